@@ -7,6 +7,7 @@
 mod answer;
 mod backend;
 mod command;
+mod output_values;
 mod outputs;
 mod partial;
 mod steering;
@@ -22,6 +23,7 @@ use crate::project::stack::StackIndex;
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
 pub use self::backend::{backend_of_tool, local_state, usual_local_state, workspace_of};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
+pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs};
 pub use self::partial::leaves_out;
 pub use self::steering::steering;

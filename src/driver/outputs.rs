@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::value::digest_of;
 
 /// How many bytes outputs may have.
-const MAX_LENGTH: u64 = 64 << 20;
+pub(super) const MAX_LENGTH: u64 = 64 << 20;
 
 /// How the mark of a sensitive output begins, where others have a digest.
 const RUN: &str = "run:";
@@ -43,15 +43,18 @@ pub enum BadOutputs {
     /// An output is not as Terraform prints it.
     #[error("the output `{0}` has no `value`: was this printed by `output -json`?")]
     NoValue(String),
+    /// The value of an output cannot be worked with.
+    #[error("the value of the output `{0}` is too large, or nested too deeply")]
+    TooLarge(String),
 }
 
 /// An output, as Terraform prints it.
 #[derive(Deserialize)]
-struct OutputJson<'a> {
+pub(super) struct OutputJson<'a> {
     #[serde(default)]
-    sensitive: bool,
+    pub(super) sensitive: bool,
     #[serde(borrow)]
-    value: &'a RawValue,
+    pub(super) value: &'a RawValue,
 }
 
 impl Outputs {
@@ -130,7 +133,7 @@ impl FromIterator<(String, Option<String>)> for Outputs {
 }
 
 /// Reads an object with values by name.
-fn object(text: &[u8]) -> Result<BTreeMap<String, &RawValue>, BadOutputs> {
+pub(super) fn object(text: &[u8]) -> Result<BTreeMap<String, &RawValue>, BadOutputs> {
     if text.len() as u64 > MAX_LENGTH {
         return Err(BadOutputs::TooLong);
     }

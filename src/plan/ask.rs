@@ -124,16 +124,31 @@ pub fn prepare(
         tasks.push(commands);
     }
     preparation.finish()?;
+    let stacks = questions.iter().map(|question| question.stack);
+    Ok(at_once(
+        codes,
+        stacks,
+        options.jobs,
+        (turns, attempts, tasks),
+    ))
+}
+
+/// Returns turns in any order, with what each allows its steps and their commands, given the stack of each.
+pub(super) fn at_once(
+    codes: Codes<'_, '_>,
+    stacks: impl Iterator<Item = PlanStack>,
+    jobs: NonZeroUsize,
+    (turns, attempts, tasks): (Vec<Turn>, Vec<Attempts>, Vec<Vec<Task>>),
+) -> Asking {
     let n = turns.len();
     let precedence = Precedence::from_edges(n, n, std::iter::empty());
     let ranks = (0..n).map(|node| (node, u32::try_from(node).unwrap_or(u32::MAX)));
     let schedule = Schedule::new(precedence, ranks).on_error(OnError::Continue);
     let settings = RunSettings::default();
-    let stacks = questions.iter().map(|question| question.stack);
     let limits = limits(codes.tree.project, &settings, stacks);
-    Ok(Asking {
+    Asking {
         execution: Execution {
-            schedule: schedule.at_once(options.jobs, &limits),
+            schedule: schedule.at_once(jobs, &limits),
             turns,
             attempts,
             timeout: None,
@@ -142,7 +157,7 @@ pub fn prepare(
             had_changes: false,
         },
         tasks,
-    })
+    }
 }
 
 /// Checks that the commands of a question can be made.

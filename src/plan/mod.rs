@@ -16,6 +16,7 @@ pub mod made_first;
 pub mod order;
 mod planned;
 pub mod protection;
+pub mod read_outputs;
 pub mod removal;
 mod saved;
 pub mod stale;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Action, PlanEntry, PlanMode};
 use crate::change::AppliedBase;
 use crate::path::StackPath;
+use crate::plan::checks::FailedCondition;
 use crate::plan::order::{Order, Record, Recorded, Relaxed, Work};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
@@ -249,13 +250,16 @@ fn is_destroyed_beside_others(works: &[Work]) -> bool {
     works.iter().any(|work| work.destroy) && working.count() > 1
 }
 
-/// A stack whose tool could not say what it would do.
+/// A stack whose tool could not say what it would do, or whose conditions do not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAsk {
     /// The stack.
     pub stack: StackPath,
     /// Why.
     pub why: String,
+    /// The conditions that do not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<FailedCondition>,
 }
 
 impl Plan {

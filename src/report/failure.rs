@@ -23,7 +23,9 @@ pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
             format!("the run took longer than {}, ended", exact(*timeout_ms))
         }
         FailureRecord::NotStarted { problem } => format!("could not be started: {problem}"),
-        FailureRecord::Refused { problem } => problem.clone(),
+        FailureRecord::Refused { problem } | FailureRecord::Condition { problem } => {
+            problem.clone()
+        }
         FailureRecord::WantedTerminal => {
             "asked for the terminal (commands have it only in the foreground, with `-j 1 --output live`)"
                 .to_owned()

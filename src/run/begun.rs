@@ -175,7 +175,7 @@ impl BegunRun {
         let turns = self.execution.turns.clone();
         let task = |turn: TurnIndex, step: usize| {
             let before = turns[turn.get()].steps[..step].iter();
-            let number = before.filter(|step| !matches!(step, Step::Confirmation));
+            let number = before.filter(|step| step.is_command());
             tasks[turn.get()][number.count()].clone()
         };
         let commands = Commands::new(task, streams);

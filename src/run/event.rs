@@ -167,6 +167,8 @@ pub enum Failure {
     NotStarted(String),
     /// It was not carried out, since something forbids it; the text says what.
     Refused(String),
+    /// A condition of the stack does not hold; the text says which, without a secret.
+    Condition(String),
     /// It was started, and how it ended cannot be known; the text says why.
     Lost(String),
 }

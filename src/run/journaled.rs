@@ -207,6 +207,9 @@ impl From<&Failure> for journal::FailureRecord {
             Failure::Refused(problem) => journal::FailureRecord::Refused {
                 problem: problem.clone(),
             },
+            Failure::Condition(problem) => journal::FailureRecord::Condition {
+                problem: problem.clone(),
+            },
             Failure::WantedTerminal => journal::FailureRecord::WantedTerminal,
             Failure::Lost(problem) => journal::FailureRecord::Lost {
                 problem: problem.clone(),

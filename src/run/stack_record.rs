@@ -9,7 +9,8 @@ use super::event::Failure;
 use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
-    Action, Applied, Attempt, Deposed, Entry, Inputs, Intent, Outcome as RecordedOutcome, UNMERGED,
+    Action, Applied, Attempt, CHECKS_FAILED, CONDITION, Deposed, Entry, Inputs, Intent,
+    Outcome as RecordedOutcome, UNMERGED,
 };
 use crate::state::writer::Change;
 
@@ -74,6 +75,8 @@ pub struct Findings {
     pub is_complete: bool,
     /// Whether it was updated or replaced.
     pub has_changed: bool,
+    /// Whether it was done, and a condition on what came of it does not hold.
+    pub has_failed_checks: bool,
 }
 
 impl StackRecord {
@@ -110,6 +113,10 @@ impl StackRecord {
         failure: Option<&Failure>,
         findings: Option<Findings>,
     ) -> Change {
+        let outcome = failure;
+        let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
+        // What was done is done.
+        let failure = failure.filter(|_| !has_failed_checks);
         match (self.destroyed, failure) {
             (Some(generation), None) => return Change::DestroyedGeneration(generation),
             (Some(_), Some(_)) => return Change::Destroying,
@@ -168,15 +175,18 @@ impl StackRecord {
             entry.mode = findings.mode;
             entry.outputs = findings.outputs;
         }
+        if let Some(applied) = entry.applied.as_mut().filter(|it| it.serial == UNMERGED) {
+            applied.checks = has_failed_checks.then(|| CHECKS_FAILED.to_owned());
+        }
         entry.intent = None;
         entry.last = Some(Attempt {
             serial: UNMERGED,
             action: self.action.clone(),
-            outcome: match failure {
+            outcome: match outcome {
                 None => RecordedOutcome::Succeeded,
                 Some(_) => RecordedOutcome::Failed,
             },
-            failure: failure.map(|failure| kind(failure).to_owned()),
+            failure: outcome.map(|failure| kind(failure).to_owned()),
             run: Some(run.to_owned()),
             at,
             commit: self.commit.clone(),
@@ -228,6 +238,7 @@ impl StackRecord {
                 .map(|it| it.triggered_by.clone())
                 .unwrap_or_default(),
             plan: self.plan.clone(),
+            checks: None,
             other: Map::new(),
         }
     }
@@ -243,6 +254,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::WantedTerminal => "wanted-terminal",
         Failure::NotStarted(_) => "not-started",
         Failure::Refused(_) => "refused",
+        Failure::Condition(_) => CONDITION,
         Failure::Lost(_) => "lost",
     }
 }

@@ -174,12 +174,14 @@ impl RunState {
         let has_begun = lock(&self.questions)
             .confirmed
             .contains(&ticket(ending.turn));
+        let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
+        let is_undone = failure.is_some() && !has_failed_checks;
         // What needed no command may still go on record.
-        if !has_begun && (failure.is_some() || findings.is_none()) {
+        if !has_begun && (is_undone || findings.is_none()) {
             return;
         }
         let has_acted = lock(&self.questions).begun.contains(&ticket(ending.turn));
-        let change = if failure.is_some() && !has_acted {
+        let change = if is_undone && !has_acted {
             Change::Withdrawn
         } else {
             record.ended(&self.run, failure, findings)

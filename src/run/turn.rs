@@ -69,6 +69,15 @@ pub enum Step {
     /// Somebody outside is asked whether to go on. Until the answer comes the turn holds its slot, and
     /// once nothing new starts it is as if it had never started.
     Confirmation,
+    /// Something is checked without a command: who directs the run says whether the turn fails.
+    Check,
+}
+
+impl Step {
+    /// Returns whether it has a command.
+    pub fn is_command(&self) -> bool {
+        matches!(self, Step::Command(_) | Step::CommandWith(..))
+    }
 }
 
 impl Turn {
@@ -87,6 +96,7 @@ impl fmt::Display for Step {
         f.write_str(match self {
             Step::Command(name) | Step::CommandWith(name, _) => name,
             Step::Confirmation => "confirmation",
+            Step::Check => "check",
         })
     }
 }

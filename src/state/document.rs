@@ -26,6 +26,12 @@ pub const UNMERGED: u64 = 0;
 /// The mode of stacks that are only read.
 pub const READ: &str = "read";
 
+/// The failure of a turn with a condition that does not hold.
+pub const CONDITION: &str = "condition";
+
+/// What is said of an apply after which a condition did not hold.
+pub const CHECKS_FAILED: &str = "failed";
+
 /// The failure of a turn whose end nobody has seen.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -196,6 +202,9 @@ pub struct Applied {
     /// The id of the plan that was applied, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// What has come of the conditions on it: [`CHECKS_FAILED`] if one did not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<String>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

@@ -24,6 +24,7 @@ impl Namespaces for Open {
                 name: "u".to_owned(),
                 when: "known later".to_owned(),
                 span: path.span,
+                is_on_demand: false,
             }))),
         }
     }

@@ -30,7 +30,7 @@ use super::since::AppliedBase;
 use crate::git::CommitId;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::StackIndex;
-use crate::state::document::{Applied, Entry, Lock, Outcome};
+use crate::state::document::{Applied, CONDITION, Entry, Lock, Outcome};
 
 /// How the stacks of a project stand, according to the document.
 #[derive(Debug, Clone)]
@@ -215,6 +215,10 @@ impl Standing {
         }
         let last = entry.last.as_ref()?;
         let has_failed = last.outcome != Outcome::Succeeded;
+        let checks = entry.applied.as_ref().and_then(|it| it.checks.as_deref());
+        if has_failed && last.failure.as_deref() == Some(CONDITION) && checks.is_some() {
+            return Some(Standing::Failed("a postcondition failed"));
+        }
         has_failed.then_some(Standing::Failed("the last attempt failed"))
     }
 

@@ -19,8 +19,11 @@ pub struct NamePath<'a> {
     /// Where it is written.
     pub span: Span,
     /// The names that follow, each with its place, computed ones included, up to the first that is not
-    /// text.
+    /// text. Where something sensitive has been used, also no further than to the first computed one: errors may
+    /// show them.
     pub rest: Vec<(&'a str, Span)>,
+    /// The values of the computed ones, which may be secret.
+    pub computed: &'a [Value],
 }
 
 impl NamePath<'_> {
@@ -102,6 +105,7 @@ impl EvalScope<'_> {
             name,
             span: base.span,
             rest: rest.collect(),
+            computed: &keys,
         })?;
         self.steps(value, steps, &keys)
     }

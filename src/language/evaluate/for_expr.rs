@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::outcome::{EvalResult, fail};
+use super::outcome::{EvalResult, NoValue, fail};
 use super::{EvalScope, Value, too_large, within_limits};
 use crate::diagnostic::Code;
 use crate::language::syntax::{Expr, ForExpr};
@@ -43,17 +43,24 @@ impl EvalScope<'_> {
                 );
             }
         };
+        // An error takes precedence over something undecided.
+        let mut undecided = Ok(());
         for (key, value) in entries {
             self.spend(1, collection.span)?;
-            match key_variable {
+            let result = match key_variable {
                 // If both have the same name, it is that of the value.
                 Some(key_variable) => {
-                    body(&self.with(key_variable, key).with(value_variable, value))?;
+                    body(&self.with(key_variable, key).with(value_variable, value))
                 }
-                None => body(&self.with(value_variable, value))?,
+                None => body(&self.with(value_variable, value)),
+            };
+            match result {
+                Err(NoValue::Undecided(_)) if undecided.is_err() => {}
+                Err(NoValue::Undecided(_)) => undecided = result,
+                result => result?,
             }
         }
-        Ok(())
+        undecided
     }
 
     pub(super) fn for_expr(&self, for_expr: &ForExpr, span: Span) -> EvalResult {

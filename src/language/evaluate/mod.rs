@@ -266,6 +266,7 @@ impl EvalScope<'_> {
                 name,
                 span: expr.span,
                 rest: Vec::new(),
+                computed: &[],
             }),
             ExprKind::Traversal(base, steps) => self.traversal(base, steps),
             ExprKind::Unary(operator, operand) => {
@@ -355,6 +356,9 @@ impl EvalScope<'_> {
         let left = match side(left) {
             Ok(value) if value == decisive => return Ok(Value::Bool(decisive)),
             Err(wrong @ NoValue::Wrong(_)) => return Err(wrong),
+            Err(NoValue::Undecided(undecided)) if undecided.is_on_demand => {
+                return Err(NoValue::Undecided(undecided));
+            }
             left => left,
         };
         // While the left side may still decide, an error on the right side does not matter.

@@ -25,6 +25,9 @@ pub struct Undecided {
     pub when: String,
     /// Where it is written.
     pub span: Span,
+    /// Whether it is found out because it is needed here. Until then nothing is evaluated that may turn out
+    /// not to be needed.
+    pub is_on_demand: bool,
 }
 
 impl NoValue {
@@ -33,7 +36,9 @@ impl NoValue {
         match self {
             NoValue::Wrong(diagnostic) => *diagnostic,
             NoValue::Undecided(undecided) => {
-                let Undecided { name, when, span } = *undecided;
+                let Undecided {
+                    name, when, span, ..
+                } = *undecided;
                 let message = format!("`{name}` has no value yet");
                 Diagnostic::error(Code::UnavailableName, message).label(span, format!("is {when}"))
             }

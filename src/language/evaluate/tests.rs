@@ -16,6 +16,7 @@ impl Namespaces for Fixture {
                     name: "later".into(),
                     when: "known later".into(),
                     span: path.whole_span(),
+                    is_on_demand: false,
                 })));
             }
             "secret" => {

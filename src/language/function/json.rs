@@ -76,6 +76,16 @@ fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     })
 }
 
+/// Reads JSON text with exact numbers; `None` if it is none, or nested too deeply.
+pub(crate) fn from_json(text: &str) -> Option<Value> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    parser.document().ok()
+}
+
 /// How deeply arrays and objects may be nested.
 const MAX_DEPTH: usize = 100;
 

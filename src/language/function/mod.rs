@@ -31,6 +31,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use self::arguments::{Arguments, FunctionError};
+pub(crate) use self::json::from_json;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
 use crate::language::value::{Type, Value};
@@ -389,5 +390,10 @@ fn check_count(function: &Function, call: &Call, count: usize) -> EvalResult<()>
 
 fn undecided(call: &Call, name: String, when: String) -> NoValue {
     let span = call.name.span;
-    NoValue::Undecided(Box::new(Undecided { name, when, span }))
+    NoValue::Undecided(Box::new(Undecided {
+        name,
+        when,
+        span,
+        is_on_demand: false,
+    }))
 }

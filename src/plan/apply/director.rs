@@ -1,14 +1,17 @@
 //! What is decided while a plan is carried out.
 
+mod checked;
+
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
 use super::updated::Updated;
-use super::{ApplyStack, ChangedOutputs, NotShown};
+use super::{ApplyStack, ChangedOutputs, NotShown, Role};
 use crate::driver::{Answer, AnswerAction, BadOutputs, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::ask::{answer, of_command};
+use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::OUTPUTS_FILE;
 use crate::plan::entry::{Action, Asked, allowed};
 use crate::plan::upstream::{Upstream, outputs_digest};
@@ -31,6 +34,10 @@ pub struct ApplyDirector<'p> {
     pub(super) allows_new_changes: bool,
     pub(super) is_again: bool,
     pub(super) unread: Vec<(StackPath, String)>,
+    /// What checks conditions, if there are any.
+    pub(super) checker: Option<Checker<'p>>,
+    /// The conditions that turned out not to hold.
+    pub(super) failed_checks: Vec<FailedCheck>,
 }
 
 /// A turn of an apply.
@@ -41,8 +48,8 @@ pub(super) struct TurnState<'p> {
     pub(super) operation: Operation,
     pub(super) kind: PlanKind,
     pub(super) asked: Asked,
-    /// What each step is for; none for the confirmation of the intent.
-    pub(super) roles: Vec<Option<StepRole>>,
+    /// What each step is for.
+    pub(super) roles: Vec<Role>,
     /// The path that exists once `init` has run, if there is one.
     pub(super) initialized: Option<PathBuf>,
     pub(super) folder: PathBuf,
@@ -69,6 +76,8 @@ pub(super) struct Attempted {
     answer: Option<Answer>,
     /// Whether there is anything to change, once that is known.
     is_work: Option<bool>,
+    /// Whether a postcondition does not hold.
+    has_failed_checks: bool,
 }
 
 /// What happens in an attempt.
@@ -102,14 +111,16 @@ impl<'p> ApplyDirector<'p> {
         &self.unread
     }
 
-    /// Checks that its precondition holds, and that nothing has been updated on the way that replaces it: only
+    /// Checks that its preconditions hold, and that nothing has been updated on the way that replaces it: only
     /// a plan decides to destroy.
-    fn check_rules(&self, number: usize) -> Result<(), Failure> {
+    fn check_rules(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         // What is replaced is not destroyed either.
-        if let Some(failed) = &turn.stack.failed_check {
-            return Err(Failure::Refused(failed.clone()));
+        if let Some(failed) = &turn.stack.checks.failed {
+            return Err(Failure::Condition(failed.clone()));
         }
+        self.check_before(number)?;
+        let turn = &self.turns[number];
         let is_replaced = turn.stack.shown.action == Some(Action::Replace);
         let Some(here) = turn.stack.stack.here().filter(|_| !is_replaced) else {
             return Ok(());
@@ -130,7 +141,7 @@ impl<'p> ApplyDirector<'p> {
         let turn = &self.turns[number];
         let stack = &turn.stack;
         let is_first = attempt == 1 && !self.is_again;
-        let can_plan = turn.roles.contains(&Some(StepRole::Plan));
+        let can_plan = turn.roles.contains(&Role::Driver(StepRole::Plan));
         if turn.operation == Operation::Apply && stack.is_conditional {
             let has_work = stack.work.apply && stack.shown.action.is_some();
             let is_unchanged = |here| !self.changed.before(here);
@@ -223,7 +234,7 @@ impl TurnState<'_> {
     /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
     /// plans of a driver of one's own do not have them.
     fn lacks_outputs(&self) -> bool {
-        let is_on_record = self.roles.contains(&None);
+        let is_on_record = self.roles.contains(&Role::Confirm);
         is_on_record
             && self.attempt.course == Course::Anew
             && self.stack.driver.tool.is_none()
@@ -238,7 +249,7 @@ impl TurnState<'_> {
 
     /// Reads what has been printed as outputs; none if the driver prints none.
     fn outputs(&self) -> Result<Option<Outputs>, BadOutputs> {
-        if !self.roles.contains(&Some(StepRole::Outputs)) {
+        if !self.roles.contains(&Role::Driver(StepRole::Outputs)) {
             return Ok(None);
         }
         let path = self.folder.join(OUTPUTS_FILE);
@@ -263,32 +274,44 @@ impl Director for ApplyDirector<'_> {
         }
         let turn = &self.turns[number];
         let course = turn.attempt.course;
-        if course == Course::Nothing {
-            return Ok(false);
-        }
+        // Where nothing is done, its outputs may still be looked at.
+        let is_only_looked_at = course == Course::Nothing && turn.stack.checks.is_looked_at;
         match turn.roles[step.step] {
-            Some(StepRole::Init) => Ok(self.init && step.attempt == 1 || turn.needs_init()),
-            Some(StepRole::Plan) => Ok(course == Course::Anew),
-            Some(StepRole::Show) => Ok(matches!(course, Course::Anew | Course::AsShown)),
-            None => self.is_work(number, step),
-            Some(StepRole::Act) => {
+            Role::Check => self.check_after(number).map(|()| false),
+            Role::Driver(StepRole::Init) if is_only_looked_at => Ok(turn.needs_init()),
+            Role::Driver(StepRole::Outputs) if is_only_looked_at => Ok(true),
+            _ if course == Course::Nothing => Ok(false),
+            Role::Driver(StepRole::Init) => Ok(self.init && step.attempt == 1 || turn.needs_init()),
+            Role::Driver(StepRole::Plan) => Ok(course == Course::Anew),
+            Role::Driver(StepRole::Show) => Ok(matches!(course, Course::Anew | Course::AsShown)),
+            Role::Confirm => self.is_work(number, step),
+            Role::Driver(StepRole::Act) => {
                 let is_work = self.is_work(number, step)?;
                 self.turns[number].has_acted |= is_work;
                 Ok(is_work)
             }
-            Some(StepRole::Outputs) => {
-                Ok(turn.has_acted || turn.operation == Operation::Ask || turn.lacks_outputs())
-            }
+            Role::Driver(StepRole::Outputs) => Ok(turn.has_acted
+                || turn.operation == Operation::Ask
+                || turn.stack.checks.is_looked_at
+                || turn.lacks_outputs()),
         }
     }
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
+        let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {
             Outcome::Succeeded => true,
-            Outcome::Failed(_) => false,
+            // What was done is done.
+            Outcome::Failed(_) => has_failed_checks,
             Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
         };
+        // Who has postconditions has taken them for these.
+        if ending.outcome == Outcome::Succeeded
+            && !self.turns[number].stack.checks.has_postconditions
+        {
+            self.learn(number);
+        }
         let turn = &mut self.turns[number];
         let is_read = turn.operation == Operation::Ask;
         if has_succeeded && is_read && turn.attempt.answer.is_none() {
@@ -309,6 +332,7 @@ impl Director for ApplyDirector<'_> {
             upstream: None,
             is_complete: has_succeeded,
             has_changed: false,
+            has_failed_checks,
         };
         // Only what stands in the tree is brought forward.
         let Some(here) = stack.stack.here().filter(|_| has_succeeded) else {
@@ -317,8 +341,8 @@ impl Director for ApplyDirector<'_> {
         if turn.operation == Operation::Destroy {
             return Some(findings);
         }
-        let prints =
-            (is_read || turn.lacks_outputs()) && turn.roles.contains(&Some(StepRole::Outputs));
+        let prints = (is_read || turn.lacks_outputs())
+            && turn.roles.contains(&Role::Driver(StepRole::Outputs));
         let outputs = match (has_acted || prints, course) {
             (true, _) => turn.outputs(),
             (false, Course::Nothing) => Ok(stack.outputs.clone()),
@@ -359,6 +383,6 @@ impl Director for ApplyDirector<'_> {
         if let Some(problem) = problem {
             self.unread.push((turn.path.clone(), problem));
         }
-        (!is_silent).then_some(findings)
+        (!is_silent || has_failed_checks).then_some(findings)
     }
 }

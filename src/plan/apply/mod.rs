@@ -72,10 +72,21 @@ pub struct ApplyStack<'p> {
     pub recorded: Option<BTreeMap<String, String>>,
     /// Whether it goes on record although nothing is to be done.
     pub is_recorded: bool,
-    /// Why its precondition does not hold, if it does not.
-    pub failed_check: Option<String>,
+    /// What is known of conditions.
+    pub checks: TurnChecks,
     /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
     pub triggered_by: BTreeMap<String, String>,
+}
+
+/// What is known of conditions before a stack has its turn.
+#[derive(Debug, Clone, Default)]
+pub struct TurnChecks {
+    /// Why a precondition of the stack does not hold, if one is known not to.
+    pub failed: Option<String>,
+    /// Whether the stack has postconditions.
+    pub has_postconditions: bool,
+    /// Whether conditions may need its outputs.
+    pub is_looked_at: bool,
 }
 
 /// How a plan is carried out.
@@ -188,7 +199,7 @@ pub fn prepare<'p>(
         let mut steps = Vec::with_capacity(commands.len());
         let mut of_turn = Vec::with_capacity(commands.len());
         for (role, step, task) in commands {
-            if role == Some(StepRole::Plan) {
+            if role == Role::Driver(StepRole::Plan) {
                 state.plan.clone_from(&task);
             }
             state.roles.push(role);
@@ -240,12 +251,25 @@ pub fn prepare<'p>(
             allows_new_changes: options.allows_new_changes,
             is_again: options.is_again,
             unread: Vec::new(),
+            checker: None,
+            failed_checks: Vec::new(),
         },
     })
 }
 
-/// The steps of a turn: what each is for, none where an intent is confirmed.
-type Steps = Vec<(Option<StepRole>, Step, Option<Task>)>;
+/// What a step of a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A command of the driver.
+    Driver(StepRole),
+    /// The intent is confirmed.
+    Confirm,
+    /// The postconditions are checked.
+    Check,
+}
+
+/// The steps of a turn: what each is for, with its command.
+type Steps = Vec<(Role, Step, Option<Task>)>;
 
 /// Returns the steps of a turn with their commands; `None` if something is wrong.
 fn commands(
@@ -253,7 +277,17 @@ fn commands(
     state: &mut TurnState<'_>,
     options: &ApplyOptions<'_>,
 ) -> Option<Steps> {
-    let ApplyStack { stack, driver, .. } = state.stack;
+    let ApplyStack {
+        stack,
+        driver,
+        ref checks,
+        ..
+    } = state.stack;
+    let TurnChecks {
+        has_postconditions,
+        is_looked_at,
+        ..
+    } = *checks;
     let place = preparation.place(stack, &driver, state.asked, state.folder.clone())?;
     state.initialized = place.initialized().map(Path::to_owned);
     let mut before: Vec<StepPlan<'_>> = driver.init().into_iter().collect();
@@ -265,13 +299,13 @@ fn commands(
         if !destroys {
             acting.extend(driver.outputs());
         }
-    } else if driver.tool.is_none() {
-        // The tools have them in their plans.
+    } else if driver.tool.is_none() || is_looked_at {
+        // The tools have them in their plans, but for values that are secret.
         acting.extend(driver.outputs());
     }
     let mut all = Vec::new();
     let mut add = |step: StepPlan<'_>, all: &mut Steps| {
-        let role = Some(step.role);
+        let role = Role::Driver(step.role);
         let (step, task) = preparation.command(step, &place)?;
         all.push((role, step, Some(task)));
         Some(())
@@ -280,10 +314,13 @@ fn commands(
         add(step, &mut all)?;
     }
     if options.keeps_state && state.operation != Operation::Ask {
-        all.push((None, Step::Confirmation, None));
+        all.push((Role::Confirm, Step::Confirmation, None));
     }
     for step in acting {
         add(step, &mut all)?;
+    }
+    if has_postconditions && state.operation != Operation::Destroy {
+        all.push((Role::Check, Step::Check, None));
     }
     Some(all)
 }

@@ -1,122 +1,219 @@
-//! Conditions: what must hold before something is done with a stack.
+//! Conditions: what must hold before and after something is done with a stack.
 //!
-//! A condition is evaluated for each stack, with the names that `run.env` has and `orch.namespace`. This module
-//! reads and runs nothing; it does not know the outputs of stacks, so conditions about these are not checked
-//! yet.
+//! A condition is evaluated for each stack, with the names that `run.env` has, `orch.namespace` and the outputs
+//! of stacks. This module runs nothing: outputs that a condition needs and that are not known are named, for
+//! whoever has them read and then checks again.
 
+mod failed;
+mod known;
 mod names;
+mod references;
 mod shown;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use rayon::prelude::*;
 
+pub use self::failed::{FailedCheck, FailedCondition, ShownValue};
+use self::known::pick;
+pub use self::known::{Itself, StackOutputs};
 use self::names::CheckNames;
+use self::references::RunsAfter;
+pub use self::references::{Mentioned, mentioned, misplaced};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, Budget, NoValue, evaluate_within};
-use crate::language::syntax::{Expr, ExprKind};
+use crate::language::evaluate::{Answer, Budget, EvalResult, NoValue, evaluate_within};
+use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::project::lifecycle::{Condition, ConditionKind};
-use crate::project::namespaces::ProjectNamespaces;
+use crate::project::namespaces::{Basis, ProjectNamespaces};
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
+use crate::selection::graph::Graph;
 
-/// The names in a condition that stand for what is only known once stacks have been applied.
-const OF_OUTPUTS: [&str; 2] = ["stacks", "self"];
-
-/// A condition that does not hold, or that cannot be evaluated.
-#[derive(Debug, Clone)]
-pub struct FailedCheck {
-    /// What is said of it in a line: `precondition failed: …`.
-    pub text: String,
-    /// The same with the place, and the values of the names in it.
-    pub diagnostic: Diagnostic,
+/// Checks conditions, with the outputs that are known so far.
+pub struct Checker<'p> {
+    project: &'p Project,
+    basis: Basis<'p>,
+    /// The namespace of the state, if the project keeps one.
+    namespace: Option<String>,
+    after: RunsAfter<'p>,
+    outputs: BTreeMap<StackIndex, StackOutputs>,
+    /// Whether outputs can still be read.
+    reads: bool,
 }
 
-/// Returns whether this version can check a condition.
-pub fn is_checkable(condition: &Condition) -> bool {
-    let mut is_known = condition.kind == ConditionKind::Precondition;
-    for expr in [&condition.condition, &condition.error_message] {
-        expr.each(&mut |expr| {
-            if let ExprKind::Variable(name) = &expr.kind {
-                is_known &= !OF_OUTPUTS.contains(&&**name);
-            }
-        });
+impl fmt::Debug for Checker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Leaves out the environment and the outputs, which hold secrets.
+        f.debug_struct("Checker").finish_non_exhaustive()
     }
-    is_known
 }
 
-/// Checks the preconditions of stacks; returns those that do not hold, by stack, in the order in which they
-/// count. `namespace` is that of the state, if the project keeps one.
-///
-/// # Errors
-///
-/// If no thread can be started.
-pub fn failed_preconditions(
-    project: &Project,
-    host_environment: impl Iterator<Item = (String, String)>,
-    namespace: Option<&str>,
-    stacks: &[StackIndex],
-) -> Result<BTreeMap<StackIndex, Vec<FailedCheck>>, rayon::ThreadPoolBuildError> {
-    let has_any = |stack: &&StackIndex| !project.rules_of(**stack).conditions.is_empty();
-    let stacks: Vec<StackIndex> = stacks.iter().filter(has_any).copied().collect();
-    if stacks.is_empty() {
-        return Ok(BTreeMap::new());
+/// What has come of the conditions of a stack.
+#[derive(Debug, Default)]
+pub struct Checked<'p> {
+    /// Those that do not hold, in the order in which they count.
+    pub failed: Vec<FailedCheck>,
+    /// The stacks whose outputs have to be read before the others can be decided.
+    pub needed: BTreeSet<StackIndex>,
+    /// Those that are decided only later.
+    pub open: Vec<&'p Condition>,
+}
+
+impl Checked<'_> {
+    /// Returns whether all hold.
+    pub fn holds(&self) -> bool {
+        self.failed.is_empty() && self.open.is_empty()
     }
-    let namespaces = ProjectNamespaces::new(project, host_environment);
-    let basis = namespaces.basis();
-    let of_part = |stacks: &[StackIndex]| -> Vec<(StackIndex, Vec<FailedCheck>)> {
-        let namespaces = ProjectNamespaces::from(basis.clone());
-        let of_stack = |&stack: &StackIndex| {
-            let failed = of_stack(project, &namespaces, namespace, stack);
-            (!failed.is_empty()).then_some((stack, failed))
+}
+
+impl<'p> Checker<'p> {
+    /// Prepares to check. `namespace` is that of the state, if the project keeps one.
+    pub fn new(
+        project: &'p Project,
+        graph: &'p Graph,
+        host_environment: impl Iterator<Item = (String, String)>,
+        namespace: Option<String>,
+    ) -> Self {
+        Checker {
+            project,
+            basis: ProjectNamespaces::new(project, host_environment)
+                .basis()
+                .clone(),
+            namespace,
+            after: RunsAfter::new(graph),
+            outputs: BTreeMap::new(),
+            reads: true,
+        }
+    }
+
+    /// Sets what is known of the outputs of a stack.
+    pub fn set(&mut self, stack: StackIndex, outputs: StackOutputs) {
+        self.outputs.insert(stack, outputs);
+    }
+
+    /// Returns whether anything is known of the outputs of a stack.
+    pub fn knows(&self, stack: StackIndex) -> bool {
+        self.outputs.contains_key(&stack)
+    }
+
+    /// Makes outputs that are not known from now on an error: nobody reads them any more.
+    pub fn end_reading(&mut self) {
+        self.reads = false;
+    }
+
+    /// Checks the conditions of some stacks; returns those that do not all hold. Of postconditions, what is known
+    /// of each stack itself comes with it.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started.
+    pub fn check_all(
+        &self,
+        kind: ConditionKind,
+        stacks: &[(StackIndex, Itself)],
+    ) -> Result<BTreeMap<StackIndex, Checked<'p>>, rayon::ThreadPoolBuildError> {
+        let has_any = |(stack, _): &&(StackIndex, Itself)| self.has_any(*stack, kind);
+        let stacks: Vec<&(StackIndex, Itself)> = stacks.iter().filter(has_any).collect();
+        if stacks.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let of_part = |stacks: &[&(StackIndex, Itself)]| -> Vec<(StackIndex, Checked<'p>)> {
+            let namespaces = ProjectNamespaces::from(self.basis.clone());
+            let checked = stacks.iter().map(|(stack, itself)| {
+                let checked = self.of_stack(&namespaces, kind, *stack, itself);
+                (*stack, checked)
+            });
+            checked.filter(|(_, checked)| !checked.holds()).collect()
         };
-        stacks.iter().filter_map(of_stack).collect()
-    };
-    Ok(project::pool()?.install(|| {
-        let size = stacks.len().div_ceil(rayon::current_num_threads()).max(1);
-        stacks.par_chunks(size).flat_map_iter(of_part).collect()
-    }))
+        Ok(project::pool()?.install(|| {
+            let size = stacks.len().div_ceil(rayon::current_num_threads()).max(1);
+            stacks.par_chunks(size).flat_map_iter(of_part).collect()
+        }))
+    }
+
+    /// Checks the conditions of one stack.
+    pub fn check(&self, kind: ConditionKind, stack: StackIndex, itself: &Itself) -> Checked<'p> {
+        if !self.has_any(stack, kind) {
+            return Checked::default();
+        }
+        let namespaces = ProjectNamespaces::from(self.basis.clone());
+        self.of_stack(&namespaces, kind, stack, itself)
+    }
+
+    /// Returns whether a stack has conditions of a kind.
+    pub fn has_any(&self, stack: StackIndex, kind: ConditionKind) -> bool {
+        let rules = self.project.rules_of(stack);
+        rules.conditions.iter().any(|it| it.kind == kind)
+    }
+
+    fn of_stack(
+        &self,
+        namespaces: &ProjectNamespaces<'_>,
+        kind: ConditionKind,
+        stack: StackIndex,
+        itself: &Itself,
+    ) -> Checked<'p> {
+        let own = namespaces.of_stack(stack);
+        let own = own.of_conditions();
+        let needed = RefCell::default();
+        let names = CheckNames {
+            own: &own,
+            checker: self,
+            stack,
+            itself,
+            needed: &needed,
+        };
+        let mut checked = Checked::default();
+        let conditions = self.project.rules_of(stack).conditions.into_iter();
+        for condition in conditions.filter(|it| it.kind == kind) {
+            match check(condition, &names, self.project.stacks[stack].path.as_str()) {
+                Ok(failed) => checked.failed.extend(failed),
+                Err(Open) => checked.open.push(condition),
+            }
+        }
+        if !checked.open.is_empty() {
+            checked.needed = needed.into_inner();
+        }
+        checked
+    }
 }
 
-fn of_stack(
-    project: &Project,
-    namespaces: &ProjectNamespaces<'_>,
-    namespace: Option<&str>,
-    stack: StackIndex,
-) -> Vec<FailedCheck> {
-    let own = namespaces.of_stack(stack);
-    let own = own.of_conditions();
-    let names = CheckNames {
-        own: &own,
-        namespace,
-    };
-    let conditions = project.rules_of(stack).conditions.into_iter();
-    let preconditions = conditions.filter(|it| it.kind == ConditionKind::Precondition);
-    let path = project.stacks[stack].path.as_str();
-    preconditions
-        .filter_map(|condition| check(condition, &names, path))
-        .collect()
-}
+/// A condition is decided only later.
+struct Open;
 
-fn evaluate(expr: &Expr, names: &CheckNames<'_>) -> Result<Answer, Diagnostic> {
-    evaluate_within(expr, names, &Budget::default()).map_err(NoValue::into_diagnostic)
+fn evaluate(expr: &Expr, names: &CheckNames<'_>) -> EvalResult<Answer> {
+    evaluate_within(expr, names, &Budget::default())
 }
 
 /// Returns a condition if it does not hold.
-fn check(condition: &Condition, names: &CheckNames<'_>, path: &str) -> Option<FailedCheck> {
+fn check(
+    condition: &Condition,
+    names: &CheckNames<'_>,
+    path: &str,
+) -> Result<Option<FailedCheck>, Open> {
     let word = condition.kind.word();
+    let failed = |text: String, diagnostic: Diagnostic| {
+        Ok(Some(FailedCheck {
+            kind: condition.kind,
+            span: condition.span,
+            text,
+            diagnostic,
+        }))
+    };
     let broken = |diagnostic: Diagnostic| {
-        Some(FailedCheck {
-            text: format!("{word} cannot be evaluated: {}", diagnostic.message),
-            diagnostic: diagnostic.note(format!("needed for the {word} of `{path}`")),
-        })
+        failed(
+            format!("{word} cannot be evaluated: {}", diagnostic.message),
+            diagnostic.note(format!("needed for the {word} of `{path}`")),
+        )
     };
     match evaluate(&condition.condition, names) {
         Ok(Answer {
             value: Value::Bool(true),
             ..
-        }) => return None,
+        }) => return Ok(None),
         Ok(Answer {
             value: Value::Bool(false),
             ..
@@ -127,7 +224,8 @@ fn check(condition: &Condition, names: &CheckNames<'_>, path: &str) -> Option<Fa
             let diagnostic = Diagnostic::error(Code::WrongType, message);
             return broken(diagnostic.label(condition.condition.span, label));
         }
-        Err(diagnostic) => return broken(diagnostic),
+        Err(NoValue::Wrong(diagnostic)) => return broken(*diagnostic),
+        Err(NoValue::Undecided(_)) => return Err(Open),
     }
     let said = match evaluate(&condition.error_message, names) {
         Ok(answer) if answer.is_sensitive => "(sensitive)".to_owned(),
@@ -135,9 +233,10 @@ fn check(condition: &Condition, names: &CheckNames<'_>, path: &str) -> Option<Fa
             Some(text) => text.to_owned(),
             None => format!("its `error_message` is {}", answer.value.type_name()),
         },
-        Err(diagnostic) => format!(
+        Err(NoValue::Undecided(undecided)) if undecided.is_on_demand => return Err(Open),
+        Err(none) => format!(
             "its `error_message` cannot be evaluated: {}",
-            diagnostic.message
+            none.into_diagnostic().message
         ),
     };
     let message = format!("{word} of `{path}` failed: {said}");
@@ -149,8 +248,5 @@ fn check(condition: &Condition, names: &CheckNames<'_>, path: &str) -> Option<Fa
     for (span, label) in shown {
         diagnostic = diagnostic.label(span, label);
     }
-    Some(FailedCheck {
-        text: format!("{word} failed: {said}"),
-        diagnostic,
-    })
+    failed(format!("{word} failed: {said}"), diagnostic)
 }

@@ -1,39 +1,57 @@
 //! What names mean in a condition.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use super::{Checker, Itself, StackOutputs, pick};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces};
+use crate::language::evaluate::{
+    Answer, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided,
+};
 use crate::language::value::Value;
+use crate::project::stack::StackIndex;
+use crate::source::Span;
 
 /// The entry of `orch` that is the namespace of the state.
 const NAMESPACE: &str = "namespace";
 
-/// The names in a condition: those of `run.env`, and the namespace of the state.
+/// The name of the outputs of other stacks.
+pub(super) const STACKS: &str = "stacks";
+
+/// The name of the stack itself.
+pub(super) const SELF: &str = "self";
+
+/// What stands before the name of an output.
+const OUTPUTS: &str = "outputs";
+
+/// The names in a condition: those of `run.env`, the namespace of the state, and what is known of stacks.
 pub(super) struct CheckNames<'a> {
     pub(super) own: &'a dyn Namespaces,
-    /// The namespace of the state, if the project keeps one.
-    pub(super) namespace: Option<&'a str>,
+    pub(super) checker: &'a Checker<'a>,
+    pub(super) stack: StackIndex,
+    pub(super) itself: &'a Itself,
+    /// The stacks whose outputs have to be read.
+    pub(super) needed: &'a RefCell<BTreeSet<StackIndex>>,
 }
 
 impl Namespaces for CheckNames<'_> {
     fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
         let entry = path.rest.first().map(|(name, _)| *name);
-        if !matches!(path.name, "orch" | "terramate") || entry != Some(NAMESPACE) {
-            return self.own.get(path);
+        match path.name {
+            "orch" | "terramate" if entry == Some(NAMESPACE) => self.namespace(path).map(Some),
+            STACKS => self.of_stacks(path).map(Some),
+            SELF => self.of_itself(path).map(Some),
+            _ => self.own.get(path),
         }
-        let Some(namespace) = self.namespace else {
-            let message = "`orch.namespace` is that of the state, and the project keeps none";
-            let diagnostic = Diagnostic::error(Code::UnavailableName, message);
-            return Err(diagnostic
-                .label(path.whole_span(), "no state")
-                .help("see `orch help state`")
-                .into());
-        };
-        let value = Value::object([(NAMESPACE, Value::string(namespace))]);
-        Ok(Some(value.into()))
     }
 
     fn names(&self) -> Vec<&str> {
-        self.own.names()
+        let mut names = self.own.names();
+        names.push(STACKS);
+        if !matches!(self.itself, Itself::Nothing) {
+            names.push(SELF);
+        }
+        names
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
@@ -42,5 +60,176 @@ impl Namespaces for CheckNames<'_> {
 
     fn functions(&self) -> Vec<String> {
         self.own.functions()
+    }
+}
+
+fn unavailable(message: impl Into<String>, span: Span, label: &str, help: &str) -> NoValue {
+    let diagnostic = Diagnostic::error(Code::UnavailableName, message);
+    diagnostic.label(span, label).help(help).into()
+}
+
+/// Returns a value inside an object, as an attribute of this name.
+fn inside(name: &str, answer: Answer) -> Answer {
+    Answer {
+        value: Value::object([(name, answer.value)]),
+        ..answer
+    }
+}
+
+/// Returns the error for a `self` in a precondition.
+pub(super) fn no_itself(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::UnavailableName, "a precondition has no `self`")
+        .label(span, "nothing has been done with the stack yet")
+        .help("move the condition to a `postcondition` block")
+}
+
+impl CheckNames<'_> {
+    fn namespace(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+        let Some(namespace) = &self.checker.namespace else {
+            return Err(unavailable(
+                "`orch.namespace` is that of the state, and the project keeps none",
+                path.whole_span(),
+                "no state",
+                "see `orch help state`",
+            ));
+        };
+        Ok(inside(NAMESPACE, Value::string(namespace.as_str()).into()))
+    }
+
+    /// Returns what leads to the outputs of another stack: `stacks["/network"].outputs.id`.
+    fn of_stacks(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+        let Checker { project, after, .. } = self.checker;
+        let Some(&(written, span)) = path.rest.first() else {
+            return self.of_hidden(path);
+        };
+        let source = after.resolve(project, self.stack, written, span)?;
+        let what = path.rest.get(1);
+        if let Some((name, span)) = what.filter(|(name, _)| *name != OUTPUTS) {
+            return Err(unavailable(
+                format!("a condition does not know `{name}` of another stack"),
+                *span,
+                "only `outputs`",
+                "write `stacks[\"/path\"].outputs.NAME`",
+            ));
+        }
+        let outputs = self.outputs(source, path.rest.get(2).copied(), path)?;
+        Ok(inside(written, inside(OUTPUTS, outputs)))
+    }
+
+    /// Returns the same for a path that was computed and may not be shown.
+    fn of_hidden(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+        let wrong = |message: &str, label: &str| {
+            let help = "write `stacks[\"/path\"].outputs.NAME`";
+            unavailable(message, path.span, label, help)
+        };
+        let Some(written) = path.computed.first().and_then(Value::to_text) else {
+            return Err(wrong("`stacks` is used with a path here", "which stack?"));
+        };
+        let Checker { project, after, .. } = self.checker;
+        let source = after.resolve(project, self.stack, &written, path.span);
+        let source = source.map_err(|_| {
+            // The error would show the path.
+            wrong(
+                "this is not a stack that the stack of the condition runs after",
+                "its path was computed, and may be secret",
+            )
+        })?;
+        let outputs = self.outputs(source, None, path)?;
+        Ok(inside(&written, inside(OUTPUTS, outputs)))
+    }
+
+    /// Returns the outputs of a stack, or the one that is named.
+    fn outputs(
+        &self,
+        source: StackIndex,
+        name: Option<(&str, Span)>,
+        path: &NamePath<'_>,
+    ) -> EvalResult<Answer> {
+        let of = self.checker.project.stacks[source].path.as_str();
+        let undecided = |is_on_demand: bool| {
+            NoValue::Undecided(Box::new(Undecided {
+                name: if source == self.stack {
+                    format!("{SELF}.{OUTPUTS}")
+                } else {
+                    format!("{STACKS}[\"{of}\"].{OUTPUTS}")
+                },
+                when: format!("known once `{of}` has been applied"),
+                span: path.whole_span(),
+                is_on_demand,
+            }))
+        };
+        match self.checker.outputs.get(&source) {
+            Some(StackOutputs::Values(values)) => pick(values, name, of),
+            Some(StackOutputs::Later) => Err(undecided(false)),
+            Some(StackOutputs::Unreadable(why)) => {
+                let message = format!("the outputs of `{of}` cannot be read");
+                let diagnostic = Diagnostic::error(Code::UnavailableName, message);
+                Err(diagnostic.label(path.whole_span(), why).into())
+            }
+            None if self.checker.reads => {
+                self.needed.borrow_mut().insert(source);
+                Err(undecided(true))
+            }
+            None => Err(unavailable(
+                format!("the outputs of `{of}` were not read before the apply began"),
+                path.whole_span(),
+                "needed here",
+                "write its path as it is, in quotes, instead of computing it",
+            )),
+        }
+    }
+
+    /// Returns what is known of the stack itself: `self.outputs.url`, `self.action`, `self.changes.add`.
+    fn of_itself(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+        const NAMES: [&str; 3] = [OUTPUTS, "action", "changes"];
+        let itself = match self.itself {
+            Itself::Nothing => return Err(no_itself(path.span).into()),
+            itself => itself,
+        };
+        let Some(&(name, span)) = path.rest.first() else {
+            return Err(unavailable(
+                "`self` is used with a name here",
+                path.span,
+                "what of the stack?",
+                "write `self.outputs`, `self.action` or `self.changes`",
+            ));
+        };
+        if !NAMES.contains(&name) {
+            let diagnostic =
+                Diagnostic::error(Code::UnknownName, format!("`self` has no `{name}`"));
+            let diagnostic = diagnostic.label(span, "there is no such attribute");
+            return Err(diagnostic.did_you_mean(name, NAMES).into());
+        }
+        let Itself::Done { action, changes } = itself else {
+            let path_of = &self.checker.project.stacks[self.stack].path;
+            return Err(NoValue::Undecided(Box::new(Undecided {
+                name: format!("{SELF}.{name}"),
+                when: format!("known once `{path_of}` has been applied"),
+                span: path.whole_span(),
+                is_on_demand: false,
+            })));
+        };
+        let answer = match name {
+            OUTPUTS => self.outputs(self.stack, path.rest.get(1).copied(), path)?,
+            "action" => Value::string(*action).into(),
+            _ => {
+                let Some(changes) = changes else {
+                    return Err(unavailable(
+                        "it is not known how many resources have changed",
+                        path.whole_span(),
+                        "its driver does not say",
+                        "let its `plan` write `add`, `change` and `remove` to `$ORCH_ANSWER`",
+                    ));
+                };
+                let count = |number: u64| Value::Number(number.into());
+                Value::object([
+                    ("add", count(changes.add)),
+                    ("change", count(changes.change)),
+                    ("remove", count(changes.remove)),
+                ])
+                .into()
+            }
+        };
+        Ok(inside(name, answer))
     }
 }

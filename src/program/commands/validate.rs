@@ -46,6 +46,7 @@ pub(super) fn validate(
         .iter()
         .map(|(stack, _)| stack)
         .collect();
+    loaded.check_conditions(all.iter().copied());
     // What is on record does not matter: for any generation, the same is wrong.
     let (_, problems) = loaded.evaluator().of_stacks(all);
     loaded.add_shared(problems);

@@ -457,6 +457,7 @@ fn undecided(name: &str, span: Span) -> NoValue {
         name: name.to_owned(),
         when: "known for each stack".to_owned(),
         span,
+        is_on_demand: false,
     }))
 }
 

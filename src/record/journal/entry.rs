@@ -230,6 +230,9 @@ pub enum FailureRecord {
     Refused {
         problem: String,
     },
+    Condition {
+        problem: String,
+    },
     WantedTerminal,
     Lost {
         problem: String,

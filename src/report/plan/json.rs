@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::is_shown;
 use crate::path::{Generation, StackPath};
+use crate::plan::checks::FailedCondition;
 use crate::plan::entry::{Action, PlanEntry, Removed};
 use crate::plan::{Plan, RelaxedConstraint, UnplannedRemovals};
 use crate::project::{Problems, Project};
@@ -113,6 +114,8 @@ struct FailedJson<'a> {
     #[serde(flatten)]
     path: PathJson<'a>,
     why: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    conditions: &'a [FailedCondition],
 }
 
 /// Writes a plan as JSON: all of its entries, also those where nothing is done.
@@ -162,6 +165,7 @@ pub fn write_plan_json(
             .map(|failed| FailedJson {
                 path: PathJson::new(&failed.stack),
                 why: &failed.why,
+                conditions: &failed.conditions,
             })
             .collect(),
         without_driver: plan.without_driver,

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use super::{action, counts_text, is_shown, named, replaced_if, sign, summary};
 use crate::path::StackPath;
+use crate::plan::checks::FailedCondition;
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::{FailedAsk, Plan, RelaxedEffect};
 use crate::record::logs::LogReader;
@@ -49,6 +50,9 @@ pub fn write_plan_markdown(
     out.write_all(fit(&PlanPage::new(plan, texts), limit).as_bytes())
 }
 
+/// How many conditions of a stack are told.
+const MAX_CONDITIONS: usize = 5;
+
 /// A row of the table.
 #[derive(Clone, Copy)]
 enum Row<'a> {
@@ -77,7 +81,19 @@ impl Row<'_> {
     /// Returns what is done, and why.
     fn action_and_reason(&self) -> (Cow<'static, str>, String) {
         match self {
-            Row::Failed(failed) => ("failed".into(), failed.why.clone()),
+            Row::Failed(failed) if failed.conditions.is_empty() => {
+                ("failed".into(), failed.why.clone())
+            }
+            Row::Failed(failed) => {
+                let conditions = failed.conditions.iter().take(MAX_CONDITIONS);
+                let conditions: Vec<String> = conditions.map(condition_text).collect();
+                let more = failed.conditions.len().saturating_sub(MAX_CONDITIONS);
+                let more = match more {
+                    0 => String::new(),
+                    more => format!("; and {more} more"),
+                };
+                ("failed".into(), conditions.join("; ") + &more)
+            }
             Row::Entry(entry) => match &entry.blocked {
                 Some(why) => ("blocked".into(), why.clone()),
                 None if entry.is_undecided() => {
@@ -110,6 +126,20 @@ impl Row<'_> {
             _ => None,
         }
     }
+}
+
+/// Says of a condition that it does not hold, where it stands, and what the names in it are.
+fn condition_text(condition: &FailedCondition) -> String {
+    let FailedCondition {
+        file,
+        line,
+        message,
+        values,
+        ..
+    } = condition;
+    let values = values.iter();
+    let values = values.map(|value| format!(", {}: {}", value.expression, value.text));
+    format!("{message} ({file}:{line}{})", values.collect::<String>())
 }
 
 /// The content of the page.
@@ -149,7 +179,17 @@ impl<'a> PlanPage<'a> {
 fn notes(plan: &Plan) -> String {
     let mut notes = String::new();
     if !plan.failed.is_empty() {
-        notes += "\nTools failed, so this plan cannot be applied.\n";
+        let is_tool = |failed: &FailedAsk| failed.conditions.is_empty();
+        notes += match (
+            plan.failed.iter().any(is_tool),
+            plan.failed.iter().all(is_tool),
+        ) {
+            (true, true) => "\nTools failed, so this plan cannot be applied.\n",
+            (true, false) => {
+                "\nTools failed, and conditions do not hold, so this plan cannot be applied.\n"
+            }
+            (false, _) => "\nConditions do not hold, so this plan cannot be applied.\n",
+        };
     }
     if plan.entries.iter().any(|entry| entry.blocked.is_some()) {
         notes += "\nNothing is done with stacks that are blocked.\n";

@@ -248,6 +248,10 @@ pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
             lines.push(["inputs".to_owned(), printable(&inputs.digest).into_owned()]);
         }
     }
+    let checks = entry.applied.as_ref().and_then(|it| it.checks.as_deref());
+    if let Some(checks) = checks {
+        lines.push(["checks".to_owned(), printable(checks).into_owned()]);
+    }
     if let Some(last) = &entry.last {
         let outcome = match &last.outcome {
             Outcome::Succeeded => "succeeded",

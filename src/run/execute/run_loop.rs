@@ -253,7 +253,7 @@ impl<E: Executor> RunLoop<'_, E> {
     fn start_step(&mut self, turn: TurnIndex, mut stage: Stage, previous: Option<E::Command>) {
         self.tell_start(turn, &mut stage);
         let Stage { attempt, step, .. } = stage;
-        let is_command = self.turns[turn.get()].steps[step] != Step::Confirmation;
+        let is_command = self.turns[turn.get()].steps[step].is_command();
         if is_command && !std::mem::replace(&mut stage.has_command, true) {
             // Whoever answers a question does not have the time of the command.
             let now = Instant::now();

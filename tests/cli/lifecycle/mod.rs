@@ -1,13 +1,15 @@
 //! Lifecycle rules, and blocks that give stacks up or move them.
 
 mod blocks; // what `moved` and `removed` blocks may say
+mod checked; // when conditions are checked, and how they are told
 mod conditions; // what must hold before something is done
 mod declared; // what `lifecycle` blocks may say, and where
 mod generation_walks; // random histories of that
 mod generations; // what is made anew before the old one is destroyed
 mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod moved; // what is on record follows its stacks
+mod outputs; // conditions about the outputs of stacks
 mod protected; // what is protected is not destroyed, whoever tries
 mod removed; // stacks that were given up: destroyed or left, with evidence
+mod secrets; // conditions about sensitive outputs
 mod triggers; // what replaces a stack when others change
-mod unkept; // rules that are not carried out yet

@@ -166,7 +166,11 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
         (
             |saved| {
                 let (stack, why) = (path("/a"), String::new());
-                saved.plan.failed.push(FailedAsk { stack, why });
+                saved.plan.failed.push(FailedAsk {
+                    stack,
+                    why,
+                    conditions: Vec::new(),
+                });
             },
             "the tool of `/a` has failed",
         ),

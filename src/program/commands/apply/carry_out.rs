@@ -121,7 +121,10 @@ impl Carrying<'_> {
         let mut to_do = now.to_do(self.saved);
         let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, run);
         to_do.leave_out_what_is_on_record(&loaded.project, document, &mut known);
-        self.check_conditions(loaded, &mut to_do)?;
+        let checker = match self.check_conditions(loaded, document, &mut to_do)? {
+            Ok(checker) => checker,
+            Err(status) => return Ok(status),
+        };
         if let Some(document) = document {
             let stacks: Vec<StackIndex> = to_do.recorded().collect();
             check_keys(&loaded.project.stacks, document, &stacks)?;
@@ -174,7 +177,12 @@ impl Carrying<'_> {
             &mut |stack, to| self.put_plan(stack, to),
         );
         match prepared {
-            Ok(applying) => self.run(now, run, applying, &to_do, lock),
+            Ok(mut applying) => {
+                if let Some(checker) = checker {
+                    applying.director.check_with(checker);
+                }
+                self.run(now, run, applying, &to_do, lock)
+            }
             Err(cannot) => cannot_ask(loaded, cannot),
         }
     }
@@ -184,24 +192,6 @@ impl Carrying<'_> {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
         loaded.generations.with(made)
-    }
-
-    /// Notes the stacks whose preconditions do not hold, and shows these. Nothing is checked of what is destroyed.
-    fn check_conditions(&self, loaded: &Loaded, to_do: &mut Todo<'_>) -> Result<()> {
-        if self.saved.plan.mode != PlanMode::Normal {
-            return Ok(());
-        }
-        let stacks = to_do.stacks.iter().filter_map(|it| it.stack.here());
-        let failed = loaded.failed_preconditions(&stacks.collect::<Vec<_>>())?;
-        loaded.show_failed(&failed);
-        for stack in &mut to_do.stacks {
-            let failed = stack
-                .stack
-                .here()
-                .and_then(|here| failed.get(&here)?.first());
-            stack.failed_check = failed.map(|check| check.text.clone());
-        }
-        Ok(())
     }
 
     /// Locks the state; may wait for the lock.
@@ -296,6 +286,7 @@ impl Carrying<'_> {
         if let Some(problem) = &ended.problem {
             console::warning(&problem.to_string());
         }
+        loaded.show_failed(director.failed_checks().iter());
         for (stack, problem) in director.unread() {
             let stack = printable(stack.as_str());
             console::warning(&format!("{stack}: {problem}"));

@@ -4,6 +4,7 @@ mod approve;
 mod carry_out;
 mod carrying;
 mod check;
+mod conditions;
 mod journal;
 mod record;
 mod removals;

@@ -167,6 +167,7 @@ impl Recording<'_, '_> {
                     is_complete: only.is_complete,
                     // What has no tool changes with its inputs.
                     has_changed: only.driver.is_none() && entry.is_some() && !only.is_settled,
+                    has_failed_checks: false,
                 },
             );
             changes.push((key, change));

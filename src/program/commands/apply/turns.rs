@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use orch::change::Pairs;
 use orch::driver::{Driver, Outputs};
 use orch::path::StackPath;
-use orch::plan::apply::{ApplyStack, Shown};
+use orch::plan::apply::{ApplyStack, Shown, TurnChecks};
 use orch::plan::code::PlanStack;
 use orch::plan::entry::{Action, Asked, PlanEntry, PlanMode};
 use orch::plan::order::Work;
@@ -71,7 +71,7 @@ impl ToDestroy<'_> {
             outputs: None,
             recorded: None,
             is_recorded: true,
-            failed_check: None,
+            checks: TurnChecks::default(),
             triggered_by: BTreeMap::new(),
         }
     }
@@ -312,7 +312,7 @@ fn todo<'p>(
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
             is_recorded: is_read || recorded.is_none_or(|recorded| !is_settled(recorded, of_stack)),
-            failed_check: None,
+            checks: TurnChecks::default(),
             triggered_by: recorded
                 .and_then(|recorded| recorded.applied.as_ref())
                 .map(|applied| applied.triggered_by.clone())

@@ -13,6 +13,7 @@ use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
 use orch::plan::{CannotAsk, DriverRun, PLAN_FILE, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
+use orch::record::journal::BaseRecord;
 use orch::record::logs::LogReader;
 use orch::report::failure_text;
 use orch::run::begun::Circumstances;
@@ -131,18 +132,27 @@ impl AskedTools {
 
     /// Shows on stderr what the tool of a stack has printed.
     pub(super) fn show_output(&self, stack: &StackPath, why: &str) -> Result<()> {
-        let mut writers = console::writers_to_stderr();
-        // A reason may quote what a driver has written.
-        let why = printable(why);
-        writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
-        let Some((log, _)) = self.log(stack) else {
-            return Ok(());
-        };
-        let failed = "failed to read what a tool has printed";
-        writers.log(log.context(failed)?).context(failed)?;
-        writers.end_text();
-        Ok(())
+        show_log(stack, why, self.log(stack).map(|(log, _)| log))
     }
+}
+
+/// Shows on stderr why a tool has failed in a stack, and what it has printed.
+pub(super) fn show_log(
+    stack: &StackPath,
+    why: &str,
+    log: Option<io::Result<LogReader>>,
+) -> Result<()> {
+    let mut writers = console::writers_to_stderr();
+    // A reason may quote what a driver has written.
+    let why = printable(why);
+    writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
+    let Some(log) = log else {
+        return Ok(());
+    };
+    let failed = "failed to read what a tool has printed";
+    writers.log(log.context(failed)?).context(failed)?;
+    writers.end_text();
+    Ok(())
 }
 
 /// What is asked about stacks that were removed.
@@ -221,8 +231,8 @@ pub(super) fn ask<'p>(
         tasks.find(|task| task.arguments.first().is_some_and(|it| it == "plan"))
     });
     let plans: Vec<Option<Task>> = plans.map(Option::<&Task>::cloned).collect();
-    let (summary, output, starts) =
-        carry_out(loaded, args, query, &asked.id, place.path(), asking)?;
+    let base = base_record(query.since().as_ref());
+    let (summary, output, starts) = carry_out(loaded, args, base, &asked.id, place.path(), asking)?;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
     }
@@ -290,10 +300,10 @@ pub(in crate::program::commands) fn cannot_ask(
 
 /// Runs the tools; shows only how far they are, on a terminal. Also returns where plans begin that do not
 /// begin with their logs, by turn.
-fn carry_out(
+pub(super) fn carry_out(
     loaded: &Loaded,
     args: &PlanningArgs,
-    query: &Query,
+    base: Option<BaseRecord>,
     id: &str,
     folder: &Path,
     asking: Asking,
@@ -310,7 +320,7 @@ fn carry_out(
             arguments: std::env::args_os().skip(1).collect(),
             directory: loaded.directory.clone(),
         },
-        base: base_record(query.since().as_ref()),
+        base,
     };
     let circumstances = Circumstances {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,

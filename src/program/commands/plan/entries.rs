@@ -24,8 +24,8 @@ impl Needed<'_, '_> {
     /// Returns what its tool is asked, if it is.
     pub(super) fn question(&self) -> Option<(PlanKind, Asked)> {
         match self.need {
-            Need::Ask(kind, asked) => Some((kind, asked)),
-            Need::Settled(..) => None,
+            Need::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
+            Need::Ask(..) | Need::Settled(..) => None,
         }
     }
 
@@ -233,6 +233,12 @@ impl Settled {
         Some(decided.as_ref().ok()?.action)
     }
 
+    /// Returns the stacks of which it is not known what is done, since their tools have failed.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = StackIndex> {
+        let unknown = self.0.iter().filter(|(_, decided)| decided.is_err());
+        unknown.map(|(stack, _)| *stack)
+    }
+
     /// Returns the stacks that are destroyed, also to be made anew, with why.
     pub(super) fn destroyed(&self) -> impl Iterator<Item = (StackIndex, &Reason)> {
         let settled = self.0.iter();
@@ -355,6 +361,7 @@ impl Settled {
                 Err(why) => failed.push(FailedAsk {
                     stack: path(&stack),
                     why,
+                    conditions: Vec::new(),
                 }),
             }
         }

@@ -7,24 +7,27 @@ use std::path::PathBuf;
 
 use orch::plan::backends::Place;
 use orch::plan::code::RemovedCode;
-use orch::plan::entry::{Action, Asked, Need, PlanMode};
+use orch::plan::entry::PlanMode;
 use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
-use orch::selection::reference::{Reference, ReferenceKind};
 use orch::selection::select::Query;
 use orch::state::document::Document;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
+use super::checks::{Conditions, Unchanged};
 use super::entries::{self, Settled, find_made_first};
 use super::ignored::{may_change, note_without_state};
+use super::outputs::OutputReader;
 use super::removals::Removals;
+use super::rounds::Waiting;
 use super::subjects::{OnRecord, Subjects};
 use super::{PlanRequest, Planned};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::filters::check_fetch;
 use crate::program::commands::protection::refuse;
+use crate::program::commands::run::base_record;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
@@ -51,6 +54,10 @@ pub(in crate::program::commands) fn planned(
     let query = loaded.query(filters)?;
     let selection = loaded.select_silently(&query);
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    // Nothing is checked of what is destroyed, or only looked at.
+    if request.options.mode == PlanMode::Normal {
+        loaded.check_conditions(selection.stacks());
+    }
     let replaced = loaded.named_by(request.replace)?;
     let recorded = loaded.on_record()?;
     if let Some(status) = loaded.report()? {
@@ -77,11 +84,14 @@ pub(in crate::program::commands) fn planned(
     }
     let allows = request.planning.allow_rollback;
     let mut subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
-    if let Some(status) = loaded.refuse_conditions(&subjects, request.options.mode) {
-        return Ok(ControlFlow::Break(status));
-    }
     loaded.add_deposed(request, &subjects, recorded.as_ref(), &mut removals);
-    let unchecked = loaded.leave_out_failed(&mut subjects, request.options.mode)?;
+    let reader = OutputReader {
+        loaded: &loaded,
+        args: request.planning,
+        document: recorded.as_ref().map(|recorded| &recorded.document),
+        base: base_record(query.since().as_ref()),
+    };
+    let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
     if let Some(status) = loaded.add_backends(&mut subjects) {
         return Ok(ControlFlow::Break(status));
     }
@@ -92,11 +102,12 @@ pub(in crate::program::commands) fn planned(
         recorded: recorded.as_ref(),
         commits: &mut commits,
     };
-    let (mut plan, asked) = match loaded.plan(planning, &mut subjects, &mut removals, head)? {
-        Ok(planned) => planned,
-        Err(status) => return Ok(ControlFlow::Break(status)),
-    };
-    plan.failed.extend(unchecked);
+    let (mut plan, asked) =
+        match loaded.plan(planning, &mut subjects, &mut removals, head, &mut checks)? {
+            Ok(planned) => planned,
+            Err(status) => return Ok(ControlFlow::Break(status)),
+        };
+    plan.failed.extend(checks.into_failed());
     plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     removals.warn();
     let document = recorded.as_ref().map(|recorded| &recorded.document);
@@ -156,12 +167,13 @@ impl Loaded {
         subjects: &mut Subjects<'_>,
         removals: &mut Removals<'d>,
         head: Option<String>,
+        checks: &mut Conditions<'_>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
         let Planning {
             request, recorded, ..
         } = planning;
         note_without_state(self, subjects, recorded);
-        let answers = match self.ask_all(planning, subjects, removals)? {
+        let answers = match self.ask_all(planning, subjects, removals, checks)? {
             Ok(answers) => answers,
             Err(status) => return Ok(Err(status)),
         };
@@ -180,6 +192,7 @@ impl Loaded {
         let document = with_generations.as_ref().or(document);
         let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
+        self.warn_of_readers(subjects, &places);
         let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
@@ -204,7 +217,21 @@ impl Loaded {
         };
         let (actions, gone) = (settled.steps(subjects), removals.actions());
         let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
+        let unchanged = Unchanged {
+            subjects,
+            settled: &settled,
+            asked: &asked,
+            after: &after,
+            blocked: &blocked,
+        };
+        if let Err(status) = checks.check_unchanged(&unchanged, &needs)? {
+            return Ok(Err(status));
+        }
         let (mut entries, mut failed) = settled.entries(&self.project, after);
+        entries.retain(|entry| {
+            let stack = self.project.stacks.find(&entry.stack);
+            stack.is_none_or(|stack| !checks.has_failed(stack))
+        });
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);
         for failed in &failed {
@@ -271,6 +298,7 @@ impl Loaded {
         planning: Planning<'_, 'd>,
         subjects: &mut Subjects<'_>,
         removals: &mut Removals<'d>,
+        checks: &mut Conditions<'_>,
     ) -> Result<std::result::Result<Answers, ExitStatus>> {
         let Planning {
             request,
@@ -295,6 +323,17 @@ impl Loaded {
             Err(status) => return Ok(Err(status)),
         };
         drop(needs);
+        let waiting = Waiting {
+            request,
+            query,
+            recorded,
+            on_record: &on_record,
+            checks,
+        };
+        let asked = match self.ask_waiting(waiting, subjects, asked)? {
+            Ok(asked) => asked,
+            Err(status) => return Ok(Err(status)),
+        };
         let document = recorded.map(|recorded| &recorded.document);
         let places = self.places(subjects, &on_record, &asked);
         let moves = self.moved_by_backend(&places, &on_record, recorded);
@@ -331,54 +370,6 @@ impl Loaded {
             places,
             moves,
         }))
-    }
-
-    /// Asks the tools again whose answers have shown that the question was another one: others replace the stack, its
-    /// driver does, or nothing is left of what was to be replaced. The exit status if that was not possible.
-    fn ask_again(
-        &self,
-        request: &PlanRequest<'_>,
-        query: &Query,
-        subjects: &mut Subjects<'_>,
-        recorded: Option<&OnRecord>,
-        places: &BTreeMap<StackIndex, Place>,
-        mut asked: AskedTools,
-    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
-        let document = recorded.map(|recorded| &recorded.document);
-        loop {
-            let needs = entries::needs(self, subjects, recorded, request.options);
-            let may_change = needs.iter().any(|it| {
-                it.subject.next.is_some() || matches!(it.need, Need::Ask(_, Asked::Replace))
-            });
-            let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
-            if !may_change && !self.references.list.iter().any(is_trigger) {
-                return Ok(Ok(asked));
-            }
-            let blocked = self.find_blocked(subjects, places).stacks;
-            let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
-            let replaced = needs.iter().filter(|needed| {
-                let is_asked = matches!(needed.need, Need::Ask(_, Asked::Replace));
-                is_asked && settled.action(needed.subject.stack) == Some(Action::Create)
-            });
-            let gone: BTreeSet<StackIndex> = replaced.map(|it| it.subject.stack).collect();
-            drop(needs);
-            let mut others = subjects.find_made_by_driver(&settled);
-            others.extend(subjects.find_gone(&gone));
-            others.extend(self.find_triggered(subjects, &settled, document, request.options.mode));
-            if others.is_empty() {
-                return Ok(Ok(asked));
-            }
-            for &stack in &others {
-                asked.forget(&self.project.stacks[stack].path);
-            }
-            find_made_first(self, subjects, recorded, request.options);
-            let needs = entries::needs(self, subjects, recorded, request.options);
-            let nothing = RemovedQuestions::default();
-            asked = match ask::ask(self, request.planning, query, &needs, nothing, asked)? {
-                Ok(asked) => asked,
-                Err(status) => return Ok(Err(status)),
-            };
-        }
     }
 
     /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the

@@ -12,14 +12,16 @@ mod kept;
 pub(super) mod left_behind;
 mod make;
 mod markdown;
+pub(super) mod outputs;
 mod protected;
+mod readers;
 mod remembered;
 pub(super) mod removal_code;
 pub(super) mod removals;
+mod rounds;
 mod starts;
 pub(super) mod subjects;
 mod triggers;
-mod unkept;
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -28,7 +28,7 @@ use crate::program::exit::ExitStatus;
 const MAX_WARNINGS: usize = 10;
 
 /// The entries of the project's stacks, each with its key.
-type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
+pub(super) type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
 
 impl Loaded {
     /// Returns the entries of the project's stacks.

@@ -364,6 +364,7 @@ impl<'d> Removals<'d> {
                 failed.push(FailedAsk {
                     stack: removal.path.clone(),
                     why: why.clone(),
+                    conditions: Vec::new(),
                 });
                 continue;
             }

@@ -26,6 +26,7 @@ pub(super) struct OnRecord {
 }
 
 /// A stack that is planned.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Subject<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
@@ -36,6 +37,8 @@ pub(super) struct Subject<'p> {
     pub(super) trigger: Option<Reason>,
     /// What replaces it if it changes, which is known during the apply.
     pub(super) open_triggers: Vec<String>,
+    /// Whether its tool is not asked yet, since preconditions of it have not been decided.
+    pub(super) is_waiting: bool,
     /// Why nothing may be done with it.
     pub(super) blocked: Option<String>,
     /// Where its driver keeps its own state, if the block of the driver says so.
@@ -250,6 +253,7 @@ impl Loaded {
                     is_gone: false,
                     trigger: None,
                     open_triggers: Vec::new(),
+                    is_waiting: false,
                     blocked: match self.project.stacks[stack].mode {
                         StackMode::Manage => ahead.get(&stack).cloned(),
                         // Reading puts nothing back.

@@ -131,6 +131,7 @@ impl State {
                     upstream: None,
                     triggered_by: BTreeMap::new(),
                     plan: None,
+                    checks: None,
                     other: Map::new(),
                 }),
                 last: Some(Attempt {

@@ -244,6 +244,7 @@ impl Imported<'_> {
                 upstream: None,
                 triggered_by: BTreeMap::new(),
                 plan: None,
+                checks: None,
                 other: Map::new(),
             };
             let entry = Entry {

@@ -179,6 +179,7 @@ impl Namespaces for Env<'_> {
                     name: format!("env.{variable}"),
                     when: "known when the state is asked for".to_owned(),
                     span: path.span,
+                    is_on_demand: false,
                 })));
             }
             HostVariables::Known(host) => host,

@@ -44,6 +44,7 @@ fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
     let failed = failed.iter().map(|(path, why)| FailedAsk {
         stack: stack_path(path),
         why: (*why).to_owned(),
+        conditions: Vec::new(),
     });
     Plan {
         id: "01a1ffb4".to_owned(),

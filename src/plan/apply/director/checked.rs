@@ -1,0 +1,113 @@
+//! Conditions that are decided while a plan is carried out: preconditions before the first step of a turn,
+//! postconditions after its last one.
+
+use std::sync::Arc;
+
+use super::{ApplyDirector, Course, TurnState};
+use crate::driver::Counts;
+use crate::plan::checks::{Checked, Checker, FailedCheck, Itself, StackOutputs};
+use crate::plan::entry::{Action, Asked};
+use crate::plan::read_outputs::{no_outputs, printed};
+use crate::project::lifecycle::ConditionKind;
+use crate::run::event::Failure;
+use crate::run::turn::Operation;
+
+impl<'p> ApplyDirector<'p> {
+    /// Makes conditions be checked on the way.
+    pub fn check_with(&mut self, checker: Checker<'p>) {
+        self.checker = Some(checker);
+    }
+
+    /// Returns the conditions that turned out not to hold.
+    pub fn failed_checks(&self) -> &[FailedCheck] {
+        &self.failed_checks
+    }
+
+    /// Checks the preconditions of the stack of a turn.
+    pub(super) fn check_before(&mut self, number: usize) -> Result<(), Failure> {
+        let turn = &self.turns[number];
+        // Nothing is checked of what is destroyed. What is replaced is checked when it is made anew, unless it was
+        // known before that the condition does not hold.
+        if turn.operation == Operation::Destroy {
+            return Ok(());
+        }
+        self.check(number, ConditionKind::Precondition, &Itself::Nothing)
+    }
+
+    /// Checks the postconditions of the stack of a turn, which has succeeded otherwise.
+    pub(super) fn check_after(&mut self, number: usize) -> Result<(), Failure> {
+        self.learn(number);
+        let itself = self.turns[number].itself();
+        let checked = self.check(number, ConditionKind::Postcondition, &itself);
+        self.turns[number].attempt.has_failed_checks = checked.is_err();
+        checked
+    }
+
+    fn check(
+        &mut self,
+        number: usize,
+        kind: ConditionKind,
+        itself: &Itself,
+    ) -> Result<(), Failure> {
+        let stack = self.turns[number].stack.stack.here();
+        let (Some(checker), Some(stack)) = (&self.checker, stack) else {
+            return Ok(());
+        };
+        let Checked { failed, open, .. } = checker.check(kind, stack, itself);
+        let why = match failed.first() {
+            Some(first) => first.text.clone(),
+            None if !open.is_empty() => {
+                format!("{} cannot be decided: outputs are not known", kind.word())
+            }
+            None => return Ok(()),
+        };
+        self.failed_checks.extend(failed);
+        Err(Failure::Condition(why))
+    }
+
+    /// Takes what a turn has printed as the outputs of its stack.
+    pub(super) fn learn(&mut self, number: usize) {
+        let turn = &self.turns[number];
+        let (Some(checker), Some(stack)) = (&mut self.checker, turn.stack.stack.here()) else {
+            return;
+        };
+        if !turn.stack.checks.is_looked_at || turn.operation == Operation::Destroy {
+            return;
+        }
+        let outputs = match no_outputs(Some(&turn.stack.driver)) {
+            Some(why) => StackOutputs::Unreadable(why),
+            None => match printed(&turn.stack.driver, &turn.folder) {
+                Ok(values) => StackOutputs::Values(Arc::new(values)),
+                Err(problem) => StackOutputs::Unreadable(problem.to_string()),
+            },
+        };
+        checker.set(stack, outputs);
+    }
+}
+
+impl TurnState<'_> {
+    /// Returns what its postconditions know of it.
+    fn itself(&self) -> Itself {
+        let action = match (self.operation, self.has_acted) {
+            (Operation::Ask, _) => Action::Read,
+            (_, false) if self.asked == Asked::Create => Action::Adopt,
+            (_, false) => Action::NoOp,
+            (_, true) => match self.stack.shown.action {
+                Some(shown) if shown.is_work() => shown,
+                _ if self.asked == Asked::Create => Action::Create,
+                _ => Action::Update,
+            },
+        };
+        let answer = self.attempt.answer.as_ref();
+        let changes = match self.attempt.course {
+            _ if !self.has_acted => Some(Counts::default()),
+            Course::Anew => answer.and_then(|answer| answer.counts),
+            Course::AsShown => self.stack.shown.counts,
+            Course::Nothing | Course::Unplanned => None,
+        };
+        Itself::Done {
+            action: action.word(),
+            changes,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of outputs, and of the stack itself, when conditions are checked.
+
+use std::sync::Arc;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::driver::{Counts, OutputValue, OutputValues};
+use crate::language::evaluate::{Answer, EvalResult};
+use crate::language::value::Value;
+use crate::source::Span;
+
+/// How many names of outputs a message lists.
+const MAX_NAMES: usize = 20;
+
+/// What is known of the outputs of a stack.
+#[derive(Debug, Clone)]
+pub enum StackOutputs {
+    /// All of them.
+    Values(Arc<OutputValues>),
+    /// They are known once the stack has been applied.
+    Later,
+    /// They cannot be read: why, in words.
+    Unreadable(String),
+}
+
+/// What a condition may know of its own stack.
+#[derive(Debug, Clone, Copy)]
+pub enum Itself {
+    /// Nothing: it is a precondition.
+    Nothing,
+    /// What is done with it, but not yet what comes of that.
+    Later,
+    /// What was done with it.
+    Done {
+        /// The word of its action.
+        action: &'static str,
+        /// How many resources that has changed, if this is known.
+        changes: Option<Counts>,
+    },
+}
+
+/// Returns what a name after `outputs` leads to: an object with that output, or with all if none is named.
+pub(super) fn pick(
+    values: &OutputValues,
+    name: Option<(&str, Span)>,
+    path: &str,
+) -> EvalResult<Answer> {
+    let object = |outputs: &mut dyn Iterator<Item = (&Arc<str>, &OutputValue)>| {
+        let mut is_sensitive = false;
+        let entries: Vec<(Arc<str>, Value)> = outputs
+            .map(|(name, output)| {
+                is_sensitive |= output.is_sensitive;
+                (name.clone(), output.value.clone())
+            })
+            .collect();
+        Answer {
+            value: Value::object(entries),
+            is_sensitive,
+        }
+    };
+    let Some((name, span)) = name else {
+        return Ok(object(&mut values.iter()));
+    };
+    if values.get(name).is_some() {
+        return Ok(object(&mut values.iter().filter(|(it, _)| ***it == *name)));
+    }
+    let diagnostic = Diagnostic::error(
+        Code::UnknownName,
+        format!("`{path}` has no output `{name}`"),
+    );
+    let names: Vec<&str> = values.iter().map(|(name, _)| &**name).collect();
+    let listed = names
+        .iter()
+        .take(MAX_NAMES)
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let note = match names.len() {
+        0 => "it has no outputs".to_owned(),
+        n if n > MAX_NAMES => format!("its outputs are {listed} and {} more", n - MAX_NAMES),
+        _ => format!("its outputs are {listed}"),
+    };
+    Err(diagnostic
+        .label(span, "there is no such output")
+        .note(note)
+        .did_you_mean(name, names)
+        .into())
+}

@@ -1,0 +1,239 @@
+//! The stacks that conditions name: each must exist, and the stack of the condition must run after it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::OnceLock;
+
+use super::names::{SELF, STACKS, no_itself};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
+use crate::project::Project;
+use crate::project::lifecycle::{Condition, ConditionKind};
+use crate::project::stack::StackIndex;
+use crate::selection::graph::{Graph, Precedence};
+use crate::source::{FileId, Span};
+
+/// Knows which stacks run after which.
+pub(super) struct RunsAfter<'p> {
+    graph: &'p Graph,
+    /// The constraints, each towards what comes before; once somebody has asked.
+    reversed: OnceLock<Precedence>,
+}
+
+impl<'p> RunsAfter<'p> {
+    pub(super) fn new(graph: &'p Graph) -> Self {
+        RunsAfter {
+            graph,
+            reversed: OnceLock::new(),
+        }
+    }
+
+    /// Returns whether a stack runs after another one, transitively. What it runs right after is found at once.
+    fn runs_after(&self, stack: StackIndex, source: StackIndex) -> bool {
+        let reversed = self
+            .reversed
+            .get_or_init(|| Precedence::new(self.graph).reversed());
+        let mut seen: HashSet<usize> = HashSet::new();
+        let mut open = VecDeque::from([stack.get()]);
+        while let Some(node) = open.pop_front() {
+            for before in reversed.successors(node) {
+                let before = before.node as usize;
+                if before == source.get() {
+                    return true;
+                }
+                if seen.insert(before) {
+                    open.push_back(before);
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns the stack that a condition of a stack names.
+    ///
+    /// # Errors
+    ///
+    /// If its outputs may not be used.
+    pub(super) fn resolve(
+        &self,
+        project: &Project,
+        stack: StackIndex,
+        written: &str,
+        span: Span,
+    ) -> Result<StackIndex, Diagnostic> {
+        let stacks = &project.stacks;
+        let own = &stacks[stack].path;
+        let Ok(named) = stacks.written(own.directory(), written) else {
+            let message = format!("`{written}` leads out of the project");
+            return Err(Diagnostic::error(Code::OutsideProject, message)
+                .label(span, "climbs above the project root")
+                .help("name a stack of the project; a leading `/` is the project root"));
+        };
+        let Some(source) = named.only() else {
+            let wrong = |message: String, label: &str| {
+                Diagnostic::error(Code::UnknownReference, message).label(span, label)
+            };
+            return Err(match named.first() {
+                None => {
+                    let known = stacks.iter().map(|(_, stack)| stack.path.as_str());
+                    let message = format!("`{written}` is not a stack");
+                    wrong(message, "no stack has this path").did_you_mean(written, known)
+                }
+                Some(first) => {
+                    let key = stacks[first].path.key();
+                    let key = key.map(ToString::to_string).unwrap_or_default();
+                    let message = format!("`{written}` stands for several instances");
+                    let help = format!("name one of them: `stacks[\"{written}[\\\"{key}\\\"]\"]`");
+                    wrong(message, "outputs belong to one").help(help)
+                }
+            });
+        };
+        if source == stack {
+            let message = format!("`{written}` is the stack itself");
+            return Err(Diagnostic::error(Code::SelfReference, message)
+                .label(span, format!("the condition is one of `{own}`"))
+                .help("in a `postcondition`, write `self.outputs`"));
+        }
+        if !self.runs_after(stack, source) {
+            let named = &stacks[source].path;
+            let message = format!("`{own}` uses outputs of `{named}`, and does not run after it");
+            return Err(Diagnostic::error(Code::UnavailableName, message)
+                .label(span, "an `after` is missing")
+                .label(stacks[stack].span, "in this stack")
+                .help(format!("add `after = [\"{named}\"]` to `{own}`")));
+        }
+        Ok(source)
+    }
+}
+
+/// What a condition says about stacks by name.
+#[derive(Debug, Default)]
+struct Named<'p> {
+    /// The stacks, as they are written.
+    stacks: Vec<(&'p str, Span)>,
+    /// A `self`.
+    itself: Option<Span>,
+    /// Whether it may use the outputs of its own stack.
+    uses_own_outputs: bool,
+    /// Whether it computes which stack is meant.
+    computes: bool,
+}
+
+impl<'p> Named<'p> {
+    fn of(condition: &'p Condition) -> Self {
+        let mut named = Named::default();
+        let mut variables: Vec<&str> = Vec::new();
+        for expr in [&condition.condition, &condition.error_message] {
+            expr.each(&mut |expr| {
+                if let ExprKind::For(inner) = &expr.kind {
+                    variables.push(&inner.value_variable);
+                    variables.extend(inner.key_variable.as_deref());
+                }
+                named.add(expr);
+            });
+        }
+        // Whatever a `for` calls so is something else, at least in a part: this is found out when it is evaluated.
+        if variables.contains(&STACKS) {
+            named.stacks.clear();
+            named.computes = true;
+        }
+        if variables.contains(&SELF) {
+            named.itself = None;
+        }
+        named
+    }
+
+    fn add(&mut self, expr: &'p Expr) {
+        match &expr.kind {
+            ExprKind::Variable(name) if &**name == SELF => {
+                self.itself.get_or_insert(expr.span);
+            }
+            ExprKind::Traversal(base, steps) => {
+                let ExprKind::Variable(name) = &base.kind else {
+                    return;
+                };
+                if &**name == SELF {
+                    let first = steps.first().map(|step| &step.kind);
+                    self.uses_own_outputs |= !matches!(
+                        first,
+                        Some(TraversalStepKind::Attribute(name))
+                            if ["action", "changes"].contains(&&**name)
+                    );
+                }
+                if &**name != STACKS {
+                    return;
+                }
+                match steps.first().map(|step| &step.kind) {
+                    Some(TraversalStepKind::Index(Expr {
+                        kind: ExprKind::String(written),
+                        span,
+                    })) => self.stacks.push((written, *span)),
+                    _ => self.computes = true,
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The stacks whose outputs conditions may need.
+#[derive(Debug, Default)]
+pub struct Mentioned {
+    /// Those that they name as they are written.
+    pub stacks: BTreeSet<StackIndex>,
+    /// Whether their own stack is one.
+    pub itself: bool,
+    /// Whether they compute others.
+    pub computes: bool,
+}
+
+/// Returns the stacks that some conditions of a stack name.
+pub fn mentioned(project: &Project, stack: StackIndex, conditions: &[&Condition]) -> Mentioned {
+    let mut all = Mentioned::default();
+    for condition in conditions {
+        let named = Named::of(condition);
+        all.computes |= named.computes;
+        all.itself |= named.uses_own_outputs;
+        for (written, _) in named.stacks {
+            let directory = project.stacks[stack].path.directory();
+            let only = project.stacks.written(directory, written);
+            all.stacks.extend(only.ok().and_then(|named| named.only()));
+        }
+    }
+    all
+}
+
+/// Returns what is wrong with the stacks that the conditions of some stacks name. A problem of an inherited
+/// condition is told once, with the first stack that has it.
+pub fn misplaced(
+    project: &Project,
+    graph: &Graph,
+    stacks: impl Iterator<Item = StackIndex>,
+) -> Vec<Diagnostic> {
+    let after = RunsAfter::new(graph);
+    let mut by_condition: HashMap<*const Condition, Named<'_>> = HashMap::new();
+    let mut problems: BTreeMap<(FileId, u32, u32, Code), (Diagnostic, usize)> = BTreeMap::new();
+    for stack in stacks {
+        for condition in project.rules_of(stack).conditions {
+            let named = by_condition
+                .entry(std::ptr::from_ref(condition))
+                .or_insert_with(|| Named::of(condition));
+            let itself = named.itself;
+            let itself = itself.filter(|_| condition.kind == ConditionKind::Precondition);
+            let itself = itself.map(|span| (span, no_itself(span)));
+            let named = named.stacks.iter().filter_map(|&(written, span)| {
+                let problem = after.resolve(project, stack, written, span).err()?;
+                Some((span, problem))
+            });
+            for (span, problem) in named.chain(itself) {
+                let place = (span.file, span.start, span.end, problem.code);
+                problems.entry(place).or_insert((problem, 0)).1 += 1;
+            }
+        }
+    }
+    let problems = problems.into_values();
+    let told = problems.map(|(problem, n)| match n {
+        1 => problem,
+        n => problem.note(format!("the same holds for {} more of its stacks", n - 1)),
+    });
+    told.collect()
+}

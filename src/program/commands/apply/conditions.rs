@@ -1,0 +1,116 @@
+//! The conditions of the stacks that an apply works on, as far as they can be decided before it begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+use orch::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
+use orch::plan::entry::PlanMode;
+use orch::project::lifecycle::ConditionKind;
+use orch::project::stack::StackIndex;
+use orch::state::document::Document;
+
+use super::carrying::Carrying;
+use super::turns::Todo;
+use crate::program::commands::Loaded;
+use crate::program::commands::plan::outputs::OutputReader;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+impl Carrying<'_> {
+    /// Checks the conditions of stacks with turns, and shows preconditions that do not hold. Reads outputs that
+    /// conditions need or may need, of stacks without turns, and notes with which turns others become known.
+    /// Returns what checks the rest during the run, if there is any; the exit status if that is not possible.
+    /// Nothing is checked of what is destroyed.
+    pub(super) fn check_conditions<'l>(
+        &self,
+        loaded: &'l Loaded,
+        document: Option<&Document>,
+        to_do: &mut Todo<'_>,
+    ) -> Result<std::result::Result<Option<Checker<'l>>, ExitStatus>> {
+        let applied = to_do.stacks.iter().filter(|it| it.work.apply);
+        let applied: Vec<StackIndex> = applied.filter_map(|it| it.stack.here()).collect();
+        let has_any = |stack: &StackIndex| !loaded.project.rules_of(*stack).conditions.is_empty();
+        if self.saved.plan.mode != PlanMode::Normal || !applied.iter().any(has_any) {
+            return Ok(Ok(None));
+        }
+        let reader = OutputReader {
+            loaded,
+            args: self.planning,
+            document,
+            base: None,
+        };
+        let mut checker = loaded.checker()?;
+        for &stack in &applied {
+            checker.set(stack, StackOutputs::Later);
+        }
+        let kinds = [
+            (ConditionKind::Precondition, Itself::Nothing),
+            (ConditionKind::Postcondition, Itself::Later),
+        ];
+        let mut looked_at = BTreeSet::new();
+        let mut unknown = BTreeSet::new();
+        for (kind, itself) in kinds {
+            let stacks: Vec<_> = applied.iter().map(|&stack| (stack, itself)).collect();
+            let found = match decided(&reader, &mut checker, kind, &stacks)? {
+                Ok(found) => found,
+                Err(status) => return Ok(Err(status)),
+            };
+            for (stack, of_stack) in &found {
+                let Mentioned {
+                    stacks,
+                    itself,
+                    computes,
+                } = mentioned(&loaded.project, *stack, &of_stack.open);
+                looked_at.extend(itself.then_some(*stack));
+                looked_at.extend(applied.iter().filter(|it| computes || stacks.contains(it)));
+                unknown.extend(stacks.into_iter().filter(|it| !checker.knows(*it)));
+            }
+            if kind == ConditionKind::Precondition {
+                loaded.show_failed(found.values().flat_map(|it| &it.failed));
+                note_failed(to_do, &found);
+            }
+        }
+        if let Err(status) = reader.read(&unknown, &mut checker)? {
+            return Ok(Err(status));
+        }
+        checker.end_reading();
+        for stack in &mut to_do.stacks {
+            if let Some(here) = stack.stack.here() {
+                stack.checks.is_looked_at = looked_at.contains(&here);
+                stack.checks.has_postconditions =
+                    checker.has_any(here, ConditionKind::Postcondition);
+            }
+        }
+        Ok(Ok(Some(checker)))
+    }
+}
+
+/// Checks conditions, and reads the outputs that they need; returns those that do not all hold.
+fn decided<'l>(
+    reader: &OutputReader<'_>,
+    checker: &mut Checker<'l>,
+    kind: ConditionKind,
+    stacks: &[(StackIndex, Itself)],
+) -> Result<std::result::Result<BTreeMap<StackIndex, Checked<'l>>, ExitStatus>> {
+    loop {
+        let found = checker.check_all(kind, stacks);
+        let found = found.context("failed to check conditions")?;
+        let needed = found.values().flat_map(|it| &it.needed);
+        let needed: BTreeSet<StackIndex> = needed.copied().collect();
+        if needed.is_empty() {
+            return Ok(Ok(found));
+        }
+        if let Err(status) = reader.read(&needed, checker)? {
+            return Ok(Err(status));
+        }
+    }
+}
+
+/// Notes on stacks why their preconditions do not hold.
+fn note_failed(to_do: &mut Todo<'_>, checked: &BTreeMap<StackIndex, Checked<'_>>) {
+    for stack in &mut to_do.stacks {
+        let checked = stack.stack.here().and_then(|here| checked.get(&here));
+        let failed = checked.and_then(|checked| checked.failed.first());
+        stack.checks.failed = failed.map(|check| check.text.clone());
+    }
+}

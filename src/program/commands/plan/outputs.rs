@@ -1,0 +1,125 @@
+//! Reading the outputs of stacks for conditions: a run of its own, with a turn for each stack. The values are
+//! kept in memory only, and the folder that they are printed to goes at once.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use orch::driver::Driver;
+use orch::plan::ask::{AskOptions, folder_of};
+use orch::plan::checks::{Checker, StackOutputs};
+use orch::plan::code::{Code, Codes};
+use orch::plan::read_outputs::{no_outputs, prepare, printed};
+use orch::project::stack::StackIndex;
+use orch::record::journal::BaseRecord;
+use orch::report::failure_text;
+use orch::run::event::Outcome;
+use orch::run::request::new_id;
+use orch::state::document::Document;
+
+use super::PlanningArgs;
+use super::ask::{FOLDER, cannot_ask, carry_out, show_log};
+use super::subjects::Drivers;
+use crate::program::commands::Loaded;
+use crate::program::commands::private_folder::PrivateFolder;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// How many failures are shown with what the tool has printed.
+const MAX_SHOWN: usize = 10;
+
+/// How outputs are read.
+pub(in crate::program::commands) struct OutputReader<'l> {
+    pub(in crate::program::commands) loaded: &'l Loaded,
+    pub(in crate::program::commands) args: &'l PlanningArgs,
+    /// What is on record, if the project keeps a state.
+    pub(in crate::program::commands) document: Option<&'l Document>,
+    pub(in crate::program::commands) base: Option<BaseRecord>,
+}
+
+impl OutputReader<'_> {
+    /// Reads the outputs of stacks at once, for the conditions that need them; returns the exit status if that is
+    /// not possible. Where a tool fails, the conditions that need its outputs cannot be evaluated.
+    pub(in crate::program::commands) fn read(
+        &self,
+        stacks: &BTreeSet<StackIndex>,
+        checker: &mut Checker<'_>,
+    ) -> Result<std::result::Result<(), ExitStatus>> {
+        let loaded = self.loaded;
+        let project = &loaded.project;
+        let drivers = Drivers::new(loaded, self.document);
+        let mut readable: Vec<(StackIndex, Driver<'_>)> = Vec::new();
+        for &stack in stacks {
+            let driver = drivers.of(stack);
+            match (no_outputs(driver.as_ref()), driver) {
+                (None, Some(driver)) => readable.push((stack, driver)),
+                (why, _) => {
+                    let why = why.unwrap_or_default();
+                    checker.set(stack, StackOutputs::Unreadable(why));
+                }
+            }
+        }
+        if readable.is_empty() {
+            return Ok(Ok(()));
+        }
+        let id = new_id(&project.root);
+        let folder = PrivateFolder::of(loaded, FOLDER)?;
+        // What others see is the generation that is current.
+        let environments = loaded.evaluator();
+        let codes = Codes {
+            tree: Code {
+                project,
+                environments: &environments,
+            },
+            removed: &[],
+        };
+        let options = AskOptions {
+            run: &id,
+            folder: folder.path(),
+            init: false,
+            extra: &[],
+            jobs: self.args.jobs(),
+        };
+        let asking = match prepare(codes, &readable, &options) {
+            Ok(asking) => asking,
+            Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
+        };
+        let (summary, output, _) = carry_out(
+            loaded,
+            self.args,
+            self.base.clone(),
+            &id,
+            folder.path(),
+            asking,
+        )?;
+        if summary.signal.is_some() {
+            return Ok(Err(ExitStatus::Run(summary.exit_status())));
+        }
+        let mut n_shown = 0;
+        for ending in &summary.endings {
+            let number = ending.turn.get();
+            let (stack, driver) = &readable[number];
+            let path = &project.stacks[*stack].path;
+            let outputs = if ending.outcome == Outcome::Succeeded {
+                match printed(driver, &folder_of(folder.path(), number)) {
+                    Ok(values) => StackOutputs::Values(Arc::new(values)),
+                    Err(problem) => StackOutputs::Unreadable(problem.to_string()),
+                }
+            } else {
+                let why = failure_text(ending);
+                let why = why.unwrap_or_else(|| "its tool was not asked".to_owned());
+                n_shown += 1;
+                if n_shown <= MAX_SHOWN {
+                    let logs = output.logs.as_ref();
+                    let log = logs.and_then(|logs| {
+                        let log = logs.reader(number + 1, path.as_str(), ending.attempts);
+                        log.transpose()
+                    });
+                    show_log(path, &format!("its outputs cannot be read: {why}"), log)?;
+                }
+                StackOutputs::Unreadable("the command that prints them failed".to_owned())
+            };
+            checker.set(*stack, outputs);
+        }
+        Ok(Ok(()))
+    }
+}
