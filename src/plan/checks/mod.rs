@@ -70,18 +70,12 @@ impl Checked<'_> {
 }
 
 impl<'p> Checker<'p> {
-    /// Prepares to check. `namespace` is that of the state, if the project keeps one.
-    pub fn new(
-        project: &'p Project,
-        graph: &'p Graph,
-        host_environment: impl Iterator<Item = (String, String)>,
-        namespace: Option<String>,
-    ) -> Self {
+    /// Prepares to check with the names that `run.env` has. `namespace` is that of the state, if the project keeps
+    /// one.
+    pub fn new(names: &ProjectNamespaces<'p>, graph: &'p Graph, namespace: Option<String>) -> Self {
         Checker {
-            project,
-            basis: ProjectNamespaces::new(project, host_environment)
-                .basis()
-                .clone(),
+            project: names.project(),
+            basis: names.basis().clone(),
             namespace,
             after: RunsAfter::new(graph),
             outputs: BTreeMap::new(),

@@ -15,8 +15,8 @@ use super::ask::AskedTools;
 use super::entries::{Needed, Settled};
 use super::outputs::OutputReader;
 use super::subjects::Subjects;
+use crate::program::commands::Loaded;
 use crate::program::commands::standings::state_config;
-use crate::program::commands::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -48,10 +48,10 @@ impl Loaded {
     pub(in crate::program::commands) fn checker(&self) -> Result<Checker<'_>> {
         let has_state = self.project.settings.state.is_some();
         let namespace = has_state.then(|| state_config(&self.project)).transpose()?;
+        let environments = self.evaluator();
         Ok(Checker::new(
-            &self.project,
+            environments.namespaces(),
             &self.graph,
-            host_environment(),
             namespace.map(|config| config.namespace),
         ))
     }
