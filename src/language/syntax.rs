@@ -60,6 +60,11 @@ pub struct Block {
 }
 
 impl Body {
+    /// Returns whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.attributes.is_empty() && self.blocks.is_empty() && self.deferred.is_empty()
+    }
+
     /// Returns the attribute of that name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes

@@ -13,8 +13,10 @@ use super::present::PresentFiles;
 use crate::git::{CommitId, GitError, Repository};
 use crate::language::canonical::{Item, canonical};
 use crate::language::parse::parse_whole;
+use crate::language::syntax::Body;
 use crate::path::ProjectPath;
 use crate::project::Project;
+use crate::project::discover::Listing;
 use crate::source::FileId;
 
 /// Attributes of `stack` that are no inputs.
@@ -77,19 +79,34 @@ pub(super) fn texts<'a>(
 /// What the configuration files say.
 pub(super) struct Configuration<'a> {
     texts: &'a Texts<'a>,
+    /// The syntax trees of those that need not be parsed again.
+    bodies: HashMap<&'a ProjectPath, &'a Body>,
     /// By file; nothing for one that cannot be parsed.
     said: HashMap<&'a ProjectPath, String>,
 }
 
 impl<'a> Configuration<'a> {
-    /// Parses the files, on the pool of threads that this is called on.
-    pub(super) fn new(texts: &'a Texts<'a>) -> Self {
-        let all = BTreeSet::new();
-        let parsed = texts.par_iter();
-        let parsed = parsed.filter_map(|(path, text)| Some((*path, said(text, &all)?)));
-        Configuration {
+    /// Reads the files, on the pool of threads that this is called on. Parses those whose syntax tree the
+    /// listing does not have.
+    pub(super) fn new(texts: &'a Texts<'a>, listing: &'a Listing) -> Self {
+        let known = listing.whole_files();
+        // The text of a commit may be another one than that in the working tree.
+        let is_read = |path: &ProjectPath| matches!(texts.get(path), Some(Cow::Borrowed(_)));
+        let configuration = Configuration {
             texts,
-            said: parsed.collect(),
+            bodies: known.filter(|(path, _)| is_read(path)).collect(),
+            said: HashMap::new(),
+        };
+        let nothing = BTreeSet::new();
+        let files = texts.par_iter();
+        let said = files.filter_map(|(path, text)| {
+            let said = configuration.read(path, text, &nothing)?;
+            Some((*path, said))
+        });
+        let said = said.collect();
+        Configuration {
+            said,
+            ..configuration
         }
     }
 
@@ -105,7 +122,14 @@ impl<'a> Configuration<'a> {
         if left_out.is_empty() || !text.contains("env") {
             return Some(Cow::Borrowed(plain));
         }
-        said(text, left_out).map(Cow::Owned)
+        self.read(path, text, left_out).map(Cow::Owned)
+    }
+
+    fn read(&self, path: &ProjectPath, text: &str, left_out: &BTreeSet<String>) -> Option<String> {
+        match self.bodies.get(path) {
+            Some(body) => Some(said_by(body, left_out)),
+            None => said(text, left_out),
+        }
     }
 }
 
@@ -121,6 +145,11 @@ fn text(bytes: Vec<u8>) -> Option<String> {
 /// Returns what a file says, without some variables of `run.env`; `None` if it cannot be parsed.
 pub(in crate::change) fn said(text: &str, left_out: &BTreeSet<String>) -> Option<String> {
     let body = parse_whole(FileId::UNPLACED, text).ok()?;
+    Some(said_by(&body, left_out))
+}
+
+/// Returns what a syntax tree says, without some variables of `run.env`.
+fn said_by(body: &Body, left_out: &BTreeSet<String>) -> String {
     let is_tool = |kind: &str| matches!(kind, "orch" | "terramate");
     let matters = |around: &[&str], item: Item<'_>| match (around, item) {
         (["stack"], Item::Attribute(name)) => !is_no_input(name),
@@ -136,12 +165,13 @@ pub(in crate::change) fn said(text: &str, left_out: &BTreeSet<String>) -> Option
         }
         _ => false,
     };
-    Some(canonical(&body, &matters, &may_vanish))
+    canonical(body, &matters, &may_vanish)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::language::parse::{is_whole, parse};
 
     fn plain(text: &str) -> String {
         said(text, &BTreeSet::new()).unwrap()
@@ -199,6 +229,31 @@ mod tests {
         );
         assert_ne!(without("A = 1\nB = 1"), without("A = 1\nB = 2"));
         assert_ne!(plain(&env("A = 1")), plain(&env("A = 2")));
+    }
+
+    #[test]
+    fn what_the_loader_has_kept_says_the_same() {
+        let texts = [
+            ("stack {\n  name = \"a\"\n  after = [\"/b\"]\n}\n", true),
+            (
+                "import {\n  source = \"x\"\n}\nmoved {\n  from = \"/a\"\n}\n",
+                true,
+            ),
+            ("globals {\n  a = \"${b}\"\n}\nstack {\n}\n", false),
+            (
+                "generate_hcl \"a\" {\n  content {\n    b = 1\n  }\n}\n",
+                false,
+            ),
+            ("a = 1\n", true),
+        ];
+        let nothing = BTreeSet::new();
+        for (text, kept) in texts {
+            let body = parse(FileId::UNPLACED, text).unwrap();
+            assert_eq!(is_whole(&body), kept, "{text}");
+            if kept {
+                assert_eq!(said_by(&body, &nothing), plain(text));
+            }
+        }
     }
 
     #[test]

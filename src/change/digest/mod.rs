@@ -136,7 +136,7 @@ pub fn digests(
                 project,
                 tree: &tree,
                 files: &files,
-                places: Places::new(&tree, &files, Configuration::new(&texts)),
+                places: Places::new(&tree, &files, Configuration::new(&texts, listing)),
                 lists: IgnoreLists::of(project),
             };
             digester.digest(&stacks)

@@ -90,6 +90,12 @@ fn is_used(block: &structure::Block) -> bool {
     USED.contains(&block.ident.as_str())
 }
 
+/// Returns whether [`parse`] has kept all that a file says: nothing was dropped, and nothing is deferred.
+pub(crate) fn is_whole(body: &Body) -> bool {
+    let mut kinds = body.blocks.iter().map(|block| &*block.kind.text);
+    body.deferred.is_empty() && kinds.all(|kind| USED.contains(&kind))
+}
+
 /// Parses the content of a block that was deferred. The text is that of its file.
 ///
 /// # Panics

@@ -6,7 +6,10 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 
+use super::ParsedFile;
 use super::files::FileKind;
+use crate::language::parse::is_whole;
+use crate::language::syntax::Body;
 use crate::path::ProjectPath;
 
 /// Endings of the files of Terraform and its fork.
@@ -27,6 +30,8 @@ pub struct Listing {
     pub(super) directories: HashMap<ProjectPath, DirectoryListing>,
     /// The dot directories and those with a mark, by path; without caches.
     pub(super) left_out: Vec<ProjectPath>,
+    /// The configuration files as they were parsed, without those that say nothing or cannot be parsed.
+    pub(super) parsed: Vec<ParsedFile>,
 }
 
 /// What one directory holds, by name.
@@ -51,6 +56,12 @@ pub struct ToolFiles {
 }
 
 impl Listing {
+    /// Returns the configuration files of which the whole syntax tree is known.
+    pub(crate) fn whole_files(&self) -> impl Iterator<Item = (&ProjectPath, &Body)> {
+        let files = self.parsed.iter().map(|file| (&file.path, &*file.body));
+        files.filter(|(_, body)| is_whole(body))
+    }
+
     /// Returns what a directory has; `None` if the walk did not go through it.
     pub(crate) fn get(&self, directory: &str) -> Option<&DirectoryListing> {
         self.directories.get(directory)

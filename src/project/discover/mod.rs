@@ -96,6 +96,7 @@ pub(crate) fn read_with_listing(
 
 fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFiles, Listing) {
     rayon::scope(|scope| reader.walk(scope));
+    let lists = reader.lists;
     let mut found = DiscoveredFiles::default();
     let gathered = reader
         .gathered
@@ -105,6 +106,7 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
     let mut listing = Listing {
         directories: gathered.listed.into_iter().collect(),
         left_out: gathered.left_out,
+        parsed: Vec::new(),
     };
     // A project of its own is noticed when its files have been parsed, while the walk goes on.
     let nested: HashSet<ProjectPath> = gathered.nested_projects.iter().cloned().collect();
@@ -119,6 +121,11 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
     if !nested.is_empty() {
         listing.directories.retain(|path, _| is_ours(path));
         listing.left_out.retain(is_ours);
+    }
+    if lists {
+        let files = found.directories.iter().flat_map(|it| &it.files);
+        let files = files.filter(|file| !file.body.is_empty());
+        listing.parsed = files.cloned().collect();
     }
     for (path, problem) in gathered.problems {
         if is_ours(&path) {
