@@ -30,6 +30,20 @@ pub struct Input {
     pub links: Vec<Use>,
     /// Changes of it that do not count, once [`super::add_uncounted`] has looked for them.
     pub uncounted: Vec<UncountedChange>,
+    /// What `ignore_changes` leaves out of it, once [`super::mark_ignored`] has looked.
+    pub ignored: Ignored,
+}
+
+/// What `ignore_changes` leaves out of an input.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Ignored {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Whatever these entries match there, as written.
+    Matching(Vec<String>),
+    /// All of it.
+    All,
 }
 
 /// Where an input is, whether or not anything exists there.

@@ -18,6 +18,7 @@ mod find;
 mod fixtures;
 mod ignored;
 mod inputs;
+mod left_out;
 mod listed;
 mod named;
 mod present;
@@ -34,14 +35,15 @@ pub use applied::{
     had_stack_on_record, relocate, standings,
 };
 pub use cause::{
-    ChangeCause, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use, UseKind,
-    WhyUncounted,
+    ChangeCause, Ignored, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use,
+    UseKind, WhyUncounted,
 };
 pub use computed::{HostEnvironment, add_computed};
 pub use digest::{InputDigest, InputDigests, digests};
 pub use error::ChangeError;
 pub use files::ChangedFiles;
 pub use find::{Changes, causes_since, find};
+pub use left_out::{ignored_variables, mark_ignored};
 pub use listed::{add_uncounted, inputs_of};
 pub use present::{Present, UncommittedChanges};
 pub use shared::{SharedData, shared_data};

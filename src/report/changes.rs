@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::document::PathJson;
 use crate::change::trigger::Trigger;
 use crate::change::{
-    ChangeCause, Input, Location, Since, SinceBase, SwitchedOff, UncountedChange, Use, UseKind,
-    WhyUncounted,
+    ChangeCause, Ignored, Input, Location, Since, SinceBase, SwitchedOff, UncountedChange, Use,
+    UseKind, WhyUncounted,
 };
 use crate::git::{ChangedFile, FileChange, FileState};
 
@@ -92,6 +92,21 @@ fn location_text(location: &Location) -> String {
     match location.line {
         Some(line) => format!("{file}:{line}"),
         None => file.to_owned(),
+    }
+}
+
+/// Returns what `ignore_changes` leaves out of an input, if anything.
+pub(super) fn ignored_text(ignored: &Ignored) -> Option<String> {
+    match ignored {
+        Ignored::Nothing => None,
+        Ignored::Matching(entries) => {
+            let entries: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
+            Some(format!(
+                "`ignore_changes` leaves out what {} matches",
+                entries.join(" or ")
+            ))
+        }
+        Ignored::All => Some("left out by `ignore_changes`".to_owned()),
     }
 }
 
@@ -209,7 +224,7 @@ pub(super) struct CauseJson<'a> {
 }
 
 #[derive(Serialize)]
-struct UseJson<'a> {
+pub(super) struct UseJson<'a> {
     kind: &'static str,
     /// The variable or global.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -245,6 +260,17 @@ pub(super) struct InputJson<'a> {
     /// Files that differ there and do not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uncounted: Vec<UncountedJson<'a>>,
+    /// The entries of `ignore_changes` that leave something out there; `true` if all of it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignored: Option<IgnoredJson<'a>>,
+}
+
+/// What `ignore_changes` leaves out of an input.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum IgnoredJson<'a> {
+    All(bool),
+    Matching(&'a [String]),
 }
 
 /// A file that differs and does not count.
@@ -283,6 +309,11 @@ impl<'a> InputJson<'a> {
             changed: input.change.as_ref().map(FileJson::new),
             links: input.links.iter().map(UseJson::new).collect(),
             uncounted: input.uncounted.iter().map(UncountedJson::new).collect(),
+            ignored: match &input.ignored {
+                Ignored::Nothing => None,
+                Ignored::Matching(entries) => Some(IgnoredJson::Matching(entries)),
+                Ignored::All => Some(IgnoredJson::All(true)),
+            },
         }
     }
 }
@@ -312,7 +343,7 @@ impl<'a> TriggerJson<'a> {
 }
 
 impl<'a> UseJson<'a> {
-    fn new(step: &'a Use) -> Self {
+    pub(super) fn new(step: &'a Use) -> Self {
         UseJson {
             kind: use_kind(&step.kind),
             name: match &step.kind {

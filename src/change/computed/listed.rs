@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::trace::{self, Side};
 use super::{HostEnvironment, environments};
-use crate::change::cause::{ChangeCause, Input, InputLocation, Use, UseKind};
+use crate::change::cause::{ChangeCause, Ignored, Input, InputLocation, Use, UseKind};
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::change::inputs::{InputProblems, Inputs, Tree, place_read};
@@ -55,6 +55,7 @@ pub fn add_computed(
                 change: None,
                 links: Vec::new(),
                 uncounted: Vec::new(),
+                ignored: Ignored::Nothing,
             }));
             let index = known.unwrap_or(found.len() - 1);
             found[index].chain.clone_from(chain);

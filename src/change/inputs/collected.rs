@@ -5,7 +5,7 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use super::chain::ChainBudget;
 use super::covered::Touch;
-use crate::change::cause::{Input, InputLocation, Use, UseKind};
+use crate::change::cause::{Ignored, Input, InputLocation, Use, UseKind};
 use crate::git::ChangedFile;
 
 /// The inputs of one stack as they are found. A place that can be reached by several ways of one kind
@@ -54,6 +54,7 @@ impl Inputs {
             change,
             links,
             uncounted: Vec::new(),
+            ignored: Ignored::Nothing,
         };
         match index {
             Some(index) => self.all[index] = input,

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use orch::change::{
-    ChangeError, Changes, Input, Since, SinceBase, add_computed, add_uncounted, inputs_of,
+    ChangeError, Changes, Input, Since, SinceBase, add_computed, add_uncounted, ignored_variables,
+    inputs_of, mark_ignored,
 };
 use orch::diagnostic::closest;
 use orch::path::StackPath;
@@ -122,6 +123,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         if let Some(uncounted) = uncounted {
             add_uncounted(project, listing, uncounted, stack, &mut inputs).context(failed)?;
         }
+        mark_ignored(project, stack, &mut inputs);
         let question = Question {
             project,
             references: &loaded.references,
@@ -131,13 +133,14 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
             stack,
         };
         let why = question.answer(inputs);
-        answers.push((question, why));
+        answers.push((question, why, ignored_variables(project, stack)));
     }
-    let stories = answers.iter().map(|(question, why)| Story {
+    let stories = answers.iter().map(|(question, why, variables)| Story {
         question,
         why,
         uncounted_trigger: uncounted
             .and_then(|uncounted| uncounted.trigger_of(project, question.stack)),
+        ignored_variables: variables,
     });
     let stories: Vec<Story<'_>> = stories.collect();
     let mut out = console::stdout();

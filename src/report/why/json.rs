@@ -9,7 +9,7 @@ use super::{FilterRemedy, Story, flag_text, obstacle_kind};
 use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
-use crate::report::changes::{InputJson, SinceJson, TriggerJson};
+use crate::report::changes::{InputJson, SinceJson, TriggerJson, UseJson};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 use crate::report::json::OriginJson;
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
@@ -49,6 +49,9 @@ struct StoryJson<'a> {
     /// Why it is not.
     left_out: Vec<ReasonJson<'a>>,
     inputs: Vec<InputJson<'a>>,
+    /// The variables of `run.env` that `ignore_changes` leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored_variables: Vec<UseJson<'a>>,
     /// The lifecycle rules, if any is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     lifecycle: Option<RulesJson<'a>>,
@@ -147,6 +150,7 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         reasons: reasons.map(|reason| reason_json(reason, project)).collect(),
         left_out: left_out.flat_map(|it| obstacle_json(it, story)).collect(),
         inputs: why.inputs.iter().map(InputJson::new).collect(),
+        ignored_variables: story.ignored_variables.iter().map(UseJson::new).collect(),
         lifecycle: RulesJson::new(&project.rules_of(story.question.stack), project),
         runs_after: neighbours(story, &why.after, &why.after_through),
         runs_before: neighbours(story, &why.before, &why.before_through),

@@ -11,7 +11,7 @@ pub use text::write_why;
 use super::changes::{file_text, trigger_text};
 use super::reasons::{direction, directory_text, step_text};
 use crate::change::trigger::Trigger;
-use crate::change::{Changes, WhyUncounted};
+use crate::change::{Changes, Use, WhyUncounted};
 use crate::git::ChangedFile;
 use crate::path::KeyFilter;
 use crate::pattern::Pattern;
@@ -29,6 +29,8 @@ pub struct Story<'a> {
     pub why: &'a Why,
     /// A file that would trigger the stack if it counted.
     pub uncounted_trigger: Option<&'a ChangedFile>,
+    /// The variables of `run.env` that `ignore_changes` leaves out.
+    pub ignored_variables: &'a [Use],
 }
 
 impl<'a> Story<'a> {

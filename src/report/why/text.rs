@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::{Story, flag_text};
-use crate::change::Input;
+use crate::change::{Ignored, Input};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
-use crate::report::changes::{chain_text, file_text, uncounted_text};
+use crate::report::changes::{chain_text, file_text, ignored_text, uncounted_text};
 use crate::report::reasons::{origins_text, reason_text};
 use crate::report::rules::rule_lines;
 use crate::selection::graph::{Origin, Relative};
@@ -54,10 +54,10 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     ways(out, story)
 }
 
-/// An entry of a section: one line, or two that belong together.
+/// An entry of a section: one line, or a line with others that belong to it.
 enum SectionLine {
     One(String),
-    Two(String, String),
+    With(String, Vec<String>),
 }
 
 fn lines(out: &mut impl Write, lines: impl Iterator<Item = SectionLine>) -> io::Result<()> {
@@ -66,8 +66,11 @@ fn lines(out: &mut impl Write, lines: impl Iterator<Item = SectionLine>) -> io::
         match line {
             _ if number >= MAX_LINES => more += 1,
             SectionLine::One(line) => writeln!(out, "  {}", printable(&line))?,
-            SectionLine::Two(line, below) => {
-                writeln!(out, "  {}\n    {}", printable(&line), printable(&below))?;
+            SectionLine::With(line, below) => {
+                writeln!(out, "  {}", printable(&line))?;
+                for line in below {
+                    writeln!(out, "    {}", printable(&line))?;
+                }
             }
         }
     }
@@ -113,22 +116,29 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
             chain if chain.is_empty() => format!("{place}, its own directory"),
             chain => format!("{place}, {chain}"),
         };
+        let mut below: Vec<String> = Vec::new();
         match (&input.change, input.uncounted.first()) {
-            (None, None) => SectionLine::One(what),
-            (None, Some(change)) => {
-                let below = format!("differs, but does not count: {}", uncounted_text(change));
-                SectionLine::Two(what, below)
-            }
+            (None, None) => {}
+            (None, Some(change)) => below.push(format!(
+                "differs, but does not count: {}",
+                uncounted_text(change)
+            )),
             (Some(file), _) => {
-                let mut below = format!("changed: {}", file_text(file));
+                let mut changed = format!("changed: {}", file_text(file));
                 if !input.links.is_empty() {
-                    below += &format!(", {}", chain_text(&input.links));
+                    changed += &format!(", {}", chain_text(&input.links));
                 }
-                SectionLine::Two(what, below)
+                below.push(changed);
             }
         }
+        below.extend(ignored_text(&input.ignored));
+        SectionLine::With(what, below)
     };
-    lines(out, inputs.into_iter().map(line))
+    let variables = story.ignored_variables.iter().map(|variable| {
+        let below = ignored_text(&Ignored::All).into_iter().collect();
+        SectionLine::With(chain_text(std::slice::from_ref(variable)), below)
+    });
+    lines(out, inputs.into_iter().map(line).chain(variables))
 }
 
 fn rules(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
@@ -171,9 +181,9 @@ fn constraints(
         let (path, via) = (path(&relative.stack), via.join(" and "));
         let origins = origins_text(&relative.origins, &project.sources);
         let are = if relative.via.len() == 1 { "is" } else { "are" };
-        SectionLine::Two(
+        SectionLine::With(
             format!("{path}, through {via}, which {are} not selected"),
-            origins,
+            vec![origins],
         )
     };
     let direct = constraints.iter().map(line);

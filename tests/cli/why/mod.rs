@@ -5,6 +5,7 @@ mod answers; // how a stack is named, and how the answer is given
 mod changes; // with `--changed`
 #[cfg(unix)]
 mod gone; // a stack that is on record and not in the tree
+mod ignored; // what `ignore_changes` leaves out
 mod neighbours; // what runs before and after a stack
 mod selected; // why a stack is selected, or not
 
