@@ -47,7 +47,8 @@ impl<'l> Protections<'l> {
 
     /// Returns the rule that protects a stack of the tree, if one does. A change that lifts the protection
     /// counts once it is committed: HEAD decides too, wherever the stack is there; if it is not, what is on
-    /// record of the stack does.
+    /// record of the stack does. That counts as well where files of HEAD cannot be read: links are not followed
+    /// in a commit.
     pub(super) fn of(&self, stack: StackIndex, recorded: Option<&Entry>) -> Option<Protection> {
         let project = &self.loaded.project;
         let of_tree = Protection::of_tree(project, stack);
@@ -58,7 +59,12 @@ impl<'l> Protections<'l> {
                 None | Some([]) => Protection::on_record(recorded?),
                 Some(there) => {
                     let head = &head?.project;
-                    there.iter().find_map(|&it| Protection::of_head(head, it))
+                    let mut there = there.iter();
+                    let of_head = there.find_map(|&it| Protection::of_head(head, it));
+                    of_head.or_else(|| {
+                        let recorded = recorded.filter(|_| !head.broken.is_empty())?;
+                        Protection::on_record(recorded)
+                    })
                 }
             }
         })

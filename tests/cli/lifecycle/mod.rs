@@ -7,6 +7,7 @@ mod declared; // what `lifecycle` blocks may say, and where
 mod generation_walks; // random histories of that
 mod generations; // what is made anew before the old one is destroyed
 mod ignored; // inputs whose changes bring about nothing, and what is no input
+mod linked; // rules in files that are links, or in other repositories
 mod moved; // what is on record follows its stacks
 mod outputs; // conditions about the outputs of stacks
 mod protected; // what is protected is not destroyed, whoever tries
