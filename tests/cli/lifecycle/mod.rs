@@ -6,6 +6,7 @@ mod conditions; // what must hold before something is done
 mod declared; // what `lifecycle` blocks may say, and where
 mod generation_walks; // random histories of that
 mod generations; // what is made anew before the old one is destroyed
+mod hostile; // what is written to mislead whoever reads a message
 mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod linked; // rules in files that are links, or in other repositories
 mod moved; // what is on record follows its stacks

@@ -1,0 +1,178 @@
+//! Messages about rules and blocks, where the values in them are made to mislead whoever reads them.
+
+use std::path::PathBuf;
+
+use walkdir::WalkDir;
+
+use crate::removals::{done, prepared};
+use crate::support::{Repository, Sandbox};
+
+/// What is written between the quotes, and what a message says instead of it.
+const CONTROL: [&str; 2] = ["a\\u001b[31mb\\u0007", "a\\u{1b}[31mb\\u{7}"];
+const RAW: [&str; 2] = ["a\u{1b}[31mb", "a\\u{1b}[31mb"];
+const BIDI: [&str; 2] = ["a\u{202e}b\u{2066}", "a\\u{202e}b\\u{2066}"];
+
+/// Returns what `orch` says of a stack with these lines, and of these blocks beside it.
+fn said(lines: &str, blocks: &str) -> String {
+    let sandbox = Sandbox::new("");
+    let block = format!("stack {{\n{lines}}}\n{blocks}");
+    sandbox.write("/a/stack.orch.hcl", block);
+    let output = sandbox.orch("validate");
+    assert_eq!(output.code(), 3, "{output}");
+    assert_clean(&output.stderr);
+    output.stderr
+}
+
+/// Nothing reaches the terminal that moves its cursor, colours text or turns it round.
+#[track_caller]
+fn assert_clean(text: &str) {
+    let is_bad = |c: char| {
+        c.is_control() && c != '\n'
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    assert!(!text.contains(is_bad), "{text:?}");
+    let longest = text.lines().map(|line| line.chars().count()).max();
+    assert!(longest < Some(300), "{text}");
+}
+
+fn rule(line: &str) -> String {
+    format!("  lifecycle {{\n    {line}\n  }}\n")
+}
+
+#[test]
+fn a_text_instead_of_a_bool_is_shown_cleaned_and_cut() {
+    for [written, _] in [CONTROL, RAW, BIDI, [&"x".repeat(5000), ""], ["../../x", ""]] {
+        let said = said(&rule(&format!("prevent_destroy = \"{written}\"")), "");
+        let first =
+            "error: `prevent_destroy` must be `true` or `false`\n --> a/stack.orch.hcl:3:23\n";
+        assert!(said.starts_with(first), "{said}");
+        assert!(said.ends_with(" this is a string\n\n"), "{said}");
+    }
+}
+
+#[test]
+fn a_glob_that_is_wrong_is_shown_cleaned() {
+    for [written, shown] in [CONTROL, RAW] {
+        let said = said(&rule(&format!("ignore_changes = [\"{written}\"]")), "");
+        let first = format!(
+            "error: `{shown}` in `ignore_changes` names no files\n --> a/stack.orch.hcl:3:23\n"
+        );
+        assert!(said.starts_with(&first), "{said}");
+        assert!(said.contains("unclosed character class"), "{said}");
+    }
+    insta::assert_snapshot!(said(&rule("ignore_changes = [\"../../x\"]"), ""), @r#"
+    error: `../../x` in `ignore_changes` names no files
+     --> a/stack.orch.hcl:3:23
+      |
+    3 |     ignore_changes = ["../../x"]
+      |                       ^^^^^^^^^ leads out of the project
+      |
+      = help: a leading `/` is the project root
+    "#);
+}
+
+#[test]
+fn paths_of_blocks_are_shown_cleaned() {
+    for [written, shown] in [CONTROL, RAW, BIDI] {
+        let moved =
+            |to: &str| format!("moved {{\n  from = \"/{written}\"\n  to   = \"{to}\"\n}}\n");
+        let twice = said("", &(moved("/x") + &moved("/y")));
+        let first = format!(
+            "error: two `moved` blocks have `from = \"/{shown}\"`\n --> a/stack.orch.hcl:8:10\n"
+        );
+        assert!(twice.starts_with(&first), "{twice}");
+        let nowhere = said("", &moved(&format!("/{written}")));
+        let first = format!("error: `/{shown}` is moved to itself\n");
+        assert!(nowhere.starts_with(&first), "{nowhere}");
+        let removed = format!("removed {{\n  from = \"/{written}\"\n}}\n");
+        let twice = said("", &removed.repeat(2));
+        let first = format!("error: `/{shown}` is removed twice\n");
+        assert!(twice.starts_with(&first), "{twice}");
+    }
+    let long = "x".repeat(5000);
+    for (block, rest) in [("moved", "  to   = \"/b\"\n"), ("removed", "")] {
+        let from = |path: &str| said("", &format!("{block} {{\n  from = \"{path}\"\n{rest}}}\n"));
+        let outside = from("../../x");
+        let first = "error: `../../x` leads out of the project\n --> a/stack.orch.hcl:4:10\n";
+        assert!(outside.starts_with(first), "{outside}");
+        let first = "error: `from` is longer than any path: it has 5000 bytes\n";
+        let too_long = from(&long);
+        assert!(too_long.starts_with(first), "{too_long}");
+        let first = "error: `from` has a NUL character\n";
+        let nul = from("/a\\u0000");
+        assert!(nul.starts_with(first), "{nul}");
+    }
+}
+
+/// A project with a stack of which nothing holds: this message says so.
+fn failing(message: &str, condition: &str) -> Repository {
+    let sandbox = prepared(&[]);
+    let rules = format!(
+        "precondition {{\n      condition     = {condition}\n      error_message = \"{message}\"\n    }}"
+    );
+    sandbox.write(
+        "/a/stack.orch.hcl",
+        format!("stack {{\n{}}}\n", rule(&rules)),
+    );
+    let repository = Repository::of(sandbox);
+    done(&repository, "state init");
+    repository
+}
+
+#[test]
+fn the_message_of_a_condition_is_shown_cleaned() {
+    for [written, shown] in [CONTROL, RAW, BIDI] {
+        let output = failing(written, "false").orch("plan");
+        assert_eq!(output.code(), 1, "{output}");
+        assert_clean(&output.stderr);
+        let first = format!("error: precondition of `/a` failed: {shown}\n");
+        assert!(output.stderr.contains(&first), "{output}");
+    }
+}
+
+#[test]
+fn what_a_variable_holds_is_in_no_message_and_no_file() {
+    let secret = "hunter2-of-the-environment";
+    let repository = failing("the token is ${env.TOKEN}", "env.TOKEN == null");
+    repository.write(
+        "/a/more.orch.hcl",
+        "orch {\n  config {\n    run {\n      env {\n        COPY = \"copy of ${env.TOKEN}\"\n      }\n    }\n    lifecycle {\n      ignore_changes = [env.COPY]\n    }\n  }\n}\n",
+    );
+    repository.commit();
+    for arguments in [
+        "plan",
+        "plan --format json",
+        "plan -o made.plan",
+        "apply --auto-approve",
+        "why a",
+        "why a --format json",
+        "list --format json",
+    ] {
+        let output = repository.orch_with(arguments, |command| {
+            command.env("TOKEN", secret);
+        });
+        assert!(
+            !output.to_string().contains(secret),
+            "{arguments}: {output}"
+        );
+        if arguments == "plan" {
+            assert_eq!(output.code(), 1, "{output}");
+            assert!(output.stderr.contains("this is (sensitive)"), "{output}");
+        }
+    }
+    let files = WalkDir::new(repository.path("/")).into_iter();
+    let files = files
+        .map(Result::unwrap)
+        .filter(|it| it.file_type().is_file());
+    let kept: Vec<PathBuf> = files.map(walkdir::DirEntry::into_path).collect();
+    assert!(kept.len() > 5, "{kept:?}");
+    for file in kept {
+        let bytes = std::fs::read(&file).unwrap();
+        let mut windows = bytes.windows(secret.len());
+        assert!(
+            !windows.any(|it| it == secret.as_bytes()),
+            "{}",
+            file.display()
+        );
+    }
+}
