@@ -7,12 +7,13 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 
 /// A command of a console block and the output printed below it.
-struct Transcript {
-    command: String,
-    output: String,
+pub(crate) struct Transcript {
+    pub(crate) command: String,
+    pub(crate) output: String,
 }
 
-fn transcripts(markdown: &str) -> Vec<Transcript> {
+/// Returns the commands of the console blocks of a text.
+pub(crate) fn transcripts(markdown: &str) -> Vec<Transcript> {
     let mut transcripts: Vec<Transcript> = Vec::new();
     let mut in_console = false;
     for line in markdown.lines() {
@@ -129,6 +130,10 @@ fn every_example_is_valid_and_has_an_order() {
         (
             "environments",
             "prod/network\nprod/app\nstaging/network\nstaging/app\n",
+        ),
+        (
+            "lifecycle",
+            "legacy\nnetwork\nprod/database\nprod/app\nsite\n",
         ),
         (
             "shop",

@@ -4,6 +4,7 @@ mod blocks; // what `moved` and `removed` blocks may say
 mod checked; // when conditions are checked, and how they are told
 mod conditions; // what must hold before something is done
 mod declared; // what `lifecycle` blocks may say, and where
+mod example; // the bundled example
 mod generation_walks; // random histories of that
 mod generations; // what is made anew before the old one is destroyed
 mod hostile; // what is written to mislead whoever reads a message
