@@ -374,3 +374,22 @@ fn what_is_named_with_a_secret_at_hand_is_found() {
     set(&repository, "/app", &requires(condition, "m"));
     done(&repository, "plan");
 }
+
+#[test]
+fn a_failed_condition_is_annotated_at_its_line() {
+    let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
+    let lines = requires("stacks[\"/net\"].outputs.id == \"2\"", "not yet");
+    set(&repository, "/app", &lines);
+    let output = repository.orch_with("plan", |command| {
+        command.env("GITHUB_ACTIONS", "true");
+    });
+    let mut lines = output.stderr.lines();
+    let annotation = lines.find(|line| line.starts_with("::error"));
+    let annotation = annotation.unwrap_or_else(|| panic!("{output}"));
+    assert!(
+        annotation.contains("app/stack.orch.hcl,line=5,"),
+        "{annotation}"
+    );
+    let said = "failed-condition::precondition of `/app` failed: not yet";
+    assert!(annotation.ends_with(said), "{annotation}");
+}
