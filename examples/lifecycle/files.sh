@@ -3,6 +3,7 @@
 # The files are not in the project: a stack that was removed is destroyed from a checkout of an earlier commit.
 : "${LIVE:?set LIVE to a directory outside of the project, as an absolute path}"
 live="$LIVE/$ORCH_STACK_NAME"
+[ "$ORCH_GENERATION" = 1 ] || live="$live-$ORCH_GENERATION"
 
 case "$1" in
 plan)

@@ -30,4 +30,7 @@ driver "files" {
   apply   = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "apply"]
   destroy = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "destroy"]
   outputs = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "outputs"]
+
+  # Each generation of a stack has a state of its own: here that is the file.
+  backend = "file ${terramate.stack.name} ${terramate.stack.generation}"
 }

@@ -34,6 +34,11 @@ impl Loaded {
 
     /// Takes the generations of stacks from what is on record.
     pub(super) fn set_generations(&mut self, document: &Document) {
+        let mut all = document.stacks.values();
+        if all.all(|entry| entry.generation.is_first()) {
+            self.generations = Arc::default();
+            return;
+        }
         let entries = self.entries_of(document);
         let others = entries
             .iter()

@@ -9,6 +9,7 @@ mod generation_walks; // random histories of that
 mod generations; // what is made anew before the old one is destroyed
 mod hostile; // what is written to mislead whoever reads a message
 mod ignored; // inputs whose changes bring about nothing, and what is no input
+mod ignored_law; // random lists of those
 mod linked; // rules in files that are links, or in other repositories
 mod moved; // what is on record follows its stacks
 mod outputs; // conditions about the outputs of stacks

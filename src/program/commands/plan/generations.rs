@@ -148,6 +148,10 @@ impl Loaded {
         else {
             return;
         };
+        let mut all = recorded.document.stacks.values();
+        if all.all(|entry| entry.deposed.is_empty()) {
+            return;
+        }
         let entries = self.entries_of(&recorded.document);
         for subject in &subjects.all {
             let path = &self.project.stacks[subject.stack].path;
