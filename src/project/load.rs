@@ -23,6 +23,7 @@ use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
 use crate::project::import::{Imported, Imports};
 use crate::project::lifecycle::Lifecycle;
+use crate::project::made_first::MadeFirst;
 use crate::project::problems::Problems;
 use crate::project::relocation::{
     self, MOVED, MovedBlock, Moves, REMOVED, RemovedBlock, RemovedBlocks,
@@ -57,8 +58,7 @@ pub struct Project {
     pub moves: Moves,
     /// The `removed` blocks.
     pub removed: RemovedBlocks,
-    /// The files that a directory imports, and the patterns by which it does; only directories that
-    /// import any.
+    /// The patterns by which directories import files; only directories that import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
@@ -72,15 +72,6 @@ pub struct Project {
     pub made_first: BTreeMap<StackIndex, MadeFirst>,
     /// The files, if they are not on disk.
     pub(crate) tree: Option<Arc<TreeIndex>>,
-}
-
-/// From where `create_before_destroy` extends to a stack: something that runs after it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MadeFirst {
-    /// The stack that has the rule.
-    pub from: StackPath,
-    /// The place of the rule, if it is in the tree.
-    pub span: Option<Span>,
 }
 
 /// A `for_each` without keys.

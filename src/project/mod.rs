@@ -16,6 +16,7 @@ mod import;
 pub mod inspected;
 pub mod lifecycle;
 mod load;
+mod made_first;
 pub mod namespaces;
 pub mod outline;
 pub mod overrides;
@@ -29,7 +30,8 @@ pub mod tag;
 mod top_level;
 
 pub(crate) use self::load::pool;
-pub use self::load::{DirectoryScope, EmptyForEach, Ignore, LoadTreeError, MadeFirst, Project};
+pub use self::load::{DirectoryScope, EmptyForEach, Ignore, LoadTreeError, Project};
+pub use self::made_first::MadeFirst;
 pub use self::problems::{FileReadError, Problems};
 pub use self::rules::{CreateFirst, Rules};
 pub(crate) use self::stacks_of_tree::{StacksOfTree, has_stack_block, is_parsable, stacks_of_tree};

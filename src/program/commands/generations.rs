@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use orch::project::environment::Environments;
+use orch::project::environment::{Environment, Environments};
 use orch::project::namespaces::Generations;
+use orch::project::stack::StackIndex;
 use orch::state::document::Document;
 
 use super::{Loaded, host_environment};
@@ -30,6 +31,22 @@ impl Loaded {
         self.state = Some(opened);
         self.set_generations(&document?);
         Ok(evaluate(self))
+    }
+
+    /// Computes the environments of stacks, and adds what is wrong with them to the diagnostics.
+    ///
+    /// # Errors
+    ///
+    /// If they depend on what is on record, and that cannot be read.
+    pub(super) fn environments(
+        &mut self,
+        stacks: impl Iterator<Item = StackIndex>,
+    ) -> Result<Vec<(StackIndex, Environment)>> {
+        let stacks: Vec<StackIndex> = stacks.collect();
+        let evaluated = |loaded: &Self| loaded.evaluator().of_stacks(stacks.iter().copied());
+        let (known, problems) = self.in_generations(evaluated)?;
+        self.add_shared(problems);
+        Ok(known)
     }
 
     /// Takes the generations of stacks from what is on record.

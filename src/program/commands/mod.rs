@@ -52,7 +52,6 @@ use orch::change::InputDigests;
 use orch::diagnostic::{self, Diagnostic, Severity};
 use orch::path::ProjectPath;
 use orch::project::discover::{self, Listing, RootRule};
-use orch::project::environment::Environment;
 use orch::project::namespaces::Generations;
 use orch::project::per_stack::SharedProblem;
 use orch::project::stack::StackIndex;
@@ -416,22 +415,6 @@ impl Loaded {
     /// Adds the files that problems point into, so that these can be drawn.
     fn settle_problems(&mut self) {
         self.problems.settle(&mut self.project.sources);
-    }
-
-    /// Computes the environments of stacks, and adds what is wrong with them to the diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// If they depend on what is on record, and that cannot be read.
-    fn environments(
-        &mut self,
-        stacks: impl Iterator<Item = StackIndex>,
-    ) -> Result<Vec<(StackIndex, Environment)>> {
-        let stacks: Vec<StackIndex> = stacks.collect();
-        let evaluated = |loaded: &Self| loaded.evaluator().of_stacks(stacks.iter().copied());
-        let (known, problems) = self.in_generations(evaluated)?;
-        self.add_shared(problems);
-        Ok(known)
     }
 
     /// Adds the problems of stacks to the diagnostics, each with the stacks that have it.

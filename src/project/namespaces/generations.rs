@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ProjectNamespaces;
 use crate::path::{Generation, StackPath};
+use crate::project::stack::StackIndex;
 
 /// The generations of stacks, by path: those that are named, and that of all others, which is usually the first.
 #[derive(Debug, Clone, Default)]
@@ -50,5 +52,20 @@ impl Generations {
 impl FromIterator<(StackPath, Generation)> for Generations {
     fn from_iter<I: IntoIterator<Item = (StackPath, Generation)>>(generations: I) -> Self {
         Generations::default().with(generations.into_iter())
+    }
+}
+
+impl ProjectNamespaces<'_> {
+    /// Makes `terramate.stack.generation` these numbers. Without this, it is 1 for every stack.
+    #[must_use]
+    pub fn in_generations(mut self, generations: Arc<Generations>) -> Self {
+        self.basis.generations = generations;
+        self
+    }
+
+    /// Returns the generation that a stack is evaluated for.
+    pub fn generation_of(&self, stack: StackIndex) -> Generation {
+        let path = &self.basis.project.stacks[stack].path;
+        self.basis.generations.of(path)
     }
 }

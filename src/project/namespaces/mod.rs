@@ -32,7 +32,7 @@ use crate::language::evaluate::{
 use crate::language::function::{self, Changing, Surroundings};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
-use crate::path::{Generation, ProjectPath, StackPath};
+use crate::path::{ProjectPath, StackPath};
 use crate::project::Project;
 use crate::project::config::LetDefinition;
 use crate::project::discover::FileTree;
@@ -119,19 +119,6 @@ impl<'p> ProjectNamespaces<'p> {
     pub fn overriding(mut self, overrides: &'p [GlobalDefinition]) -> Self {
         self.basis.overrides = overrides;
         self
-    }
-
-    /// Makes `terramate.stack.generation` these numbers. Without this, it is 1 for every stack.
-    #[must_use]
-    pub fn in_generations(mut self, generations: Arc<Generations>) -> Self {
-        self.basis.generations = generations;
-        self
-    }
-
-    /// Returns the generation that a stack is evaluated for.
-    pub fn generation_of(&self, stack: StackIndex) -> Generation {
-        let path = &self.basis.project.stacks[stack].path;
-        self.basis.generations.of(path)
     }
 
     /// Makes functions read the files of the tree from which the project was loaded.

@@ -1,0 +1,13 @@
+//! Stacks that have `create_before_destroy` because of others. This module does not know how far that reaches.
+
+use crate::path::StackPath;
+use crate::source::Span;
+
+/// From where `create_before_destroy` extends to a stack: something that runs after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeFirst {
+    /// The stack that has the rule.
+    pub from: StackPath,
+    /// The place of the rule, if it is in the tree.
+    pub span: Option<Span>,
+}
