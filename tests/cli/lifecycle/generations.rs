@@ -624,6 +624,23 @@ fn what_was_never_finished_is_held_by_nobody() {
 }
 
 #[test]
+fn what_is_current_is_not_destroyed_whatever_the_record_lists() {
+    let repository = chain();
+    approved(&repository, "--replace /app");
+    let commit = entry(&repository, "/app")["applied"]["commit"].clone();
+    change_entry(&repository, "/app", |entry| {
+        let listed = |number: u32| json!({"generation": number, "commit": commit, "backend": format!("place app {number}"), "driver": "many"});
+        entry["deposed"] = json!([listed(2), listed(1)]);
+    });
+    // Nothing is left of the other one.
+    assert_eq!(planned(&repository, ""), ["/app[generation 1] forget"]);
+    forget_log(&repository);
+    approved(&repository, "");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(world(&repository), ["app@2", "net", "web"]);
+}
+
+#[test]
 fn a_run_that_is_killed_leaves_one_generation_after_the_next() {
     let kill = "kill -9 $PPID\nkill -9 $$\n";
     for (step, name) in [

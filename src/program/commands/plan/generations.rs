@@ -63,7 +63,9 @@ impl<'d> Removal<'d> {
         path: &'a StackPath,
         entry: &'a Entry,
     ) -> impl Iterator<Item = Removal<'d>> + use<'a, 'd> {
+        // Somebody may have edited the record: what is current is never one of them.
         let deposed = entry.deposed.iter();
+        let deposed = deposed.filter(|it| it.generation != entry.generation);
         deposed.filter_map(move |deposed| {
             let path = path.of_generation(deposed.generation);
             Removal::of_generation(&path, entry, entry.generation)
