@@ -26,11 +26,11 @@ orch {
 }
 
 driver "files" {
-  plan    = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "plan"]
-  apply   = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "apply"]
-  destroy = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "destroy"]
-  outputs = ["sh", "${terramate.root.path.fs.absolute}/files.sh", "outputs"]
+  plan    = ["sh", "${orch.root.path.fs.absolute}/files.sh", "plan"]
+  apply   = ["sh", "${orch.root.path.fs.absolute}/files.sh", "apply"]
+  destroy = ["sh", "${orch.root.path.fs.absolute}/files.sh", "destroy"]
+  outputs = ["sh", "${orch.root.path.fs.absolute}/files.sh", "outputs"]
 
   # Each generation of a stack has a state of its own: here that is the file.
-  backend = "file ${terramate.stack.name} ${terramate.stack.generation}"
+  backend = "file ${orch.stack.name} ${orch.stack.generation}"
 }

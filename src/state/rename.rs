@@ -6,14 +6,23 @@ use std::collections::{BTreeMap, HashMap};
 use super::document::{Document, Entry};
 use crate::path::{KeyFilter, StackPath};
 
+/// An entry that gets another key.
+struct MovedEntry {
+    path: StackPath,
+    /// The new key.
+    key: String,
+    /// The new key as a path, if it is one.
+    to: Option<StackPath>,
+}
+
 /// What is called otherwise now.
-struct Renamed {
-    /// Each entry that is, with its new key, by the directories that it lies in or below.
-    from: HashMap<String, Vec<(StackPath, String)>>,
+struct Renamed<'m> {
+    /// Each entry that is, by the directories that it lies in or below.
+    from: HashMap<&'m str, Vec<&'m MovedEntry>>,
     /// How many of them lie in or below each directory now.
-    to: HashMap<String, usize>,
+    to: HashMap<&'m str, usize>,
     /// How many entries that are called as before lie in or below each directory.
-    staying: HashMap<String, usize>,
+    staying: HashMap<&'m str, usize>,
     /// What references have to be now, once anybody has asked: many stacks have the same ones.
     known: RefCell<HashMap<String, Option<Vec<String>>>>,
 }
@@ -34,44 +43,47 @@ impl Document {
         if keys.is_empty() {
             return;
         }
-        let renamed = Renamed::new(&self.stacks, &keys);
-        for entry in self.stacks.values_mut() {
-            renamed.follow(&mut entry.after);
-            renamed.follow(&mut entry.before);
-        }
-        let moved = keys.into_iter();
-        let moved = moved.filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)));
-        let moved: Vec<(String, Entry)> = moved.collect();
-        self.stacks.extend(moved);
-    }
-}
-
-impl Renamed {
-    fn new(stacks: &BTreeMap<String, Entry>, keys: &BTreeMap<String, String>) -> Self {
-        let mut renamed = Renamed {
-            from: HashMap::new(),
-            to: HashMap::new(),
-            staying: HashMap::new(),
-            known: RefCell::default(),
-        };
-        for old in stacks.keys() {
+        let (mut moved, mut staying) = (Vec::new(), Vec::new());
+        for old in self.stacks.keys() {
             // No reference names what is not the path of a stack.
             let Some(path) = StackPath::parse(old) else {
                 continue;
             };
-            let Some(new) = keys.get(old) else {
-                count_places(&mut renamed.staying, &path);
-                continue;
-            };
-            if let Some(new) = StackPath::parse(new) {
-                count_places(&mut renamed.to, &new);
-            }
-            for place in places(&path) {
-                let from = renamed.from.entry(place.to_owned()).or_default();
-                from.push((path.clone(), new.clone()));
+            match keys.get(old) {
+                Some(key) => moved.push(MovedEntry {
+                    path,
+                    key: key.clone(),
+                    to: StackPath::parse(key),
+                }),
+                None => staying.push(path),
             }
         }
-        renamed
+        let renamed = Renamed::new(&moved, &staying);
+        for entry in self.stacks.values_mut() {
+            renamed.follow(&mut entry.after);
+            renamed.follow(&mut entry.before);
+        }
+        let found = keys.into_iter();
+        let found = found.filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)));
+        let found: Vec<(String, Entry)> = found.collect();
+        self.stacks.extend(found);
+    }
+}
+
+impl<'m> Renamed<'m> {
+    fn new(moved: &'m [MovedEntry], staying: &'m [StackPath]) -> Self {
+        let mut from: HashMap<&str, Vec<&MovedEntry>> = HashMap::with_capacity(moved.len());
+        for entry in moved {
+            for place in places(&entry.path) {
+                from.entry(place).or_default().push(entry);
+            }
+        }
+        Renamed {
+            from,
+            to: count_places(moved.iter().filter_map(|entry| entry.to.as_ref())),
+            staying: count_places(staying.iter()),
+            known: RefCell::default(),
+        }
     }
 
     /// Makes references name what they have named.
@@ -109,15 +121,15 @@ impl Renamed {
             None => true,
             Some(filter) => path.directory().as_str() == place && filter.matches(path.key()),
         };
-        let named: Vec<_> = below.filter(|(path, _)| is_named(path)).collect();
+        let named: Vec<_> = below.filter(|entry| is_named(&entry.path)).collect();
         if named.is_empty() {
             return None;
         }
         if filter.is_none() && !self.staying.contains_key(place) {
             // All of it has moved, perhaps to a place where nothing else is: then that stands for it.
-            let mut places = named.iter().map(|(path, new)| {
-                let below = path.as_str().strip_prefix(place)?;
-                new.strip_suffix(below)
+            let mut places = named.iter().map(|entry| {
+                let below = entry.path.as_str().strip_prefix(place)?;
+                entry.key.strip_suffix(below)
             });
             let to = places.next().flatten().filter(|to| !to.is_empty());
             if let Some(to) = to
@@ -131,7 +143,7 @@ impl Renamed {
         let is_one = matches!(filter, Some(KeyFilter::One(_)));
         let stays = !is_one && self.staying.contains_key(place);
         let own = stays.then(|| written.to_owned());
-        let others = named.into_iter().map(|(_, new)| new.clone());
+        let others = named.into_iter().map(|entry| entry.key.clone());
         Some(own.into_iter().chain(others).collect())
     }
 }
@@ -142,10 +154,15 @@ fn places(path: &StackPath) -> impl Iterator<Item = &str> {
     std::iter::once(directory.as_str()).chain(directory.ancestors())
 }
 
-fn count_places(counts: &mut HashMap<String, usize>, path: &StackPath) {
-    for place in places(path) {
-        *counts.entry(place.to_owned()).or_default() += 1;
+/// Returns how many of some stacks lie in or below each directory.
+fn count_places<'p>(paths: impl Iterator<Item = &'p StackPath>) -> HashMap<&'p str, usize> {
+    let mut counts = HashMap::new();
+    for path in paths {
+        for place in places(path) {
+            *counts.entry(place).or_default() += 1;
+        }
     }
+    counts
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use walkdir::WalkDir;
 
-use crate::removals::{done, prepared};
+use crate::removals::{done, prepared, world};
 use crate::support::{Repository, Sandbox};
 
 /// What is written between the quotes, and what a message says instead of it.
@@ -41,12 +41,17 @@ fn rule(line: &str) -> String {
 
 #[test]
 fn a_text_instead_of_a_bool_is_shown_cleaned_and_cut() {
-    for [written, _] in [CONTROL, RAW, BIDI, [&"x".repeat(5000), ""], ["../../x", ""]] {
-        let said = said(&rule(&format!("prevent_destroy = \"{written}\"")), "");
-        let first =
-            "error: `prevent_destroy` must be `true` or `false`\n --> a/stack.orch.hcl:3:23\n";
-        assert!(said.starts_with(first), "{said}");
-        assert!(said.ends_with(" this is a string\n\n"), "{said}");
+    let long = "x".repeat(5000);
+    for written in [CONTROL[0], RAW[0], BIDI[0], &long, "../../x"] {
+        for name in ["prevent_destroy", "create_before_destroy"] {
+            let said = said(&rule(&format!("{name} = \"{written}\"")), "");
+            let column = "    ".len() + name.len() + " = ".len() + 1;
+            let first = format!(
+                "error: `{name}` must be `true` or `false`\n --> a/stack.orch.hcl:3:{column}\n"
+            );
+            assert!(said.starts_with(&first), "{said}");
+            assert!(said.ends_with(" this is a string\n\n"), "{said}");
+        }
     }
 }
 
@@ -133,33 +138,44 @@ fn the_message_of_a_condition_is_shown_cleaned() {
 #[test]
 fn what_a_variable_holds_is_in_no_message_and_no_file() {
     let secret = "hunter2-of-the-environment";
-    let repository = failing("the token is ${env.TOKEN}", "env.TOKEN == null");
-    repository.write(
-        "/a/more.orch.hcl",
-        "orch {\n  config {\n    run {\n      env {\n        COPY = \"copy of ${env.TOKEN}\"\n      }\n    }\n    lifecycle {\n      ignore_changes = [env.COPY]\n    }\n  }\n}\n",
-    );
-    repository.commit();
-    for arguments in [
-        "plan",
-        "plan --format json",
-        "plan -o made.plan",
-        "apply --auto-approve",
-        "why a",
-        "why a --format json",
-        "list --format json",
-    ] {
-        let output = repository.orch_with(arguments, |command| {
-            command.env("TOKEN", secret);
-        });
-        assert!(
-            !output.to_string().contains(secret),
-            "{arguments}: {output}"
+    for (condition, holds) in [("env.TOKEN == null", false), ("env.TOKEN != null", true)] {
+        let repository = failing("the token is ${env.TOKEN}", condition);
+        repository.write("/a/want", "1");
+        repository.write(
+            "/a/more.orch.hcl",
+            "orch {\n  config {\n    run {\n      env {\n        COPY = \"copy of ${env.TOKEN}\"\n      }\n    }\n    lifecycle {\n      ignore_changes = [env.COPY]\n    }\n  }\n}\n",
         );
-        if arguments == "plan" {
-            assert_eq!(output.code(), 1, "{output}");
-            assert!(output.stderr.contains("this is (sensitive)"), "{output}");
+        repository.write("/.gitignore", "made.plan\n.orch\n");
+        repository.commit();
+        for (arguments, checks) in [
+            ("plan", true),
+            ("plan --format json", true),
+            ("plan --format markdown", true),
+            ("plan -o made.plan", true),
+            ("apply --auto-approve", true),
+            ("why a", false),
+            ("why a --format json", false),
+            ("list --format json", false),
+        ] {
+            let output = repository.orch_with(arguments, |command| {
+                command.env("TOKEN", secret);
+            });
+            let text = output.to_string();
+            assert!(!text.contains(secret), "{arguments}: {text}");
+            let expected = i32::from(checks && !holds);
+            assert_eq!(output.code(), expected, "{arguments}: {text}");
+            if arguments == "plan" && !holds {
+                assert!(output.stderr.contains("this is (sensitive)"), "{text}");
+            }
         }
+        assert_eq!(repository.path("/made.plan").exists(), holds);
+        assert_eq!(world(&repository).len(), usize::from(holds));
+        assert_nowhere(&repository, secret);
     }
+}
+
+/// No file of a project contains a text.
+fn assert_nowhere(repository: &Repository, text: &str) {
     let files = WalkDir::new(repository.path("/")).into_iter();
     let files = files
         .map(Result::unwrap)
@@ -168,11 +184,8 @@ fn what_a_variable_holds_is_in_no_message_and_no_file() {
     assert!(kept.len() > 5, "{kept:?}");
     for file in kept {
         let bytes = std::fs::read(&file).unwrap();
-        let mut windows = bytes.windows(secret.len());
-        assert!(
-            !windows.any(|it| it == secret.as_bytes()),
-            "{}",
-            file.display()
-        );
+        let mut windows = bytes.windows(text.len());
+        let is_there = windows.any(|it| it == text.as_bytes());
+        assert!(!is_there, "{}", file.display());
     }
 }

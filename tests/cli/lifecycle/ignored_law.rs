@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-use crate::removals::{DRIVERS, STATE, done, planned};
+use crate::removals::{done, log, prepared};
 use crate::support::{Repository, Sandbox};
 
-/// The files that are inputs of `/a`: its own, and those that it watches.
-const FILES: [&str; 7] = [
+/// The files that are inputs of `/a`: its own, those that it watches, and those of its module.
+const FILES: [&str; 9] = [
     "/a/f.txt",
     "/a/n.md",
     "/a/docs/d.md",
@@ -17,11 +17,13 @@ const FILES: [&str; 7] = [
     "/a/docs/deep/e.md",
     "/shared/w.md",
     "/shared/w.txt",
+    "/modules/m/README.md",
+    "/modules/m/x.txt",
 ];
 
 const VARIABLES: [&str; 2] = ["A", "B"];
 
-const ENTRIES: [&str; 16] = [
+const ENTRIES: [&str; 18] = [
     "\"**/*.md\"",
     "\"*.md\"",
     "\"docs/**\"",
@@ -35,6 +37,8 @@ const ENTRIES: [&str; 16] = [
     "\"../shared/*.md\"",
     "\"shared/*\"",
     "\"a/**\"",
+    "\"/modules/**\"",
+    "\"/modules/*/*.md\"",
     "env.A",
     "env.B",
     "env.C",
@@ -43,6 +47,8 @@ const ENTRIES: [&str; 16] = [
 /// What is done, after everything was applied.
 #[derive(Debug, Clone)]
 struct Episode {
+    /// Whether every input is ignored, whatever the list says.
+    is_all: bool,
     list: Vec<&'static str>,
     changed: Vec<&'static str>,
     variables: Vec<&'static str>,
@@ -54,11 +60,13 @@ fn episode() -> impl Strategy<Value = Episode> {
         1 => subsequence(FILES.to_vec(), 0..=FILES.len()),
     ];
     (
+        prop::bool::weighted(0.1),
         subsequence(ENTRIES.to_vec(), 0..6),
         changed,
         subsequence(VARIABLES.to_vec(), 0..=1),
     )
-        .prop_map(|(list, changed, variables)| Episode {
+        .prop_map(|(is_all, list, changed, variables)| Episode {
+            is_all,
             list,
             changed,
             variables,
@@ -107,13 +115,10 @@ fn leaves_out(entry: &str, file: &str) -> bool {
     matches(&pattern, &path)
 }
 
-fn write(repository: &Sandbox, list: &[&str], values: &[usize; 2]) {
-    let lifecycle = format!(
-        "lifecycle {{\n    ignore_changes = [{}]\n  }}",
-        list.join(", ")
-    );
+fn write(repository: &Sandbox, ignored: &str, values: &[usize; 2]) {
+    let lifecycle = format!("lifecycle {{\n    ignore_changes = {ignored}\n  }}");
     let watch = "watch = [\"/shared/w.md\", \"/shared/w.txt\"]";
-    let block = format!("stack {{\n  driver = \"none\"\n  {watch}\n  {lifecycle}\n}}\n");
+    let block = format!("stack {{\n  {watch}\n  {lifecycle}\n}}\n");
     repository.write("/a/stack.orch.hcl", block);
     let [a, b] = values;
     let env = format!(
@@ -123,21 +128,30 @@ fn write(repository: &Sandbox, list: &[&str], values: &[usize; 2]) {
 }
 
 fn run(episodes: &[Episode]) -> Result<(), TestCaseError> {
-    let sandbox = Sandbox::new("");
-    sandbox.write("/drivers.orch.hcl", DRIVERS);
-    sandbox.write("/state.orch.hcl", STATE);
+    let sandbox = prepared(&[("/a", "")]);
     for file in FILES {
         sandbox.write(file, "first");
     }
+    sandbox.write(
+        "/a/main.tf",
+        "module \"m\" {\n  source = \"../modules/m\"\n}\n",
+    );
+    sandbox.write("/modules/m/main.tf", "");
     let mut values = [0, 0];
-    write(&sandbox, &[], &values);
+    write(&sandbox, "[]", &values);
     let repository = Repository::of(sandbox);
     done(&repository, "state init");
     for (number, episode) in episodes.iter().enumerate() {
-        write(&repository, &episode.list, &values);
+        let ignored = if episode.is_all {
+            "all".to_owned()
+        } else {
+            format!("[{}]", episode.list.join(", "))
+        };
+        write(&repository, &ignored, &values);
         repository.git("add -A");
         repository.git(&format!("commit -q --allow-empty -m rules-{number}"));
         done(&repository, "apply --auto-approve");
+        log(&repository);
         let pending = || done(&repository, "list --status pending");
         prop_assert!(!pending().contains("a\n"), "it has just been applied");
 
@@ -148,7 +162,7 @@ fn run(episodes: &[Episode]) -> Result<(), TestCaseError> {
             let position = VARIABLES.iter().position(|it| it == variable).unwrap();
             values[position] += 1;
         }
-        write(&repository, &episode.list, &values);
+        write(&repository, &ignored, &values);
         repository.git("add -A");
         repository.git(&format!("commit -q --allow-empty -m changes-{number}"));
         let counted: BTreeSet<&str> =
@@ -163,13 +177,13 @@ fn run(episodes: &[Episode]) -> Result<(), TestCaseError> {
                     }),
                 )
                 .collect();
-        let found = pending().contains("a\n");
-        prop_assert_eq!(found, !counted.is_empty(), "{:?} {:?}", episode, counted);
-        prop_assert_eq!(
-            planned(&repository, ""),
-            [""; 0],
-            "no tool has made anything"
-        );
+        let is_pending = !episode.is_all && !counted.is_empty();
+        let said = pending();
+        prop_assert_eq!(said.contains("a\n"), is_pending, "{:?} {}", episode, said);
+        // The tool is asked only then.
+        done(&repository, "plan");
+        let asked = log(&repository);
+        prop_assert_eq!(!asked.is_empty(), is_pending, "{:?} {:?}", episode, asked);
     }
     Ok(())
 }
