@@ -374,10 +374,19 @@ impl<'s> Model<'s> {
         for (&key, removal) in &removals {
             entries.insert(key, removal.entry(self.repository));
         }
-        // For a stack that is gone, the rule on record counts.
-        let is_protected = |key: &usize| removals.contains_key(key) && record[key].is_protected;
-        let mut destroyed = entries.iter().filter(|(key, entry)| {
-            is_protected(key) && entry.blocked.is_none() && entry.action == "delete"
+        // For a stack that is gone, the rule on record counts; for one of the tree, if HEAD cannot tell.
+        let mut head = self.head.iter();
+        let is_head_broken = head.any(|it| matches!(it, Content::Broken(_)));
+        let is_protected = |path: &usize| {
+            let key = match keys.get(path) {
+                Some(key) => is_head_broken.then_some(key),
+                None => removals.contains_key(path).then_some(path),
+            };
+            key.is_some_and(|key| record[key].is_protected)
+        };
+        let mut destroyed = entries.iter().filter(|(path, entry)| {
+            let destroys = matches!(entry.action, "delete" | "replace");
+            entry.blocked.is_none() && destroys && is_protected(path)
         });
         if destroyed.next().is_some() {
             return Err(4);
