@@ -512,7 +512,8 @@ impl<'s> Model<'s> {
         }
         if standing == Standing::Tainted && is_on_record {
             return match block.driver {
-                Driver::Empty | Driver::Vacant => "create",
+                // Nothing is left to be replaced, and nothing is to be created.
+                Driver::Empty | Driver::Vacant => "adopt",
                 // No tool has made anything.
                 Driver::None => "no-op",
                 _ => "replace",
