@@ -36,12 +36,12 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
         if let (Some(own), Some(span)) = (own.filter(|own| !own.value), span) {
             let path = &project.stacks[stack].path;
             let message = format!(
-                "`{path}` has to be made before it is destroyed, since `{from}` runs after it"
+                "`create_before_destroy` cannot be `false` for `{path}`: it is `true` for `{from}`, which runs after it"
             );
             problems.push(
                 Diagnostic::error(Code::Conflict, message)
-                    .label(own.span, "this says the opposite")
-                    .label(span, format!("`{from}` is made before it is destroyed"))
+                    .label(own.span, "`false` here")
+                    .label(span, "`true` here")
                     .help("take one of the two out"),
             );
         }

@@ -174,16 +174,16 @@ fn a_stack_that_says_the_opposite_is_an_error() {
     ]));
     assert_snapshot!(fails(&repository, "validate", 3, "/app"), @"
     [stderr]
-    error: `/net` has to be made before it is destroyed, since `/app` runs after it
+    error: `create_before_destroy` cannot be `false` for `/net`: it is `true` for `/app`, which runs after it
      --> net/stack.orch.hcl:3:5
       |
     3 |     create_before_destroy = false
-      |     ^^^^^^^^^^^^^^^^^^^^^ this says the opposite
+      |     ^^^^^^^^^^^^^^^^^^^^^ `false` here
       |
      ::: app/stack.orch.hcl:5:5
       |
     5 |     create_before_destroy = true
-      |     --------------------- `/app` is made before it is destroyed
+      |     --------------------- `true` here
       |
       = help: take one of the two out
 
