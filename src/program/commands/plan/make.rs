@@ -237,7 +237,10 @@ impl Loaded {
         for failed in &failed {
             asked.show_output(&failed.stack, &failed.why)?;
         }
-        let is_gone = |failed: &FailedAsk| self.project.stacks.find(&failed.stack).is_none();
+        let is_gone = |failed: &FailedAsk| {
+            let current = failed.stack.current();
+            self.project.stacks.find(&current).is_none()
+        };
         if failed.iter().any(is_gone) {
             console::help(
                 "`--no-removals` plans without the stacks that were removed from the tree; `--exclude` leaves one of them out",
