@@ -6,6 +6,22 @@ use super::{
 use crate::plan::saved::{SavedPlan, SavedStack};
 
 impl Grounds<'_> {
+    /// Checks the entry of what is not on record any more: it has been destroyed, or somebody has taken it off.
+    fn check_unrecorded(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        progress: &mut Progress,
+    ) -> Option<Stale> {
+        let path = of_stack.stack.clone();
+        if self.is_destroyed(saved, of_stack, progress) {
+            progress.done.insert((path, OperationKey::Destroy));
+            None
+        } else {
+            Some(Stale::Record(path))
+        }
+    }
+
     /// Checks the entry of a generation that is not current, or will not be any more, and adds what has been done
     /// of it.
     fn check_generation(
@@ -19,11 +35,7 @@ impl Grounds<'_> {
         let current = path.current();
         let entry = self.present.document?.stacks.get(current.as_str());
         let Some(entry) = entry else {
-            if self.is_destroyed(saved, of_stack, progress) {
-                progress.done.insert((path, OperationKey::Destroy));
-                return None;
-            }
-            return Some(Stale::Record(path));
+            return self.check_unrecorded(saved, of_stack, progress);
         };
         let Some(old) = entry.of_generation(generation) else {
             progress.done.insert((path, OperationKey::Destroy));
@@ -60,12 +72,7 @@ impl Grounds<'_> {
             return self.check_generation(saved, of_stack, progress);
         }
         let Some(entry) = document.stacks.get(path.as_str()) else {
-            return if self.is_destroyed(saved, of_stack, progress) {
-                progress.done.insert((path, OperationKey::Destroy));
-                None
-            } else {
-                Some(Stale::Record(path))
-            };
+            return self.check_unrecorded(saved, of_stack, progress);
         };
         progress.has_begun |= last_of_plan(entry, plan).is_some();
         if Some(mark(entry)) != of_stack.record && !is_of_plan(entry, plan) {

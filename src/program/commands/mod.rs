@@ -313,7 +313,7 @@ impl Loaded {
             .then(|| PendingGitState::start(&root, reads.status == ReadStatus::Rough));
         let what = "failed to start the threads that read files";
         let mut problems = Problems::default();
-        let (project, listing) = if reads.listing {
+        let (mut project, listing) = if reads.listing {
             Project::load_with_listing(&root, &mut problems).context(what)?
         } else {
             let project = Project::load(&root, &mut problems).context(what)?;
@@ -321,7 +321,6 @@ impl Loaded {
         };
         let references = References::resolve(&project, &mut problems.diagnostics);
         let graph = Graph::new(&project.stacks, &references);
-        let mut project = project;
         made_first::extend(&mut project, &graph, &mut problems.diagnostics);
         debug!(
             files = project.sources.len(),

@@ -2,8 +2,8 @@
 //! (metadata of the project and the stack), `each` (what distinguishes an instance), `env` (the host's
 //! environment), `global` and `let`; and what functions may read.
 //!
-//! A name is evaluated only when an expression uses it. Names to come (`outputs`, `stacks`, `self`) will
-//! be further cases of `Names`.
+//! A name is evaluated only when an expression uses it. What only conditions know is added
+//! where they are checked.
 
 mod definition;
 mod generations;

@@ -4,13 +4,13 @@ mod json;
 mod markdown;
 mod text;
 
+use std::borrow::Cow;
+
 pub use json::write_plan_json;
 pub use markdown::{ToolText, ToolTexts, write_plan_markdown};
 pub use text::{write_plan, write_plan_entry};
 
 use crate::driver::Counts;
-use std::borrow::Cow;
-
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, Removed};
 use crate::plan::{Condition, Plan};

@@ -37,6 +37,14 @@ fn generations(repository: &Repository, key: &str) -> (u64, Vec<u64>) {
     (number(&entry), deposed.iter().map(number).collect())
 }
 
+/// Replaces `/app`, which fails: a step of it does this instead, from now on.
+#[track_caller]
+fn replace_fails(repository: &Repository, step: &str, script: &str) {
+    hook(repository, step, "app", script);
+    let arguments = format!("apply {APPROVED} --replace /app");
+    fails(repository, &arguments, 1, "/app");
+}
+
 #[test]
 fn the_new_one_is_made_before_the_old_one_is_destroyed() {
     let repository = chain();
@@ -268,7 +276,7 @@ fn each_generation_has_a_state_of_its_own() {
       |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
       |
       = note: where generation 1 has its state is not on record
-      = help: apply the stack once as it is, which puts that on record
+      = help: `orch apply --full` puts that on record
 
     [exit status 4]
     ");
@@ -300,18 +308,7 @@ fn without_a_state_nothing_tells_generations_apart() {
 #[test]
 fn what_is_not_finished_goes_with_the_next_apply() {
     let repository = chain();
-    hook(
-        &repository,
-        "apply",
-        "app",
-        "echo half > \"$thing\"\nexit 1\n",
-    );
-    fails(
-        &repository,
-        &format!("apply {APPROVED} --replace /app"),
-        1,
-        "/app",
-    );
+    replace_fails(&repository, "apply", "echo half > \"$thing\"\nexit 1\n");
     assert_eq!(acts(&repository), ["apply /app@2"]);
     assert_eq!(generations(&repository, "/app"), (1, vec![2]));
     assert_eq!(world(&repository), ["app", "app@2", "net", "web"]);
@@ -338,13 +335,7 @@ fn what_is_not_finished_goes_with_the_next_apply() {
 #[test]
 fn an_old_one_that_is_left_goes_with_the_next_apply() {
     let repository = chain();
-    hook(&repository, "destroy", "app", "exit 1\n");
-    fails(
-        &repository,
-        &format!("apply {APPROVED} --replace /app"),
-        1,
-        "/app[generation 1]",
-    );
+    replace_fails(&repository, "destroy", "exit 1\n");
     assert_eq!(generations(&repository, "/app"), (2, vec![1]));
     let left = ["/app[generation 1] delete"];
     assert_eq!(planned(&repository, ""), left);
@@ -501,13 +492,7 @@ fn a_file_makes_and_destroys_only_what_it_may() {
     repository.write("/.gitignore", "/saved\n/bad\n.orch\n");
     repository.commit();
     // There are two generations already.
-    hook(&repository, "destroy", "app", "exit 1\n");
-    fails(
-        &repository,
-        &format!("apply {APPROVED} --replace /app"),
-        1,
-        "/app",
-    );
+    replace_fails(&repository, "destroy", "exit 1\n");
     unhook(&repository, "destroy", "app");
     done(
         &repository,
@@ -587,18 +572,7 @@ fn a_stack_that_has_moved_is_destroyed_where_it_was() {
 #[test]
 fn what_was_never_finished_is_held_by_nobody() {
     let repository = chain();
-    hook(
-        &repository,
-        "apply",
-        "app",
-        "echo half > \"$thing\"\nexit 1\n",
-    );
-    fails(
-        &repository,
-        &format!("apply {APPROVED} --replace /app"),
-        1,
-        "/app",
-    );
+    replace_fails(&repository, "apply", "echo half > \"$thing\"\nexit 1\n");
     unhook(&repository, "apply", "app");
     assert_eq!(
         planned(&repository, "--match app"),
@@ -607,13 +581,7 @@ fn what_was_never_finished_is_held_by_nobody() {
     approved(&repository, "--match app");
     assert_eq!(world(&repository), ["app", "net", "web"]);
     // A forgotten stack leaves what it has made.
-    hook(&repository, "destroy", "app", "exit 1\n");
-    fails(
-        &repository,
-        &format!("apply {APPROVED} --replace /app"),
-        1,
-        "/app",
-    );
+    replace_fails(&repository, "destroy", "exit 1\n");
     let said = done(&repository, "state forget /app");
     assert!(
         said.contains(
@@ -675,13 +643,7 @@ fn a_run_that_is_killed_leaves_one_generation_after_the_next() {
 #[test]
 fn all_generations_of_a_removed_stack_go() {
     let repository = chain();
-    hook(&repository, "destroy", "app", "exit 1\n");
-    fails(
-        &repository,
-        &format!("apply {APPROVED} --replace /app"),
-        1,
-        "/app",
-    );
+    replace_fails(&repository, "destroy", "exit 1\n");
     forget_log(&repository);
     remove(&repository, "app web");
     assert_eq!(

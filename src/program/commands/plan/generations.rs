@@ -96,14 +96,10 @@ impl Removals<'_> {
     /// Drops the generations that stay current after all.
     pub(super) fn keep_current(&mut self, loaded: &Loaded, settled: &Settled) {
         self.all.retain(|removal| {
-            let stack = loaded.project.stacks.find(&removal.path.current());
-            let Some(stack) = stack.filter(|_| removal.path.generation().is_some()) else {
+            let Some(stack) = loaded.project.stacks.find(&removal.path.current()) else {
                 return true;
             };
-            let is_current = matches!(removal.removed, Removed::Replaced { .. })
-                && removal.is_planned
-                && settled.action(stack) != Some(Action::Replace);
-            !is_current
+            !removal.is_planned || settled.action(stack) == Some(Action::Replace)
         });
     }
 }
@@ -282,7 +278,7 @@ fn shared(
             None => (
                 format!("generation {new} of `{path}` may have the state of generation {other}"),
                 format!("where generation {other} has its state is not on record"),
-                "apply the stack once as it is, which puts that on record",
+                "`orch apply --full` puts that on record",
             ),
         });
     }
