@@ -44,6 +44,7 @@
 //! | floor | what it does |
 //! | --- | --- |
 //! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`], [`folder`] | leaves: names made safe to show, places, problems, times, versions, the folder `.orch` |
+//! | [`policy`] | what a Rego file answers |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |
@@ -71,6 +72,7 @@ pub mod language;
 pub mod path;
 pub mod pattern;
 pub mod plan;
+pub mod policy;
 pub mod printable;
 pub mod project;
 pub mod record;

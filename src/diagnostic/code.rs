@@ -81,6 +81,7 @@ codes! {
     Cycle, "cycle", "Stacks wait for each other.";
 
     // Changes and runs.
+    InvalidPolicy, "invalid-policy", "A policy cannot be loaded.";
     UnmatchedWatch, "unmatched-watch", "An entry of `watch` matches no file.";
     UnknownModule, "unknown-module", "A module's directory does not exist or cannot be determined.";
     InvalidTrigger, "invalid-trigger", "A file among the triggers cannot be a trigger.";

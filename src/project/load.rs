@@ -24,6 +24,7 @@ use crate::project::ids::check_ids;
 use crate::project::import::{Imported, Imports};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::made_first::MadeFirst;
+use crate::project::policy::{self, POLICY, PolicyBlock};
 use crate::project::problems::Problems;
 use crate::project::relocation::{
     self, MOVED, MovedBlock, Moves, REMOVED, RemovedBlock, RemovedBlocks,
@@ -54,6 +55,8 @@ pub struct Project {
     pub settings: ProjectSettings,
     /// The `driver` blocks, by name.
     pub drivers: BTreeMap<String, DriverBlock>,
+    /// The `policy` blocks, in the order of their names.
+    pub policies: Vec<PolicyBlock>,
     /// The `moved` blocks.
     pub moves: Moves,
     /// The `removed` blocks.
@@ -208,7 +211,7 @@ impl Project {
             ..Project::default()
         };
         let mut stacks = Vec::new();
-        let (mut moved, mut removed) = (Vec::new(), Vec::new());
+        let (mut moved, mut removed, mut policies) = (Vec::new(), Vec::new(), Vec::new());
         for Evaluated {
             path,
             declared,
@@ -217,12 +220,14 @@ impl Project {
             drivers,
             moved: moved_here,
             removed: removed_here,
+            policies: policies_here,
             diagnostics,
             unused,
         } in evaluated
         {
             moved.extend(moved_here);
             removed.extend(removed_here);
+            policies.extend(policies_here);
             for kind in unused {
                 *project.unused.entry(kind).or_default() += 1;
             }
@@ -269,6 +274,7 @@ impl Project {
         project.stacks = Stacks::new(stacks);
         project.moves = Moves::new(moved, &mut problems.diagnostics);
         project.removed = RemovedBlocks::new(removed, &project.stacks, &mut problems.diagnostics);
+        project.policies = policy::by_name(policies, &mut problems.diagnostics);
         project.check_names(&mut problems.diagnostics);
         project.check_limits(&mut problems.diagnostics);
         let of_stacks = project.stacks.iter();
@@ -374,6 +380,7 @@ struct Evaluated {
     drivers: BTreeMap<String, DriverBlock>,
     moved: Vec<MovedBlock>,
     removed: Vec<RemovedBlock>,
+    policies: Vec<PolicyBlock>,
     diagnostics: Vec<Diagnostic>,
     /// The keywords of blocks that only Terramate uses.
     unused: Vec<String>,
@@ -429,6 +436,9 @@ impl Evaluated {
         let removed = of_kind(REMOVED);
         let removed = removed.filter_map(|it| relocation::read_removed(it, &path, &mut problems));
         let removed = removed.collect();
+        let policies = of_kind(POLICY);
+        let policies = policies.filter_map(|it| policy::read(it, &path, &mut problems));
+        let policies = policies.collect();
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
@@ -446,6 +456,7 @@ impl Evaluated {
             drivers,
             moved,
             removed,
+            policies,
             diagnostics: problems,
             unused: unused.map(str::to_owned).collect(),
         }

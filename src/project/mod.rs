@@ -21,6 +21,7 @@ pub mod namespaces;
 pub mod outline;
 pub mod overrides;
 pub mod per_stack;
+pub mod policy;
 mod problems;
 pub mod relocation;
 mod rules;

@@ -4,10 +4,11 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body};
 use crate::path::ProjectPath;
 use crate::project::driver::DRIVER;
+use crate::project::policy::POLICY;
 use crate::project::relocation::{MOVED, REMOVED};
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
-const TOP_LEVEL: [&str; 21] = [
+const TOP_LEVEL: [&str; 22] = [
     "assert",
     "bundle",
     "component",
@@ -22,6 +23,7 @@ const TOP_LEVEL: [&str; 21] = [
     MOVED,
     "orch",
     "output",
+    POLICY,
     REMOVED,
     "scaffold",
     "script",
@@ -32,19 +34,20 @@ const TOP_LEVEL: [&str; 21] = [
 ];
 
 /// Those that `orch` uses.
-const USED: [&str; 8] = [
+const USED: [&str; 9] = [
     DRIVER,
     "globals",
     "import",
     MOVED,
     "orch",
+    POLICY,
     REMOVED,
     "stack",
     "terramate",
 ];
 
 /// Those that Terramate does not know and would refuse.
-const OWN: [&str; 2] = [MOVED, REMOVED];
+const OWN: [&str; 3] = [MOVED, POLICY, REMOVED];
 
 /// How the names of files end that Terramate reads.
 const TERRAMATE_ENDINGS: [&str; 2] = [".tm", ".tm.hcl"];

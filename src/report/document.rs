@@ -122,6 +122,8 @@ pub enum Document {
     Why,
     /// Of `orch why --after`.
     WhyAfter,
+    /// Of `orch policy validate`.
+    Policies,
 }
 
 impl Document {
@@ -141,13 +143,14 @@ impl Document {
                 "runs_before",
             ],
             Document::WhyAfter => &["stacks", "chain"],
+            Document::Policies => &["policies"],
         }
     }
 
     /// Returns the other fields.
     fn values(self) -> &'static [&'static str] {
         match self {
-            Document::Stacks | Document::Graph => &[],
+            Document::Stacks | Document::Graph | Document::Policies => &[],
             Document::Evaluation => &["path"],
             Document::Why => &["path", "name", "id", "selected", "would_select"],
             Document::WhyAfter => &["path", "after", "runs_after", "runs_before"],

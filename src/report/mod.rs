@@ -18,6 +18,7 @@ mod markdown;
 mod matrix;
 mod missing;
 mod plan;
+mod policy;
 mod quote;
 mod reasons;
 mod resources;
@@ -43,6 +44,7 @@ pub use missing::{Foreseen, MissingStory, missing_text, write_missing, write_mis
 pub use plan::{
     ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown,
 };
+pub use policy::{ValidPolicy, write_answer, write_policies};
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,

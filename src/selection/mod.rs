@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O or runs anything.
 
+pub mod attached;
 mod dangling;
 pub mod graph;
 pub mod made_first;

@@ -118,6 +118,8 @@ fn stack(
         watch: Vec::new(),
         driver: None,
         mode: StackMode::Manage,
+        labels: Vec::new(),
+        autodeploy: false,
         lifecycle: None,
         reads: Vec::new(),
         span,

@@ -307,7 +307,7 @@ fn a_stack_block_has_no_nested_blocks() {
     2 |   config {
       |   ^^^^^^ the blocks in a `stack` block are `run` and `lifecycle`
       |
-      = help: attributes are: id, name, description, tags, after, before, wants, wanted_by, watch, for_each, driver, mode
+      = help: attributes are: id, name, description, tags, after, before, wants, wanted_by, watch, for_each, driver, mode, labels, autodeploy
 
     [exit status 3]
     ");

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 39] = [
+const COMMANDS: [&str; 42] = [
     "list",
     "plan",
     "show",
@@ -37,6 +37,9 @@ const COMMANDS: [&str; 39] = [
     "why",
     "graph",
     "trigger",
+    "policy",
+    "policy eval",
+    "policy validate",
     "validate",
     "env",
     "globals",

@@ -45,6 +45,7 @@ mod order; // what runs before what
 mod pipelines; // those with `orch plan` and `orch apply` in `examples/ci`
 #[cfg(unix)]
 mod plan; // `orch plan`, and the drivers that it asks
+mod policies; // trigger policies
 mod readme; // the README and the examples tell the truth
 mod references; // what an entry of `after`, `before`, `wants`, `wanted_by` names
 #[cfg(target_os = "linux")]

@@ -24,12 +24,13 @@ use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
-const USED: [&str; 8] = [
+const USED: [&str; 9] = [
     "driver",
     "globals",
     "import",
     "moved",
     "orch",
+    "policy",
     "removed",
     "stack",
     "terramate",

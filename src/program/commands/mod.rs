@@ -22,6 +22,8 @@ mod moving;
 mod neighbour_flags;
 mod nothing;
 mod plan;
+mod policy;
+mod policy_files;
 mod private_folder;
 mod protection;
 mod reports;
@@ -91,6 +93,7 @@ pub(crate) enum Command {
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
     Trigger(trigger::TriggerArgs),
+    Policy(policy::PolicyArgs),
     Validate(validate::ValidateArgs),
     Env(env::EnvArgs),
     Globals(globals::GlobalsArgs),
@@ -103,6 +106,9 @@ pub(crate) enum Command {
     Experimental(terramate::Experimental),
     #[command(subcommand, hide = true)]
     Debug(terramate::Debug),
+    /// The process in which policies are evaluated
+    #[command(name = policy_files::WORKER, hide = true)]
+    PolicyWorker,
 }
 
 /// Carries out the command line.
@@ -123,6 +129,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
+        Command::Policy(args) => policy::policy(&chdir, &args.command),
+        Command::PolicyWorker => policy_worker(),
         Command::Trigger(args) => trigger::trigger(&chdir, &args),
         Command::Validate(args) => validate::validate(&chdir, &args, is_verbose),
         Command::Env(args) => env::env(&chdir, &args),
@@ -135,6 +143,13 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Experimental(command) => terramate::experimental(&chdir, &command),
         Command::Debug(command) => terramate::debug(&chdir, &command),
     }
+}
+
+/// Evaluates policies for the `orch` that has started this process.
+fn policy_worker() -> Result<ExitStatus> {
+    let served = orch::policy::serve(io::stdin().lock(), io::stdout());
+    served.context("failed to evaluate policies")?;
+    Ok(ExitStatus::Success)
 }
 
 /// Returns the directory to work in.

@@ -22,8 +22,8 @@ pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{
-    CHANGE_DETECTION, DRIVER, LIFECYCLE, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema,
-    Type,
+    CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA,
+    STATE, Schema, Type,
 };
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
@@ -40,6 +40,7 @@ use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exi
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{LifecycleReader, Place};
+use crate::project::policy::{self, PolicySettings};
 use crate::source::{Span, Spanned};
 use crate::version::Constraint;
 
@@ -87,6 +88,8 @@ pub struct ProjectSettings {
     pub concurrency: Vec<Spanned<TagLimit>>,
     /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
     pub read_only: Vec<CommandPattern>,
+    /// `config.policies`.
+    pub policies: PolicySettings,
     /// `config.state`: what is remembered of applied stacks, and where.
     pub state: Option<StateBlock>,
 }
@@ -104,6 +107,7 @@ impl Default for ProjectSettings {
             terragrunt: true,
             concurrency: Vec::new(),
             read_only: Vec::new(),
+            policies: PolicySettings::default(),
             state: None,
         }
     }
@@ -193,6 +197,8 @@ impl ConfigReader<'_> {
                 } else if inner_schema.name == STATE {
                     let known = &mut self.config.settings.state;
                     state::read(known, inner, self.level, self.imported, self.problems);
+                } else if inner_schema.name == POLICIES {
+                    self.policies(inner);
                 } else if inner_schema.name == LIFECYCLE && self.imported {
                     self.lifecycle.imported(inner, self.problems);
                 } else if inner_schema.name == LIFECYCLE {
@@ -209,6 +215,22 @@ impl ConfigReader<'_> {
                 .label(block.kind.span, "in this block");
                 self.problems
                     .push(diagnostic.did_you_mean(name, schema.blocks.iter().map(Schema::keyword)));
+            }
+        }
+    }
+
+    fn policies(&mut self, block: &Block) {
+        match self.seen.get(POLICIES) {
+            Some(_) if self.imported => {}
+            Some(&first) => self.problems.push(attempt::block::twice(block, first)),
+            None => {
+                self.seen.insert(POLICIES.to_owned(), block.kind.span);
+                let settings = policy::settings(block, self.problems);
+                if self.level == ConfigLevel::Root {
+                    self.config.settings.policies = settings;
+                } else {
+                    self.misplaced.push(block.kind.span);
+                }
             }
         }
     }

@@ -59,6 +59,8 @@ pub(super) const RUN_RETRY: &str = "config.run.retry";
 /// Other such blocks.
 pub(super) const LIFECYCLE: &str = "config.lifecycle";
 
+pub(super) const POLICIES: &str = "config.policies";
+
 pub(super) const STATE: &str = "config.state";
 
 pub(super) const RUN_ENV: &str = "config.run.env";
@@ -149,6 +151,7 @@ pub(super) static SCHEMA: Schema = block(
                 )],
             ),
             block(LIFECYCLE, &[], &[]),
+            block(POLICIES, &[], &[]),
             block(STATE, &[], &[]),
             block("config.telemetry", &[("enabled", Type::Switch)], &[]),
             open_block("config.targets"),

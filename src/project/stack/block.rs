@@ -19,7 +19,7 @@ use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
 /// The attributes of a `stack` block. The last two belong to Terramate's bundles and mean nothing here.
-const ATTRIBUTES: [&str; 14] = [
+const ATTRIBUTES: [&str; 16] = [
     "id",
     "name",
     "description",
@@ -32,6 +32,8 @@ const ATTRIBUTES: [&str; 14] = [
     FOR_EACH,
     "driver",
     "mode",
+    "labels",
+    "autodeploy",
     "from_bundle_file",
     "from_bundle_label",
 ];
@@ -132,7 +134,7 @@ fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
                 "the blocks in a `stack` block are `run` and `lifecycle`",
             )
             .label(block.kind.span, "in this block");
-        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..12].join(", "))));
+        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..14].join(", "))));
     }
     for attribute in &block.body.attributes {
         let name = &*attribute.name.text;
@@ -180,6 +182,8 @@ fn one(
         watch: Vec::new(),
         driver: None,
         mode: StackMode::Manage,
+        labels: Vec::new(),
+        autodeploy: false,
         lifecycle: None,
         reads: Vec::new(),
         span: block.kind.span,
@@ -218,6 +222,11 @@ fn one(
                 let written = string(attribute, &names, problems);
                 stack.mode = written.map_or(StackMode::Manage, |it| mode(&it, problems));
             }
+            "labels" => {
+                let labels = strings(attribute, &names, problems);
+                stack.labels = labels.into_iter().map(|label| label.value).collect();
+            }
+            "autodeploy" => stack.autodeploy = flag(attribute, &names, problems),
             "from_bundle_file" | "from_bundle_label" => _ = string(attribute, &names, problems),
             _ => {} // see `check_shape` and `from_block`
         }
@@ -283,6 +292,7 @@ fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) 
     let name = &attribute.name.text;
     let (wanted, help) = match wanted {
         Wanted::String => ("a string", format!("write `{name} = \"…\"`")),
+        Wanted::Bool => ("`true` or `false`", format!("write `{name} = true`")),
         Wanted::Strings => ("a list of strings", format!("write `{name} = [\"…\"]`")),
     };
     Diagnostic::error(Code::WrongType, format!("`{name}` must be {wanted}"))
@@ -293,6 +303,7 @@ fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) 
 /// The types that attributes of a `stack` block have.
 #[derive(Clone, Copy)]
 enum Wanted {
+    Bool,
     String,
     Strings,
 }
@@ -322,6 +333,23 @@ fn string(
         other => {
             problems.push(wrong_type(attribute, span, Wanted::String, &other));
             None
+        }
+    }
+}
+
+/// Evaluates an attribute that must be `true` or `false`; `null` counts as `false`.
+fn flag(attribute: &Attribute, names: &BlockNames, problems: &mut Vec<Diagnostic>) -> bool {
+    match value(attribute, names, problems) {
+        Some(Value::Bool(flag)) => flag,
+        None | Some(Value::Null) => false,
+        Some(other) => {
+            problems.push(wrong_type(
+                attribute,
+                attribute.value.span,
+                Wanted::Bool,
+                &other,
+            ));
+            false
         }
     }
 }

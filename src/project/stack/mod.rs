@@ -65,6 +65,10 @@ pub struct Stack {
     pub driver: Option<Spanned<String>>,
     /// `mode`.
     pub mode: StackMode,
+    /// `labels`: any texts, for policies.
+    pub labels: Vec<String>,
+    /// `autodeploy`: what policies make follow here is applied without a question.
+    pub autodeploy: bool,
     /// `lifecycle`, if it states any rule.
     pub lifecycle: Option<Box<Lifecycle>>,
     /// The files that functions in the block have read or looked for.

@@ -1,0 +1,82 @@
+//! How deep the brackets of a policy nest.
+//!
+//! The interpreter's parser takes twice as long for each further level, so depth is checked before it sees
+//! the text. Strings and comments do not count.
+
+use super::Problem;
+
+/// How deep brackets may nest.
+const MAX_DEPTH: usize = 10;
+
+/// Checks a text.
+///
+/// # Errors
+///
+/// The place of the first bracket that is too deep.
+pub(super) fn check(text: &str) -> Result<(), Problem> {
+    let (mut line, mut column, mut depth) = (1_u32, 0_u32, 0_usize);
+    let mut inside = Inside::Code;
+    for character in text.chars() {
+        column += 1;
+        if character == '\n' {
+            (line, column) = (line + 1, 0);
+        }
+        inside = match (inside, character) {
+            (Inside::Code, '`') => Inside::RawText,
+            (Inside::Code, '#') => Inside::Comment,
+            (Inside::Code, '(' | '[' | '{') => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    let message = format!(
+                        "brackets nest more than {MAX_DEPTH} deep; give the inner part a rule of its own"
+                    );
+                    return Err(Problem {
+                        place: Some((line, column)),
+                        message,
+                    });
+                }
+                Inside::Code
+            }
+            (Inside::Code, ')' | ']' | '}') => {
+                depth = depth.saturating_sub(1);
+                Inside::Code
+            }
+            (Inside::Text { is_escaped: false }, '\\') => Inside::Text { is_escaped: true },
+            // No string goes on in another line.
+            (Inside::Text { is_escaped: false }, '"')
+            | (Inside::Text { .. } | Inside::Comment, '\n')
+            | (Inside::RawText, '`') => Inside::Code,
+            (Inside::Code, '"') | (Inside::Text { .. }, _) => Inside::Text { is_escaped: false },
+            (unchanged, _) => unchanged,
+        };
+    }
+    Ok(())
+}
+
+/// What a character is part of.
+#[derive(Clone, Copy)]
+enum Inside {
+    Code,
+    Text { is_escaped: bool },
+    RawText,
+    Comment,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_levels_are_allowed_and_strings_and_comments_do_not_count() {
+        let nested = |depth: usize| format!("x := {}{}", "[".repeat(depth), "]".repeat(depth));
+        let place = |text: &str| check(text).err().and_then(|problem| problem.place);
+        assert_eq!(place(&nested(10)), None);
+        assert_eq!(place(&nested(11)), Some((1, 16)));
+        assert_eq!(place(&format!("a\n{}", nested(11))), Some((2, 16)));
+        assert_eq!(place(&format!("{0}\n{0}", nested(10))), None);
+        assert_eq!(place("x := \"[[[[[[[[[[[[ \\\" [[\""), None);
+        assert_eq!(place("x := `[[[[[[\n[[[[[ \\`"), None);
+        assert_eq!(place("# [[[[[[[[[[[[[[[["), None);
+        assert_eq!(place("x := \"\\\\\" # [\n[[[[[[[[[[["), Some((2, 11)));
+    }
+}

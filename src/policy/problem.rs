@@ -1,0 +1,80 @@
+//! What is wrong with a policy.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::printable::printable;
+
+/// Something wrong in the text of a policy, or found while it was evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Where in the file: the line and the column, from 1.
+    pub place: Option<(u32, u32)>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Problem {
+    /// Returns a problem without a place.
+    pub fn new(message: impl Into<String>) -> Self {
+        Problem {
+            place: None,
+            message: message.into(),
+        }
+    }
+
+    /// Returns the problem as a message about this file: `a.rego:3:1: …`, safe to show.
+    pub fn in_file(&self, file: &str) -> String {
+        let file = printable(file);
+        match self.place {
+            Some((line, column)) => format!("{file}:{line}:{column}: {}", printable(&self.message)),
+            None => format!("{file}: {}", printable(&self.message)),
+        }
+    }
+}
+
+/// A version of the language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Rego v1: bodies begin with `if`.
+    V1,
+    /// Rego v0, in which policies were written before 2025.
+    V0,
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Dialect::V1 => "Rego v1",
+            Dialect::V0 => "Rego v0",
+        })
+    }
+}
+
+/// Why a policy cannot be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LoadProblem {
+    /// It is refused whatever its version is.
+    Refused(Problem),
+    /// It is neither of the two versions; why not, for each.
+    Neither {
+        /// As Rego v1.
+        v1: Problem,
+        /// As Rego v0.
+        v0: Problem,
+    },
+}
+
+impl LoadProblem {
+    /// Returns the problems, each with the version that it is about.
+    pub fn problems(&self) -> Vec<(Option<Dialect>, &Problem)> {
+        match self {
+            LoadProblem::Refused(problem) => vec![(None, problem)],
+            LoadProblem::Neither { v1, v0 } => {
+                vec![(Some(Dialect::V1), v1), (Some(Dialect::V0), v0)]
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What the worker is asked, and what it answers: one line of JSON each.
+//!
+//! The lists of an input are large and change little from one evaluation to the next: the worker keeps
+//! them, and is told what has changed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Answer, Dialect, LoadProblem, Problem};
+
+/// A list of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum List {
+    /// All stacks of the project.
+    Stacks,
+    /// All turns of the workflow.
+    Workflow,
+}
+
+impl List {
+    /// Both.
+    pub(super) const ALL: [List; 2] = [List::Stacks, List::Workflow];
+}
+
+/// What the worker is asked.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Request {
+    /// Load a policy; they are numbered from 0. Answered by [`Reply::Loaded`].
+    Load {
+        /// Its file, for its problems.
+        file: String,
+        /// Its text.
+        text: String,
+    },
+    /// Put entries at positions of a list; one at its end makes it longer. Not answered.
+    Put {
+        /// The list.
+        list: List,
+        /// The entries, each with its position.
+        entries: Vec<(usize, Box<RawValue>)>,
+    },
+    /// Evaluate a policy. Answered by [`Reply::Ready`], then by [`Reply::Evaluated`].
+    Evaluate {
+        /// Its number.
+        policy: usize,
+        /// The input, an object.
+        input: Box<RawValue>,
+        /// Whether the lists are part of it too.
+        with_lists: bool,
+    },
+}
+
+/// What the worker answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reply {
+    Loaded(Result<Dialect, LoadProblem>),
+    /// The input is in place: from here on, memory counts.
+    Ready,
+    Evaluated(Result<Answer, Problem>),
+}

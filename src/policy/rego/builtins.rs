@@ -1,0 +1,169 @@
+//! Which functions policies may call.
+//!
+//! A policy is a function of its input: the same input gives the same answer, tomorrow and on another
+//! machine. So functions that ask the world are refused.
+
+/// The functions of the language that policies may call.
+const ALLOWED: [&str; 117] = [
+    "abs",
+    "array.concat",
+    "array.reverse",
+    "array.slice",
+    "base64.decode",
+    "base64.encode",
+    "base64.is_valid",
+    "base64url.decode",
+    "base64url.encode",
+    "base64url.encode_no_pad",
+    "bits.and",
+    "bits.lsh",
+    "bits.negate",
+    "bits.or",
+    "bits.rsh",
+    "bits.xor",
+    "ceil",
+    "concat",
+    "contains",
+    "count",
+    "endswith",
+    "floor",
+    "format_int",
+    "glob.match",
+    "glob.quote_meta",
+    "graph.reachable",
+    "graph.reachable_paths",
+    "hex.decode",
+    "hex.encode",
+    "indexof",
+    "indexof_n",
+    "intersection",
+    "is_array",
+    "is_boolean",
+    "is_null",
+    "is_number",
+    "is_object",
+    "is_set",
+    "is_string",
+    "json.filter",
+    "json.is_valid",
+    "json.marshal",
+    "json.marshal_with_options",
+    "json.patch",
+    "json.remove",
+    "json.unmarshal",
+    "lower",
+    "max",
+    "min",
+    "net.cidr_contains",
+    "net.cidr_expand",
+    "net.cidr_is_valid",
+    "numbers.range",
+    "numbers.range_step",
+    "object.filter",
+    "object.get",
+    "object.keys",
+    "object.remove",
+    "object.subset",
+    "object.union",
+    "object.union_n",
+    "print",
+    "product",
+    "regex.find_all_string_submatch_n",
+    "regex.find_n",
+    "regex.is_valid",
+    "regex.match",
+    "regex.replace",
+    "regex.split",
+    "regex.template_match",
+    "replace",
+    "round",
+    "semver.compare",
+    "semver.is_valid",
+    "set",
+    "sort",
+    "split",
+    "sprintf",
+    "startswith",
+    "strings.any_prefix_match",
+    "strings.any_suffix_match",
+    "strings.count",
+    "strings.replace_n",
+    "strings.reverse",
+    "substring",
+    "sum",
+    "time.add_date",
+    "time.clock",
+    "time.date",
+    "time.diff",
+    "time.format",
+    "time.parse_duration_ns",
+    "time.parse_ns",
+    "time.parse_rfc3339_ns",
+    "time.weekday",
+    "to_number",
+    "trace",
+    "trim",
+    "trim_left",
+    "trim_prefix",
+    "trim_right",
+    "trim_space",
+    "trim_suffix",
+    "type_name",
+    "union",
+    "units.parse",
+    "units.parse_bytes",
+    "upper",
+    "urlquery.decode",
+    "urlquery.decode_object",
+    "urlquery.encode",
+    "urlquery.encode_object",
+    "uuid.parse",
+    "walk",
+    "yaml.is_valid",
+    "yaml.marshal",
+    "yaml.unmarshal",
+];
+
+/// Functions that ask the world, and what they ask.
+const REFUSED: [(&str, &str); 7] = [
+    ("http.send", "talks to other machines"),
+    ("net.lookup_ip_addr", "talks to other machines"),
+    ("opa.runtime", "reads the environment"),
+    ("rand.intn", "is random"),
+    ("test.sleep", "waits"),
+    ("time.now_ns", "reads the clock"),
+    ("uuid.rfc4122", "is random"),
+];
+
+/// Returns whether policies may call a function of the language.
+pub(super) fn is_allowed(name: &str) -> bool {
+    ALLOWED.contains(&name)
+}
+
+/// Returns why policies may not call a function of the language, if there is a special reason.
+pub(super) fn refused(name: &str) -> Option<&'static str> {
+    let mut refused = REFUSED.iter();
+    refused
+        .find(|(other, _)| *other == name)
+        .map(|(_, why)| *why)
+}
+
+#[cfg(test)]
+mod tests {
+    use regorus::unstable::BUILTINS;
+
+    use super::*;
+
+    #[test]
+    fn every_function_of_the_library_is_either_allowed_or_refused() {
+        // Operators are functions under the hood, and policies cannot name them.
+        let names = BUILTINS.keys().filter(|name| !name.starts_with("__"));
+        let undecided: Vec<_> = names
+            .filter(|name| is_allowed(name) == refused(name).is_some())
+            .collect();
+        assert!(undecided.is_empty(), "{undecided:?}");
+        let known = |name: &str| BUILTINS.contains_key(name) || ["print", "set"].contains(&name);
+        let unknown: Vec<_> = ALLOWED.iter().filter(|name| !known(name)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}

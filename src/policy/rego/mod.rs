@@ -1,0 +1,133 @@
+//! Policies in Rego: parsed, checked and evaluated, by the library `regorus`.
+//!
+//! For the worker only: nothing here is limited in time or memory.
+
+mod builtins;
+mod recursion;
+mod references;
+mod results;
+
+use regorus::{Engine, Value};
+
+use self::references::{Definition, Target};
+use super::{Answer, Dialect, LoadProblem, MAX_BYTES, Problem, brackets};
+
+/// A policy that can be evaluated.
+pub(super) struct Policy {
+    engine: Engine,
+    /// The version that it is written in.
+    pub(super) dialect: Dialect,
+    /// The queries of its results.
+    queries: Vec<(results::Result, String)>,
+}
+
+impl Policy {
+    /// Loads a policy: as Rego v1, else as Rego v0.
+    pub(super) fn load(file: &str, text: &str) -> Result<Self, LoadProblem> {
+        if text.len() > MAX_BYTES {
+            let message = format!(
+                "the file has {} bytes, and a policy has {MAX_BYTES} (256 KiB) at most",
+                text.len()
+            );
+            return Err(LoadProblem::Refused(Problem::new(message)));
+        }
+        brackets::check(text).map_err(LoadProblem::Refused)?;
+        match parse(file, text, Dialect::V1) {
+            Ok(engine) => Policy::checked(engine, Dialect::V1).map_err(LoadProblem::Refused),
+            Err(v1) => match parse(file, text, Dialect::V0) {
+                Ok(engine) => Policy::checked(engine, Dialect::V0).map_err(LoadProblem::Refused),
+                Err(v0) => Err(LoadProblem::Neither { v1, v0 }),
+            },
+        }
+    }
+
+    fn checked(mut engine: Engine, dialect: Dialect) -> Result<Self, Problem> {
+        let module = engine.get_modules().first().cloned();
+        let module = module.ok_or_else(|| Problem::new("the file has no package"))?;
+        let definitions = references::definitions(&module);
+        check_functions(&definitions)?;
+        recursion::check(&definitions)?;
+        let queries = results::queries(&references::package(&module), &definitions)?;
+        // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
+        engine
+            .eval_query("true".to_owned(), false)
+            .map_err(|error| problem(&error.to_string()))?;
+        Ok(Policy {
+            engine,
+            dialect,
+            queries,
+        })
+    }
+
+    /// Evaluates the policy.
+    ///
+    /// # Errors
+    ///
+    /// If a rule fails, or a result is not what it should be.
+    pub(super) fn evaluate(&mut self, input: Value) -> Result<Answer, Problem> {
+        self.engine.set_input(input);
+        let mut answer = Answer::default();
+        let evaluated = self.queries.iter().try_for_each(|(result, query)| {
+            let found = self.engine.eval_query(query.clone(), false);
+            let found = found.map_err(|error| problem(&error.to_string()))?;
+            let values = found.result.into_iter().flat_map(|row| row.expressions);
+            match values.map(|expression| expression.value).next() {
+                None | Some(Value::Undefined) => Ok(()),
+                Some(value) => result.take(&value, &mut answer),
+            }
+        });
+        // Whoever changes the lists of the input wants to be the only one that has them.
+        self.engine.set_input(Value::Null);
+        answer.prints = results::prints(self.engine.take_prints().unwrap_or_default());
+        evaluated.map(|()| answer)
+    }
+}
+
+fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {
+    let mut engine = Engine::new();
+    engine.set_rego_v0(dialect == Dialect::V0);
+    // As in OPA, what fails in a function of the language is undefined.
+    engine.set_strict_builtin_errors(false);
+    engine.set_gather_prints(true);
+    engine
+        .add_policy(file.to_owned(), text.to_owned())
+        .map_err(|error| problem(&error.to_string()))?;
+    Ok(engine)
+}
+
+/// Checks that every function that is called exists, and may be called.
+fn check_functions(definitions: &[Definition]) -> Result<(), Problem> {
+    let references = definitions.iter().flat_map(|rule| &rule.references);
+    for reference in references {
+        let Target::Function(name) = &reference.target else {
+            continue;
+        };
+        let at = |message: String| Problem {
+            place: Some(reference.place),
+            message,
+        };
+        if let Some(why) = builtins::refused(name) {
+            let message = format!("`{name}` is not allowed in a policy: it {why}");
+            return Err(at(message));
+        }
+        if reference.is_call && !builtins::is_allowed(name) {
+            return Err(at(format!("`{name}` is not a function that policies have")));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a message of the library: `--> file:3:1`, lines that show the place, and `error: …`.
+fn problem(message: &str) -> Problem {
+    let place = message.split("--> ").nth(1).and_then(|rest| {
+        let mut parts = rest.lines().next()?.rsplitn(3, ':');
+        let column = parts.next()?.trim().parse().ok()?;
+        let line = parts.next()?.parse().ok()?;
+        Some((line, column))
+    });
+    let said = message.split("error: ").last().unwrap_or(message).trim();
+    Problem {
+        place,
+        message: said.to_owned(),
+    }
+}

@@ -1,0 +1,430 @@
+//! What the rules of a policy refer to: other rules, and functions of the language.
+//!
+//! The interpreter finds out about an unknown function, and overflows its stack on recursion, only when it
+//! gets there. Here both are found before anything is evaluated.
+
+use std::collections::HashSet;
+
+use regorus::unstable::AssignOp;
+use regorus::unstable::{
+    Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleAssign, RuleHead, Span,
+};
+
+/// A path below `data`: of a rule, or as far as the one of a reference is known.
+pub(super) type Path = Vec<String>;
+
+/// A rule, or a part of one.
+#[derive(Debug)]
+pub(super) struct Definition {
+    /// The path of the rule.
+    pub(super) path: Path,
+    /// Where it stands: the line and the column, from 1.
+    pub(super) place: (u32, u32),
+    /// Whether it has arguments.
+    pub(super) is_function: bool,
+    /// What its bodies refer to.
+    pub(super) references: Vec<Reference>,
+}
+
+/// A name in a body that is not local.
+#[derive(Debug)]
+pub(super) struct Reference {
+    /// What it names.
+    pub(super) target: Target,
+    /// Where it stands: the line and the column, from 1.
+    pub(super) place: (u32, u32),
+    /// Whether it is called.
+    pub(super) is_call: bool,
+}
+
+/// What a reference names.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// Something below `data`: what is at, above or below this path.
+    Data(Path),
+    /// A name that is neither below `data` or `input` nor local; a function of the language, if anything.
+    Function(String),
+}
+
+/// Returns the path of the package below `data`.
+pub(super) fn package(module: &Module) -> Path {
+    ground(&module.package.refr).0
+}
+
+/// Returns what the rules of a module define, in its order.
+pub(super) fn definitions(module: &Module) -> Vec<Definition> {
+    let package = package(module);
+    let mut imports = Vec::new();
+    for import in &module.imports {
+        let path = ground(&import.refr).0;
+        let name = import.r#as.as_ref().map(|name| name.text().to_owned());
+        if let Some(name) = name.or_else(|| path.last().cloned()) {
+            imports.push((name, path));
+        }
+    }
+    let mut own = HashSet::new();
+    for rule in &module.policy {
+        own.extend(ground(head_of(rule)).0.first().cloned());
+    }
+    let rules = module.policy.iter();
+    rules
+        .map(|rule| {
+            let mut reader = Reader {
+                package: &package,
+                imports: &imports,
+                own: &own,
+                locals: Vec::new(),
+                references: Vec::new(),
+            };
+            let is_function = reader.rule(rule);
+            let path = [&package[..], &ground(head_of(rule)).0].concat();
+            Definition {
+                path,
+                place: (rule.span().line, rule.span().col),
+                is_function,
+                references: reader.references,
+            }
+        })
+        .collect()
+}
+
+fn head_of(rule: &Rule) -> &Expr {
+    match rule {
+        Rule::Default { refr, .. }
+        | Rule::Spec {
+            head:
+                RuleHead::Compr { refr, .. } | RuleHead::Set { refr, .. } | RuleHead::Func { refr, .. },
+            ..
+        } => refr,
+    }
+}
+
+/// Returns the known part of a reference from its root on, and the indices behind it.
+fn ground(expression: &Expr) -> (Path, Vec<&Expr>) {
+    let mut steps = Vec::new();
+    let mut at = expression;
+    let root = loop {
+        match at {
+            Expr::RefDot { refr, field, .. } => {
+                steps.push(Ok(field.0.text().to_owned()));
+                at = refr;
+            }
+            Expr::RefBrack { refr, index, .. } => {
+                steps.push(match &**index {
+                    Expr::String { value, .. } | Expr::RawString { value, .. } => {
+                        let text = value.as_string().map(ToString::to_string);
+                        text.map_err(|_| &**index)
+                    }
+                    other => Err(other),
+                });
+                at = refr;
+            }
+            root => break root,
+        }
+    };
+    let mut path = Vec::new();
+    let mut indices = Vec::new();
+    match root {
+        Expr::Var { span, .. } => path.push(span.text().to_owned()),
+        Expr::String { value, .. } | Expr::RawString { value, .. } => {
+            path.extend(value.as_string().map(ToString::to_string));
+        }
+        other => indices.push(other),
+    }
+    for step in steps.into_iter().rev() {
+        match step {
+            Ok(field) if indices.is_empty() => path.push(field),
+            Ok(_) => {}
+            Err(index) => indices.push(index),
+        }
+    }
+    (path, indices)
+}
+
+/// Reads one rule.
+struct Reader<'m> {
+    package: &'m [String],
+    imports: &'m [(String, Path)],
+    /// The first names of the rules of the module.
+    own: &'m HashSet<String>,
+    /// The names that are declared in each of the bodies around.
+    locals: Vec<HashSet<String>>,
+    references: Vec<Reference>,
+}
+
+impl Reader<'_> {
+    /// Reads a rule, and returns whether it is a function.
+    fn rule(&mut self, rule: &Rule) -> bool {
+        match rule {
+            Rule::Default { args, value, .. } => {
+                self.declare(args);
+                self.expression(value);
+                !args.is_empty()
+            }
+            Rule::Spec { head, bodies, .. } => {
+                let is_function = self.head(head);
+                // What a body declares may stand in the head and in the value of the body.
+                for body in bodies {
+                    self.scope(&body.query);
+                    self.query(&body.query);
+                    self.assigned(body.assign.as_ref());
+                    self.head_values(head);
+                    self.locals.pop();
+                }
+                if bodies.is_empty() {
+                    self.head_values(head);
+                }
+                is_function
+            }
+        }
+    }
+
+    fn head(&mut self, head: &RuleHead) -> bool {
+        let RuleHead::Func { args, .. } = head else {
+            return false;
+        };
+        self.declare(args);
+        true
+    }
+
+    fn head_values(&mut self, head: &RuleHead) {
+        let (refr, assign) = match head {
+            RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
+                (refr, assign.as_ref())
+            }
+            RuleHead::Set { refr, key, .. } => {
+                if let Some(key) = key {
+                    self.expression(key);
+                }
+                (refr, None)
+            }
+        };
+        for index in ground(refr).1 {
+            self.expression(index);
+        }
+        self.assigned(assign);
+    }
+
+    fn assigned(&mut self, assign: Option<&RuleAssign>) {
+        if let Some(assign) = assign {
+            self.expression(&assign.value);
+        }
+    }
+
+    /// Declares the names in the arguments of a function.
+    fn declare(&mut self, arguments: &[Ref<Expr>]) {
+        let mut names = HashSet::new();
+        for argument in arguments {
+            pattern_names(argument, &mut names);
+        }
+        self.locals.push(names);
+    }
+
+    /// Declares the names of a body.
+    fn scope(&mut self, query: &Query) {
+        let mut names = HashSet::new();
+        for statement in &query.stmts {
+            declared(&statement.literal, &mut names);
+        }
+        self.locals.push(names);
+    }
+
+    fn query(&mut self, query: &Query) {
+        for statement in &query.stmts {
+            self.statement(statement);
+        }
+    }
+
+    fn inner(&mut self, query: &Query, terms: &[&Expr], names: impl IntoIterator<Item = String>) {
+        self.scope(query);
+        self.locals
+            .last_mut()
+            .expect("it was just pushed")
+            .extend(names);
+        self.query(query);
+        for term in terms {
+            self.expression(term);
+        }
+        self.locals.pop();
+    }
+
+    fn statement(&mut self, statement: &LiteralStmt) {
+        match &statement.literal {
+            Literal::SomeVars { .. } => {}
+            Literal::SomeIn {
+                key,
+                value,
+                collection,
+                ..
+            } => {
+                if let Some(key) = key {
+                    self.expression(key);
+                }
+                self.expression(value);
+                self.expression(collection);
+            }
+            Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr),
+            Literal::Every {
+                key,
+                value,
+                domain,
+                query,
+                ..
+            } => {
+                self.expression(domain);
+                let names = key.iter().chain([value]);
+                self.inner(query, &[], names.map(|name| name.text().to_owned()));
+            }
+        }
+        for replaced in &statement.with_mods {
+            // What is replaced is not used; what it is replaced by may be a function.
+            self.expression(&replaced.r#as);
+        }
+    }
+
+    fn expression(&mut self, expression: &Expr) {
+        match expression {
+            Expr::String { .. }
+            | Expr::RawString { .. }
+            | Expr::Number { .. }
+            | Expr::Bool { .. }
+            | Expr::Null { .. } => {}
+            Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+                self.reference(expression, false);
+            }
+            Expr::Array { items, .. } | Expr::Set { items, .. } => {
+                for item in items {
+                    self.expression(item);
+                }
+            }
+            Expr::Object { fields, .. } => {
+                for (_, key, value) in fields {
+                    self.expression(key);
+                    self.expression(value);
+                }
+            }
+            Expr::ArrayCompr { term, query, .. } | Expr::SetCompr { term, query, .. } => {
+                self.inner(query, &[term], []);
+            }
+            Expr::ObjectCompr {
+                key, value, query, ..
+            } => self.inner(query, &[key, value], []),
+            Expr::Call { fcn, params, .. } => {
+                self.reference(fcn, true);
+                for parameter in params {
+                    self.expression(parameter);
+                }
+            }
+            Expr::UnaryExpr { expr, .. } => self.expression(expr),
+            Expr::BinExpr { lhs, rhs, .. }
+            | Expr::BoolExpr { lhs, rhs, .. }
+            | Expr::ArithExpr { lhs, rhs, .. }
+            | Expr::AssignExpr { lhs, rhs, .. } => {
+                self.expression(lhs);
+                self.expression(rhs);
+            }
+            Expr::Membership {
+                key,
+                value,
+                collection,
+                ..
+            } => {
+                if let Some(key) = key {
+                    self.expression(key);
+                }
+                self.expression(value);
+                self.expression(collection);
+            }
+        }
+    }
+
+    fn reference(&mut self, expression: &Expr, is_call: bool) {
+        let (mut path, indices) = ground(expression);
+        for index in indices {
+            self.expression(index);
+        }
+        let Some(root) = path.first() else {
+            return;
+        };
+        if root == "input" || self.locals.iter().any(|names| names.contains(root)) {
+            return;
+        }
+        let imported = self.imports.iter().find(|(name, _)| name == root);
+        let target = if self.own.contains(root) {
+            Target::Data([self.package, &path].concat())
+        } else if root == "data" {
+            path.remove(0);
+            Target::Data(path)
+        } else if let Some((_, target)) = imported {
+            let full: Path = [target, &path[1..]].concat();
+            match full.split_first() {
+                Some((root, rest)) if root == "data" => Target::Data(rest.to_vec()),
+                _ => return, // of the input, or of the language: `rego.v1`
+            }
+        } else {
+            Target::Function(path.join("."))
+        };
+        let span = expression.span();
+        self.references.push(Reference {
+            target,
+            place: first_place(expression, span),
+            is_call,
+        });
+    }
+}
+
+/// Returns where a reference begins: the span of `a.b` is that of the dot.
+fn first_place(mut expression: &Expr, span: &Span) -> (u32, u32) {
+    let mut place = (span.line, span.col);
+    while let Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } = expression {
+        expression = refr;
+        place = (expression.span().line, expression.span().col);
+    }
+    place
+}
+
+/// Collects the names that a statement declares in its body.
+fn declared(literal: &Literal, names: &mut HashSet<String>) {
+    match literal {
+        Literal::SomeVars { vars, .. } => {
+            names.extend(vars.iter().map(|name| name.text().to_owned()));
+        }
+        Literal::SomeIn { key, value, .. } => {
+            if let Some(key) = key {
+                pattern_names(key, names);
+            }
+            pattern_names(value, names);
+        }
+        Literal::Expr { expr, .. } => {
+            if let Expr::AssignExpr {
+                op: AssignOp::ColEq,
+                lhs,
+                ..
+            } = &**expr
+            {
+                pattern_names(lhs, names);
+            }
+        }
+        Literal::NotExpr { .. } | Literal::Every { .. } => {}
+    }
+}
+
+/// Collects the names in a pattern: `[a, {"b": c}]`.
+fn pattern_names(pattern: &Expr, names: &mut HashSet<String>) {
+    match pattern {
+        Expr::Var { span, .. } => {
+            names.insert(span.text().to_owned());
+        }
+        Expr::Array { items, .. } | Expr::Set { items, .. } => {
+            for item in items {
+                pattern_names(item, names);
+            }
+        }
+        Expr::Object { fields, .. } => {
+            for (_, _, value) in fields {
+                pattern_names(value, names);
+            }
+        }
+        _ => {}
+    }
+}

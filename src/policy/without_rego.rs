@@ -1,0 +1,26 @@
+//! The worker of an `orch` that was built without policies.
+
+use std::io::{self, BufRead, Write};
+
+use super::protocol::{Reply, Request};
+use super::{LoadProblem, Problem};
+
+/// Refuses every policy.
+///
+/// # Errors
+///
+/// If a line cannot be read, understood or answered.
+pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
+    const MISSING: &str = "this `orch` was built without policies (the feature `policies`)";
+    for line in requests.lines() {
+        let reply = match serde_json::from_str(&line?)? {
+            Request::Load { .. } => Reply::Loaded(Err(LoadProblem::Refused(Problem::new(MISSING)))),
+            Request::Put { .. } => continue,
+            Request::Evaluate { .. } => Reply::Evaluated(Err(Problem::new(MISSING))),
+        };
+        serde_json::to_writer(&mut replies, &reply)?;
+        writeln!(replies)?;
+        replies.flush()?;
+    }
+    Ok(())
+}

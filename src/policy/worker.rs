@@ -1,0 +1,338 @@
+//! The worker as its parent sees it: a child process that may die at any time, and starts again.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::memory;
+use super::protocol::{List, Reply, Request};
+use super::{Answer, Dialect, LoadProblem, Problem};
+use crate::duration;
+
+/// How much memory an evaluation may take besides its input, in bytes.
+const MAX_MEMORY: u64 = 256 << 20;
+
+/// How long a reply may be, in bytes.
+const MAX_REPLY: u64 = 16 << 20;
+
+/// A policy that a worker has loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyNumber(usize);
+
+/// What loading a policy came to.
+pub type Loaded = Result<(PolicyNumber, Dialect), LoadProblem>;
+
+/// The worker cannot be started, or is of no use.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot evaluate policies: {0}")]
+pub struct WorkerError(#[from] io::Error);
+
+/// A child process that evaluates policies, and what it needs to know to start anew.
+#[derive(Debug)]
+pub struct Worker {
+    command: Vec<OsString>,
+    process: Option<Process>,
+    /// The policies, by number: file and text.
+    policies: Vec<(String, String)>,
+    stacks: Entries,
+    workflow: Entries,
+}
+
+/// The entries of a list, and those that the process has not been told.
+#[derive(Debug, Default)]
+struct Entries {
+    all: Vec<Box<RawValue>>,
+    untold: Vec<usize>,
+}
+
+impl Worker {
+    /// Returns a worker that is started, when it is needed, by this command: the program and its arguments.
+    pub fn new(command: Vec<OsString>) -> Self {
+        assert!(!command.is_empty(), "a command has a program");
+        Worker {
+            command,
+            process: None,
+            policies: Vec::new(),
+            stacks: Entries::default(),
+            workflow: Entries::default(),
+        }
+    }
+
+    /// Loads a policy, in this time.
+    ///
+    /// # Errors
+    ///
+    /// If the worker cannot be started. That the policy is wrong is part of the result.
+    pub fn load(
+        &mut self,
+        file: &str,
+        text: &str,
+        timeout: Duration,
+    ) -> Result<Loaded, WorkerError> {
+        let policy = (file.to_owned(), text.to_owned());
+        let request = Request::Load {
+            file: policy.0.clone(),
+            text: policy.1.clone(),
+        };
+        let process = self.running()?;
+        let exchanged = process.ask(&request, timeout);
+        match exchanged {
+            Ok(Reply::Loaded(Ok(dialect))) => {
+                self.policies.push(policy);
+                Ok(Ok((PolicyNumber(self.policies.len() - 1), dialect)))
+            }
+            Ok(Reply::Loaded(Err(problem))) => Ok(Err(problem)),
+            Ok(_) => Err(self.out_of_step()),
+            Err(death) => {
+                self.restart();
+                let message = format!("loading it {death}");
+                Ok(Err(LoadProblem::Refused(Problem::new(message))))
+            }
+        }
+    }
+
+    /// Puts an entry at a position of a list; one at its end makes it longer.
+    pub fn put(&mut self, list: List, position: usize, entry: Box<RawValue>) {
+        let entries = self.entries(list);
+        assert!(position <= entries.all.len(), "a list has no gaps");
+        if position == entries.all.len() {
+            entries.all.push(entry);
+        } else {
+            entries.all[position] = entry;
+        }
+        entries.untold.push(position);
+    }
+
+    /// Evaluates a policy with an input, an object. With its lists, their entries are part of it.
+    ///
+    /// # Errors
+    ///
+    /// If the worker cannot be started. That the policy fails, or is killed, is part of the result.
+    pub fn evaluate(
+        &mut self,
+        policy: PolicyNumber,
+        input: Box<RawValue>,
+        with_lists: bool,
+        timeout: Duration,
+    ) -> Result<Result<Answer, Problem>, WorkerError> {
+        self.running()?;
+        if with_lists && let Err(error) = self.tell_lists() {
+            // It may have died since; one that is new is told everything.
+            self.restart();
+            self.running()?;
+            self.tell_lists().map_err(|_| error)?;
+        }
+        let request = Request::Evaluate {
+            policy: policy.0,
+            input,
+            with_lists,
+        };
+        let process = self.running()?;
+        match process.ask(&request, timeout) {
+            Ok(Reply::Evaluated(result)) => Ok(result),
+            Ok(_) => Err(self.out_of_step()),
+            Err(death) => {
+                self.restart();
+                Ok(Err(Problem::new(format!("evaluating it {death}"))))
+            }
+        }
+    }
+
+    fn entries(&mut self, list: List) -> &mut Entries {
+        match list {
+            List::Stacks => &mut self.stacks,
+            List::Workflow => &mut self.workflow,
+        }
+    }
+
+    fn restart(&mut self) {
+        self.process = None;
+        for list in List::ALL {
+            let entries = self.entries(list);
+            entries.untold = (0..entries.all.len()).collect();
+        }
+    }
+
+    fn out_of_step(&mut self) -> WorkerError {
+        self.restart();
+        io::Error::other("the worker gave an answer to another question").into()
+    }
+
+    /// Returns the process, with every policy loaded.
+    fn running(&mut self) -> Result<&mut Process, WorkerError> {
+        if self.process.is_none() {
+            let mut process = Process::start(&self.command)?;
+            for (file, text) in &self.policies {
+                let request = Request::Load {
+                    file: file.clone(),
+                    text: text.clone(),
+                };
+                // It has been loaded before, and in time.
+                let again = process.ask(&request, Duration::from_mins(1));
+                if !matches!(again, Ok(Reply::Loaded(Ok(_)))) {
+                    return Err(io::Error::other("a policy cannot be loaded again").into());
+                }
+            }
+            self.process = Some(process);
+        }
+        Ok(self.process.as_mut().expect("it was just started"))
+    }
+
+    fn tell_lists(&mut self) -> io::Result<()> {
+        let Some(process) = &mut self.process else {
+            return Ok(());
+        };
+        for list in List::ALL {
+            let entries = match list {
+                List::Stacks => &mut self.stacks,
+                List::Workflow => &mut self.workflow,
+            };
+            if entries.untold.is_empty() {
+                continue;
+            }
+            let mut positions = std::mem::take(&mut entries.untold);
+            positions.sort_unstable();
+            positions.dedup();
+            let told = positions
+                .into_iter()
+                .map(|position| (position, entries.all[position].clone()));
+            let request = Request::Put {
+                list,
+                entries: told.collect(),
+            };
+            process.send(&request)?;
+        }
+        Ok(())
+    }
+}
+
+/// A worker that runs.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    requests: Option<ChildStdin>,
+    replies: Receiver<String>,
+}
+
+/// Why there is no reply.
+enum Death {
+    /// It was killed after this time.
+    TooLong(Duration),
+    /// It was killed since it took too much memory.
+    TooLarge,
+    /// It ended by itself.
+    Ended,
+}
+
+impl fmt::Display for Death {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Death::TooLong(limit) => write!(
+                f,
+                "takes longer than {} (`timeout` of the policy)",
+                duration::exact(*limit)
+            ),
+            Death::TooLarge => write!(f, "takes more than {} MiB of memory", MAX_MEMORY >> 20),
+            Death::Ended => f.write_str("crashes the interpreter"),
+        }
+    }
+}
+
+impl Process {
+    fn start(command: &[OsString]) -> io::Result<Self> {
+        let mut process = Command::new(&command[0]);
+        process
+            .args(&command[1..])
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        // A Ctrl-C is not meant for it: what has ended is evaluated all the same.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        let mut child = process.spawn()?;
+        let requests = child.stdin.take();
+        let output = child.stdout.take().expect("it is a pipe");
+        let (sender, replies) = mpsc::channel();
+        thread::Builder::new()
+            .name("replies".to_owned())
+            .spawn(move || {
+                let mut output = BufReader::new(output);
+                loop {
+                    let mut line = String::new();
+                    let read = output.by_ref().take(MAX_REPLY).read_line(&mut line);
+                    if !matches!(read, Ok(1..)) || !line.ends_with('\n') {
+                        return;
+                    }
+                    if sender.send(line).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Process {
+            child,
+            requests,
+            replies,
+        })
+    }
+
+    fn send(&mut self, request: &Request) -> io::Result<()> {
+        let requests = self.requests.as_mut().expect("it is closed last");
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        requests.write_all(&line)?;
+        requests.flush()
+    }
+
+    /// Returns the reply to a request; after [`Reply::Ready`] the one that follows.
+    fn ask(&mut self, request: &Request, timeout: Duration) -> Result<Reply, Death> {
+        let begun = Instant::now();
+        // An input is as large as it is; what comes of it is not.
+        let mut allowed = match request {
+            Request::Load { .. } => self.allowed(),
+            Request::Put { .. } | Request::Evaluate { .. } => None,
+        };
+        if self.send(request).is_err() {
+            return Err(Death::Ended);
+        }
+        loop {
+            match self.replies.recv_timeout(memory::LOOK) {
+                Ok(line) => match serde_json::from_str(&line) {
+                    Ok(Reply::Ready) => allowed = self.allowed(),
+                    Ok(reply) => return Ok(reply),
+                    Err(_) => return Err(Death::Ended),
+                },
+                Err(RecvTimeoutError::Disconnected) => return Err(Death::Ended),
+                Err(RecvTimeoutError::Timeout) => {
+                    if begun.elapsed() >= timeout {
+                        return Err(Death::TooLong(timeout));
+                    }
+                    if let Some(allowed) = allowed
+                        && memory::used(self.child.id()).is_some_and(|used| used > allowed)
+                    {
+                        return Err(Death::TooLarge);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns how much memory it may use from now on, if that is known.
+    fn allowed(&self) -> Option<u64> {
+        memory::used(self.child.id()).map(|used| used + MAX_MEMORY)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.requests = None;
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

@@ -1,0 +1,162 @@
+//! `orch policy eval`
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use orch::policy::{Answer, Dialect, PolicyNumber, Problem, Worker};
+use orch::report::write_answer;
+use serde_json::value::RawValue;
+
+use crate::program::commands::format::Format;
+use crate::program::commands::{Loaded, Reads, policy_files, working_directory};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::exit::ExitStatus;
+
+/// How long an evaluation may take that no block sets a limit for.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Evaluate one policy, and print what it answers
+///
+/// Prints the results `trigger`, `flag`, `reset_flag` and `sample`, and what the policy prints. A policy
+/// that fails ends the command with 1.
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// A policy of the project, or a file: what has a `.` or a `/`
+    #[arg(value_name = "NAME|FILE")]
+    policy: String,
+
+    /// The input: a file with a JSON object, or `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+
+    /// The format of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// A policy that was loaded, whether or not it is one of the project.
+struct Evaluated {
+    worker: Worker,
+    number: PolicyNumber,
+    dialect: Dialect,
+    file: String,
+    timeout: Duration,
+}
+
+pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
+    let has_extension = Path::new(&args.policy).extension().is_some();
+    let is_file = has_extension || args.policy.contains(['/', '\\']);
+    let loaded = if is_file {
+        of_file(chdir, &args.policy)?
+    } else {
+        of_project(chdir, &args.policy)?
+    };
+    let mut policy = match loaded {
+        Ok(policy) => policy,
+        Err(status) => return Ok(status),
+    };
+    let input = read_input(chdir, &args.input)?;
+    let evaluated = policy
+        .worker
+        .evaluate(policy.number, input, false, policy.timeout);
+    let evaluated: Result<Answer, Problem> = evaluated.map_err(anyhow::Error::from)?;
+    let mut out = console::stdout();
+    write_answer(
+        &mut out,
+        args.format == Format::Json,
+        (&policy.file, policy.dialect),
+        evaluated.as_ref(),
+    )?;
+    out.flush()?;
+    match evaluated {
+        Ok(_) => Ok(ExitStatus::Success),
+        Err(problem) => {
+            let error = anyhow::Error::msg(problem.in_file(&policy.file));
+            console::error(error.context("the policy failed").as_ref());
+            Ok(ExitStatus::Run(1))
+        }
+    }
+}
+
+fn of_file(chdir: &[PathBuf], written: &str) -> Result<Result<Evaluated, ExitStatus>> {
+    let path = working_directory(chdir)?.join(written);
+    let wrong = |problem: String| {
+        let message = format!("the policy `{written}` cannot be loaded: {problem}");
+        ProgramError::new(ErrorKind::Configuration, anyhow::Error::msg(message))
+    };
+    let text = policy_files::read(&path, None).map_err(&wrong)?;
+    let mut worker = policy_files::worker()?;
+    match policy_files::load(&mut worker, written, &text, TIMEOUT)? {
+        Ok((number, dialect)) => Ok(Ok(Evaluated {
+            worker,
+            number,
+            dialect,
+            file: written.to_owned(),
+            timeout: TIMEOUT,
+        })),
+        Err(problem) => {
+            let lines = policy_files::problem_lines(written, &problem).join("\n");
+            Err(wrong(format!("\n{lines}")))
+        }
+    }
+}
+
+fn of_project(chdir: &[PathBuf], name: &str) -> Result<Result<Evaluated, ExitStatus>> {
+    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
+    if let Some(status) = loaded.check(None)? {
+        return Ok(Err(status));
+    }
+    let policies = &loaded.project.policies;
+    let position = policies.iter().position(|policy| policy.name.value == name);
+    let position = position.ok_or_else(|| {
+        let names: Vec<String> = policies
+            .iter()
+            .map(|policy| format!("`{}`", policy.name.value))
+            .collect();
+        let error = ProgramError::usage(format!("there is no policy `{name}`"));
+        match &names[..] {
+            [] => error.hint("the project has no `policy` block; a file has an extension or a `/`"),
+            names => error.hint(format!("the policies are {}", names.join(", "))),
+        }
+    })?;
+    let found = loaded.load_policies(|_, other| other == position)?;
+    if let Some(status) = loaded.report()? {
+        return Ok(Err(status));
+    }
+    let block = &loaded.project.policies[position];
+    let mut all = found.policies;
+    let policy = all[position].take().expect("it has no problem");
+    Ok(Ok(Evaluated {
+        worker: found.worker,
+        number: policy.number,
+        dialect: policy.dialect,
+        file: block.file.value.as_str().trim_start_matches('/').to_owned(),
+        timeout: block.timeout,
+    }))
+}
+
+fn read_input(chdir: &[PathBuf], file: &Path) -> Result<Box<RawValue>> {
+    let mut text = String::new();
+    let shown = file.display();
+    if file == Path::new("-") {
+        let read = io::stdin().read_to_string(&mut text);
+        read.context("failed to read the input from standard input")?;
+    } else {
+        text = std::fs::read_to_string(working_directory(chdir)?.join(file))
+            .with_context(|| format!("failed to read the input `{shown}`"))?;
+    }
+    let is_object = text.trim_start().starts_with('{');
+    // One line is what the worker takes.
+    let compact = serde_json::from_str::<serde_json::Value>(&text)
+        .and_then(|value| serde_json::value::to_raw_value(&value));
+    let wrong = |problem: String| ProgramError::usage(format!("in the input `{shown}`: {problem}"));
+    let compact = compact.map_err(|error| wrong(error.to_string()))?;
+    if !is_object {
+        return Err(wrong("a JSON object was expected".to_owned()));
+    }
+    Ok(compact)
+}

@@ -1,0 +1,44 @@
+//! `orch policy`
+
+mod eval;
+mod validate;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// Check and try out trigger policies
+///
+/// A trigger policy is a Rego file that says what follows when a stack's turn in a run has ended. It is
+/// declared with a block `policy "trigger" "name" { file = "….rego" }`, and evaluated by
+/// `orch run --policies` and `orch apply`.
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  orch policy validate                                load every policy of the project
+  orch policy eval retry --input failed.json          what a policy answers to an input
+  orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe"
+)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    Eval(eval::EvalArgs),
+    Validate(validate::ValidateArgs),
+}
+
+pub(super) fn policy(chdir: &[PathBuf], command: &PolicyCommand) -> Result<ExitStatus> {
+    match command {
+        PolicyCommand::Eval(args) => eval::eval(chdir, args),
+        PolicyCommand::Validate(args) => validate::validate(chdir, args),
+    }
+}

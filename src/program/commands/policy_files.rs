@@ -1,0 +1,159 @@
+//! Loads the policies of the project into a worker.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use orch::diagnostic::{Code, Diagnostic};
+use orch::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
+use orch::printable::printable;
+use orch::selection::attached::Attached;
+
+use super::Loaded;
+use crate::program::error::Result;
+
+/// The hidden command that is the worker.
+pub(super) const WORKER: &str = "policy-worker";
+
+/// Policies that can be evaluated.
+#[derive(Debug)]
+pub(super) struct LoadedPolicies {
+    pub(super) worker: Worker,
+    pub(super) attached: Attached,
+    /// Those of the project that were asked for and could be loaded, by their position there.
+    pub(super) policies: Vec<Option<LoadedPolicy>>,
+}
+
+/// A policy that can be evaluated.
+#[derive(Debug)]
+pub(super) struct LoadedPolicy {
+    pub(super) number: PolicyNumber,
+    pub(super) dialect: Dialect,
+}
+
+/// Returns a worker: this program, started once more.
+///
+/// # Errors
+///
+/// If the program's file is unknown.
+pub(super) fn worker() -> Result<Worker> {
+    let program: OsString = if cfg!(target_os = "linux") {
+        // Even if the file has been replaced since.
+        "/proc/self/exe".into()
+    } else {
+        let program = std::env::current_exe().context("failed to find the program of `orch`")?;
+        program.into()
+    };
+    Ok(Worker::new(vec![program, WORKER.into()]))
+}
+
+impl Loaded {
+    /// Loads those policies that are wanted, by their position in the project. What is wrong with them goes to the
+    /// problems.
+    pub(super) fn load_policies(
+        &mut self,
+        is_wanted: impl Fn(&Attached, usize) -> bool,
+    ) -> Result<LoadedPolicies> {
+        let diagnostics = &mut self.problems.diagnostics;
+        let attached = Attached::resolve(&self.project, diagnostics);
+        let mut worker = worker()?;
+        let mut policies = Vec::new();
+        for (position, policy) in self.project.policies.iter().enumerate() {
+            if !is_wanted(&attached, position) {
+                policies.push(None);
+                continue;
+            }
+            let file = policy.file.value.to_host(&self.project.root);
+            let name = policy.file.value.as_str().trim_start_matches('/');
+            let message = format!("the policy `{}` cannot be loaded", policy.name.value);
+            let wrong = Diagnostic::error(Code::InvalidPolicy, message);
+            let text = match read(&file, Some(&self.project.root)) {
+                Ok(text) => text,
+                Err(problem) => {
+                    diagnostics.push(wrong.label(policy.file.span, problem));
+                    policies.push(None);
+                    continue;
+                }
+            };
+            match load(&mut worker, name, &text, policy.timeout)? {
+                Ok((number, dialect)) => policies.push(Some(LoadedPolicy { number, dialect })),
+                Err(problem) => {
+                    let mut wrong = wrong.label(policy.file.span, "this file");
+                    for said in problem_lines(name, &problem) {
+                        wrong = wrong.note(said);
+                    }
+                    diagnostics.push(wrong);
+                    policies.push(None);
+                }
+            }
+        }
+        Ok(LoadedPolicies {
+            worker,
+            attached,
+            policies,
+        })
+    }
+}
+
+/// Loads one policy.
+///
+/// # Errors
+///
+/// If the worker cannot be started.
+pub(super) fn load(
+    worker: &mut Worker,
+    file: &str,
+    text: &str,
+    timeout: Duration,
+) -> Result<orch::policy::Loaded> {
+    let loaded = worker.load(file, text, timeout);
+    Ok(loaded.map_err(anyhow::Error::from)?)
+}
+
+/// Returns what is wrong with a policy, a line for each problem.
+pub(super) fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
+    let problems = problem.problems().into_iter();
+    problems
+        .map(|(dialect, problem)| match dialect {
+            Some(dialect) => format!("as {dialect}: {}", problem.in_file(file)),
+            None => problem.in_file(file),
+        })
+        .collect()
+}
+
+/// Reads the file of a policy, which must not lie outside of `root`.
+///
+/// # Errors
+///
+/// Why not, for a label.
+pub(super) fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    };
+    let real: PathBuf = dunce::canonicalize(file).map_err(unreadable)?;
+    if root.is_some_and(|root| !real.starts_with(root)) {
+        let real = real.to_string_lossy();
+        return Err(format!(
+            "a link leads out of the project: `{}`",
+            printable(&real)
+        ));
+    }
+    // A pipe would wait for ever.
+    if !real.metadata().map_err(unreadable)?.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    let file = File::open(&real).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let most = MAX_BYTES as u64 + 1;
+    file.take(most)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() > MAX_BYTES {
+        return Err(format!("it is larger than {} KiB", MAX_BYTES >> 10));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}

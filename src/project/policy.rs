@@ -1,0 +1,377 @@
+//! `policy` blocks and `config.policies`: which Rego files say what follows a finished turn.
+//!
+//! This module knows neither Rego nor which stacks an entry of `attach` names.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::duration;
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
+use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::language::value::Value;
+use crate::path::ProjectPath;
+use crate::source::{Span, Spanned};
+
+/// The block.
+pub(crate) const POLICY: &str = "policy";
+
+/// The only kind of policies.
+const TRIGGER: &str = "trigger";
+
+const ATTRIBUTES: [&str; 4] = ["file", "attach", "on_error", "timeout"];
+
+const NAMES: NoNamespaces = NoNamespaces("a `policy` block");
+
+/// How long an evaluation may take, unless `timeout` says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest name of a policy, in characters.
+const MAX_NAME: usize = 64;
+
+/// A `policy "trigger" "…"` block.
+#[derive(Debug, Clone)]
+pub struct PolicyBlock {
+    /// Its name, unique in the project.
+    pub name: Spanned<String>,
+    /// The Rego file.
+    pub file: Spanned<ProjectPath>,
+    /// What it is attached to, as written; `None` for all stacks at and below its directory.
+    pub attach: Option<Vec<Spanned<String>>>,
+    /// The directory that it was written for.
+    pub directory: ProjectPath,
+    /// Whether a failed evaluation is a failure of the run.
+    pub on_error: OnPolicyError,
+    /// How long an evaluation may take.
+    pub timeout: Duration,
+}
+
+/// What a failed evaluation means for the exit status of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnPolicyError {
+    /// The run has failed.
+    Fail,
+    /// Nothing.
+    Ignore,
+}
+
+/// Whether policies are evaluated, and what the turns of the run are to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyRun {
+    /// The turns are tracked runs.
+    Tracked,
+    /// The turns are tasks.
+    Task,
+    /// No policy is evaluated.
+    Off,
+}
+
+/// `config.policies`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PolicySettings {
+    /// How many turns a stack may have in a workflow.
+    pub max_turns: u32,
+    /// How many follow-ups a workflow may have.
+    pub max_followups: u32,
+    /// Whether commands that are recorded as applies evaluate policies without being told to.
+    pub run: PolicyRun,
+}
+
+impl Default for PolicySettings {
+    fn default() -> Self {
+        PolicySettings {
+            max_turns: 5,
+            max_followups: 500,
+            run: PolicyRun::Off,
+        }
+    }
+}
+
+/// Reads a `policy` block of this directory.
+pub(crate) fn read(
+    block: &Block,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<PolicyBlock> {
+    let name = name(block, problems);
+    for inner in &block.body.blocks {
+        let message = format!("unknown block `{}` in `{POLICY}`", inner.kind.text);
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
+            .label(inner.kind.span, "a policy has no blocks");
+        problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES.join(", "))));
+    }
+    let mut policy = PolicyBlock {
+        name: Spanned {
+            value: String::new(),
+            span: block.kind.span,
+        },
+        file: Spanned {
+            value: ProjectPath::root(),
+            span: block.kind.span,
+        },
+        attach: None,
+        directory: directory.clone(),
+        on_error: OnPolicyError::Fail,
+        timeout: TIMEOUT,
+    };
+    let mut file = None;
+    for attribute in &block.body.attributes {
+        match &*attribute.name.text {
+            "file" => file = rego_file(attribute, directory, problems),
+            "attach" => policy.attach = strings(attribute, problems),
+            "on_error" => {
+                let written = string(attribute, problems).map(|text| text.value);
+                match written.as_deref() {
+                    Some("ignore") => policy.on_error = OnPolicyError::Ignore,
+                    Some("fail") | None => {}
+                    Some(_) => problems.push(invalid(
+                        attribute,
+                        "`on_error` must be `\"fail\"` or `\"ignore\"`",
+                        "neither of the two",
+                    )),
+                }
+            }
+            "timeout" => {
+                if let Some(text) = string(attribute, problems) {
+                    match duration::parse(&text.value) {
+                        Ok(Duration::ZERO) => problems.push(invalid(
+                            attribute,
+                            "`timeout` must be longer than zero",
+                            "an evaluation takes some time",
+                        )),
+                        Ok(timeout) => policy.timeout = timeout,
+                        Err(problem) => problems.push(
+                            invalid(attribute, "`timeout` must be a duration", &problem)
+                                .help("write it with units: `\"500ms\"`, `\"5s\"`, `\"1m\"`"),
+                        ),
+                    }
+                }
+            }
+            unknown => {
+                let message = format!("unknown attribute `{unknown}` in `{POLICY}`");
+                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
+                    .label(attribute.name.span, "not an attribute of `policy`")
+                    .label(block.kind.span, "in this block");
+                problems.push(diagnostic.did_you_mean(unknown, ATTRIBUTES));
+            }
+        }
+    }
+    if block.body.attribute("file").is_none() {
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, "a `policy` block needs `file`")
+            .label(block.kind.span, "in this block");
+        problems
+            .push(diagnostic.help("write the path of a Rego file: `file = \"policies/….rego\"`"));
+    }
+    policy.name = name?;
+    policy.file = file?;
+    Some(policy)
+}
+
+/// Takes the policies of all directories, in any order, and returns them by name. Those that have the name
+/// of another one are reported.
+pub(crate) fn by_name(
+    mut policies: Vec<PolicyBlock>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<PolicyBlock> {
+    let place = |policy: &PolicyBlock| (policy.name.span.file, policy.name.span.start);
+    policies.sort_by_key(place);
+    let mut by_name: BTreeMap<String, PolicyBlock> = BTreeMap::new();
+    for policy in policies {
+        let Some(first) = by_name.get(&policy.name.value) else {
+            by_name.insert(policy.name.value.clone(), policy);
+            continue;
+        };
+        let message = format!("there are two policies `{}`", policy.name.value);
+        let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message);
+        problems.push(if first.name.span == policy.name.span {
+            diagnostic
+                .label(policy.name.span, "several directories import this file")
+                .help("import it in one of them, and say in `attach` which stacks it is for")
+        } else {
+            diagnostic
+                .label(policy.name.span, "again here")
+                .label(first.name.span, "first here")
+                .help("rename one of them")
+        });
+    }
+    by_name.into_values().collect()
+}
+
+/// Reads the `config.policies` block of the root.
+pub(crate) fn settings(block: &Block, problems: &mut Vec<Diagnostic>) -> PolicySettings {
+    const SETTINGS: [&str; 3] = ["max_turns", "max_followups", "run"];
+    let mut settings = PolicySettings::default();
+    for label in &block.labels {
+        let message = "a `policies` block has no labels";
+        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message);
+        problems.push(diagnostic.label(label.span, "unexpected label"));
+    }
+    for inner in &block.body.blocks {
+        let message = format!("unknown block `{}` in `policies`", inner.kind.text);
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message);
+        let diagnostic = diagnostic.label(inner.kind.span, "not a block of `policies`");
+        problems.push(
+            diagnostic.help("a policy is a block of its own: `policy \"trigger\" \"…\" { … }`"),
+        );
+    }
+    for attribute in &block.body.attributes {
+        match &*attribute.name.text {
+            "max_turns" => {
+                settings.max_turns = limit(attribute, 1, problems).unwrap_or(settings.max_turns);
+            }
+            "max_followups" => {
+                let limit = limit(attribute, 0, problems);
+                settings.max_followups = limit.unwrap_or(settings.max_followups);
+            }
+            "run" => {
+                let written = string(attribute, problems).map(|text| text.value);
+                match written.as_deref() {
+                    Some("tracked") => settings.run = PolicyRun::Tracked,
+                    Some("off") | None => settings.run = PolicyRun::Off,
+                    Some(_) => problems.push(invalid(
+                        attribute,
+                        "`run` must be `\"tracked\"` or `\"off\"`",
+                        "neither of the two",
+                    )),
+                }
+            }
+            unknown => {
+                let message = format!("unknown attribute `{unknown}` in `policies`");
+                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
+                    .label(attribute.name.span, "not an attribute of `policies`")
+                    .label(block.kind.span, "in this block");
+                problems.push(diagnostic.did_you_mean(unknown, SETTINGS));
+            }
+        }
+    }
+    settings
+}
+
+fn limit(attribute: &Attribute, least: u32, problems: &mut Vec<Diagnostic>) -> Option<u32> {
+    let value = value(attribute, problems)?;
+    let number = match &value {
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
+    };
+    let fitting = number.filter(|number| *number >= least);
+    if fitting.is_none() {
+        let message = format!("`{}` must be a whole number", attribute.name.text);
+        let label = format!("at least {least}, and without a fraction");
+        problems.push(invalid(attribute, &message, &label));
+    }
+    fitting
+}
+
+fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+    let help = "write `policy \"trigger\" \"name\" { … }`";
+    let [kind, name] = &block.labels[..] else {
+        let message = "a `policy` block has two labels: its kind and its name";
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        let span = block
+            .labels
+            .get(2)
+            .map_or(block.kind.span, |label| label.span);
+        let label = format!("there are {}", block.labels.len());
+        problems.push(diagnostic.label(span, label).help(help));
+        return None;
+    };
+    if &*kind.text != TRIGGER {
+        let message = format!("`{}` is not a kind of policies", kind.text);
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        let diagnostic = diagnostic.label(kind.span, "the only kind is `trigger`");
+        problems.push(diagnostic.help(help));
+        return None;
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let text = &*name.text;
+    if text.is_empty() || text.len() > MAX_NAME || !text.chars().all(allowed) {
+        let message = format!("`{text}` cannot be the name of a policy");
+        let label = format!("a name has up to {MAX_NAME} ASCII letters, digits, `-` and `_`");
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        problems.push(diagnostic.label(name.span, label));
+        return None;
+    }
+    Some(Spanned {
+        value: text.to_owned(),
+        span: name.span,
+    })
+}
+
+fn rego_file(
+    attribute: &Attribute,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<ProjectPath>> {
+    let Spanned { value, span } = string(attribute, problems)?;
+    if value.is_empty() || value.contains('\0') || value.len() > ProjectPath::MAX_BYTES {
+        problems.push(invalid(
+            attribute,
+            "`file` must be the path of a Rego file",
+            "this is none",
+        ));
+        return None;
+    }
+    let Ok(path) = directory.resolve(&value) else {
+        let message = format!("`{value}` leads out of the project");
+        let diagnostic = Diagnostic::error(Code::OutsideProject, message);
+        let diagnostic = diagnostic.label(span, "climbs above the project root");
+        problems.push(diagnostic.help("a leading `/` is the project root"));
+        return None;
+    };
+    Some(Spanned { value: path, span })
+}
+
+fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    let value = evaluate(&attribute.value, &NAMES);
+    value.map_err(|problem| problems.push(*problem)).ok()
+}
+
+fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+    let span = attribute.value.span;
+    match value(attribute, problems)? {
+        Value::String(text) => Some(Spanned {
+            value: text.to_string(),
+            span,
+        }),
+        other => {
+            problems.push(wrong_type(attribute, span, "a string", &other));
+            None
+        }
+    }
+}
+
+fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Vec<Spanned<String>>> {
+    let value = value(attribute, problems)?;
+    let whole = attribute.value.span;
+    let Some(items) = value.sequence() else {
+        problems.push(wrong_type(attribute, whole, "a list of strings", &value));
+        return None;
+    };
+    let written = match &attribute.value.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let mut strings = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let span = written.get(index).map_or(whole, |expr| expr.span);
+        match item {
+            Value::String(text) => strings.push(Spanned {
+                value: text.to_string(),
+                span,
+            }),
+            other => problems.push(wrong_type(attribute, span, "a list of strings", other)),
+        }
+    }
+    Some(strings)
+}
+
+fn wrong_type(attribute: &Attribute, span: Span, expected: &str, found: &Value) -> Diagnostic {
+    let message = format!("`{}` must be {expected}", attribute.name.text);
+    let label = format!("this is {}", found.type_name());
+    Diagnostic::error(Code::WrongType, message).label(span, label)
+}
+
+fn invalid(attribute: &Attribute, message: &str, label: &str) -> Diagnostic {
+    Diagnostic::error(Code::InvalidValue, message).label(attribute.value.span, label)
+}

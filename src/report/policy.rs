@@ -1,0 +1,173 @@
+//! What policies are attached to, and what they answer.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::document::{FORMAT, ProblemsJson};
+use crate::path::StackPath;
+use crate::policy::{Answer, Dialect, Problem};
+use crate::printable::printable;
+use crate::project::{Problems, Project};
+
+/// A policy without problems.
+#[derive(Debug, Serialize)]
+pub struct ValidPolicy<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its file, from the project root.
+    pub file: &'a str,
+    /// The version of Rego that it is written in.
+    #[serde(rename = "rego")]
+    pub dialect: Dialect,
+    /// The stacks that it is attached to, in path order.
+    pub stacks: Vec<&'a StackPath>,
+    /// The modules that it is attached to.
+    pub modules: Vec<&'a str>,
+}
+
+/// Writes policies and what they are attached to.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_policies(
+    out: &mut impl Write,
+    is_json: bool,
+    policies: &[ValidPolicy<'_>],
+    project: &Project,
+    problems: &Problems,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        #[serde(flatten)]
+        problems: ProblemsJson<'a>,
+        policies: &'a [ValidPolicy<'a>],
+    }
+    if is_json {
+        let document = Document {
+            format: FORMAT,
+            problems: ProblemsJson::new(problems, project),
+            policies,
+        };
+        return write_json(out, &document);
+    }
+    for policy in policies {
+        let plural = |number: usize, thing: &str| match number {
+            0 => None,
+            1 => Some(format!("1 {thing}")),
+            more => Some(format!("{more} {thing}s")),
+        };
+        let of_stacks = plural(policy.stacks.len(), "stack");
+        let of_modules = plural(policy.modules.len(), "module");
+        let attached: Vec<String> = of_stacks.into_iter().chain(of_modules).collect();
+        let attached = match &attached[..] {
+            [] => "nothing".to_owned(),
+            attached => attached.join(" and "),
+        };
+        let file = policy.file.trim_start_matches('/');
+        let ValidPolicy { name, dialect, .. } = policy;
+        writeln!(
+            out,
+            "{name}  {} ({dialect}), attached to {attached}",
+            printable(file)
+        )?;
+    }
+    Ok(())
+}
+
+/// Writes what a policy answers; nothing as text if it fails.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_answer(
+    out: &mut impl Write,
+    is_json: bool,
+    (file, dialect): (&str, Dialect),
+    answer: Result<&Answer, &Problem>,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Answered<'a> {
+        format: u32,
+        file: &'a str,
+        rego: Dialect,
+        trigger: &'a BTreeSet<String>,
+        flag: &'a BTreeSet<String>,
+        reset_flag: &'a BTreeSet<String>,
+        sample: bool,
+        prints: &'a [String],
+    }
+    #[derive(Serialize)]
+    struct Failed<'a> {
+        format: u32,
+        file: &'a str,
+        rego: Dialect,
+        problem: ShownProblem<'a>,
+    }
+    #[derive(Serialize)]
+    struct ShownProblem<'a> {
+        message: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        column: Option<u32>,
+    }
+    let answer = match (answer, is_json) {
+        (Ok(answer), true) => {
+            let answered = Answered {
+                format: FORMAT,
+                file,
+                rego: dialect,
+                trigger: &answer.trigger,
+                flag: &answer.flag,
+                reset_flag: &answer.reset_flag,
+                sample: answer.sample,
+                prints: &answer.prints,
+            };
+            return write_json(out, &answered);
+        }
+        (Err(problem), true) => {
+            let failed = Failed {
+                format: FORMAT,
+                file,
+                rego: dialect,
+                problem: ShownProblem {
+                    message: &problem.message,
+                    line: problem.place.map(|(line, _)| line),
+                    column: problem.place.map(|(_, column)| column),
+                },
+            };
+            return write_json(out, &failed);
+        }
+        (Ok(answer), false) => answer,
+        (Err(_), false) => return Ok(()),
+    };
+    for print in &answer.prints {
+        writeln!(out, "print: {}", printable(print))?;
+    }
+    let results = [
+        ("trigger", &answer.trigger),
+        ("flag", &answer.flag),
+        ("reset_flag", &answer.reset_flag),
+    ];
+    for (name, texts) in results {
+        for text in texts {
+            writeln!(out, "{name}: {}", printable(text))?;
+        }
+    }
+    if answer.sample {
+        writeln!(out, "sample: true")?;
+    }
+    if *answer == Answer::default() {
+        writeln!(out, "nothing follows")?;
+    }
+    Ok(())
+}
+
+fn write_json(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    writeln!(out)
+}

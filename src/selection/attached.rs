@@ -1,0 +1,148 @@
+//! Which policies are attached to which stacks.
+//!
+//! An entry of `attach` means what one of `after` means, but belongs to a directory and not to a stack: the
+//! directory itself is what is at and below it.
+
+use std::collections::BTreeMap;
+
+use super::dangling;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::path::KeyFilter;
+use crate::project::Project;
+use crate::project::policy::PolicyBlock;
+use crate::project::stack::StackIndex;
+use crate::project::tag::TagFilter;
+use crate::source::Spanned;
+
+/// The beginning of an entry that names a module.
+const MODULE: &str = "module:";
+
+/// What each policy of a project is attached to. Policies are numbered as in [`Project::policies`].
+#[derive(Debug, Default)]
+pub struct Attached {
+    by_stack: Vec<Vec<usize>>,
+    by_module: BTreeMap<String, Vec<usize>>,
+}
+
+impl Attached {
+    /// Resolves `attach` of all policies, and adds what is wrong to `problems`: as [`References::resolve`], a
+    /// path that leads out of the project and an invalid tag filter are errors, and an entry that names nothing
+    /// is a warning, unless the project says `references = "strict"`.
+    ///
+    /// [`References::resolve`]: super::reference::References::resolve
+    pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
+        let mut attached = Attached {
+            by_stack: vec![Vec::new(); project.stacks.len()],
+            by_module: BTreeMap::new(),
+        };
+        for (number, policy) in project.policies.iter().enumerate() {
+            let Some(entries) = &policy.attach else {
+                let all = project.stacks.at_or_below(&policy.directory);
+                attached.add(number, all);
+                continue;
+            };
+            for entry in entries {
+                if let Some(module) = entry.value.strip_prefix(MODULE) {
+                    let policies = attached.by_module.entry(module.to_owned()).or_default();
+                    policies.push(number);
+                } else {
+                    let named = named(project, policy, entry, problems);
+                    attached.add(number, named);
+                }
+            }
+        }
+        attached
+    }
+
+    /// Returns the policies that are attached to a stack.
+    pub fn to_stack(&self, stack: StackIndex) -> &[usize] {
+        self.by_stack.get(stack.get()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the policies that are attached to a module.
+    pub fn to_module(&self, module: &str) -> &[usize] {
+        self.by_module.get(module).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the modules that policies are attached to.
+    pub fn modules(&self) -> impl Iterator<Item = &str> {
+        self.by_module.keys().map(String::as_str)
+    }
+
+    fn add(&mut self, policy: usize, stacks: impl IntoIterator<Item = StackIndex>) {
+        for stack in stacks {
+            let policies = &mut self.by_stack[stack.get()];
+            // Policies come in the order of their numbers.
+            if policies.last() != Some(&policy) {
+                policies.push(policy);
+            }
+        }
+    }
+}
+
+/// Returns the stacks that an entry names.
+fn named(
+    project: &Project,
+    policy: &PolicyBlock,
+    entry: &Spanned<String>,
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<StackIndex> {
+    let stacks = &project.stacks;
+    let nothing = |label: &str| dangling::names_nothing(project, "attach", entry, label);
+    if let Some(filter) = entry.value.strip_prefix("tag:") {
+        let filter = match TagFilter::parse(filter) {
+            Ok(filter) => filter,
+            Err(bad) => {
+                let message = format!("`{}` is not a tag filter", entry.value);
+                let diagnostic = Diagnostic::error(Code::InvalidTag, message);
+                let diagnostic = diagnostic.label(entry.span, bad.to_string());
+                problems
+                    .push(diagnostic.help("write `tag:a:b` for both tags, `tag:a,b` for either"));
+                return Vec::new();
+            }
+        };
+        let named = stacks.tagged(&filter);
+        if named.is_empty() && project.broken.is_empty() {
+            let mut wanted = filter.alternatives().flatten();
+            let unknown = wanted.find(|tag| !stacks.has_tag(tag));
+            let diagnostic = nothing("no stack carries such tags");
+            problems.push(match unknown {
+                Some(tag) => diagnostic.did_you_mean(tag, stacks.tags()),
+                None => diagnostic,
+            });
+        }
+        return named;
+    }
+    let plain = policy.directory.resolve(&entry.value);
+    let plain = plain.map(|path| stacks.at_or_below(&path).collect::<Vec<_>>());
+    if let Ok(named) = &plain
+        && !named.is_empty()
+    {
+        return named.clone();
+    }
+    let (written, key) = KeyFilter::split(&entry.value);
+    let Ok(path) = policy.directory.resolve(written) else {
+        let message = format!("`{}` leads out of the project", entry.value);
+        let diagnostic = Diagnostic::error(Code::OutsideProject, message)
+            .label(entry.span, "climbs above the project root");
+        problems.push(diagnostic.help("a leading `/` is the project root"));
+        return Vec::new();
+    };
+    let named: Vec<StackIndex> = match &key {
+        Some(key) => stacks.instances(&stacks.at(path.as_str()), key).collect(),
+        None => Vec::new(), // looked up above
+    };
+    let is_broken = || {
+        let mut broken = project.broken.iter();
+        broken.any(|broken| broken.is_at_or_below(&path) || path.is_at_or_below(broken))
+    };
+    if named.is_empty() && !is_broken() {
+        let label = match key {
+            Some(_) => "no instance has this key",
+            None => dangling::why_nothing(project, &path),
+        };
+        let candidates = stacks.iter().map(|(_, stack)| stack.path.as_str());
+        problems.push(nothing(label).did_you_mean(path.as_str(), candidates));
+    }
+    named
+}

@@ -1,0 +1,346 @@
+//! Which policies load, what they are attached to, and what they answer to an input.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::Sandbox;
+
+/// Asks for the parent's clients by label, in Rego v0.
+const CLIENTS: &str = r#"
+package clients
+
+trigger[client.id] {
+  input.run.state == "FINISHED"
+  client := input.stacks[_]
+  client.labels[_] == sprintf("after:%s", [input.stack.id])
+}
+"#;
+
+const INPUT: &str = r#"{
+  "run": {"state": "FINISHED", "type": "TRACKED", "triggered_by": null},
+  "stack": {"id": "net"},
+  "stacks": [{"id": "net", "labels": []}, {"id": "app", "labels": ["after:net"]}],
+  "workflow": []
+}"#;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::layout("net [base]\n app\n app/web [front]");
+    sandbox.write("/policies/clients.rego", CLIENTS);
+    sandbox.write("/input.json", INPUT);
+    sandbox
+}
+
+/// A project with this text as the policy `p`.
+fn policy(text: &str) -> Sandbox {
+    let sandbox = sandbox();
+    sandbox.write("/p.rego", text);
+    sandbox.write(
+        "/p.orch.hcl",
+        "policy \"trigger\" \"p\" { file = \"p.rego\" }",
+    );
+    sandbox
+}
+
+/// What an evaluation of a policy with this text prints.
+fn answer(text: &str) -> String {
+    let evaluated = policy(text).orch("policy eval p --input input.json");
+    format!("{}{}", evaluated.stdout, evaluated.stderr)
+}
+
+#[test]
+fn a_policy_is_attached_to_what_its_directory_or_its_entries_name() {
+    let sandbox = sandbox();
+    sandbox.write(
+        "/policies.orch.hcl",
+        r#"
+policy "trigger" "all" {
+  file = "policies/clients.rego"
+}
+policy "trigger" "some" {
+  file   = "/policies/clients.rego"
+  attach = ["tag:base", "/app/web", "module:vpc"]
+}
+"#,
+    );
+    sandbox.write(
+        "/app/policies.orch.hcl",
+        "policy \"trigger\" \"below\" { file = \"../policies/clients.rego\" }",
+    );
+    let validated = sandbox.orch("policy validate");
+    assert_snapshot!(validated.stdout, @"
+    all  policies/clients.rego (Rego v0), attached to 3 stacks
+    below  policies/clients.rego (Rego v0), attached to 2 stacks
+    some  policies/clients.rego (Rego v0), attached to 2 stacks and 1 module
+    ");
+    assert_eq!(validated.stderr, "note: no problems found: 3 policies\n");
+    let json = sandbox.orch("policy validate --format json").json();
+    assert_eq!(json["valid"], true);
+    assert_eq!(
+        json["policies"][2],
+        json!({
+            "name": "some", "file": "/policies/clients.rego", "rego": "v0",
+            "stacks": ["/app/web", "/net"], "modules": ["vpc"],
+        })
+    );
+}
+
+#[test]
+fn an_evaluation_prints_the_results_and_what_the_policy_prints() {
+    let sandbox = sandbox();
+    sandbox.write(
+        "/policies/all.rego",
+        r#"
+package everything
+trigger contains "b" if print("seen", input.stack.id)
+trigger contains "a"
+flag := ["x"]
+reset_flag := {"y": true}
+sample := true
+"#,
+    );
+    let evaluated = sandbox.orch("policy eval policies/clients.rego --input input.json");
+    assert_eq!(evaluated.stdout, "trigger: app\n");
+    let evaluated = sandbox.orch("policy eval policies/all.rego --input input.json");
+    assert_snapshot!(evaluated.stdout, @"
+    print: policies/all.rego:3: seen net
+    trigger: a
+    trigger: b
+    flag: x
+    reset_flag: y
+    sample: true
+    ");
+    let json = sandbox.orch_with(
+        "policy eval policies/all.rego --input - --format json",
+        |_| {},
+    );
+    assert_eq!(json.code(), 64);
+    let json = sandbox.orch("policy eval policies/all.rego --input input.json --format json");
+    assert_eq!(
+        json.json(),
+        json!({
+            "format": 1, "file": "policies/all.rego", "rego": "v1", "trigger": ["a", "b"],
+            "flag": ["x"], "reset_flag": ["y"], "sample": true,
+            "prints": ["policies/all.rego:3: seen net"],
+        })
+    );
+}
+
+#[test]
+fn a_policy_that_is_neither_version_is_shown_with_the_problem_of_each() {
+    let sandbox = policy("package p\n\ntrigger contains {\n");
+    let validated = sandbox.orch("policy validate");
+    assert_eq!(validated.code(), 3);
+    assert_snapshot!(validated.stderr, @"
+    error: the policy `p` cannot be loaded
+     --> p.orch.hcl:1:31
+      |
+    1 | policy \"trigger\" \"p\" { file = \"p.rego\" }
+      |                               ^^^^^^^^ this file
+      |
+      = note: as Rego v1: p.rego:4:1: expecting expression
+      = note: as Rego v0: p.rego:4:1: expecting expression
+    ");
+}
+
+#[test]
+fn what_asks_the_world_or_does_not_exist_is_refused_before_it_is_called() {
+    let cases = [
+        (
+            "x := time.now_ns()",
+            "p.rego:2:6: `time.now_ns` is not allowed in a policy: it reads the clock",
+        ),
+        (
+            "x := rand.intn(\"a\", 3)",
+            "`rand.intn` is not allowed in a policy: it is random",
+        ),
+        (
+            "x := y if { y := 1 with input as opa.runtime }",
+            "`opa.runtime` is not allowed",
+        ),
+        (
+            "x := http.send({})",
+            "`http.send` is not allowed in a policy: it talks to other machines",
+        ),
+        (
+            "x := base46.encode(\"a\")",
+            "`base46.encode` is not a function that policies have",
+        ),
+        ("f(x) := f(x)", "p.rego:2:1: `f` is recursive"),
+        (
+            "f(x) := g(x)\ng(x) := data.p.f(x)",
+            "p.rego:2:1: `f` is recursive through `g`",
+        ),
+        ("a if data.p[input.x]", "p.rego:2:1: `a` is recursive"),
+        ("trigger(x) := x", "p.rego:2:1: `trigger` is a function"),
+        (
+            "x := [[[[[[[[[[[1]]]]]]]]]]]",
+            "p.rego:2:16: brackets nest more than 10 deep",
+        ),
+        ("x contains y if z == 1", "undefined variable"),
+    ];
+    for (rule, expected) in cases {
+        let said = policy(&format!("package p\n{rule}\n")).orch("policy validate");
+        assert_eq!(said.code(), 3, "{rule}");
+        assert!(said.stderr.contains(expected), "{rule}: {}", said.stderr);
+    }
+}
+
+#[test]
+fn local_names_may_be_those_of_rules() {
+    let text = r"
+package p
+stack := input.stack
+f(trigger) := trigger.id
+named[name] := stack if { some stack in input.stacks; name := stack.id }
+trigger contains stack.id if { some stack in named; every trigger in [1] { trigger == 1 } }
+trigger contains f(stack)
+";
+    assert_snapshot!(answer(text), @r#"
+    error: the policy `p` cannot be loaded
+     --> p.orch.hcl:1:31
+      |
+    1 | policy "trigger" "p" { file = "p.rego" }
+      |                               ^^^^^^^^ this file
+      |
+      = note: p.rego:5:32: var `stack` used before definition below
+    "#);
+}
+
+#[test]
+fn wrong_results_fail_and_errors_of_functions_do_not() {
+    let wrong = [
+        (
+            "trigger := \"a\"",
+            "`trigger` must be a set or a list of strings",
+        ),
+        (
+            "trigger := [1]",
+            "`trigger` must be a set or a list of strings",
+        ),
+        (
+            "flag := {\"a\": false}",
+            "or an object whose values are `true`",
+        ),
+        ("sample := 1", "`sample` must be `true` or `false`"),
+        ("x := 1\nx := 2\nsample := x == 1", "p.rego:3:1:"),
+    ];
+    for (rule, expected) in wrong {
+        let sandbox = policy(&format!("package p\n{rule}\n"));
+        let said = sandbox.orch("policy eval p --input input.json");
+        assert_eq!(said.code(), 1, "{rule}");
+        assert!(said.stderr.contains(expected), "{rule}: {}", said.stderr);
+    }
+    assert_eq!(
+        answer("package p\ntrigger contains \"a\" if 1 / 0 == 1\ntrigger contains \"b\"\n"),
+        "trigger: b\n"
+    );
+}
+
+#[test]
+fn what_takes_too_long_or_too_much_is_killed() {
+    let cases = [
+        (
+            "trigger contains x if x := sprintf(\"%1000000000d\", [1])",
+            "evaluating it takes more than 256 MiB of memory",
+        ),
+        (
+            "r := numbers.range(1, 3000)\nsample if { some i in r; some j in r; some k in r; i * j * k == -1 }",
+            "evaluating it takes longer than 300ms (`timeout` of the policy)",
+        ),
+    ];
+    for (rule, expected) in cases {
+        let sandbox = policy(&format!("package p\n{rule}\n"));
+        sandbox.write(
+            "/p.orch.hcl",
+            "policy \"trigger\" \"p\" {\n  file = \"p.rego\"\n  timeout = \"300ms\"\n}",
+        );
+        if rule.contains("sprintf") {
+            sandbox.write(
+                "/p.orch.hcl",
+                "policy \"trigger\" \"p\" { file = \"p.rego\" }",
+            );
+            if !cfg!(target_os = "linux") {
+                continue;
+            }
+        }
+        let said = sandbox.orch("policy eval p --input input.json");
+        assert_eq!(said.code(), 1, "{rule}");
+        assert!(said.stderr.contains(expected), "{rule}: {}", said.stderr);
+    }
+}
+
+#[test]
+fn wrong_blocks_are_reported_with_their_places() {
+    let sandbox = sandbox();
+    sandbox.write(
+        "/p.orch.hcl",
+        r#"
+policy "push" "a" { file = "policies/clients.rego" }
+policy "trigger" "b b" { file = "policies/clients.rego" }
+policy "trigger" "c" { fil = "policies/clients.rego" }
+policy "trigger" "d" { file = "../../x.rego" }
+policy "trigger" "e" {
+  file     = "policies/clients.rego"
+  attach   = ["/nowhere", "tag:nobody", 3]
+  on_error = "panic"
+  timeout  = "soon"
+}
+policy "trigger" "e" { file = "policies/clients.rego" }
+policy "trigger" "f" { file = "policies/none.rego" }
+orch {
+  config {
+    policies {
+      max_turns = 0
+      max_followups = 1.5
+      run = "task"
+    }
+  }
+}
+"#,
+    );
+    sandbox.write(
+        "/t.tm",
+        "policy \"trigger\" \"t\" { file = \"policies/clients.rego\" }",
+    );
+    let said = sandbox.orch("policy validate");
+    assert_eq!(said.code(), 3);
+    let said = said.stderr;
+    let headlines: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("error") || line.starts_with("warning"))
+        .collect();
+    assert_snapshot!(headlines.join("\n"), @r#"
+    error: `push` is not a kind of policies
+    error: `b b` cannot be the name of a policy
+    error: a `policy` block needs `file`
+    error: unknown attribute `fil` in `policy`
+    error: `../../x.rego` leads out of the project
+    warning: `/nowhere` in `attach` names no stack
+    warning: `tag:nobody` in `attach` names no stack
+    error: `attach` must be a list of strings
+    error: `on_error` must be `"fail"` or `"ignore"`
+    error: `timeout` must be a duration
+    error: there are two policies `e`
+    error: the policy `f` cannot be loaded
+    error: `max_turns` must be a whole number
+    error: `max_followups` must be a whole number
+    error: `run` must be `"tracked"` or `"off"`
+    error: a `policy` block belongs in an `.orch.hcl` file
+    "#);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_does_not_lead_a_policy_out_of_the_project() {
+    let sandbox = sandbox();
+    let outside = sandbox.outside().join("decoy/clients.rego");
+    std::fs::write(&outside, CLIENTS).unwrap();
+    sandbox.symlink(&outside, "/linked.rego");
+    sandbox.write(
+        "/p.orch.hcl",
+        "policy \"trigger\" \"p\" { file = \"linked.rego\" }",
+    );
+    let said = sandbox.orch("policy validate");
+    assert_eq!(said.code(), 3);
+    assert!(said.stderr.contains("a link leads out of the project"));
+}
