@@ -63,6 +63,14 @@ pub fn user(repository: Option<&Repository>) -> String {
     }
 }
 
+/// Returns the name of the account of the user; empty if it is not known.
+pub fn account() -> String {
+    let mut names = WHO.iter().filter_map(|name| std::env::var(name).ok());
+    names
+        .find(|name| !name.trim().is_empty())
+        .unwrap_or_default()
+}
+
 /// Returns the name of the machine.
 #[cfg(unix)]
 pub fn host() -> String {

@@ -13,7 +13,30 @@ pub struct HistoryCommit {
     pub parents: Vec<CommitId>,
 }
 
+/// What a commit says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommitText {
+    /// The name of its author.
+    pub author: String,
+    /// When it was committed, in seconds since 1970.
+    pub committed_at: i64,
+    /// Its message, without blank lines around it.
+    pub message: String,
+}
+
 impl Repository {
+    /// Returns what a commit says of itself. It must be present.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn commit_text(&self, commit: &CommitId) -> Result<CommitText, GitError> {
+        self.ask(
+            |library| library.commit_text(commit),
+            |program| program.commit_text(commit),
+        )
+    }
+
     /// Returns which of these commits the history of `tip` lacks. All of them must be present.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub use self::blob::{blob_id, is_blob, is_executable};
 use self::error::instead_of;
 pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
-pub use self::history::HistoryCommit;
+pub use self::history::{CommitText, HistoryCommit};
 pub use self::holdings::Holds;
 pub(crate) use self::holdings::Search;
 use self::library::Library;

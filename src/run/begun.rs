@@ -14,9 +14,11 @@ use crate::run::event_stream::EventStream;
 use crate::run::execute::{
     Commands, Execution, Inbox, Streams, Task, TooFewFiles, execute, make_room,
 };
+use crate::run::following::{FollowUp, FollowUps, Followed, Following, PreparedFollowUp};
 use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::state::{Confirming, Reports, RunState, StatePlan};
 use crate::run::turn::{Operation, Step, TurnIndex};
+use crate::run::workflow::Follower;
 use crate::state::writer::{Ended, StateWriter};
 
 /// Under which circumstances a run begins.
@@ -58,6 +60,8 @@ pub struct BegunRun {
     recording: Recording,
     id: String,
     state: Option<RunState>,
+    following: Option<Following>,
+    followups: FollowUps,
     /// What is worth telling about how the run is recorded.
     pub notes: Vec<RecordingNote>,
 }
@@ -127,6 +131,8 @@ impl BegunRun {
             recording,
             id: id.to_owned(),
             state: None,
+            following: None,
+            followups: FollowUps::default(),
             notes,
         })
     }
@@ -157,6 +163,37 @@ impl BegunRun {
         Ok(self)
     }
 
+    /// Makes policies follow the run. What a follow-up of each stack is made of is given in path order.
+    ///
+    /// # Errors
+    ///
+    /// If the thread that asks them cannot be started.
+    pub fn follow(
+        mut self,
+        follower: Follower,
+        prepared: Vec<PreparedFollowUp>,
+    ) -> io::Result<Self> {
+        let command = Step::Command("command".into());
+        let plain: Arc<[Step]> = [command.clone()].into();
+        let recorded: Arc<[Step]> = [Step::Confirmation, command].into();
+        let is_recorded = |stack| {
+            let state = self.state.as_ref();
+            state.is_some_and(|state| state.records_followup(stack))
+        };
+        let followups = prepared.iter().map(|prepared| FollowUp {
+            attempts: prepared.attempts.clone(),
+            steps: if is_recorded(&prepared.stack) {
+                recorded.clone()
+            } else {
+                plain.clone()
+            },
+            rank: prepared.rank,
+        });
+        self.following = Some(Following::start(follower, followups.collect())?);
+        self.followups = FollowUps::new(prepared);
+        Ok(self)
+    }
+
     /// Ends the run before its first command: the lock of the state is free again.
     pub fn give_up(self) {
         self.state.map(RunState::finish);
@@ -173,10 +210,18 @@ impl BegunRun {
     ) -> EndedRun {
         let tasks = self.tasks;
         let turns = self.execution.turns.clone();
+        let (following, followups) = (RefCell::new(self.following), self.followups);
         let task = |turn: TurnIndex, step: usize| {
-            let before = turns[turn.get()].steps[..step].iter();
-            let number = before.filter(|step| step.is_command());
-            tasks[turn.get()][number.count()].clone()
+            let mut task = match tasks.get(turn.get()) {
+                None => followups.task(turn)?,
+                Some(tasks) => {
+                    let before = turns[turn.get()].steps[..step].iter();
+                    let number = before.filter(|step| step.is_command());
+                    tasks[number.count()].clone()
+                }
+            };
+            followups.name(&mut task, turn);
+            Ok(task)
         };
         let commands = Commands::new(task, streams);
         let director = RefCell::new(director);
@@ -189,6 +234,15 @@ impl BegunRun {
                 if let Some(state) = &state {
                     state.ended(ending, findings);
                 }
+            }
+            if let RunEvent::Added { added, .. } = event
+                && let Some(state) = &state
+            {
+                state.added(&added.stack);
+            }
+            followups.event(event);
+            if let Some(following) = following.borrow_mut().as_mut() {
+                following.event(event);
             }
             let mut problems = recording.event(event);
             for sink in &mut *sinks {
@@ -207,16 +261,26 @@ impl BegunRun {
         let summary = match &state {
             None => {
                 let executor = commands;
+                let executor = Followed {
+                    executor,
+                    following: &following,
+                };
                 let mut directed = Directed { executor, director };
                 execute(execution, &mut directed, inbox, &mut on_event)
             }
             Some(state) => {
                 let state = state.clone();
-                let executor = Confirming { commands, state };
+                let executor = Followed {
+                    executor: Confirming { commands, state },
+                    following: &following,
+                };
                 let mut directed = Directed { executor, director };
                 execute(execution, &mut directed, inbox, &mut on_event)
             }
         };
+        if let Some(following) = following.into_inner() {
+            following.end();
+        }
         let state = state.and_then(Rc::into_inner);
         let state = state.map(RunState::finish);
         let (record, ended) = self.recording.end();

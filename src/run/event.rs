@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::path::StackPath;
+use crate::run::evaluated::{Evaluated, Reason};
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
@@ -36,6 +37,8 @@ pub enum RunEvent {
         turn: TurnIndex,
         /// The turn itself.
         added: Turn,
+        /// Why, if policies ask for it.
+        follows: Option<Reason>,
     },
     /// The first step of a turn is about to start.
     Started {
@@ -102,6 +105,8 @@ pub enum RunEvent {
     },
     /// It is known how a turn ended, or that it will not run.
     Ended(Ending),
+    /// Policies were asked what follows from that.
+    Evaluated(Arc<Evaluated>),
     /// What has happened can no longer be kept; the text says by whom, and why.
     NotKept(String),
     /// The run is over: the last event.
@@ -190,6 +195,7 @@ pub enum CancelCause {
 
 /// A run that is over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct RunSummary {
     /// How each turn ended, in the order in which that became known.
     pub endings: Vec<Ending>,
@@ -205,15 +211,18 @@ pub struct RunSummary {
     pub had_changes: bool,
     /// Whether something that happened could not be put on record in the state.
     pub is_state_lost: bool,
+    /// Whether a policy failed, or a limit kept something from following.
+    pub has_policy_problem: bool,
 }
 
 impl RunSummary {
     /// Returns whether everything that was wanted was done.
     pub fn is_success(&self) -> bool {
         let mut endings = self.endings.iter();
-        endings.all(|ending| {
+        let is_done = endings.all(|ending| {
             ending.outcome == Outcome::Succeeded || self.replaced.contains(&ending.turn)
-        })
+        });
+        is_done && !self.has_policy_problem
     }
 
     /// Returns whether a turn changed something, or would, as far as that is known; also one of a run

@@ -12,8 +12,10 @@ use jiff::Timestamp;
 use crate::project::attempt::ExitCodes;
 use crate::project::config::{Recorded, TagLimit};
 use crate::record::journal::{
-    self, ChangesRecord, Counts, Ended, Event, Finished, JournalEntry, ResourcesRecord,
+    self, ChangesRecord, Counts, DroppedRecord, Ended, EvaluatedRecord, Event, Finished,
+    FollowRecord, JournalEntry, PolicyRecord, ReasonRecord, ResourcesRecord,
 };
+use crate::run::evaluated::{Evaluated, Follow, WhyDropped};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -40,13 +42,17 @@ pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Journa
         | RunEvent::OutputLost { turn, .. }
         | RunEvent::Ended(Ending { turn, .. }) => (turn, None),
         RunEvent::StepStarted { turn, step } => (turn, Some(step + 1)),
+        RunEvent::Evaluated(evaluated) => {
+            entry.turn = evaluated.turn.and_then(|turn| further(turns, turn));
+            return Some(entry);
+        }
         RunEvent::RunStarted { .. }
         | RunEvent::RunTimedOut { .. }
         | RunEvent::Interrupted { .. }
         | RunEvent::NotKept(_)
         | RunEvent::RunFinished(_) => return Some(entry),
     };
-    entry.turn = Some(turns.position_at_stack(*turn)).filter(|&position| position > 1);
+    entry.turn = further(turns, *turn);
     entry.operation = match turns[*turn].operation {
         Operation::Run => None,
         Operation::Ask => Some("ask".to_owned()),
@@ -62,7 +68,14 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
     let paths = |of: &[TurnIndex]| of.iter().copied().map(path).collect();
     Some(match event {
         RunEvent::RunStarted { .. } | RunEvent::NotKept(_) => return None,
-        RunEvent::Added { turn, .. } => Event::Added { stack: path(*turn) },
+        RunEvent::Added { turn, follows, .. } => Event::Added {
+            stack: path(*turn),
+            follows: follows.as_ref().map(|reason| ReasonRecord {
+                policies: reason.policies.clone(),
+                stack: path(reason.after),
+                turn: further(turns, reason.after),
+            }),
+        },
         RunEvent::StepStarted { turn, .. } => Event::StepStarted { stack: path(*turn) },
         RunEvent::Started { turn, attempt } => Event::Started {
             stack: path(*turn),
@@ -114,8 +127,56 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
             running: paths(running),
         },
         RunEvent::Ended(ending) => Event::Ended(ended(ending, turns)),
+        RunEvent::Evaluated(evaluated) => Event::Evaluated(evaluated_record(evaluated, turns)),
         RunEvent::RunFinished(summary) => Event::Finished(finished(summary)),
     })
+}
+
+/// Returns which turn of its stack a turn is, from 1, unless it is the first.
+fn further(turns: &Turns, turn: TurnIndex) -> Option<u32> {
+    Some(turns.position_at_stack(turn)).filter(|&position| position > 1)
+}
+
+fn evaluated_record(evaluated: &Evaluated, turns: &Turns) -> EvaluatedRecord {
+    let policies = evaluated.policies.iter().map(|policy| PolicyRecord {
+        policy: policy.policy.clone(),
+        trigger: policy.answer.trigger.iter().cloned().collect(),
+        flag: policy.answer.flag.iter().cloned().collect(),
+        reset_flag: policy.answer.reset_flag.iter().cloned().collect(),
+        sample: policy.answer.sample,
+        problem: policy.problem.clone(),
+        elapsed_ms: milliseconds(policy.elapsed),
+    });
+    let follows = |follows: &[Follow]| {
+        let record = |follow: &Follow| FollowRecord {
+            stack: follow.stack.to_string(),
+            turn: further(turns, follow.turn),
+            policies: follow.policies.clone(),
+        };
+        follows.iter().map(record).collect()
+    };
+    let dropped = evaluated.dropped.iter().map(|dropped| {
+        let (why, chain) = match &dropped.why {
+            WhyDropped::Unknown => ("unknown", None),
+            WhyDropped::Excluded => ("excluded", None),
+            WhyDropped::Limit { setting, chain, .. } => (*setting, Some(chain.clone())),
+        };
+        DroppedRecord {
+            name: dropped.name.clone(),
+            policies: dropped.policies.clone(),
+            why: why.to_owned(),
+            chain,
+        }
+    });
+    EvaluatedRecord {
+        stack: evaluated.stack.to_string(),
+        run: None,
+        state: evaluated.state.word().to_owned(),
+        policies: policies.collect(),
+        queued: follows(&evaluated.queued),
+        joined: follows(&evaluated.joined),
+        dropped: dropped.collect(),
+    }
 }
 
 fn finished(summary: &RunSummary) -> Finished {
@@ -385,6 +446,7 @@ mod tests {
             RunEvent::Added {
                 turn,
                 added: second,
+                follows: None,
             },
             RunEvent::Started { turn, attempt: 1 },
             RunEvent::StepStarted { turn, step: 1 },

@@ -6,9 +6,11 @@
 
 pub mod begun;
 pub mod directed;
+pub mod evaluated;
 pub mod event;
 pub mod event_stream;
 pub mod execute;
+pub mod following;
 pub mod journaled;
 pub mod order;
 pub mod recording;
@@ -22,3 +24,4 @@ mod stack_record;
 pub mod state;
 pub mod terraform;
 pub mod turn;
+pub mod workflow;

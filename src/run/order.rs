@@ -38,7 +38,11 @@ impl Order {
     /// the graph has changed since, its constraints come first. No cycle may touch the stacks.
     pub fn recorded(graph: &Graph, sequence: &[StackIndex]) -> Self {
         let precedence = Precedence::new(graph);
-        let rank = positions(sequence.iter(), precedence.n_stacks());
+        let n_stacks = precedence.n_stacks();
+        let mut rank: Vec<u32> = (0..).skip(sequence.len()).take(n_stacks).collect();
+        for (&stack, position) in sequence.iter().zip(0..) {
+            rank[stack.get()] = position;
+        }
         Order::ranked(precedence, rank, sequence.iter().copied())
     }
 
@@ -61,6 +65,12 @@ impl Order {
             rank,
             sequence,
         }
+    }
+
+    /// Returns what breaks ties between a stack and others: the lower goes first. Stacks that are not in the
+    /// order come after those that are, if it was taken over from an earlier run.
+    pub fn rank(&self, stack: StackIndex) -> u32 {
+        self.rank[stack.get()]
     }
 
     /// Returns the stacks in the sequence of a serial run that goes this way. A run has a turn for

@@ -5,7 +5,7 @@
 //! What is shown, and to whom, is the caller's affair.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ use crate::run::execute::{Execution, LookupError, ProgramFinder, Task};
 use crate::run::order::{Direction, Order};
 use crate::run::resume::ResumedRun;
 use crate::run::run_command::RunCommand;
+use crate::run::schedule::Schedule;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::run::turn::{Step, Turn};
 use crate::selection::graph::digest;
@@ -121,36 +122,15 @@ impl RunRequest {
         sequence: &[StackIndex],
         id: &str,
     ) -> Result<Vec<Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
-        let host_path = std::env::var_os("PATH");
-        let mut finders: HashMap<&OsStr, ProgramFinder> = HashMap::new();
         let environments = std::mem::take(&mut self.environments);
         let mut environments: HashMap<StackIndex, Environment> = environments.into_iter().collect();
         let mut tasks = Vec::with_capacity(sequence.len());
         let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
+        let mut finder = TaskFinder::new(project, id);
         for &stack in sequence {
-            let mut environment = environments.remove(&stack).unwrap_or_default();
-            let directory = project.stacks[stack].path.directory();
-            let directory = directory.to_host(&project.root);
-            let search = match path_of(&environment) {
-                Some(path) => path.clone().map(OsString::from),
-                None => host_path.clone(),
-            };
-            environment.insert("ORCH_RUN_ID".to_owned(), Some(id.to_owned()));
-            let words = self.command.of(stack);
-            let (name, arguments) = words.split_first().expect("there is a command");
-            let finder = finders
-                .entry(name)
-                .or_insert_with(|| ProgramFinder::new(name));
-            match finder.find(&directory, search.as_deref()) {
-                Ok(program) => tasks.push(Task {
-                    name: name.clone(),
-                    program,
-                    arguments: arguments.to_vec(),
-                    directory,
-                    environment,
-                    answer: None,
-                    stale: Vec::new(),
-                }),
+            let environment = environments.remove(&stack).unwrap_or_default();
+            match finder.find(stack, self.command.of(stack), environment) {
+                Ok(task) => tasks.push(task),
                 Err(error) => missing.entry(error).or_default().push(stack),
             }
         }
@@ -179,16 +159,12 @@ impl PreparedRun {
         circumstances: Circumstances,
     ) -> Result<BegunRun, BeginError> {
         let settings = &self.request.settings;
-        let schedule = self
-            .request
-            .order
-            .schedule(self.request.direction, settings.on_error());
         let steps: Arc<[Step]> = [Step::Command("command".into())].into();
         let turn =
             |stack: &StackIndex| Turn::of_command(project.stacks[*stack].path.clone(), &steps);
         let jobs = settings.jobs();
         let execution = Execution {
-            schedule: schedule.at_once(jobs, &settings.limits(project)),
+            schedule: self.schedule().at_once(jobs, &settings.limits(project)),
             turns: self.sequence.iter().map(turn).collect(),
             attempts: self.attempts.clone(),
             timeout: settings.run_timeout,
@@ -212,6 +188,29 @@ impl PreparedRun {
             header,
             circumstances,
         )
+    }
+
+    /// Returns what may start when, one turn at a time.
+    pub fn schedule(&self) -> Schedule {
+        let on_error = self.request.settings.on_error();
+        self.request
+            .order
+            .schedule(self.request.direction, on_error)
+    }
+
+    /// Returns the settings that are given explicitly.
+    pub fn settings(&self) -> &RunSettings {
+        &self.request.settings
+    }
+
+    /// Returns which way the run goes.
+    pub fn direction(&self) -> Direction {
+        self.request.direction
+    }
+
+    /// Returns what breaks ties between a stack and others: the lower goes first.
+    pub fn rank(&self, stack: StackIndex) -> u32 {
+        self.request.order.rank(stack)
     }
 
     /// Returns how many commands run at the same time.
@@ -276,6 +275,60 @@ impl PreparedRun {
             graph: digest(stacks, references),
             environment: names(self.tasks.iter().map(|task| &task.environment)),
         }
+    }
+}
+
+/// Finds the programs of commands, each once for all stacks that find it in the same place.
+#[derive(Debug)]
+pub struct TaskFinder<'a> {
+    project: &'a Project,
+    run: &'a str,
+    host_path: Option<OsString>,
+    finders: HashMap<OsString, ProgramFinder>,
+}
+
+impl<'a> TaskFinder<'a> {
+    /// Returns what finds the programs of a run with this id.
+    pub fn new(project: &'a Project, run: &'a str) -> Self {
+        TaskFinder {
+            project,
+            run,
+            host_path: std::env::var_os("PATH"),
+            finders: HashMap::new(),
+        }
+    }
+
+    /// Returns a command in a stack, given its words, of which there is at least one.
+    ///
+    /// # Errors
+    ///
+    /// If its program cannot be run.
+    pub fn find(
+        &mut self,
+        stack: StackIndex,
+        words: &[OsString],
+        mut environment: Environment,
+    ) -> Result<Task, LookupError> {
+        let directory = self.project.stacks[stack].path.directory();
+        let directory = directory.to_host(&self.project.root);
+        let search = match path_of(&environment) {
+            Some(path) => path.clone().map(OsString::from),
+            None => self.host_path.clone(),
+        };
+        environment.insert("ORCH_RUN_ID".to_owned(), Some(self.run.to_owned()));
+        let (name, arguments) = words.split_first().expect("there is a command");
+        let finder = self.finders.entry(name.clone());
+        let finder = finder.or_insert_with(|| ProgramFinder::new(name));
+        let program = finder.find(&directory, search.as_deref())?;
+        Ok(Task {
+            name: name.clone(),
+            program,
+            arguments: arguments.to_vec(),
+            directory,
+            environment,
+            answer: None,
+            stale: Vec::new(),
+        })
     }
 }
 

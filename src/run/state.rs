@@ -5,6 +5,7 @@
 //! that signals, time limits and other stacks do not wait for the network. This module does not know which
 //! commands are recorded, or where the document is.
 
+use std::cell::{Ref, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,8 @@ use super::execute::{
 };
 pub use super::stack_record::{Findings, Made, StackRecord};
 use super::turn::{Step, TurnIndex};
+use crate::path::StackPath;
+use crate::state::document::Entry;
 use crate::state::writer::{Change, Ended, Report, StateWriter};
 
 /// The ticket of changes that nobody waits for.
@@ -47,7 +50,11 @@ pub struct RunState {
     run: String,
     writer: Arc<StateWriter>,
     /// By turn; none for a stack whose command is not recorded.
-    records: Vec<Option<StackRecord>>,
+    records: RefCell<Vec<Option<StackRecord>>>,
+    /// What is put on record of turns that are added, by stack.
+    followups: HashMap<StackPath, StackRecord>,
+    /// What is on record of stacks whose turns have ended, by key, if turns may be added.
+    latest: RefCell<HashMap<String, Entry>>,
     questions: Questions,
 }
 
@@ -92,6 +99,7 @@ pub struct StatePlan {
     records: Vec<Option<StackRecord>>,
     /// What is put on record at once, by key.
     changes: Vec<(String, Change)>,
+    followups: HashMap<StackPath, StackRecord>,
     questions: Questions,
 }
 
@@ -101,6 +109,7 @@ impl StatePlan {
         StatePlan {
             records,
             changes: Vec::new(),
+            followups: HashMap::new(),
             questions: Questions::default(),
         }
     }
@@ -110,6 +119,11 @@ impl StatePlan {
     pub fn with_changes(mut self, changes: Vec<(String, Change)>) -> Self {
         self.changes = changes;
         self
+    }
+
+    /// Adds what is put on record of turns that are added, by stack.
+    pub fn add_followups(&mut self, followups: HashMap<StackPath, StackRecord>) {
+        self.followups = followups;
     }
 
     /// Returns what takes the reports of the writer of the run with this inbox.
@@ -133,15 +147,57 @@ impl StatePlan {
         RunState {
             run,
             writer: Arc::new(writer),
-            records: self.records,
+            records: RefCell::new(self.records),
+            followups: self.followups,
+            latest: RefCell::default(),
             questions: self.questions,
         }
     }
 }
 
 impl RunState {
-    fn record(&self, turn: TurnIndex) -> Option<&StackRecord> {
-        self.records.get(turn.get())?.as_ref()
+    fn record(&self, turn: TurnIndex) -> Option<Ref<'_, StackRecord>> {
+        let records = self.records.borrow();
+        Ref::filter_map(records, |records| records.get(turn.get())?.as_ref()).ok()
+    }
+
+    /// Returns whether the command of a turn that is added is recorded.
+    pub(super) fn records_followup(&self, stack: &StackPath) -> bool {
+        self.followups.contains_key(stack)
+    }
+
+    /// Notes that a turn is added: the next by number.
+    pub(super) fn added(&self, stack: &StackPath) {
+        let mut record = self.followups.get(stack).cloned();
+        if let Some(record) = &mut record
+            && let Some(latest) = self.latest.borrow().get(&record.key)
+        {
+            record.earlier = Some(latest.clone());
+        }
+        self.records.borrow_mut().push(record);
+    }
+
+    /// Notes what is on record now, for the turns of the stack that are still to come.
+    fn note(&self, turn: TurnIndex, key: &str, change: &Change) {
+        let Change::Put(entry) = change else {
+            return;
+        };
+        if self.followups.is_empty() {
+            return;
+        }
+        let mut records = self.records.borrow_mut();
+        let n_known = records.len();
+        let added = (0..n_known).filter(|number| *number > turn.get());
+        for number in added {
+            if let Some(record) = &mut records[number]
+                && record.key == key
+            {
+                record.earlier = Some(entry.as_kept());
+            }
+        }
+        self.latest
+            .borrow_mut()
+            .insert(key.to_owned(), entry.as_kept());
     }
 
     /// Asks for the confirmation of an intent; the first attempt in a stack needs one.
@@ -186,7 +242,10 @@ impl RunState {
         } else {
             record.ended(&self.run, failure, findings)
         };
-        self.writer.change(&record.key, change, NO_TICKET);
+        let key = record.key.clone();
+        drop(record);
+        self.note(ending.turn, &key, &change);
+        self.writer.change(&key, change, NO_TICKET);
     }
 
     /// Waits until everything is in the document, or cannot be any more.

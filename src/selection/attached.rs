@@ -3,7 +3,7 @@
 //! An entry of `attach` means what one of `after` means, but belongs to a directory and not to a stack: the
 //! directory itself is what is at and below it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::dangling;
 use crate::diagnostic::{Code, Diagnostic};
@@ -57,6 +57,11 @@ impl Attached {
     /// Returns the policies that are attached to a stack.
     pub fn to_stack(&self, stack: StackIndex) -> &[usize] {
         self.by_stack.get(stack.get()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the policies that are attached to any stack.
+    pub fn policies_of_stacks(&self) -> BTreeSet<usize> {
+        self.by_stack.iter().flatten().copied().collect()
     }
 
     /// Returns the policies that are attached to a module.

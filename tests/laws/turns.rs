@@ -267,7 +267,7 @@ proptest! {
                 Move::Add(node, rank) => {
                     let node = node % nodes.len();
                     model.add(node, rank);
-                    let (turn, skipped) = schedule.add(node, rank);
+                    let (turn, skipped) = schedule.add(node, rank, false);
                     prop_assert_eq!(turn.get(), model.turns.len() - 1);
                     skipped
                 }

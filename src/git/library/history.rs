@@ -4,10 +4,21 @@ use git2::{Delta, DiffFile, DiffFindOptions, DiffOptions, Error, ErrorClass, Err
 
 use super::Library;
 use crate::git::renames::RENAME_LIMIT;
-use crate::git::{CommitId, HistoryCommit, Rename, project_path, repository_path};
+use crate::git::{CommitId, CommitText, HistoryCommit, Rename, project_path, repository_path};
 use crate::path::ProjectPath;
 
 impl Library {
+    pub(in crate::git) fn commit_text(&self, commit: &CommitId) -> Result<CommitText, Error> {
+        let commit = self.find(commit)?;
+        Ok(CommitText {
+            author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
+            committed_at: commit.time().seconds(),
+            message: String::from_utf8_lossy(commit.message_bytes())
+                .trim()
+                .to_owned(),
+        })
+    }
+
     /// Returns what can be reached from some commits and not from another one.
     pub(in crate::git) fn reachable(
         &self,

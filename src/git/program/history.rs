@@ -3,7 +3,9 @@
 use super::{Program, checked};
 use crate::git::answer::{Fields, object};
 use crate::git::renames::RENAME_LIMIT;
-use crate::git::{CommitId, GitError, HistoryCommit, Rename, project_path, repository_path};
+use crate::git::{
+    CommitId, CommitText, GitError, HistoryCommit, Rename, project_path, repository_path,
+};
 use crate::path::ProjectPath;
 
 /// How many objects one process is asked for: their contents are held at the same time.
@@ -13,6 +15,19 @@ const BATCH: usize = 256;
 const MAX_LIMITS: usize = 2000;
 
 impl Program {
+    pub(in crate::git) fn commit_text(&self, commit: &CommitId) -> Result<CommitText, GitError> {
+        let arguments = ["show", "-s", "--format=%an%x00%ct%x00%B", commit.as_str()];
+        let answer = self.ask(&arguments)?;
+        let answer = String::from_utf8_lossy(&answer);
+        let mut parts = answer.splitn(3, '\0');
+        let mut next = || parts.next().unwrap_or_default();
+        Ok(CommitText {
+            author: next().to_owned(),
+            committed_at: next().parse().unwrap_or_default(),
+            message: next().trim().to_owned(),
+        })
+    }
+
     /// Returns what can be reached from some commits and not from another one.
     pub(in crate::git) fn reachable(
         &self,

@@ -40,7 +40,7 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 32] = topics! {
+pub(crate) const TOPICS: [Topic; 33] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -55,6 +55,7 @@ pub(crate) const TOPICS: [Topic; 32] = topics! {
     "terraform": "Exit statuses and summaries of plans",
     "ci": "Logs, annotations and jobs in CI systems",
     "signals": "What Ctrl-C and other signals do",
+    "policies": "Rego files that say what follows a turn",
     "resume": "Resuming a run, and the record of runs",
     "state": "What is on record of applied stacks",
     "plan": "What an apply would do, and the plan in a file",

@@ -9,6 +9,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::evaluated::{EvaluatedRecord, ReasonRecord};
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
@@ -47,7 +49,12 @@ impl JournalEntry {
 #[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum Event {
     /// A turn was added to those of the header.
-    Added { stack: String },
+    Added {
+        stack: String,
+        /// Why, if policies ask for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follows: Option<ReasonRecord>,
+    },
     /// The command is about to start; attempts count from 1.
     Started { stack: String, attempt: u32 },
     /// A further step is about to start.
@@ -84,6 +91,8 @@ pub enum Event {
     },
     /// It is known how a stack ended.
     Ended(Ended),
+    /// Policies were asked what follows from that.
+    Evaluated(EvaluatedRecord),
     /// The run is over.
     Finished(Finished),
     /// Something that this version does not know, with all that its line says.
@@ -92,7 +101,7 @@ pub enum Event {
 }
 
 /// The words of the events that this version knows.
-pub(super) const EVENTS: [&str; 11] = [
+pub(super) const EVENTS: [&str; 12] = [
     "added",
     "step-started",
     "started",
@@ -103,6 +112,7 @@ pub(super) const EVENTS: [&str; 11] = [
     "output-lost",
     "interrupted",
     "ended",
+    "evaluated",
     "finished",
 ];
 

@@ -18,6 +18,7 @@
 //! knows how a run proceeds, or decides what to run again.
 
 mod entry;
+mod evaluated;
 mod header;
 mod lock;
 mod read;
@@ -29,13 +30,18 @@ pub use self::entry::{
     CauseRecord, ChangesRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry,
     OutcomeRecord, ReactionRecord, ResourcesRecord,
 };
+pub use self::evaluated::{
+    DroppedRecord, EvaluatedRecord, FollowRecord, PolicyRecord, ReasonRecord,
+};
 pub use self::header::{
     Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
     SettingsRecord, TagLimitRecord, UncommittedFile, arguments,
 };
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;
-pub use self::record::{AttemptRecord, RunRecord, StackRecord, StackState, Stop, StopCause};
+pub use self::record::{
+    AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
+};
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, run_folder};
 pub use self::write::{Journal, line};
 

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::entry::{
     Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, ReactionRecord,
 };
+use super::evaluated::EvaluatedRecord;
 use super::header::Header;
 
 /// What a journal says.
@@ -19,12 +20,23 @@ pub struct RunRecord {
     pub stacks: Vec<StackRecord>,
     /// What stopped the run before its end, in the order in which it came.
     pub stops: Vec<Stop>,
+    /// What policies have answered, in the order in which the turns ended.
+    pub evaluated: Vec<EvaluatedTurn>,
     /// How the run ended, if it has.
     pub finished: Option<Finished>,
     /// The time of the last line.
     pub last: Timestamp,
     /// The position of each stack in `stacks`.
     positions: HashMap<String, usize>,
+}
+
+/// What policies have answered to the end of a turn.
+#[derive(Debug)]
+pub struct EvaluatedTurn {
+    /// Which turn of its stack it was; absent for the first.
+    pub turn: Option<u32>,
+    /// What they have answered.
+    pub evaluated: EvaluatedRecord,
 }
 
 /// Something that stopped a run before its end.
@@ -157,6 +169,7 @@ impl RunRecord {
         RunRecord {
             stacks,
             stops: Vec::new(),
+            evaluated: Vec::new(),
             finished: None,
             last: header.at,
             positions,
@@ -176,7 +189,7 @@ impl RunRecord {
         } = entry;
         self.last = at;
         let milliseconds = Duration::from_millis;
-        if let Event::Added { stack } = &event {
+        if let Event::Added { stack, .. } = &event {
             let next = self.stacks.len();
             let position = *self.positions.entry(stack.clone()).or_insert(next);
             if position == self.stacks.len() {
@@ -248,6 +261,7 @@ impl RunRecord {
                 running,
             }),
             Event::Finished(finished) => self.finished = Some(finished),
+            Event::Evaluated(evaluated) => self.evaluated.push(EvaluatedTurn { turn, evaluated }),
             Event::Added { .. } | Event::StepStarted { .. } | Event::Other(_) => {}
         }
     }

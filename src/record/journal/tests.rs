@@ -359,7 +359,9 @@ fn an_added_turn_decides_how_its_stack_ends() {
         .unwrap();
     for stack in ["/a", "/not/selected"] {
         let stack = stack.to_owned();
-        let mut added = JournalEntry::new(jiff::Timestamp::UNIX_EPOCH, Event::Added { stack });
+        let follows = None;
+        let added = Event::Added { stack, follows };
+        let mut added = JournalEntry::new(jiff::Timestamp::UNIX_EPOCH, added);
         added.turn = Some(2);
         journal.write(&added).unwrap();
     }

@@ -54,7 +54,7 @@ impl Progress {
                     self.add(TurnIndex::new(number), turn);
                 }
             }
-            RunEvent::Added { turn, added } => self.add(*turn, added),
+            RunEvent::Added { turn, added, .. } => self.add(*turn, added),
             RunEvent::Started { turn, .. } => {
                 self.waiting.remove(turn);
                 self.running.entry(*turn).or_insert(now);

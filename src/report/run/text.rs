@@ -9,6 +9,7 @@ use crate::duration;
 use crate::printable::printable;
 use crate::report::failure::{self, STATE_LOST, failed, signal_name};
 use crate::report::resources::changes_text;
+use crate::run::evaluated::{Dropped, Evaluated, PolicyAnswer, WhyDropped};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -142,6 +143,7 @@ impl<'a> RunText<'a> {
             RunEvent::NotKept(problem) => {
                 format!("{PALE}warning{PALE:#}: {}\n", printable(problem))
             }
+            RunEvent::Evaluated(evaluated) => return self.evaluated(evaluated),
             RunEvent::RunStarted { .. }
             | RunEvent::Added { .. }
             | RunEvent::Started { .. }
@@ -149,6 +151,77 @@ impl<'a> RunText<'a> {
             | RunEvent::Ended(_)
             | RunEvent::RunFinished(_) => return None,
         })
+    }
+
+    /// Returns what follows from the end of a turn, and what went wrong with policies; nothing if policies
+    /// had nothing to say.
+    fn evaluated(self, evaluated: &Evaluated) -> Option<String> {
+        let mut lines = self.policy_problems(evaluated).unwrap_or_default();
+        let after = self.ended_turn(evaluated);
+        for follow in &evaluated.queued {
+            let (path, by) = (self.path(follow.turn), by(&follow.policies));
+            lines += &format!("orch: {path}: follows {after} ({by})\n");
+        }
+        (!lines.is_empty()).then_some(lines)
+    }
+
+    fn ended_turn(self, evaluated: &Evaluated) -> String {
+        match evaluated.turn {
+            Some(turn) => self.path(turn),
+            None => printable(evaluated.stack.as_str()).into_owned(),
+        }
+    }
+
+    /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
+    /// nothing if there is no such thing.
+    pub fn policy_problems(self, evaluated: &Evaluated) -> Option<String> {
+        let mut lines = String::new();
+        let after = self.ended_turn(evaluated);
+        for PolicyAnswer {
+            policy,
+            problem,
+            is_ignored,
+            ..
+        } in &evaluated.policies
+        {
+            let Some(problem) = problem else {
+                continue;
+            };
+            let (style, word) = if *is_ignored {
+                (PALE, "warning")
+            } else {
+                (BAD, "error")
+            };
+            let problem = printable(problem);
+            lines += &format!(
+                "{style}{word}{style:#}: policy `{policy}` failed after {after}: {problem}\n"
+            );
+        }
+        for Dropped {
+            name,
+            policies,
+            why,
+        } in &evaluated.dropped
+        {
+            let (name, by) = (printable(name), by(policies));
+            lines += &match why {
+                WhyDropped::Unknown => format!(
+                    "{PALE}warning{PALE:#}: {by} asks for `{name}` after {after}: no stack has that id or path\n"
+                ),
+                WhyDropped::Excluded => {
+                    format!("orch: {by} asks for {name} after {after}: `--exclude` leaves it out\n")
+                }
+                WhyDropped::Limit {
+                    setting,
+                    allowed,
+                    chain,
+                } => format!(
+                    "{BAD}error{BAD:#}: {name} does not follow {after}: `{setting} = {allowed}` in `config.policies` allows no more: {}\n",
+                    printable(chain)
+                ),
+            };
+        }
+        (!lines.is_empty()).then_some(lines)
     }
 
     /// Returns how a turn that has run ended, without a line feed: the title of its output.
@@ -358,4 +431,12 @@ fn failed_after(failure: &Failure, elapsed: Duration) -> String {
 /// Returns how long a turn took, and how many attempts if it was more than one.
 fn after(ending: &Ending, preposition: &str) -> String {
     failure::after(preposition, ending.attempts, ending.elapsed)
+}
+
+/// Names policies.
+fn by(policies: &[String]) -> String {
+    match policies {
+        [policy] => format!("policy `{policy}`"),
+        policies => format!("policies `{}`", policies.join("`, `")),
+    }
 }

@@ -86,14 +86,17 @@ pub type RecorderFor<'a> = Box<dyn FnMut(TurnIndex, &Turn, u32) -> Box<dyn Recor
 
 /// Runs the steps of turns as processes.
 pub struct Commands<'a> {
-    task: Box<dyn Fn(TurnIndex, usize) -> Task + 'a>,
+    task: Box<dyn Fn(TurnIndex, usize) -> Result<Task, Failure> + 'a>,
     streams: Streams<'a>,
     attendants: Attendants<Work>,
 }
 
 impl<'a> Commands<'a> {
-    /// Runs the commands that `task` returns, by turn and step, with these streams.
-    pub fn new(task: impl Fn(TurnIndex, usize) -> Task + 'a, streams: Streams<'a>) -> Self {
+    /// Runs the commands that `task` returns, by turn and step, with these streams. A step without one fails.
+    pub fn new(
+        task: impl Fn(TurnIndex, usize) -> Result<Task, Failure> + 'a,
+        streams: Streams<'a>,
+    ) -> Self {
         Commands {
             task: Box::new(task),
             streams,
@@ -106,7 +109,7 @@ impl Executor for Commands<'_> {
     type Command = Running;
 
     fn start(&mut self, start: Start<'_, Running>) -> Result<Running, Failure> {
-        let task = (self.task)(start.index, start.step);
+        let task = (self.task)(start.index, start.step)?;
         debug!(
             program = %task.program.display(),
             directory = %task.directory.display(),

@@ -74,7 +74,7 @@ impl<E: Executor> RunLoop<'_, E> {
             }
             Alarm::Retry(turn) => {
                 if let Some(active) = self.active.get(&turn)
-                    && !self.is_ending()
+                    && self.may_go_on(turn)
                 {
                     let next = active.stage.attempt + 1;
                     self.start_attempt(turn, next);
@@ -122,7 +122,7 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     /// Ends what waits for somebody outside once the run is being ended: questions, which are as if
-    /// they had never been asked, and what ended turns mean.
+    /// they had never been asked.
     pub(super) fn halt(&mut self) {
         self.schedule.stop();
         let is_question = |turn: TurnIndex, step: usize| {
@@ -143,6 +143,10 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.schedule.withdraw(turn);
             }
         }
+    }
+
+    /// Stops waiting for what ended turns mean.
+    fn give_up_settlements(&mut self) {
         for (turn, succeeded) in std::mem::take(&mut self.unsettled) {
             self.settle(turn, succeeded, Settlement::by_itself(succeeded));
         }
@@ -168,6 +172,9 @@ impl<E: Executor> RunLoop<'_, E> {
         self.ending
             .get_or_insert(CancelCause::Signal(signal.number));
         self.halt();
+        if self.signals > 1 {
+            self.give_up_settlements();
+        }
         let reaction = match self.signals {
             1 => Reaction::Interrupt,
             2 => Reaction::Terminate,

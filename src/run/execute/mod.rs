@@ -36,6 +36,7 @@ mod active;
 mod alarm;
 mod attendant;
 mod command;
+mod ending;
 mod interruption;
 mod lookup;
 mod retry;
@@ -49,6 +50,7 @@ mod os;
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -56,6 +58,7 @@ pub use self::command::{Commands, Outlet, Recorder, RecorderFor, Running, Stream
 pub use self::lookup::{LookupError, ProgramFinder};
 pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;
+use crate::run::evaluated::{Evaluated, Reason};
 use crate::run::event::{Ending, Failure, Outcome, Reaction};
 use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
@@ -151,6 +154,10 @@ pub struct Settlement {
     pub counts_as_success: bool,
     /// Turns to add. One at the node of a failed turn that counts as a success stands for that one.
     pub added: Vec<Added>,
+    /// Turns that have not started and answer a failure from now on.
+    pub answering: Vec<TurnIndex>,
+    /// What policies have answered, if any was asked.
+    pub evaluated: Option<Arc<Evaluated>>,
 }
 
 /// A turn to add to a run in progress.
@@ -160,10 +167,14 @@ pub struct Added {
     pub turn: Turn,
     /// What it allows its steps.
     pub attempts: Attempts,
+    /// Why it is added, if policies ask for it.
+    pub follows: Option<Reason>,
     /// Where it stands in the order.
     pub node: usize,
     /// Breaks ties: the lower goes first.
     pub rank: u32,
+    /// Whether it answers a failure: it runs whatever happens after one.
+    pub answers_failure: bool,
 }
 
 impl Settlement {
@@ -172,6 +183,8 @@ impl Settlement {
         Settlement {
             counts_as_success: succeeded,
             added: Vec::new(),
+            answering: Vec::new(),
+            evaluated: None,
         }
     }
 }

@@ -8,13 +8,10 @@ use std::time::{Duration, Instant};
 use super::active::{Active, Phase, Stage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
-use super::{
-    End, Execution, Executor, Inbox, Later, Message, PATIENCE, Settlement, Start, StepAhead,
-    StepEnd, os,
-};
+use super::{End, Execution, Executor, Inbox, Message, PATIENCE, Start, StepAhead, StepEnd, os};
 use crate::project::attempt::Attempts;
-use crate::run::event::{CancelCause, Ending, Failure, Outcome, RunEvent, RunSummary};
-use crate::run::schedule::{Schedule, Skipped};
+use crate::run::event::{CancelCause, Failure, Outcome, RunEvent, RunSummary};
+use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Step, Turn, TurnIndex};
 
@@ -90,14 +87,19 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.alarm(alarm);
                 continue;
             }
-            if self.is_ending() {
-                self.give_up_retries();
-            } else if let Some(turn) = self.schedule.start_next() {
+            self.give_up_retries();
+            if !self.is_halted()
+                && let Some(turn) = self.schedule.start_next()
+            {
                 self.start_attempt(turn, 1);
                 continue;
             }
             if self.active.is_empty() && self.unsettled.is_empty() {
-                break;
+                let Some(turn) = self.schedule.next_to_cancel() else {
+                    break;
+                };
+                self.cancel(turn);
+                continue;
             }
             self.wait();
         }
@@ -108,9 +110,13 @@ impl<E: Executor> RunLoop<'_, E> {
         summary
     }
 
-    /// Returns whether nothing new starts.
-    pub(super) fn is_ending(&self) -> bool {
-        self.ending.is_some()
+    /// Returns whether another attempt of a turn may start.
+    pub(super) fn may_go_on(&self, turn: TurnIndex) -> bool {
+        match self.ending {
+            None => true,
+            Some(CancelCause::Failed(_)) => self.schedule.answers_failure(turn),
+            Some(_) => false,
+        }
     }
 
     /// Handles what is in the inbox, so that nothing starts after a signal.
@@ -353,12 +359,12 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     fn attempt_failed(&mut self, turn: TurnIndex, failure: Failure, output_matches: bool) {
-        let is_ending = self.is_ending();
+        let may_go_on = self.may_go_on(turn);
         let active = self.active.get_mut(&turn).expect("it was started");
         let attempt = active.stage.attempt;
         let retry = self.attempts[turn.get()].retry.as_ref();
         let pause = retry.and_then(|retry| wait(retry, attempt, &failure, output_matches));
-        let next = pause.filter(|_| !is_ending);
+        let next = pause.filter(|_| may_go_on);
         let Some((wait, at)) =
             next.and_then(|wait| Some((wait, Instant::now().checked_add(wait)?)))
         else {
@@ -376,106 +382,8 @@ impl<E: Executor> RunLoop<'_, E> {
         });
     }
 
-    fn turn_ended(&mut self, turn: TurnIndex, outcome: Outcome) {
+    pub(super) fn turn_ended(&mut self, turn: TurnIndex, outcome: Outcome) {
         let active = self.active.remove(&turn).expect("it was started");
         self.end_turn(turn, active.stage, outcome);
-    }
-
-    fn end_turn(&mut self, turn: TurnIndex, stage: Stage, outcome: Outcome) {
-        let succeeded = outcome == Outcome::Succeeded;
-        self.schedule.finish(turn, succeeded);
-        let ending = Ending {
-            turn,
-            outcome,
-            elapsed: stage.begun.elapsed(),
-            // If there was nothing to do, nothing was started.
-            attempts: stage.attempt - u32::from(!stage.has_started),
-            changes: stage.changes.filter(|_| succeeded),
-        };
-        self.report_end(ending.clone());
-        if self.is_halted() {
-            return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
-        }
-        let later = Later {
-            sender: self.inbox.sender.clone(),
-            turn,
-        };
-        match self.executor.settle(&ending, later) {
-            Some(settlement) => self.settle(turn, succeeded, settlement),
-            None => _ = self.unsettled.insert(turn, succeeded),
-        }
-    }
-
-    /// Returns whether the run is being ended from outside; then nothing can be added to it.
-    fn is_halted(&self) -> bool {
-        self.ending
-            .is_some_and(|cause| !matches!(cause, CancelCause::Failed(_)))
-    }
-
-    /// Lets others go on, or not, after a turn that has ended.
-    pub(super) fn settle(&mut self, turn: TurnIndex, succeeded: bool, settlement: Settlement) {
-        for added in settlement.added {
-            let (number, skipped) = self.schedule.add(added.node, added.rank);
-            self.turns.push(added.turn.clone());
-            self.attempts.push(added.attempts);
-            (self.on_event)(&RunEvent::Added {
-                turn: number,
-                added: added.turn,
-            });
-            self.report_skipped(skipped);
-        }
-        if settlement.counts_as_success && !succeeded {
-            self.summary.replaced.insert(turn);
-        }
-        let skipped = self.schedule.settle(turn, settlement.counts_as_success);
-        self.report_skipped(skipped);
-        if self.schedule.is_stopped() {
-            self.ending.get_or_insert(CancelCause::Failed(turn));
-        }
-    }
-
-    fn report_skipped(&mut self, skipped: Vec<Skipped>) {
-        for Skipped { turn, cause } in skipped {
-            self.report_end(never_ran(turn, Outcome::Skipped { cause }));
-        }
-    }
-
-    fn report_end(&mut self, ending: Ending) {
-        (self.on_event)(&RunEvent::Ended(ending.clone()));
-        self.summary.endings.push(ending);
-    }
-
-    /// Once nothing new starts, neither does another attempt.
-    fn give_up_retries(&mut self) {
-        let waiting: Vec<_> = self
-            .active
-            .iter()
-            .filter_map(|(&turn, active)| match &active.phase {
-                Phase::Waiting(failure) => Some((turn, failure.clone())),
-                Phase::Running { .. } => None,
-            })
-            .collect();
-        for (turn, failure) in waiting {
-            self.turn_ended(turn, Outcome::Failed(failure));
-        }
-    }
-
-    /// Reports the turns that never started.
-    fn cancel_waiting(&mut self) {
-        let cause = self.ending.unwrap_or(CancelCause::Stuck);
-        let waiting: Vec<TurnIndex> = self.schedule.waiting().collect();
-        for turn in waiting {
-            self.report_end(never_ran(turn, Outcome::Cancelled(cause)));
-        }
-    }
-}
-
-fn never_ran(turn: TurnIndex, outcome: Outcome) -> Ending {
-    Ending {
-        turn,
-        outcome,
-        elapsed: Duration::ZERO,
-        attempts: 0,
-        changes: None,
     }
 }

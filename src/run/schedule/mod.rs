@@ -9,6 +9,8 @@
 //! That a turn has ended and what that means for others are two moments, [`Schedule::finish`] and
 //! [`Schedule::settle`]: a failed turn may be tried again by another turn, which is added in between.
 
+mod answers;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
@@ -73,7 +75,16 @@ pub struct Schedule {
     /// Failed turns whose meaning for others is not known yet.
     n_open_failures: usize,
     skipped: Vec<Skipped>,
-    is_stopped: bool,
+    stopped: Option<Stop>,
+}
+
+/// What no longer starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// What does not answer a failure.
+    AfterFailure,
+    /// Anything.
+    Entirely,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +106,8 @@ struct Entry {
     n_waits: u32,
     /// The failed turn that it waits for in vain.
     blocked_by: Option<TurnIndex>,
+    /// Whether it answers a failure: it runs behind a failed turn, and after a failure that stops others.
+    answers_failure: bool,
     /// Turns that wait for it besides the nodes behind its own, and whether a failure reaches them.
     holds: Vec<(TurnIndex, bool)>,
 }
@@ -135,6 +148,7 @@ impl Schedule {
                 state: State::Waiting,
                 n_waits: 1,
                 blocked_by: None,
+                answers_failure: false,
                 holds: Vec::new(),
             });
         }
@@ -156,7 +170,7 @@ impl Schedule {
             turns: entries,
             n_open_failures: 0,
             skipped: Vec::new(),
-            is_stopped: false,
+            stopped: None,
         };
         let mut done = Vec::new();
         for node in free {
@@ -208,9 +222,10 @@ impl Schedule {
     /// Returns the turn to start now, or `None` if none may start before another one ends, or at all.
     pub fn start_next(&mut self) -> Option<TurnIndex> {
         let may_have_stopped = self.on_error == OnError::Stop && self.n_open_failures > 0;
-        if self.is_stopped || may_have_stopped || self.free == 0 {
+        if self.stopped == Some(Stop::Entirely) || may_have_stopped || self.free == 0 {
             return None;
         }
+        let only_answers = self.stopped == Some(Stop::AfterFailure);
         let Schedule {
             classes,
             limits,
@@ -219,7 +234,8 @@ impl Schedule {
         } = self;
         let has_room = |class: &&mut Class| class.limits.iter().all(|&limit| limits[limit] > 0);
         let with_room = classes.iter_mut().filter(has_room);
-        let lowest = with_room.filter_map(|class| Some((class.lowest(turns)?, class)));
+        let lowest =
+            with_room.filter_map(|class| Some((class.lowest(turns, only_answers)?, class)));
         // The heap has the lowest on top.
         let (Reverse((_, turn)), class) = lowest.max_by_key(|(lowest, _)| *lowest)?;
         class.ready.pop();
@@ -249,7 +265,7 @@ impl Schedule {
         let mut cause = None;
         if !counts_as_success {
             match self.on_error {
-                OnError::Stop => self.is_stopped = true,
+                OnError::Stop => _ = self.stopped.get_or_insert(Stop::AfterFailure),
                 OnError::SkipDependents => cause = Some(turn),
                 OnError::Continue => {}
             }
@@ -262,15 +278,20 @@ impl Schedule {
     /// Puts a started turn back, as if it had never started. Only for a schedule that was stopped:
     /// the turn will not start again.
     pub fn withdraw(&mut self, turn: TurnIndex) {
-        assert!(self.is_stopped, "it would start again");
+        assert!(self.is_stopped(), "it would start again");
         self.leave_slot(turn, State::Waiting);
     }
 
     /// Adds a turn at a node, whether or not it has one. It waits for all turns at and before its
     /// node that have not been settled, and what has not started behind its node waits for it, through
     /// whatever lies between. Returns its number, and the turns that will not run because of a failure
-    /// before it, itself among them.
-    pub fn add(&mut self, node: usize, rank: u32) -> (TurnIndex, Vec<Skipped>) {
+    /// before it, itself among them, unless it answers a failure.
+    pub fn add(
+        &mut self,
+        node: usize,
+        rank: u32,
+        answers_failure: bool,
+    ) -> (TurnIndex, Vec<Skipped>) {
         let turn = TurnIndex::new(self.turns.len());
         let mut entry = Entry {
             node,
@@ -278,6 +299,7 @@ impl Schedule {
             state: State::Waiting,
             n_waits: 0,
             blocked_by: None,
+            answers_failure,
             holds: Vec::new(),
         };
         let behind = self.precedence.reach(node);
@@ -321,12 +343,12 @@ impl Schedule {
 
     /// From now on nothing starts.
     pub fn stop(&mut self) {
-        self.is_stopped = true;
+        self.stopped = Some(Stop::Entirely);
     }
 
-    /// Returns whether nothing starts because it was stopped, or because of a failure.
+    /// Returns whether nothing starts because it was stopped, or nothing but answers to a failure.
     pub fn is_stopped(&self) -> bool {
-        self.is_stopped
+        self.stopped.is_some()
     }
 
     /// Returns whether every turn has ended or was skipped.
@@ -340,6 +362,11 @@ impl Schedule {
         turns
             .filter(|(_, entry)| entry.state == State::Waiting)
             .map(|(number, _)| TurnIndex::new(number))
+    }
+
+    /// Returns whether a turn has ended, and what that means for others is not known.
+    pub fn has_ended(&self, turn: TurnIndex) -> bool {
+        matches!(self.turns[turn.get()].state, State::Ended { .. })
     }
 
     fn turns_at(&self, node: usize) -> Vec<TurnIndex> {
@@ -424,7 +451,10 @@ impl Schedule {
     /// Queues a turn that waits for nothing, or skips it, which is done by that.
     fn admit(&mut self, turn: TurnIndex) -> Option<Done> {
         let entry = &mut self.turns[turn.get()];
-        let Some(cause) = entry.blocked_by else {
+        if entry.state != State::Waiting {
+            return Some(Done::Turn(turn)); // it was cancelled
+        }
+        let Some(cause) = entry.blocked_by.filter(|_| !entry.answers_failure) else {
             self.queue(turn);
             return None;
         };
@@ -443,12 +473,14 @@ impl Schedule {
 
 impl Class {
     /// Returns the turn to start first, if there is one. Those that have come to wait for another one
-    /// since they were queued are dropped: they are queued again.
-    fn lowest(&mut self, turns: &[Entry]) -> Option<Reverse<(u32, TurnIndex)>> {
+    /// since they were queued are dropped: they are queued again. If only answers to a failure count, so are
+    /// all others.
+    fn lowest(&mut self, turns: &[Entry], only_answers: bool) -> Option<Reverse<(u32, TurnIndex)>> {
         while let Some(&lowest) = self.ready.peek() {
             let Reverse((_, turn)) = lowest;
             let entry = &turns[turn.get()];
-            if entry.state == State::Waiting && entry.n_waits == 0 {
+            let may_start = entry.answers_failure || !only_answers;
+            if entry.state == State::Waiting && entry.n_waits == 0 && may_start {
                 return Some(lowest);
             }
             self.ready.pop();

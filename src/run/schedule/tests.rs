@@ -49,7 +49,7 @@ fn a_turn_that_is_ready_waits_for_one_that_is_added_before_it() {
     let mut schedule = schedule(&[(0, 1)], &[]);
     assert_eq!(schedule.start_next(), Some(turn(0)));
     schedule.finish(turn(0), false);
-    let (again, _) = schedule.add(0, 0);
+    let (again, _) = schedule.add(0, 0, false);
     assert_eq!(
         schedule.settle(turn(0), true),
         [],
@@ -70,7 +70,7 @@ fn a_queued_turn_leaves_the_queue_when_one_is_added_before_it_and_comes_back_onc
     schedule.finish(turn(0), true);
     assert_eq!(schedule.settle(turn(0), true), []);
     // The turn at node 1 is queued now.
-    let (added, _) = schedule.add(0, 9);
+    let (added, _) = schedule.add(0, 9, false);
     assert_eq!(schedule.start_next(), Some(turn(2)), "the lowest that may");
     assert_eq!(schedule.start_next(), Some(added));
     schedule.finish(added, true);

@@ -44,6 +44,7 @@ impl Change {
                 for generation in known.destroyed {
                     entry.forget_generation(*generation);
                 }
+                entry.keep_serials(known.current);
                 Some(*entry)
             }
             // What else has been made of it is still there.

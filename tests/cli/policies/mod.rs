@@ -1,3 +1,5 @@
 //! Trigger policies: Rego files that say what follows a finished turn.
 
+#[cfg(unix)]
+mod followed; // `orch run --policies`
 mod loaded; // which policies load, what they are attached to, and what they answer

@@ -12,6 +12,7 @@ use orch::project::tag::tag_problem;
 
 use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
+use super::policy_flags::PolicyFlags;
 use super::record_flags::RecordArgs;
 use super::recorded::{RECORDED, SELECTION};
 use super::safeguard_flags::SafeguardArgs;
@@ -152,6 +153,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) record: RecordArgs,
+
+    #[command(flatten)]
+    pub(crate) policies: PolicyFlags,
 
     #[command(flatten)]
     pub(crate) disable_checks: DisableCheckArgs,

@@ -1,8 +1,11 @@
 //! The command of a run and the environments in which it runs, both evaluated for each stack.
 
+use std::ffi::OsString;
+
 use orch::printable::command_line;
 use orch::project::command::CommandTemplate;
 use orch::project::environment::Environment;
+use orch::project::per_stack::SharedProblem;
 use orch::project::stack::StackIndex;
 use orch::run::run_command::RunCommand;
 use orch::selection::select::Selection;
@@ -24,9 +27,38 @@ pub(super) fn prepared(
         Some(resumed) => (&resumed.command, resumed.is_eval),
         None => (&args.command, args.eval),
     };
+    let stacks: Vec<StackIndex> = selection.stacks().collect();
+    let evaluated = evaluated(loaded, words, is_eval, &stacks)?;
+    loaded.add_shared(evaluated.problems);
+    Ok((evaluated.environments, evaluated.command))
+}
+
+/// What was evaluated for some stacks.
+pub(super) struct Evaluated {
+    /// The environment of each.
+    pub(super) environments: Vec<(StackIndex, Environment)>,
+    /// The command.
+    pub(super) command: RunCommand,
+    /// What is wrong, with the stacks for which it is.
+    pub(super) problems: Vec<SharedProblem>,
+}
+
+/// Evaluates the environment of some stacks and, with `is_eval`, a command. A command that cannot be parsed adds to
+/// the problems of the project.
+pub(super) fn evaluated(
+    loaded: &mut Loaded,
+    words: &[OsString],
+    is_eval: bool,
+    stacks: &[StackIndex],
+) -> Result<Evaluated> {
+    let of_all = || stacks.iter().copied();
     if !is_eval {
-        let environments = loaded.environments(selection.stacks())?;
-        return Ok((environments, RunCommand::plain(words.clone())));
+        let known = loaded.in_generations(|loaded| loaded.evaluator().of_stacks(of_all()))?;
+        return Ok(Evaluated {
+            environments: known.0,
+            command: RunCommand::plain(words.to_vec()),
+            problems: known.1,
+        });
     }
     let mut problems = Vec::new();
     let template = CommandTemplate::parse(words, &mut loaded.project.sources, &mut problems);
@@ -35,19 +67,21 @@ pub(super) fn prepared(
     })?;
     let has_template = problems.is_empty();
     loaded.problems.diagnostics.append(&mut problems);
-    let evaluated = |loaded: &Loaded| {
+    let (environments, commands, problems) = loaded.in_generations(|loaded| {
         let environments = loaded.evaluator();
-        let (known, shared) = environments.of_stacks(selection.stacks());
+        let (known, shared) = environments.of_stacks(of_all());
         if !has_template {
             return (known, Vec::new(), shared);
         }
         let namespaces = environments.namespaces();
-        let (commands, wrong) = template.of_stacks(namespaces, selection.stacks());
+        let (commands, wrong) = template.of_stacks(namespaces, of_all());
         (known, commands, [shared, wrong].concat())
-    };
-    let (known, commands, shared) = loaded.in_generations(evaluated)?;
-    loaded.add_shared(shared);
-    Ok((known, RunCommand::evaluated(words.clone(), commands)))
+    })?;
+    Ok(Evaluated {
+        environments,
+        command: RunCommand::evaluated(words.to_vec(), commands),
+        problems,
+    })
 }
 
 /// The command of each turn as text, made printable.
@@ -56,6 +90,8 @@ pub(in crate::program::commands) struct CommandLines {
     same: String,
     /// The command of each turn, if they differ.
     by_turn: Vec<String>,
+    /// The command of what follows, and the number of turns that the run begins with.
+    followup: Option<(String, usize)>,
 }
 
 impl CommandLines {
@@ -72,11 +108,25 @@ impl CommandLines {
                 .iter()
                 .map(|&stack| command_line(command.of(stack)))
                 .collect(),
+            followup: None,
         }
+    }
+
+    /// Adds the command of what policies ask for, given the number of turns that the run begins with.
+    pub(in crate::program::commands) fn with_followup(
+        mut self,
+        command: &RunCommand,
+        n_turns: usize,
+    ) -> Self {
+        self.followup = Some((command_line(command.given()), n_turns));
+        self
     }
 
     /// Returns the command of the turn at a position.
     pub(in crate::program::commands) fn of(&self, turn: usize) -> &str {
-        self.by_turn.get(turn).unwrap_or(&self.same)
+        match &self.followup {
+            Some((followup, n_turns)) if turn >= *n_turns => followup,
+            _ => self.by_turn.get(turn).unwrap_or(&self.same),
+        }
     }
 }

@@ -2,11 +2,15 @@
 
 mod again;
 mod arguments;
+mod carried_out;
 pub(super) mod command;
+mod dry_run;
 mod events;
 mod exit_codes;
+mod followed;
 pub(super) mod holder;
 pub(super) mod output;
+mod policy_flags;
 mod record_flags;
 pub(super) mod recorded;
 mod report;
@@ -17,9 +21,8 @@ pub(super) mod safeguards;
 mod settings;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -28,31 +31,31 @@ use orch::change::{Since, SinceBase};
 use orch::folder::GuardedFolder;
 use orch::plan::protection::Destroyer;
 use orch::printable::{command_line, printable};
+use orch::project::Problems;
 use orch::project::config::{Recorded, Safeguard};
-use orch::project::discover::RootRule;
+use orch::project::policy::PolicyRun;
 use orch::project::stack::StackIndex;
 use orch::record::journal::BaseRecord;
 use orch::report::failure_text;
-use orch::run::begun::{BeginError, BegunRun, Circumstances, EndedRun};
+use orch::run::begun::{BeginError, EndedRun};
 use orch::run::event::RunSummary;
 use orch::run::execute::LookupError;
 use orch::run::order::{Direction, Order};
-use orch::run::request::{PrepareError, PreparedRun, RunRequest, Typed, past_durations};
+use orch::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
-use orch::run::state::StatePlan;
-use orch::selection::select::Selection;
+use orch::selection::select::{Query, Selection};
 
 use self::again::Again;
 pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
-use self::command::CommandLines;
+use self::carried_out::CarriedOut;
 use self::events::EventArgs;
-use self::output::{How, Output, Shown, advertise_colour};
+use self::followed::FollowedRun;
+use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
-use self::state::KeptState;
 use super::protection::refuse;
 use super::reports::Reports;
 use super::state::held;
@@ -91,20 +94,25 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         ControlFlow::Continue(ready) => ready,
         ControlFlow::Break(status) => return Ok(status),
     };
+    let excluded = loaded.excluded(query.as_ref());
+    let mut followed = match ready.followed(&mut loaded, args, &excluded)? {
+        ControlFlow::Continue(followed) => followed,
+        ControlFlow::Break(status) => return Ok(status),
+    };
     let Ready { run, command } = &ready;
     let how = How::new(args, run.jobs(), &run.attempts)?;
     if !ready.spares_protected(&loaded, args.dry_run)? {
         return Ok(ExitStatus::Refused);
     }
     if args.dry_run {
-        show(&loaded, &run.sequence, command, &reports)?;
-        return Ok(report::planned(&loaded, run, &reports));
+        return dry_run::dry_run(&loaded, &ready, followed, &reports);
     }
     if !ready.is_safe(&mut loaded, &disabled) {
         return Ok(ExitStatus::Refused);
     }
     how.note_reports(args);
     let uncommitted = loaded.uncommitted();
+    let selected = ready.run.sequence.clone();
     let (ready, mut kept) = match state::take(&mut loaded, args, run, command)? {
         None => (ready, None),
         Some(mut kept) => {
@@ -124,45 +132,25 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             }
         }
     };
-    let Ready { mut run, command } = ready;
-    if how.has_colours() {
-        run.tasks.iter_mut().for_each(advertise_colour);
+    if followed.is_some() && ready.run.sequence != selected {
+        followed = match ready.followed(&mut loaded, args, &excluded)? {
+            ControlFlow::Continue(followed) => followed,
+            ControlFlow::Break(status) => return Ok(status),
+        };
     }
-    let (run_id, sequence, jobs) = (run.id.clone(), run.sequence.clone(), run.jobs());
-    let circumstances = Circumstances {
-        is_recorded: loaded.rule != RootRule::WorkingDirectory,
-        allow_concurrent: args.resume.allow_concurrent,
+    if let (Some(followed), Some((plan, kept))) = (&followed, &mut kept) {
+        plan.add_followups(kept.followups(&loaded, &ready.run, followed)?);
+    }
+    let carried_out = CarriedOut {
+        args,
+        reports: &reports,
+        how,
+        kept,
+        followed,
         uncommitted,
-        is_reported: !reports.is_empty(),
-        events: EventArgs::stream(descriptor, events)?,
-        inbox: (kept.as_mut()).and_then(|(_, kept)| kept.inbox()),
+        stream: EventArgs::stream(descriptor, events)?,
     };
-    let begun = begin(&loaded, run, circumstances, kept)?;
-    begun.notes.iter().for_each(holder::show);
-    let root = &loaded.project.root;
-    let output = Output::new(
-        root,
-        Shown {
-            how,
-            commands: CommandLines::new(&command, &sequence),
-            is_quiet: args.quiet,
-            jobs,
-            run_id: &run_id,
-            logs: begun.folder().map(|folder| folder.join("logs")),
-            past: &|| past_durations(root, &command),
-        },
-    );
-    let (begun, mut output) = held::or_give_up(begun, output)?;
-    let ended = begun.carry_out(output.streams(), &mut [&mut output], None);
-    let ended_output = output.end();
-    if let Some(problem) = &ended.problem {
-        console::warning(&problem.to_string());
-    }
-    let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
-    annotate(&loaded, &stacks, &ended.summary);
-    let status = exit_status(&loaded, &sequence, &run_id, &ended);
-    let are_written = report::ended(root, ended.record, ended_output.logs.as_ref(), &reports);
-    Ok(report::status(status?, are_written))
+    carried_out.carry_out(&loaded, ready)
 }
 
 /// A run that has been prepared, and its command.
@@ -225,6 +213,28 @@ impl Ready {
         Ok(is_only_shown)
     }
 
+    /// Returns what it takes to let policies follow the run, if they do; breaks with the exit status if a policy is
+    /// wrong.
+    fn followed(
+        &self,
+        loaded: &mut Loaded,
+        args: &RunArgs,
+        excluded: &BTreeSet<StackIndex>,
+    ) -> Result<ControlFlow<ExitStatus, Option<FollowedRun>>> {
+        let mode = followed::mode(loaded, args, &self.run, self.command.given())?;
+        if mode == PolicyRun::Off {
+            return Ok(ControlFlow::Continue(None));
+        }
+        // What was found before has been shown.
+        loaded.problems = Problems::default();
+        let (run, command) = (&self.run, &self.command);
+        let followed = FollowedRun::prepare(loaded, args, mode, run, command, excluded.clone())?;
+        Ok(match loaded.report()? {
+            Some(status) => ControlFlow::Break(status),
+            None => ControlFlow::Continue(Some(followed)),
+        })
+    }
+
     /// Returns whether no safeguard forbids the run; says which does.
     fn is_safe(&self, loaded: &mut Loaded, disabled: &Disabled) -> bool {
         let read_only = &loaded.project.settings.read_only;
@@ -233,21 +243,15 @@ impl Ready {
     }
 }
 
-/// Begins a run. If it does not begin, the lock of the state is free again.
-fn begin(
-    loaded: &Loaded,
-    run: PreparedRun,
-    circumstances: Circumstances,
-    kept: Option<(StatePlan, KeptState)>,
-) -> Result<BegunRun> {
-    let id = run.id.clone();
-    let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
-        Ok(begun) => begun,
-        Err(error) => return Err(begin_error(error, true)),
-    };
-    match kept {
-        Some((plan, kept)) => kept.begin(begun, plan, &loaded.project, &id),
-        None => Ok(begun),
+impl Loaded {
+    /// Returns the stacks that a query excludes.
+    fn excluded(&self, query: Option<&Query>) -> BTreeSet<StackIndex> {
+        let Some(query) = query.filter(|query| !query.exclude.is_empty()) else {
+            return BTreeSet::new();
+        };
+        let stacks = self.project.stacks.iter();
+        let excluded = stacks.filter(|(_, stack)| query.excludes(stack));
+        excluded.map(|(stack, _)| stack).collect()
     }
 }
 
@@ -453,24 +457,4 @@ pub(super) fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<
             loaded.names(stacks)
         ));
     }
-}
-
-/// Prints what would run, unless a report goes to the same place.
-fn show(
-    loaded: &Loaded,
-    sequence: &[StackIndex],
-    command: &RunCommand,
-    reports: &Reports,
-) -> Result<()> {
-    if reports.need_stdout() {
-        return Ok(());
-    }
-    let commands = CommandLines::new(command, sequence);
-    let mut out = console::stdout();
-    for (turn, &stack) in sequence.iter().enumerate() {
-        let path = printable(loaded.project.stacks[stack].path.as_str());
-        let command = commands.of(turn);
-        writeln!(out, "{path}: {command}")?;
-    }
-    Ok(out.flush()?)
 }

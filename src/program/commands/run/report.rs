@@ -43,14 +43,13 @@ pub(super) fn nothing(
     status(ExitStatus::Success, are_written)
 }
 
-/// Writes the reports of a dry run.
-pub(super) fn planned(loaded: &Loaded, run: &PreparedRun, reports: &Reports) -> ExitStatus {
-    let are_written = reports.is_empty() || {
+/// Writes the reports of a dry run. Returns whether all of them were written.
+pub(super) fn planned(loaded: &Loaded, run: &PreparedRun, reports: &Reports) -> bool {
+    reports.is_empty() || {
         let record = run.plan(&loaded.project, &loaded.references);
         let root = &loaded.project.root;
         write(root, record, RunState::DryRun, None, reports)
-    };
-    status(ExitStatus::Success, are_written)
+    }
 }
 
 fn write(

@@ -1,19 +1,23 @@
 //! Whether and how a run is put on record in the state.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 
 use orch::change::Counted;
+use orch::path::StackPath;
 use orch::project::Project;
-use orch::project::config::Recorded;
+use orch::project::config::{RecordPatterns, Recorded};
+use orch::project::environment::Environment;
 use orch::project::stack::StackIndex;
 use orch::run::begun::BegunRun;
 use orch::run::execute::Inbox;
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
-use orch::run::state::StatePlan;
+use orch::run::state::{StackRecord, StatePlan};
 use orch::state::document::{Action, Document};
 
 use super::RunArgs;
+use super::followed::FollowedRun;
 use super::rollback::RollbackGuard;
 use crate::program::commands::Loaded;
 use crate::program::commands::state::held::{
@@ -92,49 +96,69 @@ fn check_stacks(
     guard.check(loaded, document, stacks)
 }
 
-/// Returns what each turn is recorded as; `None` if no turn is recorded.
-fn actions(loaded: &Loaded, run: &PreparedRun, command: &RunCommand) -> Result<Option<Actions>> {
-    let project = &loaded.project;
-    let forced = match run.recording() {
-        Some(Recorded::Apply) => Some(Action::Apply),
-        Some(Recorded::Destroy) => Some(Action::Destroy),
-        Some(Recorded::Never) => return Ok(None),
-        None => None,
-    };
-    let Some(block) = &project.settings.state else {
-        if forced.is_some() {
-            return Err(ProgramError::refused(
-                "`--record` was given, and this project keeps no state",
-            )
-            .hint("see `orch help state`"));
-        }
-        return Ok(None);
-    };
-    let host = |name: &str| std::env::var(name).ok();
-    let patterns = block.patterns(&host).map_err(|problems| {
-        console::diagnostics(problems.iter(), &project.sources);
-        let error = anyhow::anyhow!("the configuration of the state is wrong");
-        ProgramError::new(ErrorKind::Configuration, error).hint(NO_RECORD)
-    })?;
-    let of_turn = |(turn, &stack): (usize, &StackIndex)| {
-        let words: &[OsString] = command.of(stack);
-        if let Some(action) = forced.clone() {
+/// Which commands are recorded.
+struct Recorder {
+    /// What every command is recorded as.
+    forced: Option<Action>,
+    patterns: RecordPatterns,
+}
+
+impl Recorder {
+    /// Returns which commands of a run are recorded; none if there is no state, or the run says so.
+    fn new(loaded: &Loaded, run: &PreparedRun) -> Result<Option<Self>> {
+        let project = &loaded.project;
+        let forced = match run.recording() {
+            Some(Recorded::Apply) => Some(Action::Apply),
+            Some(Recorded::Destroy) => Some(Action::Destroy),
+            Some(Recorded::Never) => return Ok(None),
+            None => None,
+        };
+        let Some(block) = &project.settings.state else {
+            if forced.is_some() {
+                return Err(ProgramError::refused(
+                    "`--record` was given, and this project keeps no state",
+                )
+                .hint("see `orch help state`"));
+            }
+            return Ok(None);
+        };
+        let host = |name: &str| std::env::var(name).ok();
+        let patterns = block.patterns(&host).map_err(|problems| {
+            console::diagnostics(problems.iter(), &project.sources);
+            let error = anyhow::anyhow!("the configuration of the state is wrong");
+            ProgramError::new(ErrorKind::Configuration, error).hint(NO_RECORD)
+        })?;
+        Ok(Some(Recorder { forced, patterns }))
+    }
+
+    /// Returns what a command with this environment is recorded as.
+    fn action(&self, words: &[OsString], environment: &Environment) -> Option<(Action, String)> {
+        if let Some(action) = self.forced.clone() {
             // Never its arguments, which may hold secrets.
             let program = std::path::Path::new(words.first()?).file_name()?;
             return Some((action, program.to_string_lossy().into_owned()));
         }
-        let environment = &run.tasks[turn].environment;
         let variable = |name: &str| match environment.get(name) {
             Some(own) => own.clone(),
             None => std::env::var(name).ok(),
         };
-        let (recorded, pattern) = patterns.recorded(words, variable)?;
+        let (recorded, pattern) = self.patterns.recorded(words, variable)?;
         let action = match recorded {
             Recorded::Apply => Action::Apply,
             Recorded::Destroy => Action::Destroy,
             Recorded::Never => return None,
         };
         Some((action, pattern.to_owned()))
+    }
+}
+
+/// Returns what each turn is recorded as; `None` if no turn is recorded.
+fn actions(loaded: &Loaded, run: &PreparedRun, command: &RunCommand) -> Result<Option<Actions>> {
+    let Some(recorder) = Recorder::new(loaded, run)? else {
+        return Ok(None);
+    };
+    let of_turn = |(turn, &stack): (usize, &StackIndex)| {
+        recorder.action(command.of(stack), &run.tasks[turn].environment)
     };
     let actions: Actions = run.sequence.iter().enumerate().map(of_turn).collect();
     Ok(actions.iter().any(Option::is_some).then_some(actions))
@@ -172,6 +196,31 @@ impl KeptState {
             self.lock.record(&loaded.project, stack, action, command)
         });
         Ok(StatePlan::new(records.collect()))
+    }
+
+    /// Returns what is put on record of what policies ask for, by stack.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration of the state is wrong.
+    pub(super) fn followups(
+        &self,
+        loaded: &Loaded,
+        run: &PreparedRun,
+        followed: &FollowedRun,
+    ) -> Result<HashMap<StackPath, StackRecord>> {
+        let Some(recorder) = Recorder::new(loaded, run)? else {
+            return Ok(HashMap::new());
+        };
+        let stacks = loaded.project.stacks.iter();
+        let records = stacks.filter_map(|(stack, declared)| {
+            let task = followed.task(stack)?;
+            let (action, command) =
+                recorder.action(followed.command.of(stack), &task.environment)?;
+            let record = self.lock.record(&loaded.project, stack, action, command)?;
+            Some((declared.path.clone(), record))
+        });
+        Ok(records.collect())
     }
 
     /// Makes a run that has begun keep the state.

@@ -165,6 +165,8 @@ fn a_turn_added_in_place_of_a_failed_one_makes_good_for_it() {
                 attempts: Attempts::default(),
                 node: 0,
                 rank: 0,
+                follows: None,
+                answers_failure: false,
             });
         }
         Some(settlement)
@@ -185,7 +187,7 @@ fn a_turn_added_in_place_of_a_failed_one_makes_good_for_it() {
 }
 
 #[test]
-fn nothing_behind_a_turn_starts_before_it_is_settled_and_a_signal_ends_that_wait() {
+fn nothing_behind_a_turn_starts_before_it_is_settled_and_a_second_signal_ends_that_wait() {
     for is_interrupted in [false, true] {
         let plan = plan_with(2, &[(0, 1)], OnError::Continue, 2);
         let inbox = Inbox::without_signals();
@@ -202,6 +204,7 @@ fn nothing_behind_a_turn_starts_before_it_is_settled_and_a_signal_ends_that_wait
             }
             if is_interrupted {
                 sender.send(interrupt()).unwrap();
+                sender.send(Message::Signal(signal(15))).unwrap();
                 open.push(later); // and nobody ever tells
             } else {
                 later.tell(Settlement::by_itself(true));

@@ -1,0 +1,108 @@
+//! `orch run` from its beginning on record to its exit status.
+
+use orch::project::discover::RootRule;
+use orch::project::stack::StackIndex;
+use orch::record::journal::UncommittedFile;
+use orch::run::begun::{BegunRun, Circumstances};
+use orch::run::event_stream::EventStream;
+use orch::run::request::{PreparedRun, past_durations};
+use orch::run::state::StatePlan;
+
+use super::command::CommandLines;
+use super::followed::FollowedRun;
+use super::output::{How, Output, Shown, advertise_colour};
+use super::state::KeptState;
+use super::{Ready, RunArgs, annotate, begin_error, exit_status, holder, report};
+use crate::program::commands::Loaded;
+use crate::program::commands::reports::Reports;
+use crate::program::commands::state::held;
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// How a run is carried out.
+pub(super) struct CarriedOut<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) reports: &'a Reports,
+    pub(super) how: How,
+    /// What is put on record in the state, if anything is.
+    pub(super) kept: Option<(StatePlan, KeptState)>,
+    /// The policies that follow it, if they do.
+    pub(super) followed: Option<FollowedRun>,
+    /// What was not committed, if that is known.
+    pub(super) uncommitted: Option<Vec<UncommittedFile>>,
+    /// Where else the lines of its journal go.
+    pub(super) stream: Option<EventStream>,
+}
+
+impl CarriedOut<'_> {
+    /// Carries it out, and returns the exit status.
+    pub(super) fn carry_out(mut self, loaded: &Loaded, ready: Ready) -> Result<ExitStatus> {
+        let Ready { mut run, command } = ready;
+        if self.how.has_colours() {
+            run.tasks.iter_mut().for_each(advertise_colour);
+            if let Some(followed) = &mut self.followed {
+                followed.tasks_mut().for_each(advertise_colour);
+            }
+        }
+        let (run_id, sequence, jobs) = (run.id.clone(), run.sequence.clone(), run.jobs());
+        let circumstances = Circumstances {
+            is_recorded: loaded.rule != RootRule::WorkingDirectory,
+            allow_concurrent: self.args.resume.allow_concurrent,
+            uncommitted: self.uncommitted,
+            is_reported: !self.reports.is_empty(),
+            events: self.stream,
+            inbox: (self.kept.as_mut()).and_then(|(_, kept)| kept.inbox()),
+        };
+        let mut commands = CommandLines::new(&command, &sequence);
+        let mut begun = begin(loaded, run, circumstances, self.kept)?;
+        if let Some(followed) = self.followed {
+            commands = commands.with_followup(&followed.command, sequence.len());
+            begun = followed.follow(begun)?;
+        }
+        begun.notes.iter().for_each(holder::show);
+        let root = &loaded.project.root;
+        let output = Output::new(
+            root,
+            Shown {
+                how: self.how,
+                commands,
+                is_quiet: self.args.quiet,
+                jobs,
+                run_id: &run_id,
+                logs: begun.folder().map(|folder| folder.join("logs")),
+                past: &|| past_durations(root, &command),
+            },
+        );
+        let (begun, mut output) = held::or_give_up(begun, output)?;
+        let ended = begun.carry_out(output.streams(), &mut [&mut output], None);
+        let ended_output = output.end();
+        if let Some(problem) = &ended.problem {
+            console::warning(&problem.to_string());
+        }
+        let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
+        annotate(loaded, &stacks, &ended.summary);
+        let status = exit_status(loaded, &sequence, &run_id, &ended);
+        let logs = ended_output.logs.as_ref();
+        let are_written = report::ended(root, ended.record, logs, self.reports);
+        Ok(report::status(status?, are_written))
+    }
+}
+
+/// Begins a run. If it does not begin, the lock of the state is free again.
+fn begin(
+    loaded: &Loaded,
+    run: PreparedRun,
+    circumstances: Circumstances,
+    kept: Option<(StatePlan, KeptState)>,
+) -> Result<BegunRun> {
+    let id = run.id.clone();
+    let begun = match run.begin(&loaded.project, &loaded.references, circumstances) {
+        Ok(begun) => begun,
+        Err(error) => return Err(begin_error(error, true)),
+    };
+    match kept {
+        Some((plan, kept)) => kept.begin(begun, plan, &loaded.project, &id),
+        None => Ok(begun),
+    }
+}

@@ -1,0 +1,108 @@
+//! `orch run --dry-run`: what would run, and what would follow.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use orch::printable::printable;
+use orch::project::stack::StackIndex;
+use orch::report::RunText;
+use orch::run::event::Turns;
+use orch::run::request::PreparedRun;
+use orch::run::run_command::RunCommand;
+use orch::run::turn::{Turn, TurnIndex};
+use orch::run::workflow::{WorkflowTurn, turn_id};
+
+use super::command::CommandLines;
+use super::followed::FollowedRun;
+use super::{Ready, report};
+use crate::program::commands::Loaded;
+use crate::program::commands::reports::Reports;
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// Shows what would run; with policies, also what would follow if all succeeds.
+pub(super) fn dry_run(
+    loaded: &Loaded,
+    ready: &Ready,
+    followed: Option<FollowedRun>,
+    reports: &Reports,
+) -> Result<ExitStatus> {
+    let Ready { run, command } = ready;
+    let status = match followed {
+        None => {
+            show(loaded, &run.sequence, command, reports)?;
+            ExitStatus::Success
+        }
+        Some(followed) => show_followed(followed, run, command, reports)?,
+    };
+    let are_written = report::planned(loaded, run, reports);
+    Ok(report::status(status, are_written))
+}
+
+/// Prints what would run, unless a report goes to the same place.
+fn show(
+    loaded: &Loaded,
+    sequence: &[StackIndex],
+    command: &RunCommand,
+    reports: &Reports,
+) -> Result<()> {
+    if reports.need_stdout() {
+        return Ok(());
+    }
+    let commands = CommandLines::new(command, sequence);
+    let mut out = console::stdout();
+    for (turn, &stack) in sequence.iter().enumerate() {
+        let path = printable(loaded.project.stacks[stack].path.as_str());
+        let command = commands.of(turn);
+        writeln!(out, "{path}: {command}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Shows what would run and what would follow, in the sequence of a serial run.
+fn show_followed(
+    followed: FollowedRun,
+    run: &PreparedRun,
+    command: &RunCommand,
+    reports: &Reports,
+) -> Result<ExitStatus> {
+    let lines = CommandLines::new(command, &run.sequence);
+    let lines = lines.with_followup(&followed.command, run.sequence.len());
+    let (turns, told) = followed.foreseen(run);
+    let ids = (0..turns.len()).map(|number| (turn_id(&run.id, number), number));
+    let numbers: BTreeMap<String, usize> = ids.collect();
+    let mut by_number: Vec<&WorkflowTurn> = turns.iter().collect();
+    by_number.sort_by_key(|turn| numbers.get(&turn.id));
+    let steps = [].into();
+    let by_number = by_number.iter();
+    let all: Turns = by_number
+        .map(|turn| Turn::of_command(turn.path.clone(), &steps))
+        .collect();
+    let text = RunText::new(&all);
+    let mut has_failed = false;
+    for evaluated in &told {
+        has_failed |= evaluated.is_problem();
+        if let Some(problems) = text.policy_problems(evaluated) {
+            console::stderr().write_all(problems.as_bytes())?;
+        }
+    }
+    if !reports.need_stdout() {
+        let mut out = console::stdout();
+        for turn in &turns {
+            let number = numbers[&turn.id];
+            let path = text.path(TurnIndex::new(number));
+            let follows = match &turn.policies[..] {
+                [] => String::new(),
+                policies => format!("  (policy {})", policies.join(", ")),
+            };
+            writeln!(out, "{path}: {}{follows}", lines.of(number))?;
+        }
+        out.flush()?;
+    }
+    Ok(if has_failed {
+        ExitStatus::Run(1)
+    } else {
+        ExitStatus::Success
+    })
+}

@@ -1,0 +1,53 @@
+//! The flags that say whether policies follow a run.
+
+use clap::{Args, ValueEnum};
+use orch::project::policy::PolicyRun;
+
+/// Whether policies follow a run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policies")]
+pub(crate) struct PolicyFlags {
+    /// Let trigger policies say what follows each turn
+    ///
+    /// When a stack's turn has ended, the policies that are attached to the stack are evaluated, and the
+    /// stacks that they name get a turn, selected or not. What follows a turn that did not succeed runs
+    /// whatever --on-error says. See `orch help policies`.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "AS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "tracked"
+    )]
+    pub(crate) policies: Option<PoliciesArg>,
+
+    /// Run this command in what policies ask for, instead of the command of the run
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) followup: Option<String>,
+
+    /// Give policies this text, as `user_provided_metadata` (can be repeated)
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) metadata: Vec<String>,
+}
+
+/// What the turns of a run are to policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PoliciesArg {
+    /// Tracked runs, which deploy
+    Tracked,
+    /// Tasks; needs --followup
+    Task,
+    /// No policy is evaluated
+    Off,
+}
+
+impl From<PoliciesArg> for PolicyRun {
+    fn from(policies: PoliciesArg) -> Self {
+        match policies {
+            PoliciesArg::Tracked => PolicyRun::Tracked,
+            PoliciesArg::Task => PolicyRun::Task,
+            PoliciesArg::Off => PolicyRun::Off,
+        }
+    }
+}

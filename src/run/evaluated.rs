@@ -1,0 +1,149 @@
+//! What policies were asked when a turn had ended, and what became of that.
+
+use std::time::Duration;
+
+use crate::path::StackPath;
+use crate::policy::Answer;
+use crate::run::turn::TurnIndex;
+
+/// The state of a turn, as policies know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnState {
+    /// It has not started.
+    Queued,
+    /// The command of a tracked run is running.
+    Applying,
+    /// The command of a task is running.
+    Performing,
+    /// It has succeeded.
+    Finished,
+    /// It has failed.
+    Failed,
+    /// It was interrupted when the run was.
+    Stopped,
+    /// It never started, since another one failed.
+    Canceled,
+    /// It never started, since it runs after a failed one, or the run ended before.
+    Skipped,
+}
+
+impl TurnState {
+    /// All states.
+    pub const ALL: [TurnState; 8] = [
+        TurnState::Queued,
+        TurnState::Applying,
+        TurnState::Performing,
+        TurnState::Finished,
+        TurnState::Failed,
+        TurnState::Stopped,
+        TurnState::Canceled,
+        TurnState::Skipped,
+    ];
+
+    /// Returns the word that policies know it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            TurnState::Queued => "QUEUED",
+            TurnState::Applying => "APPLYING",
+            TurnState::Performing => "PERFORMING",
+            TurnState::Finished => "FINISHED",
+            TurnState::Failed => "FAILED",
+            TurnState::Stopped => "STOPPED",
+            TurnState::Canceled => "CANCELED",
+            TurnState::Skipped => "SKIPPED",
+        }
+    }
+}
+
+/// What policies have answered to the end of a turn, and what became of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evaluated {
+    /// The turn; none if it was one of a run that this one resumes.
+    pub turn: Option<TurnIndex>,
+    /// The stack of the turn.
+    pub stack: StackPath,
+    /// How it ended.
+    pub state: TurnState,
+    /// What each policy has answered, in the order of their names.
+    pub policies: Vec<PolicyAnswer>,
+    /// The turns that were added.
+    pub queued: Vec<Follow>,
+    /// Turns that were to come anyway.
+    pub joined: Vec<Follow>,
+    /// What was asked for and does not follow.
+    pub dropped: Vec<Dropped>,
+}
+
+impl Evaluated {
+    /// Returns whether the run has failed because of this.
+    pub fn is_problem(&self) -> bool {
+        let mut policies = self.policies.iter();
+        let mut dropped = self.dropped.iter();
+        policies.any(|policy| policy.problem.is_some() && !policy.is_ignored)
+            || dropped.any(|dropped| matches!(dropped.why, WhyDropped::Limit { .. }))
+    }
+}
+
+/// What one policy has answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyAnswer {
+    /// Its name.
+    pub policy: String,
+    /// What it answered; nothing if it failed.
+    pub answer: Answer,
+    /// How it failed, if it did.
+    pub problem: Option<String>,
+    /// Whether such a failure is no failure of the run.
+    pub is_ignored: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// A turn that follows another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// The turn.
+    pub turn: TurnIndex,
+    /// Its stack.
+    pub stack: StackPath,
+    /// The policies that ask for it.
+    pub policies: Vec<String>,
+}
+
+/// Why a turn was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The policies that ask for it.
+    pub policies: Vec<String>,
+    /// The turn that it follows.
+    pub after: TurnIndex,
+}
+
+/// What was asked for and does not follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// What policies have named.
+    pub name: String,
+    /// Those policies.
+    pub policies: Vec<String>,
+    /// Why it does not follow.
+    pub why: WhyDropped,
+}
+
+/// Why something does not follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyDropped {
+    /// No stack is called so.
+    Unknown,
+    /// The run leaves the stack out.
+    Excluded,
+    /// A setting allows no more.
+    Limit {
+        /// The setting.
+        setting: &'static str,
+        /// How many it allows.
+        allowed: u32,
+        /// What led to it: `/c ← retry ← /c`.
+        chain: String,
+    },
+}

@@ -1,0 +1,144 @@
+//! The loop where turns end, and what that means for others.
+
+use std::time::Duration;
+
+use super::active::{Phase, Stage};
+use super::run_loop::RunLoop;
+use super::{Executor, Later, Settlement};
+use crate::run::event::{CancelCause, Ending, Outcome, RunEvent};
+use crate::run::schedule::Skipped;
+use crate::run::turn::TurnIndex;
+
+impl<E: Executor> RunLoop<'_, E> {
+    pub(super) fn end_turn(&mut self, turn: TurnIndex, stage: Stage, outcome: Outcome) {
+        let succeeded = outcome == Outcome::Succeeded;
+        self.schedule.finish(turn, succeeded);
+        let ending = Ending {
+            turn,
+            outcome,
+            elapsed: stage.begun.elapsed(),
+            // If there was nothing to do, nothing was started.
+            attempts: stage.attempt - u32::from(!stage.has_started),
+            changes: stage.changes.filter(|_| succeeded),
+        };
+        self.report_end(ending.clone());
+        self.ask_meaning(&ending);
+    }
+
+    /// Asks what a turn that has ended means for others.
+    fn ask_meaning(&mut self, ending: &Ending) {
+        let turn = ending.turn;
+        let succeeded = ending.outcome == Outcome::Succeeded;
+        if self.signals > 1 {
+            // Nobody waits for an answer any more.
+            return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
+        }
+        let later = Later {
+            sender: self.inbox.sender.clone(),
+            turn,
+        };
+        match self.executor.settle(ending, later) {
+            Some(settlement) => self.settle(turn, succeeded, settlement),
+            None => _ = self.unsettled.insert(turn, succeeded),
+        }
+    }
+
+    /// Cancels a turn that never starts, since another one failed.
+    pub(super) fn cancel(&mut self, turn: TurnIndex) {
+        let cause = self.ending.unwrap_or(CancelCause::Stuck);
+        self.schedule.cancel(turn);
+        let ending = never_ran(turn, Outcome::Cancelled(cause));
+        self.report_end(ending.clone());
+        self.ask_meaning(&ending);
+    }
+
+    /// Returns whether the run is being ended from outside: nothing starts any more.
+    pub(super) fn is_halted(&self) -> bool {
+        self.ending
+            .is_some_and(|cause| !matches!(cause, CancelCause::Failed(_)))
+    }
+
+    /// Lets others go on, or not, after a turn that has ended.
+    pub(super) fn settle(&mut self, turn: TurnIndex, succeeded: bool, settlement: Settlement) {
+        for added in settlement.added {
+            let (number, skipped) =
+                self.schedule
+                    .add(added.node, added.rank, added.answers_failure);
+            self.turns.push(added.turn.clone());
+            self.attempts.push(added.attempts);
+            (self.on_event)(&RunEvent::Added {
+                turn: number,
+                added: added.turn,
+                follows: added.follows,
+            });
+            self.report_skipped(skipped);
+        }
+        for joined in settlement.answering {
+            self.schedule.answer_failure(joined);
+        }
+        if let Some(evaluated) = settlement.evaluated {
+            self.summary.has_policy_problem |= evaluated.is_problem();
+            (self.on_event)(&RunEvent::Evaluated(evaluated));
+        }
+        let is_cancelled = !self.schedule.has_ended(turn);
+        if is_cancelled {
+            return; // it means nothing for others that it never ran
+        }
+        if settlement.counts_as_success && !succeeded {
+            self.summary.replaced.insert(turn);
+        }
+        let skipped = self.schedule.settle(turn, settlement.counts_as_success);
+        self.report_skipped(skipped);
+        if self.schedule.is_stopped() {
+            self.ending.get_or_insert(CancelCause::Failed(turn));
+        }
+    }
+
+    fn report_skipped(&mut self, skipped: Vec<Skipped>) {
+        for Skipped { turn, cause } in skipped {
+            self.report_end(never_ran(turn, Outcome::Skipped { cause }));
+        }
+    }
+
+    fn report_end(&mut self, ending: Ending) {
+        (self.on_event)(&RunEvent::Ended(ending.clone()));
+        self.summary.endings.push(ending);
+    }
+
+    /// Once nothing new starts, neither does another attempt.
+    pub(super) fn give_up_retries(&mut self) {
+        if self.ending.is_none() {
+            return;
+        }
+        let waiting: Vec<_> = self
+            .active
+            .iter()
+            .filter_map(|(&turn, active)| match &active.phase {
+                Phase::Waiting(failure) if !self.may_go_on(turn) => Some((turn, failure.clone())),
+                Phase::Waiting(_) | Phase::Running { .. } => None,
+            })
+            .collect();
+        for (turn, failure) in waiting {
+            self.turn_ended(turn, Outcome::Failed(failure));
+        }
+    }
+
+    /// Reports the turns that never started.
+    pub(super) fn cancel_waiting(&mut self) {
+        let cause = self.ending.unwrap_or(CancelCause::Stuck);
+        let waiting: Vec<TurnIndex> = self.schedule.waiting().collect();
+        for turn in waiting {
+            self.report_end(never_ran(turn, Outcome::Cancelled(cause)));
+        }
+    }
+}
+
+fn never_ran(turn: TurnIndex, outcome: Outcome) -> Ending {
+    Ending {
+        turn,
+        outcome,
+        elapsed: Duration::ZERO,
+        attempts: 0,
+        changes: None,
+    }
+}

@@ -1,0 +1,318 @@
+//! A run whose turns policies follow.
+//!
+//! Policies are asked in a thread of their own, one turn after the other in the order in which they ended, while
+//! the run goes on. What they are told of a turn is how far all had come when it ended, however long that takes.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use super::evaluated::{Reason, TurnState};
+use super::event::{CancelCause, Ending, Failure, Outcome, RunEvent, Turns};
+use super::execute::{Added, Executor, Later, Settlement, Start, StepAhead, Task};
+use super::turn::{Step, Turn, TurnIndex};
+use super::workflow::Follower;
+use crate::path::StackPath;
+use crate::project::attempt::Attempts;
+use crate::project::stack::StackIndex;
+
+/// What a follow-up of a stack is made of.
+#[derive(Debug, Clone)]
+pub(super) struct FollowUp {
+    /// What it allows its steps.
+    pub(super) attempts: Attempts,
+    /// Its steps.
+    pub(super) steps: Arc<[Step]>,
+    /// Breaks ties: the lower goes first.
+    pub(super) rank: u32,
+}
+
+/// A turn that may follow.
+#[derive(Debug)]
+pub struct PreparedFollowUp {
+    /// The stack.
+    pub stack: StackPath,
+    /// The command, or why it cannot be run.
+    pub task: Result<Task, String>,
+    /// What it allows the command.
+    pub attempts: Attempts,
+    /// Breaks ties: the lower goes first.
+    pub rank: u32,
+}
+
+/// The commands of turns that are added, and the policies that have asked for turns.
+#[derive(Debug, Default)]
+pub(super) struct FollowUps {
+    by_stack: HashMap<StackPath, PreparedFollowUp>,
+    turns: RefCell<Turns>,
+    policies: RefCell<HashMap<TurnIndex, String>>,
+}
+
+impl FollowUps {
+    pub(super) fn new(prepared: Vec<PreparedFollowUp>) -> Self {
+        let by_stack = prepared.into_iter().map(|it| (it.stack.clone(), it));
+        FollowUps {
+            by_stack: by_stack.collect(),
+            ..FollowUps::default()
+        }
+    }
+
+    /// Takes in an event.
+    pub(super) fn event(&self, event: &RunEvent) {
+        if self.by_stack.is_empty() {
+            return; // no policy follows the run
+        }
+        self.turns.borrow_mut().follow(event);
+        if let RunEvent::Evaluated(evaluated) = event {
+            for follow in evaluated.queued.iter().chain(&evaluated.joined) {
+                let policies = follow.policies.join(",");
+                self.policies.borrow_mut().insert(follow.turn, policies);
+            }
+        }
+    }
+
+    /// Returns the command of a turn that was added.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be run.
+    pub(super) fn task(&self, turn: TurnIndex) -> Result<Task, Failure> {
+        let turns = self.turns.borrow();
+        let prepared = self.by_stack.get(&turns[turn].stack);
+        let prepared = prepared.expect("only what can follow is added");
+        prepared.task.clone().map_err(Failure::NotStarted)
+    }
+
+    /// Tells a command which turn it is of, and which policies have asked for that.
+    pub(super) fn name(&self, task: &mut Task, turn: TurnIndex) {
+        if self.by_stack.is_empty() {
+            return;
+        }
+        let number = (turn.get() + 1).to_string();
+        task.environment
+            .insert("ORCH_TURN".to_owned(), Some(number));
+        let policies = self.policies.borrow().get(&turn).cloned();
+        task.environment.insert("ORCH_POLICY".to_owned(), policies);
+    }
+}
+
+/// What is told of a run to the thread that asks policies.
+enum Told {
+    /// A turn has started.
+    Started(TurnIndex),
+    /// A turn has ended, and no policy is asked.
+    Over(TurnIndex, TurnState),
+    /// A turn has ended, and policies are asked.
+    Ended(TurnIndex, TurnState, Later),
+}
+
+/// Policies that follow a run in progress.
+#[derive(Debug)]
+pub(super) struct Following {
+    sender: Sender<Told>,
+    thread: JoinHandle<()>,
+    /// The stacks to which policies are attached.
+    attached: HashSet<StackPath>,
+    turns: Turns,
+    /// Whether the run is being ended from outside.
+    is_halted: bool,
+    n_signals: u32,
+    /// Whether nobody waits for answers any more.
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl Following {
+    /// Starts to follow a run. What follow-ups are made of is given by stack.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub(super) fn start(follower: Follower, followups: Vec<FollowUp>) -> std::io::Result<Self> {
+        let attached = follower.attached_paths();
+        let (sender, receiver) = mpsc::channel();
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        let given_up = is_given_up.clone();
+        let thread = thread::Builder::new()
+            .name("policies".to_owned())
+            .spawn(move || follow(follower, &followups, &receiver, &given_up))?;
+        Ok(Following {
+            sender,
+            thread,
+            attached,
+            turns: Turns::default(),
+            is_halted: false,
+            n_signals: 0,
+            is_given_up,
+        })
+    }
+
+    /// Takes in an event.
+    pub(super) fn event(&mut self, event: &RunEvent) {
+        self.turns.follow(event);
+        match event {
+            RunEvent::Started { turn, attempt: 1 } => self.tell(Told::Started(*turn)),
+            RunEvent::RunTimedOut { .. } => self.is_halted = true,
+            RunEvent::Interrupted { .. } => {
+                self.is_halted = true;
+                self.n_signals += 1;
+                let is_given_up = self.n_signals > 1;
+                self.is_given_up.store(is_given_up, Ordering::Relaxed);
+            }
+            RunEvent::Ended(ending) if !is_asked(ending) => {
+                self.tell(Told::Over(ending.turn, TurnState::Skipped));
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the policies of a turn that has ended; returns what that means if there are none.
+    fn ended(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+        let state = match &ending.outcome {
+            Outcome::Succeeded => TurnState::Finished,
+            Outcome::Failed(Failure::RunTimedOut(_)) => TurnState::Stopped,
+            Outcome::Failed(_) if self.is_halted => TurnState::Stopped,
+            Outcome::Failed(_) => TurnState::Failed,
+            Outcome::Cancelled(_) => TurnState::Canceled,
+            Outcome::Skipped { .. } => TurnState::Skipped,
+        };
+        if self.attached.contains(&self.turns[ending.turn].stack) {
+            self.tell(Told::Ended(ending.turn, state, later));
+            return None;
+        }
+        self.tell(Told::Over(ending.turn, state));
+        Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
+    }
+
+    fn tell(&self, told: Told) {
+        // The thread ends only when this is dropped, or by a panic, which ends the run too.
+        _ = self.sender.send(told);
+    }
+
+    /// Ends: all that was asked has been answered, unless nobody waits for that.
+    pub(super) fn end(self) {
+        drop(self.sender);
+        if !self.is_given_up.load(Ordering::Relaxed)
+            && let Err(panic) = self.thread.join()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Returns whether policies are asked when a turn ends like this.
+fn is_asked(ending: &Ending) -> bool {
+    match &ending.outcome {
+        Outcome::Succeeded | Outcome::Failed(_) => true,
+        Outcome::Cancelled(cause) => matches!(cause, CancelCause::Failed(_)),
+        Outcome::Skipped { .. } => false,
+    }
+}
+
+fn follow(
+    mut follower: Follower,
+    followups: &[FollowUp],
+    told: &Receiver<Told>,
+    is_given_up: &AtomicBool,
+) {
+    for told in told {
+        match told {
+            Told::Started(turn) => {
+                let position = follower.workflow().position(turn);
+                let is_task = follower.workflow().turns()[position].is_task;
+                follower.reaches(
+                    position,
+                    if is_task {
+                        TurnState::Performing
+                    } else {
+                        TurnState::Applying
+                    },
+                );
+            }
+            Told::Over(turn, state) => {
+                let position = follower.workflow().position(turn);
+                follower.reaches(position, state);
+            }
+            Told::Ended(turn, state, later) => {
+                let position = follower.workflow().position(turn);
+                follower.reaches(position, state);
+                let given_up = || is_given_up.load(Ordering::Relaxed);
+                later.tell(settlement(&mut follower, turn, state, followups, given_up));
+            }
+        }
+    }
+}
+
+/// Asks policies what a turn that has ended means.
+fn settlement(
+    follower: &mut Follower,
+    turn: TurnIndex,
+    state: TurnState,
+    followups: &[FollowUp],
+    is_given_up: impl Fn() -> bool,
+) -> Settlement {
+    let position = follower.workflow().position(turn);
+    let (evaluated, consequences) = follower.ended(position, Some(turn), is_given_up);
+    let workflow = follower.workflow();
+    let of = |turn: TurnIndex| &workflow.turns()[workflow.position(turn)];
+    let added = consequences.queued.iter().filter_map(|follow| {
+        let (stack, answers_failure) = (of(follow.turn).stack?, of(follow.turn).answers_failure);
+        let followup = &followups[stack.get()];
+        Some(Added {
+            turn: Turn::of_command(follow.stack.clone(), &followup.steps),
+            attempts: followup.attempts.clone(),
+            follows: Some(Reason {
+                policies: follow.policies.clone(),
+                after: turn,
+            }),
+            node: stack.get(),
+            rank: followup.rank,
+            answers_failure,
+        })
+    });
+    let joined = consequences.joined.iter().map(|follow| follow.turn);
+    let succeeded = state == TurnState::Finished;
+    Settlement {
+        counts_as_success: succeeded || consequences.is_retried,
+        added: added.collect(),
+        answering: joined.filter(|turn| of(*turn).answers_failure).collect(),
+        evaluated: Some(Arc::new(evaluated)),
+    }
+}
+
+/// Runs turns that policies follow.
+pub(super) struct Followed<'f, E> {
+    pub(super) executor: E,
+    pub(super) following: &'f RefCell<Option<Following>>,
+}
+
+impl<E: Executor> Executor for Followed<'_, E> {
+    type Command = E::Command;
+
+    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
+        self.executor.is_needed(step)
+    }
+
+    fn start(&mut self, start: Start<'_, E::Command>) -> Result<E::Command, Failure> {
+        self.executor.start(start)
+    }
+
+    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+        match self.following.borrow_mut().as_mut() {
+            Some(following) => following.ended(ending, later),
+            None => self.executor.settle(ending, later),
+        }
+    }
+}
+
+/// Returns the stacks that policies are attached to, as the run knows them.
+impl Follower {
+    fn attached_paths(&self) -> HashSet<StackPath> {
+        let names = self.workflow().names();
+        let stacks = (0..names.len()).map(StackIndex::new);
+        let attached = stacks.filter(|stack| self.is_attached(*stack));
+        attached.map(|stack| names.path(stack).clone()).collect()
+    }
+}

@@ -1,0 +1,173 @@
+//! Asks policies what follows from the end of a turn.
+
+use std::time::{Duration, Instant};
+
+use super::input::{self, RunFacts, StackInput};
+use super::{Consequences, Workflow};
+use crate::policy::{Answer, List, PolicyNumber, Worker};
+use crate::project::stack::StackIndex;
+use crate::run::evaluated::{Evaluated, PolicyAnswer, TurnState};
+use crate::run::turn::TurnIndex;
+
+/// A policy that can be asked.
+#[derive(Debug, Clone)]
+pub struct FollowedPolicy {
+    /// Its name.
+    pub name: String,
+    /// The file, for its problems.
+    pub file: String,
+    /// How the worker knows it.
+    pub number: PolicyNumber,
+    /// How long an evaluation may take.
+    pub timeout: Duration,
+    /// Whether a failed evaluation is no failure of the run.
+    pub is_ignored: bool,
+}
+
+/// Follows a run, and asks policies when a turn has ended.
+#[derive(Debug)]
+pub struct Follower {
+    worker: Worker,
+    /// The policies of the project; none where one is not attached to any stack.
+    policies: Vec<Option<FollowedPolicy>>,
+    /// Which of them are attached to each stack.
+    attached: Vec<Vec<usize>>,
+    facts: RunFacts,
+    stacks: Vec<StackInput>,
+    ids: Vec<String>,
+    workflow: Workflow,
+}
+
+impl Follower {
+    /// Returns a follower of a run that is about to begin. Stacks are given in path order, with what is attached
+    /// to each.
+    pub fn new(
+        worker: Worker,
+        policies: Vec<Option<FollowedPolicy>>,
+        attached: Vec<Vec<usize>>,
+        facts: RunFacts,
+        stacks: Vec<(String, StackInput)>,
+        workflow: Workflow,
+    ) -> Self {
+        let (ids, stacks) = stacks.into_iter().unzip();
+        let mut follower = Follower {
+            worker,
+            policies,
+            attached,
+            facts,
+            stacks,
+            ids,
+            workflow,
+        };
+        for position in 0..follower.workflow.turns().len() {
+            let turn = &follower.workflow.turns()[position];
+            if let Some(stack) = turn.stack {
+                follower.stacks[stack.get()].set_state(turn.state);
+            }
+            follower.tell_turn(position);
+        }
+        for stack in 0..follower.stacks.len() {
+            follower.tell_stack(stack);
+        }
+        follower
+    }
+
+    /// Returns the turns of the workflow.
+    pub fn workflow(&self) -> &Workflow {
+        &self.workflow
+    }
+
+    /// Returns whether a policy is asked when a turn of a stack has ended.
+    pub fn is_attached(&self, stack: StackIndex) -> bool {
+        !self.attached[stack.get()].is_empty()
+    }
+
+    /// Notes how far a turn has come.
+    pub fn reaches(&mut self, position: usize, state: TurnState) {
+        self.workflow.reaches(position, state, now());
+        self.tell_turn(position);
+        if let Some(stack) = self.workflow.turns()[position].stack {
+            self.stacks[stack.get()].set_state(state);
+            self.tell_stack(stack.get());
+        }
+    }
+
+    /// Asks the policies of a turn that has ended what follows. `turn` is its number, if it is one of this run;
+    /// no further policy is asked once `is_given_up` says so.
+    pub fn ended(
+        &mut self,
+        position: usize,
+        turn: Option<TurnIndex>,
+        is_given_up: impl Fn() -> bool,
+    ) -> (Evaluated, Consequences) {
+        let ended = &self.workflow.turns()[position];
+        let (state, path, stack) = (ended.state, ended.path.clone(), ended.stack);
+        let mut answers = Vec::new();
+        if let Some(stack) = stack {
+            let input = input::input(ended, &self.stacks[stack.get()], &self.facts);
+            for &policy in &self.attached[stack.get()] {
+                let Some(policy) = self.policies[policy].as_ref() else {
+                    continue;
+                };
+                if is_given_up() {
+                    break;
+                }
+                let begun = Instant::now();
+                let answer =
+                    self.worker
+                        .evaluate(policy.number, input.clone(), true, policy.timeout);
+                let (answer, problem) = match answer {
+                    Ok(Ok(answer)) => (answer, None),
+                    Ok(Err(problem)) => (Answer::default(), Some(problem.in_file(&policy.file))),
+                    Err(error) => (Answer::default(), Some(error.to_string())),
+                };
+                answers.push(PolicyAnswer {
+                    policy: policy.name.clone(),
+                    answer,
+                    problem,
+                    is_ignored: policy.is_ignored,
+                    elapsed: begun.elapsed(),
+                });
+            }
+        }
+        let consequences = self.workflow.follow(position, &answers, now());
+        for follow in &consequences.queued {
+            let position = self.workflow.position(follow.turn);
+            self.tell_turn(position);
+            if let Some(stack) = self.workflow.turns()[position].stack {
+                self.stacks[stack.get()].set_state(TurnState::Queued);
+                self.tell_stack(stack.get());
+            }
+        }
+        let evaluated = Evaluated {
+            turn,
+            stack: path,
+            state,
+            policies: answers,
+            queued: consequences.queued.clone(),
+            joined: consequences.joined.clone(),
+            dropped: consequences.dropped.clone(),
+        };
+        (evaluated, consequences)
+    }
+
+    fn tell_turn(&mut self, position: usize) {
+        let turn = &self.workflow.turns()[position];
+        let id = match turn.stack {
+            Some(stack) => self.ids[stack.get()].as_str(),
+            None => turn.path.as_str(),
+        };
+        let entry = input::workflow_entry(turn, id);
+        self.worker.put(List::Workflow, position, entry);
+    }
+
+    fn tell_stack(&mut self, stack: usize) {
+        let entry = input::raw(&self.stacks[stack]);
+        self.worker.put(List::Stacks, stack, entry);
+    }
+}
+
+/// Returns the time, in nanoseconds since 1970.
+pub fn now() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or_default()
+}

@@ -1,0 +1,235 @@
+//! What policies are given: the JSON of a run, its stack, all stacks and all turns.
+//!
+//! Every key is always there, except those that the language's users expect to be missing: what is unknown
+//! is the empty text, the empty list or `false`.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::WorkflowTurn;
+use crate::project::config::ProjectSettings;
+use crate::project::stack::Stack;
+use crate::run::evaluated::TurnState;
+
+/// What policies are told of a commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CommitInput {
+    /// Who wrote it.
+    pub author: String,
+    /// The branch.
+    pub branch: String,
+    /// When, in nanoseconds since 1970.
+    pub created_at: i64,
+    /// Its id.
+    pub hash: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// What policies are told of who runs `orch`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SessionInput {
+    /// Unknown, and so `false`.
+    pub admin: bool,
+    /// Unknown, and so empty.
+    pub creator_ip: String,
+    /// The name of the user's account.
+    pub login: String,
+    /// The name of the user.
+    pub name: String,
+    /// The teams of the user.
+    pub teams: Vec<String>,
+    /// Whether it is a CI job.
+    pub machine: bool,
+}
+
+/// What policies are told of a run, whatever its turns.
+#[derive(Debug, Clone, Default)]
+pub struct RunFacts {
+    /// The commit of HEAD; its branch is that of the run.
+    pub commit: CommitInput,
+    /// Whether something is not committed.
+    pub is_dirty: bool,
+    /// Who runs `orch`.
+    pub session: SessionInput,
+    /// What `--metadata` says.
+    pub metadata: Vec<String>,
+    /// The owner of the repository, as its remote has it.
+    pub namespace: String,
+    /// The name of the repository, as its remote has it.
+    pub repository: String,
+}
+
+/// What policies are told of a stack.
+#[derive(Debug, Clone, Serialize)]
+pub struct StackInput {
+    administrative: bool,
+    autodeploy: bool,
+    branch: String,
+    id: String,
+    labels: Vec<String>,
+    name: String,
+    namespace: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_root: Option<String>,
+    repository: String,
+    state: &'static str,
+    terraform_version: Option<String>,
+    tracked_commit: CommitInput,
+    worker_pool: WorkerPool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct WorkerPool {
+    id: &'static str,
+    labels: [&'static str; 0],
+    name: &'static str,
+    public: bool,
+}
+
+impl StackInput {
+    /// Returns what policies are told of a stack that has had no turn.
+    pub fn new(stack: &Stack, facts: &RunFacts, settings: &ProjectSettings) -> Self {
+        let branch = settings.default_branch.clone();
+        let mut seen = BTreeSet::new();
+        let labels = stack.labels.iter().map(String::as_str).chain(stack.tags());
+        let labels = labels.filter(|label| seen.insert(*label));
+        let root = project_root(stack.path.directory().as_str());
+        StackInput {
+            administrative: false,
+            autodeploy: stack.autodeploy,
+            branch: branch.unwrap_or_else(|| facts.commit.branch.clone()),
+            id: id(stack),
+            labels: labels.map(str::to_owned).collect(),
+            name: stack.name.clone(),
+            namespace: facts.namespace.clone(),
+            project_root: Some(root).filter(|root| !root.is_empty()),
+            repository: facts.repository.clone(),
+            state: "NONE",
+            terraform_version: None,
+            tracked_commit: facts.commit.clone(),
+            worker_pool: WorkerPool {
+                id: "",
+                labels: [],
+                name: "",
+                public: true,
+            },
+        }
+    }
+
+    /// Sets the state of its latest turn.
+    pub fn set_state(&mut self, state: TurnState) {
+        self.state = state.word();
+    }
+}
+
+/// Returns the name by which policies know a stack: its id, or else its path.
+pub fn id(stack: &Stack) -> String {
+    match &stack.id {
+        Some(id) => id.value.clone(),
+        None => stack.path.to_string(),
+    }
+}
+
+fn project_root(directory: &str) -> String {
+    directory.trim_start_matches('/').to_owned()
+}
+
+/// Returns what policies are told of a turn among all of a workflow.
+pub(super) fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct Entry<'a> {
+        id: &'a str,
+        stack_id: &'a str,
+        state: &'a str,
+        #[serde(rename = "type")]
+        kind: &'a str,
+    }
+    raw(&Entry {
+        id: &turn.id,
+        stack_id,
+        state: turn.state.word(),
+        kind: kind(turn),
+    })
+}
+
+/// Returns what a policy is given when a turn has ended, without the lists.
+pub(super) fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<RawValue> {
+    #[derive(Serialize)]
+    struct State {
+        new_state: &'static str,
+    }
+    #[derive(Serialize)]
+    struct Config {
+        before_init: [&'static str; 0],
+        project_root: String,
+        runner_image: &'static str,
+        terraform_version: &'static str,
+    }
+    #[derive(Serialize)]
+    struct Run<'a> {
+        id: &'a str,
+        #[serde(rename = "type")]
+        kind: &'a str,
+        state: &'a str,
+        branch: &'a str,
+        based_on_local_workspace: bool,
+        drift_detection: bool,
+        flags: Vec<&'a str>,
+        triggered_by: Option<&'a str>,
+        created_at: u64,
+        updated_at: u64,
+        changes: [&'static str; 0],
+        commit: &'a CommitInput,
+        creator_session: &'a SessionInput,
+        runtime_config: Config,
+        states_history: Vec<State>,
+        user_provided_metadata: &'a [String],
+    }
+    #[derive(Serialize)]
+    struct Input<'a> {
+        run: Run<'a>,
+        stack: &'a StackInput,
+    }
+    let history = turn.history.iter();
+    let history = history.map(|state| State {
+        new_state: state.word(),
+    });
+    raw(&Input {
+        run: Run {
+            id: &turn.id,
+            kind: kind(turn),
+            state: turn.state.word(),
+            branch: &facts.commit.branch,
+            based_on_local_workspace: facts.is_dirty,
+            drift_detection: false,
+            flags: turn.flags.keys().map(String::as_str).collect(),
+            triggered_by: turn.triggered_by.as_deref(),
+            created_at: turn.created_at,
+            updated_at: turn.updated_at,
+            changes: [],
+            commit: &facts.commit,
+            creator_session: &facts.session,
+            runtime_config: Config {
+                before_init: [],
+                project_root: project_root(turn.path.directory().as_str()),
+                runner_image: "",
+                terraform_version: "",
+            },
+            states_history: history.collect(),
+            user_provided_metadata: &facts.metadata,
+        },
+        stack,
+    })
+}
+
+fn kind(turn: &WorkflowTurn) -> &'static str {
+    if turn.is_task { "TASK" } else { "TRACKED" }
+}
+
+/// Returns a value as JSON.
+pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("texts, numbers and lists can be written")
+}

@@ -1,0 +1,365 @@
+//! `orch run --policies`: what follows a turn, and what is told of it.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::{Output, Sandbox, journal};
+
+/// Four stacks with ids, and a command that leaves a line for each turn in `log`.
+fn sandbox(policies: &[(&str, &str)]) -> Sandbox {
+    let sandbox = Sandbox::new("");
+    for (id, labels) in [("one", ""), ("two-a", ""), ("two-b", ""), ("three", "")] {
+        let text = format!("stack {{\n  id = \"{id}\"\n  labels = [{labels}]\n}}\n");
+        sandbox.write(&format!("/{id}/stack.orch.hcl"), text);
+    }
+    for (name, text) in policies {
+        sandbox.write(&format!("/policies/{name}.rego"), text);
+        let block =
+            format!("policy \"trigger\" \"{name}\" {{ file = \"policies/{name}.rego\" }}\n");
+        sandbox.write(&format!("/{name}.orch.hcl"), block);
+    }
+    // Fails as often as a file says.
+    sandbox.write_program(
+        "/do",
+        "#!/bin/sh\necho \"$ORCH_STACK_PATH $ORCH_TURN ${ORCH_POLICY-}\" >> ../log\n\
+         n=$(cat fails 2>/dev/null || echo 0)\n\
+         [ \"$n\" -gt 0 ] || exit 0\necho $((n - 1)) > fails\nexit 1\n",
+    );
+    sandbox
+}
+
+/// The turns that ran, in order: the stack, the number of the turn, the policy.
+fn turns(sandbox: &Sandbox) -> Vec<String> {
+    let log = sandbox.read("/log");
+    log.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+fn run(sandbox: &Sandbox, arguments: &str) -> Output {
+    sandbox.orch(&format!("run {arguments} -- ../do"))
+}
+
+/// The lines of a kind in the journal of the last run.
+fn lines(sandbox: &Sandbox, event: &str) -> Vec<Value> {
+    let lines = journal(sandbox).into_iter().skip(1);
+    lines.filter(|line| line["event"] == event).collect()
+}
+
+const LIST: &str = r#"
+package list
+trigger["two-a"] { done }
+trigger["two-b"] { done }
+done { input.run.state == "FINISHED"; input.run.type == "TRACKED"; input.stack.id == "one" }
+"#;
+
+const JOIN: &str = r#"
+package join
+has_finished(id) { input.workflow[i].stack_id == id; input.workflow[i].state == "FINISHED" }
+trigger["three"] { has_finished("two-a"); has_finished("two-b"); startswith(input.stack.id, "two") }
+"#;
+
+const RETRY: &str = r#"
+package retry
+import rego.v1
+trigger contains input.stack.id if { input.run.state == "FAILED"; input.run.triggered_by == null }
+"#;
+
+#[test]
+fn what_policies_name_follows_selected_or_not_and_a_join_waits_for_both() {
+    for jobs in [1, 2] {
+        let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
+        let ran = run(&sandbox, &format!("--policies --match /one -j {jobs}"));
+        assert_eq!(ran.code(), 0, "{ran}");
+        let mut ran = turns(&sandbox);
+        ran[1..3].sort();
+        assert_eq!(
+            ran,
+            ["/one 1", "/two-a 2 list", "/two-b 3 list", "/three 4 join"]
+        );
+    }
+}
+
+#[test]
+fn without_policies_nothing_follows_and_nothing_is_loaded() {
+    let sandbox = sandbox(&[("list", "this is no Rego")]);
+    assert_eq!(run(&sandbox, "--match /one").code(), 0);
+    assert_eq!(turns(&sandbox), ["/one"]);
+    assert_eq!(run(&sandbox, "--policies=off").code(), 0);
+    assert_eq!(run(&sandbox, "--policies").code(), 3);
+}
+
+#[test]
+fn a_failed_turn_is_retried_once_and_what_comes_after_it_waits() {
+    let sandbox = sandbox(&[("retry", RETRY)]);
+    sandbox.write("/one/fails", "1");
+    sandbox.write(
+        "/three/stack.orch.hcl",
+        "stack {\n  after = [\"/one\"]\n}\n",
+    );
+    let ran = run(&sandbox, "--policies --match /one --match /three");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(turns(&sandbox), ["/one 1", "/one 3 retry", "/three 2"]);
+
+    sandbox.remove("/log");
+    sandbox.write("/one/fails", "2");
+    let ran = run(&sandbox, "--policies --match /one --match /three");
+    assert_eq!(ran.code(), 1, "a retry is not retried: {ran}");
+    assert_eq!(turns(&sandbox), ["/one 1", "/one 3 retry"]);
+}
+
+#[test]
+fn what_answers_a_failure_runs_whatever_on_error_says_also_behind_the_failed_stack() {
+    let clean = r#"
+package clean
+trigger["three"] { input.run.state == "FAILED" }
+trigger["two-b"] { input.stack.id == "three" }
+"#;
+    for mode in ["stop", "skip-dependents", "continue"] {
+        let sandbox = sandbox(&[("clean", clean)]);
+        sandbox.write("/one/fails", "1");
+        sandbox.write(
+            "/three/stack.orch.hcl",
+            "stack {\n  id = \"three\"\n  after = [\"/one\"]\n}\n",
+        );
+        let ran = run(
+            &sandbox,
+            &format!("--policies --match /one --match /two-a --on-error {mode}"),
+        );
+        assert_eq!(ran.code(), 1, "{ran}");
+        let ran = turns(&sandbox);
+        let answers: Vec<&String> = ran.iter().filter(|turn| turn.contains("clean")).collect();
+        assert_eq!(answers, ["/three 3 clean", "/two-b 4 clean"], "{mode}");
+        assert_eq!(
+            ran.iter().any(|turn| turn == "/two-a 2"),
+            mode != "stop",
+            "{mode}"
+        );
+    }
+}
+
+#[test]
+fn a_turn_that_had_not_started_is_the_follow_up_and_answers_the_failure() {
+    let clean = "package clean\ntrigger[\"two-a\"] { input.run.state == \"FAILED\" }\n";
+    let sandbox = sandbox(&[("clean", clean)]);
+    sandbox.write("/one/fails", "1");
+    let ran = run(
+        &sandbox,
+        "--policies --match /one --match /two-a --match /two-b",
+    );
+    assert_eq!(ran.code(), 1, "{ran}");
+    assert_eq!(turns(&sandbox), ["/one 1", "/two-a 2 clean"]);
+    let evaluated = &lines(&sandbox, "evaluated")[0];
+    assert_eq!(
+        evaluated["joined"],
+        json!([{"stack": "/two-a", "policies": ["clean"]}])
+    );
+    assert_eq!(evaluated.get("queued"), None);
+}
+
+#[test]
+fn turns_that_a_failure_cancels_are_evaluated_too() {
+    let canceled = r#"
+package canceled
+trigger["three"] { input.run.state == "CANCELED" }
+"#;
+    let sandbox = sandbox(&[("canceled", canceled)]);
+    sandbox.write("/one/fails", "1");
+    let ran = run(&sandbox, "--policies --match /one --match /two-a");
+    assert_eq!(ran.code(), 1, "{ran}");
+    assert_eq!(turns(&sandbox), ["/one 1", "/three 3 canceled"]);
+}
+
+#[test]
+fn no_loop_goes_on_for_ever() {
+    let again = "package again\ntrigger[input.stack.id] { true }\n";
+    let sandbox = sandbox(&[("again", again)]);
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1);
+    assert_eq!(turns(&sandbox).len(), 5);
+    let error = ran.stderr.lines().find(|line| line.starts_with("error"));
+    assert_snapshot!(error.unwrap(), @"error: /one does not follow /one (turn 5): `max_turns = 5` in `config.policies` allows no more: /one ← again ← /one ← again ← /one ← again ← /one ← again ← /one ← again ← /one");
+
+    sandbox.remove("/log");
+    sandbox.write(
+        "/limits.orch.hcl",
+        "orch {\n  config {\n    policies {\n      max_followups = 2\n    }\n  }\n}\n",
+    );
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1);
+    assert_eq!(turns(&sandbox).len(), 3);
+    assert!(ran.stderr.contains("`max_followups = 2`"), "{ran}");
+}
+
+#[test]
+fn unknown_names_are_warnings_and_excluded_stacks_do_not_follow() {
+    let names = r#"
+package names
+trigger["nobody"] { input.stack.id == "one" }
+trigger["three"] { input.stack.id == "one" }
+trigger["/two-a"] { input.stack.id == "one" }
+trigger["TWO-B"] { input.stack.id == "one" }
+"#;
+    let sandbox = sandbox(&[("names", names)]);
+    let ran = run(&sandbox, "--policies --match /one --exclude /three");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(
+        turns(&sandbox),
+        ["/one 1", "/two-a 2 names", "/two-b 3 names"]
+    );
+    let told: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.contains("asks for"))
+        .collect();
+    assert_snapshot!(told.join("\n"), @"
+    warning: policy `names` asks for `nobody` after /one: no stack has that id or path
+    orch: policy `names` asks for /three after /one: `--exclude` leaves it out
+    ");
+}
+
+#[test]
+fn a_policy_that_fails_fails_the_run_and_counts_for_nothing() {
+    let wrong = r#"
+package wrong
+trigger["three"] { true }
+flag := 1
+"#;
+    let sandbox = sandbox(&[("wrong", wrong)]);
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1);
+    assert_eq!(turns(&sandbox), ["/one 1"]);
+    assert!(
+        ran.stderr.contains(
+            "error: policy `wrong` failed after /one: policies/wrong.rego: `flag` must be"
+        ),
+        "{ran}"
+    );
+    let block = "policy \"trigger\" \"wrong\" {\n  file = \"policies/wrong.rego\"\n  on_error = \"ignore\"\n}\n";
+    sandbox.write("/wrong.orch.hcl", block);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+}
+
+#[test]
+fn flags_pass_to_follow_ups_of_the_same_stack_and_count_retries() {
+    let counted = r#"
+package counted
+import rego.v1
+tries := count([one | some one in input.run.flags; startswith(one, "try:")])
+again if { input.run.state == "FAILED"; tries < 2 }
+trigger contains input.stack.id if again
+flag contains sprintf("try:%d", [tries + 1]) if again
+trigger contains "three" if { input.run.state == "FINISHED"; input.stack.id == "one" }
+flag contains "kept" if { input.stack.id == "one"; input.run.state == "FINISHED" }
+reset_flag contains "kept" if input.stack.id == "three"
+"#;
+    let sandbox = sandbox(&[("counted", counted)]);
+    sandbox.write("/one/fails", "5");
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1);
+    assert_eq!(
+        turns(&sandbox),
+        ["/one 1", "/one 2 counted", "/one 3 counted"]
+    );
+
+    sandbox.remove("/log");
+    sandbox.write("/one/fails", "1");
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(
+        turns(&sandbox),
+        ["/one 1", "/one 2 counted", "/three 3 counted"]
+    );
+}
+
+#[test]
+fn tasks_need_a_command_for_what_follows_and_that_is_tracked() {
+    let task = r#"
+package task
+trigger["three"] { input.run.type == "TASK" }
+trigger["two-a"] { input.run.type == "TRACKED"; input.stack.id == "three" }
+"#;
+    let sandbox = sandbox(&[("task", task)]);
+    assert_eq!(run(&sandbox, "--policies=task --match /one").code(), 64);
+    let ran = run(
+        &sandbox,
+        "--policies=task --followup '../do apply' --match /one",
+    );
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(
+        turns(&sandbox),
+        ["/one 1", "/three 2 task", "/two-a 3 task"]
+    );
+    for refused in ["--policies --reverse", "--followup x", "--metadata x"] {
+        assert_eq!(run(&sandbox, refused).code(), 64, "{refused}");
+    }
+    let refused = sandbox.orch("run --policies -- terraform destroy");
+    assert_eq!(refused.code(), 64);
+}
+
+#[test]
+fn what_would_have_refused_a_run_fails_the_follow_up() {
+    let ask = "package ask\ntrigger[\"three\"] { input.stack.id == \"one\" }\n";
+    let sandbox = sandbox(&[("ask", ask)]);
+    let ran = run(
+        &sandbox,
+        "--policies --match /one --followup 'no-such-program'",
+    );
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr.contains("no-such-program"), "{ran}");
+    sandbox.write(
+        "/three/env.orch.hcl",
+        "orch {\n  config {\n    run {\n      env {\n        A = env.NOT_SET\n      }\n    }\n  }\n}\n",
+    );
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr.contains("NOT_SET"), "{ran}");
+}
+
+#[test]
+fn the_journal_tells_what_policies_answered() {
+    let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    let mut evaluated = lines(&sandbox, "evaluated");
+    for line in &mut evaluated {
+        line.as_object_mut().unwrap().remove("at");
+        for policy in line["policies"].as_array_mut().unwrap() {
+            policy["elapsed_ms"] = json!(0);
+        }
+    }
+    let nothing = json!({"policy": "list", "elapsed_ms": 0});
+    assert_eq!(
+        evaluated[0],
+        json!({
+            "event": "evaluated", "stack": "/one", "state": "FINISHED",
+            "policies": [
+                {"policy": "join", "elapsed_ms": 0},
+                {"policy": "list", "trigger": ["two-a", "two-b"], "elapsed_ms": 0},
+            ],
+            "queued": [
+                {"stack": "/two-a", "policies": ["list"]},
+                {"stack": "/two-b", "policies": ["list"]},
+            ],
+        })
+    );
+    assert_eq!(
+        evaluated[1]["policies"],
+        json!([{"policy": "join", "elapsed_ms": 0}, nothing])
+    );
+    let added = lines(&sandbox, "added");
+    assert_eq!(
+        added[2]["follows"],
+        json!({"policies": ["join"], "stack": "/two-b"})
+    );
+}
+
+#[test]
+fn a_dry_run_shows_what_follows_if_all_succeeds() {
+    let sandbox = sandbox(&[("list", LIST), ("join", JOIN), ("retry", RETRY)]);
+    let ran = sandbox.orch("run --policies --match /one --dry-run --followup '../do it' -- ../do");
+    assert_snapshot!(ran, @"
+    /one: ../do
+    /two-a: ../do it  (policy list)
+    /two-b: ../do it  (policy list)
+    /three: ../do it  (policy join)
+    ");
+    assert_eq!(turns(&sandbox).len(), 0);
+}
