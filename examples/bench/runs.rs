@@ -135,6 +135,7 @@ fn scheduling() -> Result<()> {
                     grace: Duration::ZERO,
                     detailed_exit_code: false,
                     had_changes: false,
+                    n_earlier: 0,
                 };
                 let summary = execute(execution, &mut Nothing, &inbox, &mut |_| {});
                 ensure!(summary.is_success() && summary.endings.len() == 10_000);

@@ -155,6 +155,7 @@ pub(super) fn at_once(
             grace: settings.grace(),
             detailed_exit_code: false,
             had_changes: false,
+            n_earlier: 0,
         },
         tasks,
     }

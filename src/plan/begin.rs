@@ -103,6 +103,7 @@ pub fn begin(
         base: run.base.clone(),
         head: head(&project.root).unwrap_or_default(),
         uncommitted,
+        policies: None,
         graph: digest(&project.stacks, references),
         environment,
     };

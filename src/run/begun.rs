@@ -163,7 +163,8 @@ impl BegunRun {
         Ok(self)
     }
 
-    /// Makes policies follow the run. What a follow-up of each stack is made of is given in path order.
+    /// Makes policies follow the run. What a follow-up of each stack is made of is given in path order. First,
+    /// they are asked about turns of earlier runs, given by their positions in the workflow.
     ///
     /// # Errors
     ///
@@ -172,6 +173,7 @@ impl BegunRun {
         mut self,
         follower: Follower,
         prepared: Vec<PreparedFollowUp>,
+        unevaluated: Vec<usize>,
     ) -> io::Result<Self> {
         let command = Step::Command("command".into());
         let plain: Arc<[Step]> = [command.clone()].into();
@@ -189,7 +191,10 @@ impl BegunRun {
             },
             rank: prepared.rank,
         });
-        self.following = Some(Following::start(follower, followups.collect())?);
+        self.execution.n_earlier = unevaluated.len();
+        let (followups, earlier) = (followups.collect(), self.inbox.earlier());
+        let following = Following::start(follower, followups, unevaluated, earlier)?;
+        self.following = Some(following);
         self.followups = FollowUps::new(prepared);
         Ok(self)
     }

@@ -62,6 +62,8 @@ pub struct Evaluated {
     pub turn: Option<TurnIndex>,
     /// The stack of the turn.
     pub stack: StackPath,
+    /// The run of the turn and which turn of its stack it was there, from 1, if that is another run.
+    pub earlier: Option<(String, u32)>,
     /// How it ended.
     pub state: TurnState,
     /// What each policy has answered, in the order of their names.
@@ -115,8 +117,10 @@ pub struct Follow {
 pub struct Reason {
     /// The policies that ask for it.
     pub policies: Vec<String>,
-    /// The turn that it follows.
-    pub after: TurnIndex,
+    /// The stack of the turn that it follows.
+    pub stack: StackPath,
+    /// That turn; none if it was one of a run that this one resumes.
+    pub after: Option<TurnIndex>,
 }
 
 /// What was asked for and does not follow.

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use super::evaluated::{Reason, TurnState};
 use super::event::{CancelCause, Ending, Failure, Outcome, RunEvent, Turns};
-use super::execute::{Added, Executor, Later, Settlement, Start, StepAhead, Task};
+use super::execute::{Added, Earlier, Executor, Later, Settlement, Start, StepAhead, Task};
 use super::turn::{Step, Turn, TurnIndex};
 use super::workflow::Follower;
 use crate::path::StackPath;
@@ -95,7 +95,10 @@ impl FollowUps {
         task.environment
             .insert("ORCH_TURN".to_owned(), Some(number));
         let policies = self.policies.borrow().get(&turn).cloned();
-        task.environment.insert("ORCH_POLICY".to_owned(), policies);
+        // An outer run may have set it, and a turn of an earlier run may know better.
+        let known = task.environment.entry("ORCH_POLICY".to_owned());
+        let known = known.or_insert(None);
+        *known = policies.or(known.take());
     }
 }
 
@@ -125,19 +128,35 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Starts to follow a run. What follow-ups are made of is given by stack.
+    /// Starts to follow a run. What follow-ups are made of is given by stack. First, policies are asked about
+    /// turns of earlier runs, given by their positions in the workflow.
     ///
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub(super) fn start(follower: Follower, followups: Vec<FollowUp>) -> std::io::Result<Self> {
+    pub(super) fn start(
+        follower: Follower,
+        followups: Vec<FollowUp>,
+        unevaluated: Vec<usize>,
+        earlier: Earlier,
+    ) -> std::io::Result<Self> {
         let attached = follower.attached_paths();
         let (sender, receiver) = mpsc::channel();
         let is_given_up = Arc::new(AtomicBool::new(false));
         let given_up = is_given_up.clone();
         let thread = thread::Builder::new()
             .name("policies".to_owned())
-            .spawn(move || follow(follower, &followups, &receiver, &given_up))?;
+            .spawn(move || {
+                let mut asking = Asking {
+                    follower,
+                    followups,
+                    is_given_up: given_up,
+                };
+                for position in unevaluated {
+                    earlier.tell(asking.settlement(position, None));
+                }
+                asking.follow(&receiver);
+            })?;
         Ok(Following {
             sender,
             thread,
@@ -211,74 +230,72 @@ fn is_asked(ending: &Ending) -> bool {
     }
 }
 
-fn follow(
-    mut follower: Follower,
-    followups: &[FollowUp],
-    told: &Receiver<Told>,
-    is_given_up: &AtomicBool,
-) {
-    for told in told {
-        match told {
-            Told::Started(turn) => {
-                let position = follower.workflow().position(turn);
-                let is_task = follower.workflow().turns()[position].is_task;
-                follower.reaches(
-                    position,
-                    if is_task {
+/// Asks policies, in a thread of its own.
+struct Asking {
+    follower: Follower,
+    followups: Vec<FollowUp>,
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl Asking {
+    fn follow(&mut self, told: &Receiver<Told>) {
+        for told in told {
+            match told {
+                Told::Started(turn) => {
+                    let position = self.follower.workflow().position(turn);
+                    let is_task = self.follower.workflow().turns()[position].is_task;
+                    let state = if is_task {
                         TurnState::Performing
                     } else {
                         TurnState::Applying
-                    },
-                );
-            }
-            Told::Over(turn, state) => {
-                let position = follower.workflow().position(turn);
-                follower.reaches(position, state);
-            }
-            Told::Ended(turn, state, later) => {
-                let position = follower.workflow().position(turn);
-                follower.reaches(position, state);
-                let given_up = || is_given_up.load(Ordering::Relaxed);
-                later.tell(settlement(&mut follower, turn, state, followups, given_up));
+                    };
+                    self.follower.reaches(position, state);
+                }
+                Told::Over(turn, state) => {
+                    let position = self.follower.workflow().position(turn);
+                    self.follower.reaches(position, state);
+                }
+                Told::Ended(turn, state, later) => {
+                    let position = self.follower.workflow().position(turn);
+                    self.follower.reaches(position, state);
+                    later.tell(self.settlement(position, Some(turn)));
+                }
             }
         }
     }
-}
 
-/// Asks policies what a turn that has ended means.
-fn settlement(
-    follower: &mut Follower,
-    turn: TurnIndex,
-    state: TurnState,
-    followups: &[FollowUp],
-    is_given_up: impl Fn() -> bool,
-) -> Settlement {
-    let position = follower.workflow().position(turn);
-    let (evaluated, consequences) = follower.ended(position, Some(turn), is_given_up);
-    let workflow = follower.workflow();
-    let of = |turn: TurnIndex| &workflow.turns()[workflow.position(turn)];
-    let added = consequences.queued.iter().filter_map(|follow| {
-        let (stack, answers_failure) = (of(follow.turn).stack?, of(follow.turn).answers_failure);
-        let followup = &followups[stack.get()];
-        Some(Added {
-            turn: Turn::of_command(follow.stack.clone(), &followup.steps),
-            attempts: followup.attempts.clone(),
-            follows: Some(Reason {
-                policies: follow.policies.clone(),
-                after: turn,
-            }),
-            node: stack.get(),
-            rank: followup.rank,
-            answers_failure,
-        })
-    });
-    let joined = consequences.joined.iter().map(|follow| follow.turn);
-    let succeeded = state == TurnState::Finished;
-    Settlement {
-        counts_as_success: succeeded || consequences.is_retried,
-        added: added.collect(),
-        answering: joined.filter(|turn| of(*turn).answers_failure).collect(),
-        evaluated: Some(Arc::new(evaluated)),
+    /// Asks policies what a turn that has ended means. `turn` is its number, if it is one of this run.
+    fn settlement(&mut self, position: usize, turn: Option<TurnIndex>) -> Settlement {
+        let is_given_up = self.is_given_up.clone();
+        let is_given_up = || is_given_up.load(Ordering::Relaxed);
+        let (evaluated, consequences) = self.follower.ended(position, turn, is_given_up);
+        let workflow = self.follower.workflow();
+        let of = |turn: TurnIndex| &workflow.turns()[workflow.position(turn)];
+        let added = consequences.queued.iter().filter_map(|follow| {
+            let next = of(follow.turn);
+            let (stack, answers_failure) = (next.stack?, next.answers_failure);
+            let followup = &self.followups[stack.get()];
+            Some(Added {
+                turn: Turn::of_command(follow.stack.clone(), &followup.steps),
+                attempts: followup.attempts.clone(),
+                follows: Some(Reason {
+                    policies: follow.policies.clone(),
+                    stack: evaluated.stack.clone(),
+                    after: turn,
+                }),
+                node: stack.get(),
+                rank: followup.rank,
+                answers_failure,
+            })
+        });
+        let joined = consequences.joined.iter().map(|follow| follow.turn);
+        let succeeded = evaluated.state == TurnState::Finished;
+        Settlement {
+            counts_as_success: succeeded || consequences.is_retried,
+            added: added.collect(),
+            answering: joined.filter(|turn| of(*turn).answers_failure).collect(),
+            evaluated: Some(Arc::new(evaluated)),
+        }
     }
 }
 

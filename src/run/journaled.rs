@@ -43,7 +43,11 @@ pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Journa
         | RunEvent::Ended(Ending { turn, .. }) => (turn, None),
         RunEvent::StepStarted { turn, step } => (turn, Some(step + 1)),
         RunEvent::Evaluated(evaluated) => {
-            entry.turn = evaluated.turn.and_then(|turn| further(turns, turn));
+            let earlier = evaluated.earlier.as_ref().map(|(_, turn)| *turn);
+            entry.turn = match evaluated.turn {
+                Some(turn) => further(turns, turn),
+                None => earlier.filter(|turn| *turn > 1),
+            };
             return Some(entry);
         }
         RunEvent::RunStarted { .. }
@@ -72,8 +76,8 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
             stack: path(*turn),
             follows: follows.as_ref().map(|reason| ReasonRecord {
                 policies: reason.policies.clone(),
-                stack: path(reason.after),
-                turn: further(turns, reason.after),
+                stack: reason.stack.to_string(),
+                turn: reason.after.and_then(|turn| further(turns, turn)),
             }),
         },
         RunEvent::StepStarted { turn, .. } => Event::StepStarted { stack: path(*turn) },
@@ -170,7 +174,7 @@ fn evaluated_record(evaluated: &Evaluated, turns: &Turns) -> EvaluatedRecord {
     });
     EvaluatedRecord {
         stack: evaluated.stack.to_string(),
-        run: None,
+        run: evaluated.earlier.as_ref().map(|(run, _)| run.clone()),
         state: evaluated.state.word().to_owned(),
         policies: policies.collect(),
         queued: follows(&evaluated.queued),

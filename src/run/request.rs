@@ -25,7 +25,7 @@ use crate::project::config::Recorded;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
-    BaseRecord, FORMAT, Header, RunRecord, Runs, UncommittedFile, arguments,
+    BaseRecord, FORMAT, Header, PoliciesRecord, RunRecord, Runs, UncommittedFile, arguments,
 };
 use crate::run::begun::{BeginError, BegunRun, Circumstances};
 use crate::run::execute::{Execution, LookupError, ProgramFinder, Task};
@@ -91,6 +91,8 @@ pub struct PreparedRun {
     pub attempts: Vec<Attempts>,
     /// The command of each turn.
     pub tasks: Vec<Task>,
+    /// What goes on record of the policies that follow the run, if any do.
+    pub policies: Option<PoliciesRecord>,
 }
 
 impl RunRequest {
@@ -113,6 +115,7 @@ impl RunRequest {
             sequence,
             attempts,
             tasks,
+            policies: None,
         })
     }
 
@@ -175,6 +178,7 @@ impl PreparedRun {
                 .resumes
                 .as_ref()
                 .is_some_and(|run| run.had_changes),
+            n_earlier: 0,
         };
         let uncommitted = circumstances.uncommitted.clone();
         let header = || self.header(project, references, uncommitted);
@@ -272,6 +276,7 @@ impl PreparedRun {
                 None
             }),
             uncommitted,
+            policies: self.policies.clone(),
             graph: digest(stacks, references),
             environment: names(self.tasks.iter().map(|task| &task.environment)),
         }

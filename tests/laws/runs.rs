@@ -157,6 +157,7 @@ proptest! {
             grace: Duration::ZERO,
             detailed_exit_code: false,
             had_changes: false,
+            n_earlier: 0,
         };
         let (to_conductor, started) = mpsc::channel();
         let by_turn = sequence.iter().map(|stack| fates[stack].clone()).collect();

@@ -239,6 +239,7 @@ pub fn prepare<'p>(
             grace: settings.grace(),
             detailed_exit_code: false,
             had_changes: false,
+            n_earlier: 0,
         },
         tasks,
         director: ApplyDirector {

@@ -28,6 +28,7 @@ mod private_folder;
 mod protection;
 mod reports;
 mod run;
+mod run_facts;
 mod runs;
 mod selection_flags;
 mod show;

@@ -7,10 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use base64::Engine as _;
 use orch::diagnostic::{Code, Diagnostic};
 use orch::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
 use orch::printable::printable;
+use orch::project::policy::PolicyBlock;
 use orch::selection::attached::Attached;
+
+use sha2::{Digest as _, Sha256};
 
 use super::Loaded;
 use crate::program::error::Result;
@@ -32,6 +36,8 @@ pub(super) struct LoadedPolicies {
 pub(super) struct LoadedPolicy {
     pub(super) number: PolicyNumber,
     pub(super) dialect: Dialect,
+    /// The digest of its text and of what it is attached to.
+    pub(super) digest: String,
 }
 
 /// Returns a worker: this program, started once more.
@@ -79,7 +85,11 @@ impl Loaded {
                 }
             };
             match load(&mut worker, name, &text, policy.timeout)? {
-                Ok((number, dialect)) => policies.push(Some(LoadedPolicy { number, dialect })),
+                Ok((number, dialect)) => policies.push(Some(LoadedPolicy {
+                    number,
+                    dialect,
+                    digest: digest(policy, &text),
+                })),
                 Err(problem) => {
                     let mut wrong = wrong.label(policy.file.span, "this file");
                     for said in problem_lines(name, &problem) {
@@ -96,6 +106,17 @@ impl Loaded {
             policies,
         })
     }
+}
+
+/// Returns the digest of a policy: of what its answers depend on.
+fn digest(policy: &PolicyBlock, text: &str) -> String {
+    let mut digest = Sha256::new();
+    digest.update(text);
+    for entry in policy.attach.iter().flatten() {
+        digest.update([0]);
+        digest.update(&entry.value);
+    }
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
 /// Loads one policy.

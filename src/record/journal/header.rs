@@ -2,6 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -64,10 +66,52 @@ pub struct Header {
     /// have them, nor does that of a run for which git could not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<Vec<UncommittedFile>>,
+    /// What the policies that follow the run need to know, if any do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<PoliciesRecord>,
     /// The digest of the project's graph.
     pub graph: String,
     /// The names of the variables that commands get, sorted. Values may be secret.
     pub environment: Vec<String>,
+}
+
+/// What the policies that follow a run need to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoliciesRecord {
+    /// The first run of the workflow: this one, unless it resumes another one.
+    pub workflow: String,
+    /// What the turns are to policies: `tracked` or `task`.
+    #[serde(rename = "as")]
+    pub kind: String,
+    /// The command of what follows, if that is not the command of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followup: Option<String>,
+    /// What `--metadata` says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metadata: Vec<String>,
+    /// The stacks that never follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<String>,
+    /// The digest of each policy, by its name.
+    pub digests: BTreeMap<String, String>,
+    /// Who asked for turns of the header, where that is not the run itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedRecord>,
+}
+
+/// Who asked for a turn that a run begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedRecord {
+    /// Its stack.
+    pub stack: String,
+    /// Who asked for it: `policy/retry`, or a user.
+    pub by: String,
+    /// Whether it is the turn of another run that did not end; else it is one that is run again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
+    /// Whether it is a follow-up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follows: bool,
 }
 
 /// The direction of a run.

@@ -37,10 +37,12 @@ pub use self::header::{
     Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
     SettingsRecord, TagLimitRecord, UncommittedFile, arguments,
 };
+pub use self::header::{AskedRecord, PoliciesRecord};
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;
 pub use self::record::{
-    AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
+    AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause, TurnOutcome,
+    TurnRecord,
 };
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, run_folder};
 pub use self::write::{Journal, line};

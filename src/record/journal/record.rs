@@ -1,12 +1,13 @@
 //! What a journal says, all lines taken together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::entry::{
-    Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, ReactionRecord,
+    CauseRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
+    ReactionRecord,
 };
 use super::evaluated::EvaluatedRecord;
 use super::header::Header;
@@ -22,12 +23,44 @@ pub struct RunRecord {
     pub stops: Vec<Stop>,
     /// What policies have answered, in the order in which the turns ended.
     pub evaluated: Vec<EvaluatedTurn>,
+    /// The turns by number, if policies follow the run.
+    pub turns: Vec<TurnRecord>,
     /// How the run ended, if it has.
     pub finished: Option<Finished>,
     /// The time of the last line.
     pub last: Timestamp,
     /// The position of each stack in `stacks`.
     positions: HashMap<String, usize>,
+    /// The number of each turn in `turns`.
+    turn_numbers: HashMap<(String, Option<u32>), usize>,
+}
+
+/// What a journal says of a turn.
+#[derive(Debug)]
+pub struct TurnRecord {
+    /// Its stack.
+    pub stack: String,
+    /// Which turn of that it is; absent for the first.
+    pub turn: Option<u32>,
+    /// Whether it was started.
+    pub has_started: bool,
+    /// How it ended, if it has.
+    pub outcome: Option<TurnOutcome>,
+}
+
+/// How a turn ended, as policies know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnOutcome {
+    /// It succeeded.
+    Finished,
+    /// It failed.
+    Failed,
+    /// It was interrupted when the run was.
+    Stopped,
+    /// It never started, since another one failed.
+    Canceled,
+    /// It never started for another reason.
+    Skipped,
 }
 
 /// What policies have answered to the end of a turn.
@@ -166,14 +199,41 @@ impl RunRecord {
                 stacks[position].state = StackState::LeftOut;
             }
         }
+        let turns = turns_of(&header);
         RunRecord {
             stacks,
             stops: Vec::new(),
             evaluated: Vec::new(),
+            turn_numbers: numbers(&turns),
+            turns,
             finished: None,
             last: header.at,
             positions,
             header,
+        }
+    }
+
+    /// Notes what a line says of a turn.
+    fn follow_turn(&mut self, turn: Option<u32>, event: &Event) {
+        let is_stopped = !self.stops.is_empty();
+        let stack = match event {
+            Event::Added { stack, .. } => {
+                let number = self.turns.len();
+                self.turn_numbers.insert((stack.clone(), turn), number);
+                return self.turns.push(TurnRecord::new(stack, turn));
+            }
+            Event::Started { stack, .. } => stack,
+            Event::Ended(ended) => &ended.stack,
+            _ => return,
+        };
+        let Some(&place) = self.turn_numbers.get(&(stack.clone(), turn)) else {
+            return;
+        };
+        match event {
+            Event::Ended(ended) => {
+                self.turns[place].outcome = Some(TurnOutcome::of(ended, is_stopped));
+            }
+            _ => self.turns[place].has_started = true,
         }
     }
 
@@ -188,6 +248,9 @@ impl RunRecord {
             event,
         } = entry;
         self.last = at;
+        if self.header.policies.is_some() {
+            self.follow_turn(turn, &event);
+        }
         let milliseconds = Duration::from_millis;
         if let Event::Added { stack, .. } = &event {
             let next = self.stacks.len();
@@ -375,6 +438,47 @@ impl StackRecord {
             self.turn = turn;
             self.state = state;
             self.ended_at = ended_at;
+        }
+    }
+}
+
+/// Returns the turns that a run begins with, if policies follow it.
+fn turns_of(header: &Header) -> Vec<TurnRecord> {
+    if header.policies.is_none() {
+        return Vec::new();
+    }
+    let left_out: HashSet<&String> = header.left_out.iter().collect();
+    let stacks = header.order.iter().filter(|path| !left_out.contains(path));
+    stacks.map(|path| TurnRecord::new(path, None)).collect()
+}
+
+fn numbers(turns: &[TurnRecord]) -> HashMap<(String, Option<u32>), usize> {
+    let numbered = turns.iter().zip(0..);
+    numbered
+        .map(|(turn, number)| ((turn.stack.clone(), turn.turn), number))
+        .collect()
+}
+
+impl TurnRecord {
+    fn new(stack: &str, turn: Option<u32>) -> Self {
+        TurnRecord {
+            stack: stack.to_owned(),
+            turn,
+            has_started: false,
+            outcome: None,
+        }
+    }
+}
+
+impl TurnOutcome {
+    fn of(ended: &Ended, is_stopped: bool) -> Self {
+        let has_run_too_long = matches!(ended.failure, Some(FailureRecord::RunTimedOut { .. }));
+        match (&ended.outcome, &ended.cause) {
+            (OutcomeRecord::Succeeded, _) => TurnOutcome::Finished,
+            (OutcomeRecord::Failed, _) if is_stopped || has_run_too_long => TurnOutcome::Stopped,
+            (OutcomeRecord::Failed, _) => TurnOutcome::Failed,
+            (OutcomeRecord::Cancelled, Some(CauseRecord::Failed { .. })) => TurnOutcome::Canceled,
+            _ => TurnOutcome::Skipped,
         }
     }
 }

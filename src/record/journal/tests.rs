@@ -44,6 +44,7 @@ fn header(run: &str, command: &str) -> Header {
         base: None,
         head: None,
         uncommitted: None,
+        policies: None,
         graph: String::new(),
         environment: Vec::new(),
     }

@@ -60,6 +60,24 @@ impl<E: Executor> RunLoop<'_, E> {
 
     /// Lets others go on, or not, after a turn that has ended.
     pub(super) fn settle(&mut self, turn: TurnIndex, succeeded: bool, settlement: Settlement) {
+        let counts_as_success = settlement.counts_as_success;
+        self.add(settlement);
+        let is_cancelled = !self.schedule.has_ended(turn);
+        if is_cancelled {
+            return; // it means nothing for others that it never ran
+        }
+        if counts_as_success && !succeeded {
+            self.summary.replaced.insert(turn);
+        }
+        let skipped = self.schedule.settle(turn, counts_as_success);
+        self.report_skipped(skipped);
+        if self.schedule.is_stopped() {
+            self.ending.get_or_insert(CancelCause::Failed(turn));
+        }
+    }
+
+    /// Adds the turns that follow, and tells what policies have answered.
+    pub(super) fn add(&mut self, settlement: Settlement) {
         for added in settlement.added {
             let (number, skipped) =
                 self.schedule
@@ -79,18 +97,6 @@ impl<E: Executor> RunLoop<'_, E> {
         if let Some(evaluated) = settlement.evaluated {
             self.summary.has_policy_problem |= evaluated.is_problem();
             (self.on_event)(&RunEvent::Evaluated(evaluated));
-        }
-        let is_cancelled = !self.schedule.has_ended(turn);
-        if is_cancelled {
-            return; // it means nothing for others that it never ran
-        }
-        if settlement.counts_as_success && !succeeded {
-            self.summary.replaced.insert(turn);
-        }
-        let skipped = self.schedule.settle(turn, settlement.counts_as_success);
-        self.report_skipped(skipped);
-        if self.schedule.is_stopped() {
-            self.ending.get_or_insert(CancelCause::Failed(turn));
         }
     }
 

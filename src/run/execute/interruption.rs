@@ -147,6 +147,7 @@ impl<E: Executor> RunLoop<'_, E> {
 
     /// Stops waiting for what ended turns mean.
     fn give_up_settlements(&mut self) {
+        self.n_earlier = 0;
         for (turn, succeeded) in std::mem::take(&mut self.unsettled) {
             self.settle(turn, succeeded, Settlement::by_itself(succeeded));
         }

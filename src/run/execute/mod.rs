@@ -81,6 +81,9 @@ pub struct Execution {
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
+    /// How many turns of earlier runs have ended without anybody knowing what they mean: nothing starts before
+    /// that is told.
+    pub n_earlier: usize,
 }
 
 /// Starts commands, and decides what their ends mean.
@@ -205,6 +208,18 @@ impl Later {
     }
 }
 
+/// Tells the loop what turns of earlier runs mean, from any thread.
+#[derive(Debug)]
+pub struct Earlier(Sender<Message>);
+
+impl Earlier {
+    /// Tells what one of them means.
+    pub fn tell(&self, settlement: Settlement) {
+        // If the loop is gone, nobody is interested.
+        _ = self.0.send(Message::Earlier(settlement));
+    }
+}
+
 /// A command that is running.
 pub trait Control {
     /// Interrupts, terminates or kills it, if it has not ended.
@@ -273,6 +288,8 @@ enum Message {
         turn: TurnIndex,
         settlement: Settlement,
     },
+    /// What a turn of an earlier run means.
+    Earlier(Settlement),
     /// Why.
     StateLost(String),
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
@@ -308,6 +325,11 @@ impl Inbox {
             receiver,
             signals: None,
         }
+    }
+
+    /// Returns what tells the loop what turns of earlier runs mean.
+    pub(in crate::run) fn earlier(&self) -> Earlier {
+        Earlier(self.sender.clone())
     }
 
     /// Returns what tells the loop that the state is lost, from any thread.

@@ -43,6 +43,7 @@ pub fn execute<E: Executor>(
         alarms,
         active: BTreeMap::new(),
         unsettled: BTreeMap::new(),
+        n_earlier: execution.n_earlier,
         summary: RunSummary {
             detailed_exit_code: execution.detailed_exit_code,
             had_changes: execution.had_changes,
@@ -69,6 +70,8 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) active: BTreeMap<TurnIndex, Active<E::Command>>,
     /// Turns that have ended, and whether they succeeded. What that means for others is not known.
     pub(super) unsettled: BTreeMap<TurnIndex, bool>,
+    /// How many turns of earlier runs there are of which nobody knows what they mean.
+    pub(super) n_earlier: usize,
     pub(super) summary: RunSummary,
     pub(super) signals: u32,
     pub(super) last_signal: Option<(i32, Instant)>,
@@ -89,12 +92,13 @@ impl<E: Executor> RunLoop<'_, E> {
             }
             self.give_up_retries();
             if !self.is_halted()
+                && self.n_earlier == 0
                 && let Some(turn) = self.schedule.start_next()
             {
                 self.start_attempt(turn, 1);
                 continue;
             }
-            if self.active.is_empty() && self.unsettled.is_empty() {
+            if self.active.is_empty() && self.unsettled.is_empty() && self.n_earlier == 0 {
                 let Some(turn) = self.schedule.next_to_cancel() else {
                     break;
                 };
@@ -192,6 +196,10 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.halt();
                 let told = format!("{why}: nothing new starts, and what runs goes on");
                 (self.on_event)(&RunEvent::NotKept(told));
+            }
+            Message::Earlier(settlement) => {
+                self.n_earlier = self.n_earlier.saturating_sub(1);
+                self.add(settlement);
             }
             Message::Settled { turn, settlement } => {
                 if let Some(succeeded) = self.unsettled.remove(&turn) {

@@ -129,6 +129,28 @@ impl EarlierRun {
         })
     }
 
+    /// Returns the runs that it resumed itself and that are still on record, the first one first.
+    pub fn resumed(&self, root: &Path) -> Vec<RunRecord> {
+        let folder = GuardedFolder::find(root).ok().flatten();
+        let Some(runs) = folder.and_then(|folder| Runs::find(folder).ok()) else {
+            return Vec::new();
+        };
+        let mut records = Vec::new();
+        let mut seen = HashSet::from([self.record.header.run.clone()]);
+        let mut earlier = self.record.header.resumes.clone();
+        while let Some(run) = earlier.filter(|run| seen.insert(run.clone())) {
+            let Ok(record) = runs.record(&run) else {
+                break;
+            };
+            records.push(record);
+            earlier = records
+                .last()
+                .and_then(|it: &RunRecord| it.header.resumes.clone());
+        }
+        records.reverse();
+        records
+    }
+
     /// Returns whether a stack has succeeded in it, or in a run that it resumed itself.
     pub(super) fn has_succeeded(&self, stack: StackIndex, stacks: &Stacks) -> bool {
         self.done.succeeded.contains(stacks[stack].path.as_str())

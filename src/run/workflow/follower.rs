@@ -102,6 +102,9 @@ impl Follower {
     ) -> (Evaluated, Consequences) {
         let ended = &self.workflow.turns()[position];
         let (state, path, stack) = (ended.state, ended.path.clone(), ended.stack);
+        let earlier = turn
+            .is_none()
+            .then(|| self.workflow.place_of_earlier(position));
         let mut answers = Vec::new();
         if let Some(stack) = stack {
             let input = input::input(ended, &self.stacks[stack.get()], &self.facts);
@@ -142,6 +145,7 @@ impl Follower {
         let evaluated = Evaluated {
             turn,
             stack: path,
+            earlier,
             state,
             policies: answers,
             queued: consequences.queued.clone(),

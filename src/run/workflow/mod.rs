@@ -2,12 +2,14 @@
 //!
 //! A state machine without processes, threads or time. It knows neither Rego nor in which order turns run.
 
+mod earlier;
 mod follower;
 mod input;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use self::earlier::EarlierTurns;
 pub use self::follower::{FollowedPolicy, Follower, now};
 pub use self::input::{CommitInput, RunFacts, SessionInput, StackInput, id};
 pub use self::names::StackNames;
@@ -35,6 +37,8 @@ pub struct WorkflowTurn {
     pub history: Vec<TurnState>,
     /// Whether it is a task, and no tracked run.
     pub is_task: bool,
+    /// Whether it was added, or is one that was added in an earlier run: it has the command of follow-ups.
+    pub is_followup: bool,
     /// Who asked for it, if that is not the run itself: `policy/retry`, or a user.
     pub triggered_by: Option<String>,
     /// The policies that have asked for it.
@@ -61,6 +65,7 @@ impl WorkflowTurn {
             state: TurnState::Queued,
             history: vec![TurnState::Queued],
             is_task: false,
+            is_followup: false,
             triggered_by: None,
             policies: Vec::new(),
             after: None,
@@ -128,6 +133,20 @@ impl Workflow {
     /// Returns the position of a turn of the run.
     pub fn position(&self, turn: TurnIndex) -> usize {
         self.n_earlier + turn.get()
+    }
+
+    /// Returns the run of a turn of an earlier run, and which turn of its stack it was there, from 1.
+    fn place_of_earlier(&self, position: usize) -> (String, u32) {
+        let run_of = |turn: &WorkflowTurn| {
+            let run = turn.id.rsplit_once('.').map_or("", |(run, _)| run);
+            run.to_owned()
+        };
+        let turn = &self.turns[position];
+        let run = run_of(turn);
+        let before = self.turns[..position].iter();
+        let same = before.filter(|other| other.path == turn.path && run_of(other) == run);
+        let number = same.count() + 1;
+        (run, u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     /// Notes how far a turn has come.
@@ -240,8 +259,10 @@ impl Workflow {
             consequences.joined.push(follow);
         } else {
             let id = turn_id(&self.run, number);
-            self.turns
-                .push(WorkflowTurn::new(id, Some(stack), path, at));
+            self.turns.push(WorkflowTurn {
+                is_followup: true,
+                ..WorkflowTurn::new(id, Some(stack), path, at)
+            });
             consequences.queued.push(follow);
         }
         let number = self.n_earlier + number;

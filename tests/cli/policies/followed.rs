@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Output, Sandbox, journal};
 
 /// Four stacks with ids, and a command that leaves a line for each turn in `log`.
-fn sandbox(policies: &[(&str, &str)]) -> Sandbox {
+pub(super) fn sandbox(policies: &[(&str, &str)]) -> Sandbox {
     let sandbox = Sandbox::new("");
     for (id, labels) in [("one", ""), ("two-a", ""), ("two-b", ""), ("three", "")] {
         let text = format!("stack {{\n  id = \"{id}\"\n  labels = [{labels}]\n}}\n");
@@ -29,22 +29,22 @@ fn sandbox(policies: &[(&str, &str)]) -> Sandbox {
 }
 
 /// The turns that ran, in order: the stack, the number of the turn, the policy.
-fn turns(sandbox: &Sandbox) -> Vec<String> {
+pub(super) fn turns(sandbox: &Sandbox) -> Vec<String> {
     let log = sandbox.read("/log");
     log.lines().map(|line| line.trim().to_owned()).collect()
 }
 
-fn run(sandbox: &Sandbox, arguments: &str) -> Output {
+pub(super) fn run(sandbox: &Sandbox, arguments: &str) -> Output {
     sandbox.orch(&format!("run {arguments} -- ../do"))
 }
 
 /// The lines of a kind in the journal of the last run.
-fn lines(sandbox: &Sandbox, event: &str) -> Vec<Value> {
+pub(super) fn lines(sandbox: &Sandbox, event: &str) -> Vec<Value> {
     let lines = journal(sandbox).into_iter().skip(1);
     lines.filter(|line| line["event"] == event).collect()
 }
 
-const LIST: &str = r#"
+pub(super) const LIST: &str = r#"
 package list
 trigger["two-a"] { done }
 trigger["two-b"] { done }
@@ -57,7 +57,7 @@ has_finished(id) { input.workflow[i].stack_id == id; input.workflow[i].state == 
 trigger["three"] { has_finished("two-a"); has_finished("two-b"); startswith(input.stack.id, "two") }
 "#;
 
-const RETRY: &str = r#"
+pub(super) const RETRY: &str = r#"
 package retry
 import rego.v1
 trigger contains input.stack.id if { input.run.state == "FAILED"; input.run.triggered_by == null }

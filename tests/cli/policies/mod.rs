@@ -3,3 +3,5 @@
 #[cfg(unix)]
 mod followed; // `orch run --policies`
 mod loaded; // which policies load, what they are attached to, and what they answer
+#[cfg(unix)]
+mod resumed; // `orch run --resume` where policies follow

@@ -45,6 +45,9 @@ impl CarriedOut<'_> {
                 followed.tasks_mut().for_each(advertise_colour);
             }
         }
+        if let Some(followed) = &self.followed {
+            followed.complete(&mut run)?;
+        }
         let (run_id, sequence, jobs) = (run.id.clone(), run.sequence.clone(), run.jobs());
         let circumstances = Circumstances {
             is_recorded: loaded.rule != RootRule::WorkingDirectory,

@@ -5,12 +5,11 @@ use std::ffi::OsString;
 use std::io;
 
 use anyhow::Context as _;
-use orch::author;
-use orch::git::Repository;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::Environment;
 use orch::project::policy::{OnPolicyError, PolicyRun};
 use orch::project::stack::StackIndex;
+use orch::record::journal::{AskedRecord, PoliciesRecord};
 use orch::run::begun::BegunRun;
 use orch::run::evaluated::{Evaluated, TurnState};
 use orch::run::execute::Task;
@@ -18,21 +17,30 @@ use orch::run::following::PreparedFollowUp;
 use orch::run::order::Direction;
 use orch::run::request::{PreparedRun, TaskFinder};
 use orch::run::run_command::RunCommand;
+use orch::run::turn::TurnIndex;
 use orch::run::workflow::{
-    self, CommitInput, FollowedPolicy, Follower, RunFacts, SessionInput, StackInput, StackNames,
-    Workflow, WorkflowTurn, turn_id,
+    self, FollowedPolicy, Follower, RunFacts, SessionInput, StackInput, StackNames, Workflow,
+    WorkflowTurn, turn_id,
 };
 
-use super::RunArgs;
-use super::command;
+use super::resume::ResumedWorkflow;
+use super::{Ready, RunArgs, command};
 use crate::program::commands::Loaded;
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::error::{ErrorKind, ProgramError, Result};
+
+/// The words of a journal for what the turns of a run are to policies.
+const TRACKED: &str = "tracked";
+const TASK: &str = "task";
 
 /// What it takes to let policies follow a run.
 pub(super) struct FollowedRun {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
+    /// The turns of earlier runs that policies are asked about first, by their positions in the workflow.
+    unevaluated: Vec<usize>,
+    /// What goes on record of the policies.
+    pub(super) record: PoliciesRecord,
     /// The command of what follows.
     pub(super) command: RunCommand,
 }
@@ -47,12 +55,15 @@ pub(super) fn mode(
     args: &RunArgs,
     run: &PreparedRun,
     command: &[OsString],
+    resumed: Option<&ResumedWorkflow>,
 ) -> Result<PolicyRun> {
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &args.policies;
     let kind = recorded(loaded, args, command)?;
     let mode = match flags.policies {
         Some(policies) => policies.into(),
+        None if resumed.is_some_and(|resumed| resumed.record.kind == TASK) => PolicyRun::Task,
+        None if resumed.is_some() => PolicyRun::Tracked,
         None if kind == Some(Recorded::Apply) && !is_reverse => {
             loaded.project.settings.policies.run
         }
@@ -82,7 +93,8 @@ pub(super) fn mode(
         ))
         .hint("leave out `--policies`"));
     }
-    if mode == PolicyRun::Task && flags.followup.is_none() {
+    let has_followup = resumed.is_some_and(|resumed| resumed.record.followup.is_some());
+    if mode == PolicyRun::Task && flags.followup.is_none() && !has_followup {
         return Err(ProgramError::usage(
             "`--policies=task` needs `--followup COMMAND`: what follows a task is a tracked run, which needs a command of its own",
         ));
@@ -118,27 +130,32 @@ impl FollowedRun {
         loaded: &mut Loaded,
         args: &RunArgs,
         mode: PolicyRun,
-        run: &PreparedRun,
-        command: &RunCommand,
-        excluded: BTreeSet<StackIndex>,
+        ready: &Ready,
+        excluded: &BTreeSet<StackIndex>,
+        resumed: Option<&ResumedWorkflow>,
     ) -> Result<Self> {
         let policies = loaded.load_policies(|attached, position| {
             attached.policies_of_stacks().contains(&position)
         })?;
-        let facts = facts(loaded, args)?;
-        let (command, followups) = followups(loaded, args, run, command)?;
+        let run = &ready.run;
+        let record = record(loaded, args, mode, &policies, excluded, &run.id, resumed);
+        if let Some(resumed) = resumed {
+            check_digests(&record, &resumed.record, args.resume.allow_stale)?;
+        }
+        let facts = loaded.run_facts(&record.metadata)?;
+        let (command, followups) = followups(loaded, record.followup.as_deref(), ready)?;
         let project = &loaded.project;
-        let names = StackNames::new(&project.stacks, excluded);
-        let at = workflow::now();
-        let turns = run.sequence.iter().enumerate().map(|(number, &stack)| {
-            let path = project.stacks[stack].path.clone();
-            WorkflowTurn {
-                is_task: mode == PolicyRun::Task,
-                ..WorkflowTurn::new(turn_id(&run.id, number), Some(stack), path, at)
-            }
+        let mut names_excluded = excluded.clone();
+        let earlier_excluded = record.excluded.iter();
+        names_excluded.extend(earlier_excluded.filter_map(|path| project.stacks.named(path)));
+        let names = StackNames::new(&project.stacks, names_excluded);
+        let (turns, asked) = turns(loaded, mode, run, resumed, &facts.session);
+        let (earlier, unevaluated) = resumed.map_or_else(Default::default, |resumed| {
+            let earlier = &resumed.earlier;
+            (earlier.turns.clone(), earlier.unevaluated.clone())
         });
         let settings = project.settings.policies;
-        let workflow = Workflow::new(run.id.clone(), names, settings, Vec::new(), turns.collect());
+        let workflow = Workflow::new(run.id.clone(), names, settings, earlier, turns);
         let inputs = project.stacks.iter().map(|(_, stack)| {
             let input = StackInput::new(stack, &facts, &project.settings);
             (workflow::id(stack), input)
@@ -147,8 +164,41 @@ impl FollowedRun {
         Ok(FollowedRun {
             follower: follower(loaded, policies, facts, inputs, workflow),
             followups,
+            unevaluated,
+            record: PoliciesRecord { asked, ..record },
             command,
         })
+    }
+
+    /// Gives the turns of a run that are follow-ups of an earlier one their command, and puts on record what
+    /// the policies need to know.
+    ///
+    /// # Errors
+    ///
+    /// If such a command cannot be run.
+    pub(super) fn complete(&self, run: &mut PreparedRun) -> Result<()> {
+        run.policies = Some(self.record.clone());
+        let workflow = self.follower.workflow();
+        for (number, task) in run.tasks.iter_mut().enumerate() {
+            let position = workflow.position(TurnIndex::new(number));
+            let turn = &workflow.turns()[position];
+            if let Some(stack) = turn.stack.filter(|_| turn.is_followup) {
+                match &self.followups[stack.get()].task {
+                    Ok(followup) => *task = followup.clone(),
+                    Err(problem) => {
+                        let message = format!("`{}` cannot follow: {problem}", turn.path);
+                        let error = anyhow::Error::msg(message);
+                        return Err(ProgramError::new(ErrorKind::Configuration, error));
+                    }
+                }
+            }
+            if !turn.policies.is_empty() {
+                let policies = Some(turn.policies.join(","));
+                let environment = &mut task.environment;
+                environment.insert("ORCH_POLICY".to_owned(), policies);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the commands of what may follow.
@@ -188,7 +238,8 @@ impl FollowedRun {
 
     /// Lets the policies follow a run that has begun.
     pub(super) fn follow(self, begun: BegunRun) -> Result<BegunRun> {
-        let followed: io::Result<BegunRun> = begun.follow(self.follower, self.followups);
+        let followed: io::Result<BegunRun> =
+            begun.follow(self.follower, self.followups, self.unevaluated);
         Ok(followed.context("failed to start the thread that asks policies")?)
     }
 }
@@ -227,14 +278,113 @@ fn follower(
     )
 }
 
+/// Returns what goes on record of the policies of a run, but for who asked for its turns.
+fn record(
+    loaded: &Loaded,
+    args: &RunArgs,
+    mode: PolicyRun,
+    policies: &LoadedPolicies,
+    excluded: &BTreeSet<StackIndex>,
+    run: &str,
+    resumed: Option<&ResumedWorkflow>,
+) -> PoliciesRecord {
+    let earlier = resumed.map(|resumed| &resumed.record);
+    let flags = &args.policies;
+    let blocks = loaded.project.policies.iter().zip(&policies.policies);
+    let digests = blocks.filter_map(|(block, policy)| {
+        let digest = policy.as_ref()?.digest.clone();
+        Some((block.name.value.clone(), digest))
+    });
+    let stacks = &loaded.project.stacks;
+    let excluded = excluded.iter().map(|stack| stacks[*stack].path.to_string());
+    let excluded_before = earlier.map_or(&[][..], |it| &it.excluded);
+    PoliciesRecord {
+        workflow: earlier.map_or(run, |it| &it.workflow).to_owned(),
+        kind: if mode == PolicyRun::Task {
+            TASK
+        } else {
+            TRACKED
+        }
+        .to_owned(),
+        followup: flags
+            .followup
+            .clone()
+            .or(earlier.and_then(|it| it.followup.clone())),
+        metadata: match earlier {
+            Some(earlier) if flags.metadata.is_empty() => earlier.metadata.clone(),
+            _ => flags.metadata.clone(),
+        },
+        excluded: excluded.chain(excluded_before.iter().cloned()).collect(),
+        digests: digests.collect(),
+        asked: Vec::new(),
+    }
+}
+
+/// Checks that policies are those of the earlier run.
+fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord, allow_stale: bool) -> Result<()> {
+    let names = then.digests.keys().chain(now.digests.keys());
+    let mut changed = names.filter(|name| then.digests.get(*name) != now.digests.get(*name));
+    match changed.next() {
+        Some(name) if !allow_stale => Err(ProgramError::refused(format!(
+            "the policy `{name}` has changed since the run that is resumed"
+        ))
+        .hint(
+            "start a new run, or add `--allow-stale` to go on with the policies as they are now",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the turns that a run begins with, and who asked for them where that is not the run itself.
+fn turns(
+    loaded: &Loaded,
+    mode: PolicyRun,
+    run: &PreparedRun,
+    resumed: Option<&ResumedWorkflow>,
+    session: &SessionInput,
+) -> (Vec<WorkflowTurn>, Vec<AskedRecord>) {
+    let at = workflow::now();
+    let user = match session.login.as_str() {
+        "" => "user",
+        login => login,
+    };
+    let mut asked = Vec::new();
+    let turns = run.sequence.iter().enumerate().map(|(number, &stack)| {
+        let path = loaded.project.stacks[stack].path.clone();
+        let mut turn = WorkflowTurn {
+            is_task: mode == PolicyRun::Task,
+            ..WorkflowTurn::new(turn_id(&run.id, number), Some(stack), path, at)
+        };
+        let last = resumed.and_then(|resumed| resumed.earlier.last(&turn.path));
+        if let Some((_, last)) = last {
+            let is_kept = matches!(last.state, TurnState::Skipped | TurnState::Canceled);
+            if is_kept {
+                turn.keep(last);
+            } else {
+                // Whoever resumes the run asks for it again.
+                turn.triggered_by = Some(user.to_owned());
+                (turn.is_task, turn.is_followup) = (last.is_task, last.is_followup);
+            }
+            asked.extend(turn.triggered_by.clone().map(|by| AskedRecord {
+                stack: turn.path.to_string(),
+                by,
+                kept: is_kept,
+                follows: turn.is_followup,
+            }));
+        }
+        turn
+    });
+    (turns.collect(), asked)
+}
+
 /// Returns what a follow-up of each stack is made of, and its command.
 fn followups(
     loaded: &mut Loaded,
-    args: &RunArgs,
-    run: &PreparedRun,
-    command: &RunCommand,
+    followup: Option<&str>,
+    ready: &Ready,
 ) -> Result<(RunCommand, Vec<PreparedFollowUp>)> {
-    let words = match &args.policies.followup {
+    let Ready { run, command } = ready;
+    let words = match followup {
         None => command.given().to_vec(),
         Some(followup) => {
             let words = shell_words::split(followup)
@@ -298,75 +448,4 @@ fn followups(
         });
     }
     Ok((command, prepared))
-}
-
-/// Returns what policies are told of a run.
-fn facts(loaded: &mut Loaded, args: &RunArgs) -> Result<RunFacts> {
-    let uncommitted = loaded.uncommitted();
-    let mut facts = RunFacts {
-        is_dirty: uncommitted.is_some_and(|files| !files.is_empty()),
-        metadata: args.policies.metadata.clone(),
-        ..RunFacts::default()
-    };
-    let repository = Repository::open(&loaded.project.root).ok();
-    let user = author::user(repository.as_ref());
-    let teams = std::env::var("ORCH_TEAMS").unwrap_or_default();
-    let teams = teams
-        .split(',')
-        .map(str::trim)
-        .filter(|team| !team.is_empty());
-    let name = user.split(" <").next().unwrap_or_default().to_owned();
-    facts.session = SessionInput {
-        login: author::account(),
-        name,
-        teams: teams.map(str::to_owned).collect(),
-        machine: std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value)),
-        ..SessionInput::default()
-    };
-    let Some(repository) = repository else {
-        return Ok(facts);
-    };
-    let remote = loaded.project.settings.default_remote.as_deref();
-    let url = repository.config(&format!("remote.{}.url", remote.unwrap_or("origin")));
-    let url = url.ok().flatten().unwrap_or_default();
-    (facts.namespace, facts.repository) = names_in(&url);
-    if let Some(head) = repository.commit("HEAD").context("failed to ask git")? {
-        let text = repository.commit_text(&head).context("failed to ask git")?;
-        let branch = repository.branch().ok().flatten();
-        facts.commit = CommitInput {
-            author: text.author,
-            branch: branch.unwrap_or_else(built_branch),
-            created_at: text.committed_at.saturating_mul(1_000_000_000),
-            hash: head.to_string(),
-            message: text.message,
-        };
-    }
-    Ok(facts)
-}
-
-/// Returns the branch that a CI job is about; jobs usually have no branch checked out.
-fn built_branch() -> String {
-    let names = [
-        "GITHUB_HEAD_REF",
-        "GITHUB_REF_NAME",
-        "CI_COMMIT_REF_NAME",
-        "BUILDKITE_BRANCH",
-        "BRANCH_NAME",
-    ];
-    let mut names = names.iter().filter_map(|name| std::env::var(name).ok());
-    names.find(|name| !name.is_empty()).unwrap_or_default()
-}
-
-/// Returns the owner and the name of a repository with this address; never what the address says of a user.
-fn names_in(url: &str) -> (String, String) {
-    let path = match url.split_once("://") {
-        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
-        None => url.split_once(':').map_or(url, |(_, path)| path),
-    };
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    match path.rsplit_once('/') {
-        Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
-        None => (String::new(), path.to_owned()),
-    }
 }

@@ -55,7 +55,7 @@ use self::events::EventArgs;
 use self::followed::FollowedRun;
 use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
-use self::resume::Resumed;
+use self::resume::{Resumed, ResumedWorkflow};
 use super::protection::refuse;
 use super::reports::Reports;
 use super::state::held;
@@ -83,7 +83,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.check(change.as_ref())? {
         return Ok(status);
     }
-    let resumed = resume::resumed(&mut loaded, args)?;
+    let mut resumed = resume::resumed(&mut loaded, args)?;
+    let workflow = resumed.as_mut().and_then(|resumed| resumed.workflow.take());
     let (selection, query) = if let Some(resumed) = &resumed {
         (resumed.run.selection(), None)
     } else {
@@ -95,7 +96,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         ControlFlow::Break(status) => return Ok(status),
     };
     let excluded = loaded.excluded(query.as_ref());
-    let mut followed = match ready.followed(&mut loaded, args, &excluded)? {
+    let mut followed = match ready.followed(&mut loaded, args, &excluded, workflow.as_ref())? {
         ControlFlow::Continue(followed) => followed,
         ControlFlow::Break(status) => return Ok(status),
     };
@@ -133,7 +134,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         }
     };
     if followed.is_some() && ready.run.sequence != selected {
-        followed = match ready.followed(&mut loaded, args, &excluded)? {
+        followed = match ready.followed(&mut loaded, args, &excluded, workflow.as_ref())? {
             ControlFlow::Continue(followed) => followed,
             ControlFlow::Break(status) => return Ok(status),
         };
@@ -175,8 +176,11 @@ impl Ready {
         if let Some(status) = loaded.report()? {
             return Ok(ControlFlow::Break(status));
         }
-        loaded.check_not_empty(selection, args.fail_if_empty)?;
-        if selection.is_empty() {
+        let is_open = resumed.as_ref().is_some_and(|resumed| resumed.is_open);
+        if !is_open {
+            loaded.check_not_empty(selection, args.fail_if_empty)?;
+        }
+        if selection.is_empty() && !is_open {
             let status = nothing_to_do(loaded, args, selection, command, resumed, reports);
             return Ok(ControlFlow::Break(status));
         }
@@ -220,15 +224,15 @@ impl Ready {
         loaded: &mut Loaded,
         args: &RunArgs,
         excluded: &BTreeSet<StackIndex>,
+        resumed: Option<&ResumedWorkflow>,
     ) -> Result<ControlFlow<ExitStatus, Option<FollowedRun>>> {
-        let mode = followed::mode(loaded, args, &self.run, self.command.given())?;
+        let mode = followed::mode(loaded, args, &self.run, self.command.given(), resumed)?;
         if mode == PolicyRun::Off {
             return Ok(ControlFlow::Continue(None));
         }
         // What was found before has been shown.
         loaded.problems = Problems::default();
-        let (run, command) = (&self.run, &self.command);
-        let followed = FollowedRun::prepare(loaded, args, mode, run, command, excluded.clone())?;
+        let followed = FollowedRun::prepare(loaded, args, mode, self, excluded, resumed)?;
         Ok(match loaded.report()? {
             Some(status) => ControlFlow::Break(status),
             None => ControlFlow::Continue(Some(followed)),

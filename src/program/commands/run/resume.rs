@@ -4,14 +4,17 @@ use std::ffi::OsString;
 
 use orch::git::GitError;
 use orch::printable::printable;
+use orch::project::Project;
 use orch::project::config::Recorded;
 use orch::project::stack::Stacks;
-use orch::record::journal::Header;
+use orch::record::journal::{Header, PoliciesRecord, RunRecord};
 use orch::run::resume::{
     EarlierRun, Moved, MovedStack, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
 };
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
+use orch::run::workflow::EarlierTurns;
+use orch::selection::attached::Attached;
 
 use super::arguments::RunArgs;
 use crate::program::commands::changed::GitState;
@@ -32,6 +35,18 @@ pub(super) struct Resumed {
     pub(super) is_eval: bool,
     /// How it went, for what is not said anew.
     pub(super) settings: RunSettings,
+    /// Whether policies are to be asked about turns that had ended.
+    pub(super) is_open: bool,
+    /// The workflow that goes on, if policies followed it.
+    pub(super) workflow: Option<ResumedWorkflow>,
+}
+
+/// A workflow that goes on.
+pub(super) struct ResumedWorkflow {
+    /// What its last run has on record of its policies.
+    pub(super) record: PoliciesRecord,
+    /// Its turns.
+    pub(super) earlier: EarlierTurns,
 }
 
 impl Resumed {
@@ -64,13 +79,44 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     let resumed =
         ResumedRun::new(&earlier, &loaded.project.stacks, only_failed).map_err(explained)?;
     report_gone(&resumed, allow_stale)?;
-    note_rest(&resumed);
+    let workflow = workflow(&loaded.project, &earlier);
+    let n_open = workflow
+        .as_ref()
+        .map_or(0, |it| it.earlier.unevaluated.len());
+    match n_open {
+        0 => note_rest(&resumed),
+        1 => console::note("policies are asked about 1 turn first that had ended"),
+        more => console::note(&format!(
+            "policies are asked about {more} turns first that had ended"
+        )),
+    }
     Ok(Some(Resumed {
+        is_open: n_open > 0,
+        workflow,
         run: resumed,
         command: header.command.iter().map(|word| word.0.clone()).collect(),
         is_eval: header.eval,
         settings: earlier_settings(args, header)?,
     }))
+}
+
+/// Returns the workflow that goes on, if policies followed the run.
+fn workflow(project: &Project, earlier: &EarlierRun) -> Option<ResumedWorkflow> {
+    let record = earlier.record.header.policies.clone()?;
+    let before = earlier.resumed(&project.root);
+    let all: Vec<&RunRecord> = before.iter().chain([&earlier.record]).collect();
+    let mut turns = EarlierTurns::new(&all, &project.stacks);
+    let attached = Attached::resolve(project, &mut Vec::new());
+    let all = &turns.turns;
+    let is_asked = |position: &usize| {
+        let stack = all[*position].stack;
+        stack.is_some_and(|stack| !attached.to_stack(stack).is_empty())
+    };
+    turns.unevaluated = turns.unevaluated.iter().copied().filter(is_asked).collect();
+    Some(ResumedWorkflow {
+        record,
+        earlier: turns,
+    })
 }
 
 impl Loaded {

@@ -1,0 +1,166 @@
+//! The turns of earlier runs of a workflow, as their journals have them.
+
+use std::collections::HashMap;
+
+use super::{WorkflowTurn, turn_id};
+use crate::path::StackPath;
+use crate::project::stack::Stacks;
+use crate::record::journal::{EvaluatedTurn, FollowRecord, PolicyRecord, RunRecord, TurnOutcome};
+use crate::run::evaluated::TurnState;
+
+/// The turns of the runs of a workflow before the one that goes on with it.
+#[derive(Debug, Default)]
+pub struct EarlierTurns {
+    /// All of them: those of the first run by number, then those of the next.
+    pub turns: Vec<WorkflowTurn>,
+    /// Those of the last run that have ended and that no policy has been asked about, by position, in the
+    /// order of their numbers.
+    pub unevaluated: Vec<usize>,
+    /// The last turn of each stack, by its path.
+    last: HashMap<StackPath, usize>,
+}
+
+impl EarlierTurns {
+    /// Reads the journals of the runs, the first one first.
+    pub fn new(records: &[&RunRecord], stacks: &Stacks) -> Self {
+        let mut earlier = EarlierTurns::default();
+        // By run, stack and turn of that.
+        let mut places: HashMap<(&str, &str, Option<u32>), usize> = HashMap::new();
+        for (position, record) in records.iter().enumerate() {
+            let run = record.header.run.as_str();
+            let first = earlier.turns.len();
+            earlier.add_turns(record, stacks);
+            for (number, turn) in record.turns.iter().enumerate() {
+                places.insert((run, &turn.stack, turn.turn), first + number);
+            }
+            let mut evaluated = vec![false; record.turns.len()];
+            for EvaluatedTurn {
+                turn,
+                evaluated: said,
+            } in &record.evaluated
+            {
+                let of = said.run.as_deref().unwrap_or(run);
+                let Some(&place) = places.get(&(of, said.stack.as_str(), *turn)) else {
+                    continue;
+                };
+                if place >= first {
+                    evaluated[place - first] = true;
+                }
+                earlier.set_flags(place, &said.policies);
+                let queued = said.queued.iter().map(|follow| (follow, true));
+                let joined = said.joined.iter().map(|follow| (follow, false));
+                for (follow, is_queued) in queued.chain(joined) {
+                    if let Some(&next) = places.get(&(run, follow.stack.as_str(), follow.turn)) {
+                        earlier.follows(next, place, follow);
+                        earlier.turns[next].is_followup |= is_queued;
+                    }
+                }
+            }
+            if position + 1 == records.len() {
+                let turns = record.turns.iter().zip(evaluated).enumerate();
+                let is_open = |outcome: Option<TurnOutcome>| {
+                    outcome.is_some_and(|outcome| outcome != TurnOutcome::Skipped)
+                };
+                let open = turns.filter(|(_, (turn, done))| !done && is_open(turn.outcome));
+                earlier.unevaluated = open.map(|(number, _)| first + number).collect();
+            }
+        }
+        earlier
+    }
+
+    /// Returns the last turn of a stack, if it has had one.
+    pub fn last(&self, stack: &StackPath) -> Option<(usize, &WorkflowTurn)> {
+        let position = *self.last.get(stack)?;
+        Some((position, &self.turns[position]))
+    }
+
+    fn add_turns(&mut self, record: &RunRecord, stacks: &Stacks) {
+        let policies = record.header.policies.as_ref();
+        let is_task = policies.is_some_and(|policies| policies.kind == "task");
+        let asked = policies.map_or(&[][..], |policies| &policies.asked);
+        let asked: HashMap<&str, _> = asked.iter().map(|it| (it.stack.as_str(), it)).collect();
+        let at = u64::try_from(record.header.at.as_nanosecond()).unwrap_or_default();
+        for (number, turn) in record.turns.iter().enumerate() {
+            let stack = stacks.named(&turn.stack);
+            let path = match stack {
+                Some(stack) => Some(stacks[stack].path.clone()),
+                None => StackPath::parse(&turn.stack),
+            };
+            let path = path.unwrap_or_else(|| crate::path::ProjectPath::root().into());
+            let state = match turn.outcome {
+                Some(TurnOutcome::Finished) => TurnState::Finished,
+                Some(TurnOutcome::Failed) => TurnState::Failed,
+                Some(TurnOutcome::Canceled) => TurnState::Canceled,
+                Some(TurnOutcome::Stopped) => TurnState::Stopped,
+                // It was killed with its run.
+                None if turn.has_started => TurnState::Stopped,
+                Some(TurnOutcome::Skipped) | None => TurnState::Skipped,
+            };
+            let before = self.last.insert(path.clone(), self.turns.len());
+            let id = turn_id(&record.header.run, number);
+            let mut next = WorkflowTurn::new(id, stack, path, at);
+            next.is_task = is_task;
+            next.state = state;
+            next.history.push(state);
+            if let Some(asked) = asked
+                .get(turn.stack.as_str())
+                .filter(|_| turn.turn.is_none())
+            {
+                next.triggered_by = Some(asked.by.clone());
+                next.is_followup = asked.follows;
+                next.is_task &= !asked.follows;
+                let before = before.map(|before| &self.turns[before]);
+                if let Some(before) = before.filter(|_| asked.kept) {
+                    next.keep(before);
+                }
+            }
+            self.turns.push(next);
+        }
+    }
+
+    fn set_flags(&mut self, position: usize, policies: &[PolicyRecord]) {
+        let flags = &mut self.turns[position].flags;
+        for policy in policies {
+            for flag in &policy.reset_flag {
+                if let Some(setters) = flags.get_mut(flag) {
+                    setters.remove(&policy.policy);
+                }
+            }
+        }
+        flags.retain(|_, setters| !setters.is_empty());
+        for policy in policies {
+            for flag in &policy.flag {
+                let setters = flags.entry(flag.clone()).or_default();
+                setters.insert(policy.policy.clone());
+            }
+        }
+    }
+
+    fn follows(&mut self, position: usize, after: usize, follow: &FollowRecord) {
+        let before = self.turns[after].clone();
+        let turn = &mut self.turns[position];
+        turn.policies.clone_from(&follow.policies);
+        turn.triggered_by = follow.policies.first().map(|name| format!("policy/{name}"));
+        turn.after = Some(after);
+        turn.is_task = false;
+        turn.answers_failure |= before.answers_failure || before.state != TurnState::Finished;
+        if before.path == turn.path {
+            for (flag, setters) in before.flags {
+                turn.flags.entry(flag).or_default().extend(setters);
+            }
+        }
+    }
+}
+
+impl WorkflowTurn {
+    /// Takes over what is known of a turn that did not end, and is now to run.
+    pub fn keep(&mut self, unfinished: &WorkflowTurn) {
+        self.policies.clone_from(&unfinished.policies);
+        self.triggered_by.clone_from(&unfinished.triggered_by);
+        self.after = unfinished.after;
+        self.flags.clone_from(&unfinished.flags);
+        self.answers_failure = unfinished.answers_failure;
+        self.is_task = unfinished.is_task;
+        self.is_followup = unfinished.is_followup;
+    }
+}

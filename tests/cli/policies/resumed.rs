@@ -1,0 +1,117 @@
+//! `orch run --resume` where policies follow the run: the workflow goes on.
+
+use serde_json::{Value, json};
+
+use super::followed::{LIST, RETRY, lines, run, sandbox, turns};
+use crate::support::{Sandbox, journal, journal_of, run_ids};
+
+const AGAIN: &str = r#"
+package again
+trigger["two-a"] { input.stack.id == "one"; input.run.state == "FINISHED" }
+trigger["three"] { input.stack.id == "two-a"; input.run.state == "FINISHED" }
+"#;
+
+fn resume(sandbox: &Sandbox, arguments: &str) -> crate::support::Output {
+    sandbox.orch(&format!("run --resume last {arguments}"))
+}
+
+/// Cuts the journal of the newest run behind the first line of which this is true, as if `orch` had been
+/// killed then.
+fn kill_behind(sandbox: &Sandbox, is_last: impl Fn(&Value) -> bool) {
+    let run = run_ids(sandbox).pop().unwrap();
+    let text = sandbox.read(&journal_of(&run));
+    let mut kept = String::new();
+    for line in text.lines() {
+        kept += &format!("{line}\n");
+        if is_last(&serde_json::from_str(line).unwrap()) {
+            break;
+        }
+    }
+    assert!(kept.len() < text.len(), "nothing was cut");
+    sandbox.write(&journal_of(&run), kept);
+}
+
+#[test]
+fn a_failed_follow_up_runs_again_and_what_follows_it_follows() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    sandbox.write("/two-a/fails", "1");
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+    assert_eq!(turns(&sandbox), ["/one 1", "/two-a 2 again"]);
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(turns(&sandbox), ["/two-a 1", "/three 2 again"]);
+    let header = &journal(&sandbox)[0];
+    let first = run_ids(&sandbox)[0].clone();
+    assert_eq!(header["policies"]["workflow"], first);
+    assert_eq!(header["policies"]["as"], "tracked");
+    assert_eq!(header["policies"]["asked"][0]["follows"], true);
+}
+
+#[test]
+fn a_turn_that_is_run_again_because_it_failed_is_not_retried() {
+    let sandbox = sandbox(&[("retry", RETRY)]);
+    sandbox.write("/one/fails", "9");
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+    assert_eq!(turns(&sandbox), ["/one 1", "/one 2 retry"]);
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 1, "{ran}");
+    assert_eq!(turns(&sandbox), ["/one 1"]);
+}
+
+#[test]
+fn what_had_ended_without_being_evaluated_is_evaluated_first() {
+    let sandbox = sandbox(&[("again", AGAIN), ("list", LIST)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "ended");
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    // What comes first of the last two is up to how long policies take.
+    let mut ran = turns(&sandbox);
+    ran.sort();
+    assert_eq!(
+        ran,
+        ["/three 3 again", "/two-a 1 again,list", "/two-b 2 list"]
+    );
+    let first = run_ids(&sandbox)[0].clone();
+    let evaluated = &lines(&sandbox, "evaluated")[0];
+    assert_eq!(evaluated["run"], first);
+    assert_eq!(evaluated["stack"], "/one");
+    // Once is enough.
+    sandbox.remove("/log");
+    assert_eq!(resume(&sandbox, "").code(), 0);
+    assert!(turns(&sandbox).is_empty());
+}
+
+#[test]
+fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    let arguments = "--policies --followup '../do apply' --match /one";
+    assert_eq!(run(&sandbox, arguments).code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "evaluated");
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(turns(&sandbox), ["/two-a 1 again", "/three 2 again"]);
+    let asked = &journal(&sandbox)[0]["policies"]["asked"];
+    let expected =
+        json!([{"stack": "/two-a", "by": "policy/again", "kept": true, "follows": true}]);
+    assert_eq!(*asked, expected);
+}
+
+#[test]
+fn changed_policies_are_stale() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    sandbox.write("/two-a/fails", "1");
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+    sandbox.write("/policies/again.rego", "package again\n");
+    let refused = resume(&sandbox, "");
+    assert_eq!(refused.code(), 4);
+    assert!(
+        refused.stderr.contains("the policy `again` has changed"),
+        "{refused}"
+    );
+    assert_eq!(resume(&sandbox, "--allow-stale").code(), 0);
+}
