@@ -21,10 +21,10 @@ pub(super) fn check(text: &str) -> Result<(), Problem> {
         if character == '\n' {
             (line, column) = (line + 1, 0);
         }
-        inside = match (inside, character) {
-            (Inside::Code, '`') => Inside::RawText,
-            (Inside::Code, '#') => Inside::Comment,
-            (Inside::Code, '(' | '[' | '{') => {
+        let is_code = inside == Inside::Code;
+        inside = inside.after(character);
+        match character {
+            '(' | '[' | '{' if is_code => {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     let message = format!(
@@ -35,31 +35,38 @@ pub(super) fn check(text: &str) -> Result<(), Problem> {
                         message,
                     });
                 }
-                Inside::Code
             }
-            (Inside::Code, ')' | ']' | '}') => {
-                depth = depth.saturating_sub(1);
-                Inside::Code
-            }
-            (Inside::Text { is_escaped: false }, '\\') => Inside::Text { is_escaped: true },
-            // No string goes on in another line.
-            (Inside::Text { is_escaped: false }, '"')
-            | (Inside::Text { .. } | Inside::Comment, '\n')
-            | (Inside::RawText, '`') => Inside::Code,
-            (Inside::Code, '"') | (Inside::Text { .. }, _) => Inside::Text { is_escaped: false },
-            (unchanged, _) => unchanged,
-        };
+            ')' | ']' | '}' if is_code => depth = depth.saturating_sub(1),
+            _ => {}
+        }
     }
     Ok(())
 }
 
 /// What a character is part of.
-#[derive(Clone, Copy)]
-enum Inside {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
     Code,
     Text { is_escaped: bool },
     RawText,
     Comment,
+}
+
+impl Inside {
+    /// Returns what the character after this one is part of.
+    pub(super) fn after(self, character: char) -> Self {
+        match (self, character) {
+            (Inside::Code, '`') => Inside::RawText,
+            (Inside::Code, '#') => Inside::Comment,
+            (Inside::Text { is_escaped: false }, '\\') => Inside::Text { is_escaped: true },
+            // No string goes on in another line.
+            (Inside::Text { .. } | Inside::Comment, '\n')
+            | (Inside::Text { is_escaped: false }, '"')
+            | (Inside::RawText, '`') => Inside::Code,
+            (Inside::Code, '"') | (Inside::Text { .. }, _) => Inside::Text { is_escaped: false },
+            (unchanged, _) => unchanged,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 //! For the worker only: nothing here is limited in time or memory.
 
 mod builtins;
+mod functions;
+mod heads;
 mod recursion;
 mod references;
 mod results;
 
 use regorus::{Engine, Value};
 
+use self::heads::Moved;
 use self::references::{Definition, Target};
 use super::{Answer, Dialect, LoadProblem, MAX_BYTES, Problem, brackets};
 
@@ -19,6 +22,8 @@ pub(super) struct Policy {
     pub(super) dialect: Dialect,
     /// The queries of its results.
     queries: Vec<(results::Result, String)>,
+    /// Its text, and the one that is evaluated, if that is another.
+    moved: Option<(String, Moved)>,
 }
 
 impl Policy {
@@ -33,29 +38,44 @@ impl Policy {
         }
         brackets::check(text).map_err(LoadProblem::Refused)?;
         match parse(file, text, Dialect::V1) {
-            Ok(engine) => Policy::checked(engine, Dialect::V1).map_err(LoadProblem::Refused),
+            Ok(engine) => {
+                Policy::checked(engine, (file, text), Dialect::V1).map_err(LoadProblem::Refused)
+            }
             Err(v1) => match parse(file, text, Dialect::V0) {
-                Ok(engine) => Policy::checked(engine, Dialect::V0).map_err(LoadProblem::Refused),
+                Ok(engine) => {
+                    Policy::checked(engine, (file, text), Dialect::V0).map_err(LoadProblem::Refused)
+                }
                 Err(v0) => Err(LoadProblem::Neither { v1, v0 }),
             },
         }
     }
 
-    fn checked(mut engine: Engine, dialect: Dialect) -> Result<Self, Problem> {
+    fn checked(
+        mut engine: Engine,
+        (file, text): (&str, &str),
+        dialect: Dialect,
+    ) -> Result<Self, Problem> {
         let module = engine.get_modules().first().cloned();
         let module = module.ok_or_else(|| Problem::new("the file has no package"))?;
         let definitions = references::definitions(&module);
-        check_functions(&definitions)?;
+        check_functions(&definitions, dialect)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
         // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
         engine
             .eval_query("true".to_owned(), false)
             .map_err(|error| problem(&error.to_string()))?;
+        let mut moved = None;
+        if let Some(text_moved) = heads::moved(&module, text) {
+            engine = parse(file, &text_moved.text, dialect)
+                .map_err(|error| text_moved.problem(text, error))?;
+            moved = Some((text.to_owned(), text_moved));
+        }
         Ok(Policy {
             engine,
             dialect,
             queries,
+            moved,
         })
     }
 
@@ -79,7 +99,11 @@ impl Policy {
         // Whoever changes the lists of the input wants to be the only one that has them.
         self.engine.set_input(Value::Null);
         answer.prints = results::prints(self.engine.take_prints().unwrap_or_default());
-        evaluated.map(|()| answer)
+        evaluated.map_err(|error| match &self.moved {
+            Some((text, moved)) => moved.problem(text, error),
+            None => error,
+        })?;
+        Ok(answer)
     }
 }
 
@@ -89,6 +113,7 @@ fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {
     // As in OPA, what fails in a function of the language is undefined.
     engine.set_strict_builtin_errors(false);
     engine.set_gather_prints(true);
+    functions::add(&mut engine, dialect).map_err(|error| problem(&error.to_string()))?;
     engine
         .add_policy(file.to_owned(), text.to_owned())
         .map_err(|error| problem(&error.to_string()))?;
@@ -96,7 +121,7 @@ fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {
 }
 
 /// Checks that every function that is called exists, and may be called.
-fn check_functions(definitions: &[Definition]) -> Result<(), Problem> {
+fn check_functions(definitions: &[Definition], dialect: Dialect) -> Result<(), Problem> {
     let references = definitions.iter().flat_map(|rule| &rule.references);
     for reference in references {
         let Target::Function(name) = &reference.target else {
@@ -110,7 +135,11 @@ fn check_functions(definitions: &[Definition]) -> Result<(), Problem> {
             let message = format!("`{name}` is not allowed in a policy: it {why}");
             return Err(at(message));
         }
-        if reference.is_call && !builtins::is_allowed(name) {
+        let is_old = functions::OLD.contains(&name.as_str());
+        if reference.is_call && is_old && dialect == Dialect::V1 {
+            return Err(at(format!("`{name}` is a function of Rego v0 only")));
+        }
+        if reference.is_call && !is_old && !builtins::is_allowed(name) {
             return Err(at(format!("`{name}` is not a function that policies have")));
         }
     }

@@ -31,7 +31,7 @@ fn sandbox() -> Sandbox {
 }
 
 /// A project with this text as the policy `p`.
-fn policy(text: &str) -> Sandbox {
+pub(super) fn policy(text: &str) -> Sandbox {
     let sandbox = sandbox();
     sandbox.write("/p.rego", text);
     sandbox.write(
@@ -42,7 +42,7 @@ fn policy(text: &str) -> Sandbox {
 }
 
 /// What an evaluation of a policy with this text prints.
-fn answer(text: &str) -> String {
+pub(super) fn answer(text: &str) -> String {
     let evaluated = policy(text).orch("policy eval p --input input.json");
     format!("{}{}", evaluated.stdout, evaluated.stderr)
 }
@@ -240,7 +240,7 @@ fn wrong_results_fail_and_errors_of_functions_do_not() {
 fn what_takes_too_long_or_too_much_is_killed() {
     let cases = [
         (
-            "trigger contains x if x := sprintf(\"%1000000000d\", [1])",
+            "sample if count(numbers.range(1, 100000000)) > 1",
             "evaluating it takes more than 256 MiB of memory",
         ),
         (
@@ -254,7 +254,7 @@ fn what_takes_too_long_or_too_much_is_killed() {
             "/p.orch.hcl",
             "policy \"trigger\" \"p\" {\n  file = \"p.rego\"\n  timeout = \"300ms\"\n}",
         );
-        if rule.contains("sprintf") {
+        if rule.contains("count(") {
             sandbox.write(
                 "/p.orch.hcl",
                 "policy \"trigger\" \"p\" { file = \"p.rego\" }",

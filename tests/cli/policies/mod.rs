@@ -5,3 +5,4 @@ mod followed; // `orch run --policies`
 mod loaded; // which policies load, what they are attached to, and what they answer
 #[cfg(unix)]
 mod resumed; // `orch run --resume` where policies follow
+mod meaning; // what policies answer where the interpreter alone answers something else

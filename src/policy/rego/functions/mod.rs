@@ -1,0 +1,145 @@
+//! Functions that the interpreter lacks, or that give another answer there than in OPA.
+//!
+//! As in OPA, what fails in a function is undefined.
+
+mod format;
+mod written;
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use regorus::{Engine, Value};
+
+use crate::policy::Dialect;
+
+/// Functions that only Rego v0 has.
+pub(super) const OLD: [&str; 10] = [
+    "all",
+    "any",
+    "cast_array",
+    "cast_boolean",
+    "cast_null",
+    "cast_object",
+    "cast_set",
+    "cast_string",
+    "re_match",
+    "set_diff",
+];
+
+type Function = fn(&[Value]) -> Option<Value>;
+
+/// Adds the functions of this version of the language.
+///
+/// # Errors
+///
+/// If one is there already.
+pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
+    let mut functions: Vec<(&str, u8, Function)> = vec![
+        ("numbers.range_step", 3, range_step),
+        ("sprintf", 2, format::sprintf),
+    ];
+    if dialect == Dialect::V0 {
+        functions.extend([
+            ("all", 1, all as Function),
+            ("any", 1, any),
+            ("cast_array", 1, cast_array),
+            ("cast_boolean", 1, |it| {
+                only(it, |it| matches!(it, Value::Bool(_)))
+            }),
+            ("cast_null", 1, |it| only(it, |it| *it == Value::Null)),
+            ("cast_object", 1, |it| {
+                only(it, |it| matches!(it, Value::Object(_)))
+            }),
+            ("cast_set", 1, cast_set),
+            ("cast_string", 1, |it| {
+                only(it, |it| matches!(it, Value::String(_)))
+            }),
+            ("re_match", 2, re_match),
+            ("set_diff", 2, set_diff),
+        ]);
+    }
+    for (name, n_arguments, function) in functions {
+        let call =
+            move |arguments: Vec<Value>| Ok(function(&arguments).unwrap_or(Value::Undefined));
+        engine.add_extension(name.to_owned(), n_arguments, Box::new(call))?;
+    }
+    Ok(())
+}
+
+fn items(value: &Value) -> Option<Vec<&Value>> {
+    match value {
+        Value::Array(items) => Some(items.iter().collect()),
+        Value::Set(items) => Some(items.iter().collect()),
+        _ => None,
+    }
+}
+
+fn all(arguments: &[Value]) -> Option<Value> {
+    let items = items(&arguments[0])?;
+    Some(
+        items
+            .into_iter()
+            .all(|item| *item == Value::Bool(true))
+            .into(),
+    )
+}
+
+fn any(arguments: &[Value]) -> Option<Value> {
+    let items = items(&arguments[0])?;
+    Some(
+        items
+            .into_iter()
+            .any(|item| *item == Value::Bool(true))
+            .into(),
+    )
+}
+
+fn only(arguments: &[Value], is_right: fn(&Value) -> bool) -> Option<Value> {
+    is_right(&arguments[0]).then(|| arguments[0].clone())
+}
+
+fn cast_array(arguments: &[Value]) -> Option<Value> {
+    let items: Vec<Value> = items(&arguments[0])?.into_iter().cloned().collect();
+    Some(items.into())
+}
+
+fn cast_set(arguments: &[Value]) -> Option<Value> {
+    let items: BTreeSet<Value> = items(&arguments[0])?.into_iter().cloned().collect();
+    Some(items.into())
+}
+
+fn re_match(arguments: &[Value]) -> Option<Value> {
+    let (Value::String(pattern), Value::String(text)) = (&arguments[0], &arguments[1]) else {
+        return None;
+    };
+    Some(regex::Regex::new(pattern).ok()?.is_match(text).into())
+}
+
+fn set_diff(arguments: &[Value]) -> Option<Value> {
+    let (Value::Set(from), Value::Set(without)) = (&arguments[0], &arguments[1]) else {
+        return None;
+    };
+    let left: BTreeSet<Value> = from
+        .iter()
+        .filter(|item| !without.contains(item))
+        .cloned()
+        .collect();
+    Some(left.into())
+}
+
+fn range_step(arguments: &[Value]) -> Option<Value> {
+    let number = |value: &Value| value.as_i64().ok();
+    let (first, last) = (number(&arguments[0])?, number(&arguments[1])?);
+    let step = number(&arguments[2]).filter(|step| *step > 0)?;
+    let step = if first <= last { step } else { -step };
+    let numbers = std::iter::successors(Some(first), |number| number.checked_add(step));
+    let in_range = |number: &i64| {
+        if step > 0 {
+            *number <= last
+        } else {
+            *number >= last
+        }
+    };
+    let numbers: Vec<Value> = numbers.take_while(in_range).map(Value::from).collect();
+    Some(numbers.into())
+}

@@ -1,0 +1,226 @@
+//! What policies answer where the interpreter alone would answer something else than the language says.
+
+use insta::assert_snapshot;
+
+use super::loaded::answer;
+
+/// What `trigger` is for this value of it.
+fn value(expression: &str) -> String {
+    let text = format!("package p\ntrigger contains sprintf(\"%v\", [x]) if x := {expression}\n");
+    let answered = answer(&text);
+    if answered == "nothing follows\n" {
+        return String::new();
+    }
+    answered
+        .trim_end()
+        .trim_start_matches("trigger: ")
+        .to_owned()
+}
+
+#[test]
+fn a_head_without_a_value_takes_nothing_of_what_was_found_before_along() {
+    let owners = r#"
+package p
+stacks := [{"id": "a", "owner": "x"}, {"id": "b"}, {"id": "c", "owner": "z"}]
+trigger contains s.owner if some s in stacks
+flag[s.id] := owned(s) if some s in stacks
+reset_flag[s.id] if { some s in stacks; s.owner != "x" }
+owned(s) if s.owner
+sample := s.owner == "z" if { some s in stacks; s.id != "a" }
+"#;
+    assert_snapshot!(answer(owners), @"
+    trigger: x
+    trigger: z
+    flag: a
+    flag: c
+    reset_flag: c
+    sample: true
+    ");
+}
+
+#[test]
+fn heads_without_a_value_are_left_out_in_rego_v0_too() {
+    let owners = r#"
+package p
+stacks = [{"id": "a", "owner": "x"}, {"id": "b"}, {"id": "c", "owner": "z"}]
+trigger[ stacks[_].owner ]
+flag[s["owner"]] {
+  s := stacks[_] # all of them }
+  # and no more
+}
+reset_flag[s.owner] = true { s := stacks[_]; s.id != "" }
+first = s.owner { s := stacks[1] } else = s.owner { s := stacks[2] }
+sample { first == "z" }
+"#;
+    assert_snapshot!(answer(owners), @"
+    trigger: x
+    trigger: z
+    flag: x
+    flag: z
+    reset_flag: x
+    reset_flag: z
+    sample: true
+    ");
+}
+
+#[test]
+fn heads_of_all_shapes_keep_their_meaning() {
+    let text = r#"
+package p
+s := {"id": "a", "no": 1, "list": ["x"]}
+trigger contains concat("-", [
+  s.id, # its name
+  "b"]) if # always
+  s.id != "x" # and here "
+trigger contains {"k": s.id}.k if ["a"] == ["a"]
+trigger contains s["list"][_] if not s.nothing
+trigger contains (sprintf("%d", [s.no + 1])) if true with input.run as 1
+by[s.id].sub contains s.no if s
+trigger contains sprintf("by-%s", [k]) if some k, _ in by
+"#;
+    assert_snapshot!(answer(text), @"
+    trigger: 2
+    trigger: a
+    trigger: a-b
+    trigger: by-a
+    trigger: x
+    ");
+}
+
+#[test]
+fn places_and_prints_are_those_of_the_file_as_it_was_written() {
+    let text = r#"package p
+trigger contains s.id if { some s in [input.stack]; print("first") }
+trigger contains concat("", [
+  input.stack.id,
+  "b",
+]) if input.stack
+trigger contains input.stack.id if {
+  print("second")
+  x == 2
+}
+x := 1 if input.stack.id
+x := 2 if input.stack.id
+"#;
+    assert_snapshot!(answer(text), @"
+    error: the policy failed
+      caused by: p.rego:12:1: rule conflicts with rule at p.rego:11:1
+    ");
+    let text = text.replace("x := 1 if input.stack.id\n", "\n");
+    assert_snapshot!(answer(&text), @"
+    print: p.rego:2: first
+    print: p.rego:8: second
+    trigger: net
+    trigger: netb
+    ");
+}
+
+#[test]
+fn functions_that_only_rego_v0_has_are_there_in_rego_v0() {
+    let old = r#"
+package p
+trigger["any"] { any([false, true]) }
+trigger["all"] { all([true, true]); not all([true, false]); all([]); not any([]) }
+trigger["match"] { re_match("^n.t$", input.stack.id) }
+trigger[x] { x := cast_string("text") }
+trigger[x] { x := cast_array({"array"})[_] }
+trigger[x] { cast_set(["set"])[x] }
+trigger[x] { set_diff({"a", "diff"}, {"a"})[x] }
+trigger["undefined"] { not cast_string(1); not cast_null(1); not cast_object(1); not cast_boolean(1) }
+"#;
+    assert_snapshot!(answer(old), @"
+    trigger: all
+    trigger: any
+    trigger: array
+    trigger: diff
+    trigger: match
+    trigger: set
+    trigger: text
+    trigger: undefined
+    ");
+    let new = answer("package p\ntrigger contains \"a\" if any([true])\n");
+    assert!(
+        new.contains("p.rego:2:25: `any` is a function of Rego v0 only"),
+        "{new}"
+    );
+}
+
+#[test]
+fn texts_are_formatted_as_go_does_it() {
+    let cases = [
+        (
+            r#""%s|%v|%d|%%|%q", ["a", "b", 3, "c\"d"]"#,
+            r#"a|b|3|%|"c\"d""#,
+        ),
+        (
+            r#""%5d|%-5d|%05d|%+d|% d", [1, 2, -3, 4, 5]"#,
+            "    1|2    |-0003|+4| 5",
+        ),
+        (
+            r#""%5s|%-5s|%.2s|%05s", ["é", "b", "cde", "z"]"#,
+            "    é|b    |cd|0000z",
+        ),
+        (
+            r#""%x %X %#x %o %b %c %U %O", [255, 255, 255, 8, 5, 65, 233, 8]"#,
+            "ff FF 0xff 10 101 A U+00E9 0o10",
+        ),
+        (
+            r#""%x|%X|% x|%#x", ["hé", "hi", "hi", "hi"]"#,
+            "68c3a9|6869|68 69|0x6869",
+        ),
+        (
+            r#""%.2f|%8.3f|%e|%g|%v|%G", [1.005, 3.14159, 12345.678, 1.5e21, 0.25, 1.5e-7]"#,
+            "1.00|   3.142|1.234568e+04|1.5e+21|0.25|1.5E-07",
+        ),
+        (
+            r#""%v %v %v", [null, [1, "a", {"b": {true}}], set()]"#,
+            r#"null [1, "a", {"b": {true}}] set()"#,
+        ),
+        (r#""%[2]d %[1]d", [1, 2]"#, "2 1"),
+        (
+            r#""%*d|%-*d|%.*f", [5, 1, 5, 2, 1, 2.25]"#,
+            "    1|2    |2.2",
+        ),
+        (r#""%d %s", ["x", 1]"#, "%!d(string=x) %!s(int64=1)"),
+        (r#""%s %s", ["a"]"#, "a %!s(MISSING)"),
+        (r#""%d", [1, "b"]"#, "1%!(EXTRA string=b)"),
+        (
+            r#""%[5]d %z %", [1]"#,
+            "%!d(BADINDEX) %!z(int64=1) %!(NOVERB)",
+        ),
+        (
+            r#""%t|%T|%T", [true, 1, "a"]"#,
+            "%!t(string=true)|int64|string",
+        ),
+        (r#""%v", ["a\u0000\n"]"#, "a\u{0}\n"),
+        (r#""%v", [["a\u0000\u0007\n\t\\"]]"#, r#"["a\x00\a\n\t\\"]"#),
+        (
+            r#""%100000000d|%s", [1, 2]"#,
+            "%!(NOVERB)%!(EXTRA int64=1, int64=2)",
+        ),
+        (r#""%d", [input.nothing]"#, ""),
+    ];
+    for (arguments, expected) in cases {
+        let rule = format!(
+            "package p\ntrigger contains \"ok\" if sprintf({arguments}) == {}\n",
+            serde_json::Value::from(expected)
+        );
+        let answered = answer(&rule);
+        let is_undefined = expected.is_empty();
+        let shown = value(&format!("sprintf({arguments})"));
+        assert_eq!(
+            answered == "nothing follows\n",
+            is_undefined,
+            "{arguments}: {shown}"
+        );
+    }
+}
+
+#[test]
+fn ranges_have_steps_of_at_least_one() {
+    assert_eq!(value("numbers.range_step(1, 10, 4)"), "[1, 5, 9]");
+    assert_eq!(value("numbers.range_step(3, 0, 2)"), "[3, 1]");
+    assert_eq!(value("numbers.range_step(1, 10, 0)"), "");
+    assert_eq!(value("numbers.range_step(1, 10, -1)"), "");
+    assert_eq!(value("numbers.range_step(1, 10, 1.5)"), "");
+}
