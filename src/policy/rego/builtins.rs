@@ -3,6 +3,8 @@
 //! A policy is a function of its input: the same input gives the same answer, tomorrow and on another
 //! machine. So functions that ask the world are refused.
 
+use regorus::unstable::BUILTINS;
+
 /// The functions of the language that policies may call.
 const ALLOWED: [&str; 117] = [
     "abs",
@@ -140,6 +142,16 @@ pub(super) fn is_allowed(name: &str) -> bool {
     ALLOWED.contains(&name)
 }
 
+/// Returns whether a function can be called with so many arguments. One more than it has is the pattern that
+/// its value has to match.
+pub(super) fn can_take(name: &str, n_arguments: usize) -> bool {
+    let Some((_, n_parameters)) = BUILTINS.get(name) else {
+        return true; // one that is not of the library, and checks them itself
+    };
+    let n_parameters = usize::from(*n_parameters);
+    (n_parameters..=n_parameters + 1).contains(&n_arguments)
+}
+
 /// Returns why policies may not call a function of the language, if there is a special reason.
 pub(super) fn refused(name: &str) -> Option<&'static str> {
     let mut refused = REFUSED.iter();
@@ -150,8 +162,6 @@ pub(super) fn refused(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use regorus::unstable::BUILTINS;
-
     use super::*;
 
     #[test]

@@ -9,7 +9,9 @@ mod recursion;
 mod references;
 mod results;
 
-use regorus::{Engine, Value};
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use regorus::{Engine, PolicyLengthConfig, Value};
 
 use self::heads::Moved;
 use self::references::{Definition, Target};
@@ -36,6 +38,9 @@ impl Policy {
             );
             return Err(LoadProblem::Refused(Problem::new(message)));
         }
+        // Editors put it there to say that the text is UTF-8.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        check_nul(text).map_err(LoadProblem::Refused)?;
         brackets::check(text).map_err(LoadProblem::Refused)?;
         match parse(file, text, Dialect::V1) {
             Ok(engine) => {
@@ -113,11 +118,32 @@ fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {
     // As in OPA, what fails in a function of the language is undefined.
     engine.set_strict_builtin_errors(false);
     engine.set_gather_prints(true);
+    // There are limits for the whole file, and lines may be as long as it.
+    engine.set_policy_length_config(PolicyLengthConfig {
+        max_col: NonZeroU32::MAX,
+        max_lines: NonZeroUsize::MAX,
+        ..PolicyLengthConfig::default()
+    });
     functions::add(&mut engine, dialect).map_err(|error| problem(&error.to_string()))?;
     engine
         .add_policy(file.to_owned(), text.to_owned())
         .map_err(|error| problem(&error.to_string()))?;
     Ok(engine)
+}
+
+/// Checks that a text has no NUL, which is the end of the text to the library.
+fn check_nul(text: &str) -> Result<(), Problem> {
+    let found = (1..).zip(text.lines()).find_map(|(number, line)| {
+        let before = line.split_once('\0')?.0;
+        Some((number, u32::try_from(before.chars().count() + 1).ok()?))
+    });
+    match found {
+        None => Ok(()),
+        place => Err(Problem {
+            place,
+            message: "a NUL character cannot be part of a policy".to_owned(),
+        }),
+    }
 }
 
 /// Checks that every function that is called exists, and may be called.
@@ -136,11 +162,18 @@ fn check_functions(definitions: &[Definition], dialect: Dialect) -> Result<(), P
             return Err(at(message));
         }
         let is_old = functions::OLD.contains(&name.as_str());
-        if reference.is_call && is_old && dialect == Dialect::V1 {
+        if reference.n_arguments.is_some() && is_old && dialect == Dialect::V1 {
             return Err(at(format!("`{name}` is a function of Rego v0 only")));
         }
-        if reference.is_call && !is_old && !builtins::is_allowed(name) {
+        if reference.n_arguments.is_some() && !is_old && !builtins::is_allowed(name) {
             return Err(at(format!("`{name}` is not a function that policies have")));
+        }
+        if let Some(n_arguments) = reference.n_arguments
+            && !builtins::can_take(name, n_arguments)
+        {
+            return Err(at(format!(
+                "`{name}` does not take {n_arguments} arguments"
+            )));
         }
     }
     Ok(())

@@ -10,6 +10,8 @@ use regorus::unstable::{
     Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleAssign, RuleHead, Span,
 };
 
+use super::builtins;
+
 /// A path below `data`: of a rule, or as far as the one of a reference is known.
 pub(super) type Path = Vec<String>;
 
@@ -33,8 +35,8 @@ pub(super) struct Reference {
     pub(super) target: Target,
     /// Where it stands: the line and the column, from 1.
     pub(super) place: (u32, u32),
-    /// Whether it is called.
-    pub(super) is_call: bool,
+    /// With how many arguments it is called, if it is.
+    pub(super) n_arguments: Option<usize>,
 }
 
 /// What a reference names.
@@ -278,7 +280,7 @@ impl Reader<'_> {
         }
         for replaced in &statement.with_mods {
             // What is replaced is not used; what it is replaced by may be a function.
-            self.expression(&replaced.r#as);
+            self.replacement(&replaced.r#as);
         }
     }
 
@@ -290,7 +292,7 @@ impl Reader<'_> {
             | Expr::Bool { .. }
             | Expr::Null { .. } => {}
             Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => {
-                self.reference(expression, false);
+                self.reference(expression, None);
             }
             Expr::Array { items, .. } | Expr::Set { items, .. } => {
                 for item in items {
@@ -310,7 +312,7 @@ impl Reader<'_> {
                 key, value, query, ..
             } => self.inner(query, &[key, value], []),
             Expr::Call { fcn, params, .. } => {
-                self.reference(fcn, true);
+                self.reference(fcn, Some(params.len()));
                 for parameter in params {
                     self.expression(parameter);
                 }
@@ -338,7 +340,19 @@ impl Reader<'_> {
         }
     }
 
-    fn reference(&mut self, expression: &Expr, is_call: bool) {
+    /// Reads what replaces something: a value, or a function.
+    fn replacement(&mut self, expression: &Expr) {
+        let (path, indices) = ground(expression);
+        let name = path.join(".");
+        // A local variable of this name would not keep the interpreter from calling the function.
+        if indices.is_empty() && builtins::refused(&name).is_some() {
+            self.add(expression, Target::Function(name), None);
+        } else {
+            self.expression(expression);
+        }
+    }
+
+    fn reference(&mut self, expression: &Expr, n_arguments: Option<usize>) {
         let (mut path, indices) = ground(expression);
         for index in indices {
             self.expression(index);
@@ -346,7 +360,16 @@ impl Reader<'_> {
         let Some(root) = path.first() else {
             return;
         };
-        if root == "input" || self.locals.iter().any(|names| names.contains(root)) {
+        // A call names a function, whatever the variables around are called, and the functions of the
+        // language are called through other things of the same name.
+        let is_call = n_arguments.is_some();
+        let name = path.join(".");
+        if is_call && builtins::refused(&name).is_some() {
+            self.add(expression, Target::Function(name), n_arguments);
+            return;
+        }
+        let is_local = root == "input" || self.locals.iter().any(|names| names.contains(root));
+        if is_local && !is_call {
             return;
         }
         let imported = self.imports.iter().find(|(name, _)| name == root);
@@ -359,16 +382,20 @@ impl Reader<'_> {
             let full: Path = [target, &path[1..]].concat();
             match full.split_first() {
                 Some((root, rest)) if root == "data" => Target::Data(rest.to_vec()),
+                _ if is_call => Target::Function(name),
                 _ => return, // of the input, or of the language: `rego.v1`
             }
         } else {
-            Target::Function(path.join("."))
+            Target::Function(name)
         };
-        let span = expression.span();
+        self.add(expression, target, n_arguments);
+    }
+
+    fn add(&mut self, expression: &Expr, target: Target, n_arguments: Option<usize>) {
         self.references.push(Reference {
             target,
-            place: first_place(expression, span),
-            is_call,
+            place: first_place(expression, expression.span()),
+            n_arguments,
         });
     }
 }

@@ -23,6 +23,9 @@ const RESULTS: [Result; 4] = [
     Result::Sample,
 ];
 
+/// How many bytes the names of a result may have.
+const MAX_ANSWERED: usize = 1 << 20;
+
 /// How many bytes of what a policy prints are kept.
 const MAX_PRINTED: usize = 64 << 10;
 
@@ -54,12 +57,16 @@ impl Result {
             Result::Flag => &mut answer.flag,
             Result::ResetFlag => &mut answer.reset_flag,
         };
+        let name = self.name();
         *texts = strings(value).ok_or_else(|| {
-            let name = self.name();
             Problem::new(format!(
                 "`{name}` must be a set or a list of strings, or an object whose values are `true`"
             ))
         })?;
+        if texts.iter().map(String::len).sum::<usize>() > MAX_ANSWERED {
+            let limit = MAX_ANSWERED >> 20;
+            return Err(Problem::new(format!("`{name}` has more than {limit} MiB")));
+        }
         Ok(())
     }
 }

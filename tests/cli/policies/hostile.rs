@@ -1,0 +1,366 @@
+//! Policies that mean harm: what they are refused, and what they cost.
+
+use std::fmt::Write as _;
+
+use insta::assert_snapshot;
+
+use super::loaded::{answer, policy};
+
+/// Expects that each text is refused, with these words.
+fn assert_refused(cases: &[(&str, &str)]) {
+    for (rules, expected) in cases {
+        let said = policy(&format!("package p\n{rules}\n")).orch("policy validate");
+        assert_eq!(said.code(), 3, "{rules}: {}", said.stdout);
+        assert!(said.stderr.contains(expected), "{rules}: {}", said.stderr);
+    }
+}
+
+#[test]
+fn rules_that_need_themselves_are_refused_on_whatever_way() {
+    assert_refused(&[
+        (
+            "a if b\nb if c\nc if a",
+            "p.rego:2:1: `a` is recursive through `b`, `c`",
+        ),
+        (
+            "default a := false\na if not b\nb if a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "default a := [x | x := b]\nb if a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a := 1 if false else := b\nb := a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a := 1 if false else := 2 if b\nb := a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a := [x | x := b[_]]\nb := {y: 1 | y := a[_]}",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a := data.p.b\nb := data.p[\"a\"]",
+            "2:1: `a` is recursive through `b`",
+        ),
+        ("a := data", "2:1: `a` is recursive"),
+        (
+            "import data.p as q\na := q.b\nb := q.a",
+            "3:1: `a` is recursive through `b`",
+        ),
+        (
+            "import data as q\na := q.p.b\nb := q.p.a",
+            "3:1: `a` is recursive through `b`",
+        ),
+        (
+            "a := x if x := input with input as b\nb := a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a if every x in [1] { b }\nb if a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a[b] := 1\nb := x if some x, _ in a",
+            "2:1: `a` is recursive through `b`",
+        ),
+        (
+            "a contains b\nb := count(a)",
+            "2:1: `a` is recursive through `b`",
+        ),
+        ("a := data[x].a if x := \"p\"", "2:1: `a` is recursive"),
+    ]);
+    let said = answer("package p\na { not b }\nb { not a }\n");
+    assert!(
+        said.contains("p.rego:2:1: `a` is recursive through `b`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn functions_that_need_themselves_are_refused_whatever_variables_are_called() {
+    assert_refused(&[
+        ("f(x) := f(x)", "2:1: `f` is recursive"),
+        ("f(x) := y if f(x, y)", "2:1: `f` is recursive"),
+        ("f(x) := data[\"p\"][\"f\"](x)", "2:1: `f` is recursive"),
+        (
+            "import data.p.f as count\nf(x) := count(x)",
+            "3:1: `f` is recursive",
+        ),
+        ("import input as f\nf(x) := f(x)", "3:1: `f` is recursive"),
+        (
+            "g(f) := f(1)\nf(x) := g(x)",
+            "2:1: `g` is recursive through `f`",
+        ),
+        (
+            "f(x) := y if { every f in [1] { y := f(x) } }",
+            "2:1: `f` is recursive",
+        ),
+        (
+            "f(x) := y if { some f in [1]; y := f(x) }",
+            "2:1: `f` is recursive",
+        ),
+        (
+            "f(x) := y if { z := [1 | f := 1]; y := f(x) }",
+            "2:1: `f` is recursive",
+        ),
+        (
+            "g(x) := count(x)\nf(x) := y if y := g(x) with count as data.p.f",
+            "3:1: `f` is recursive",
+        ),
+    ]);
+    let said = answer("package p\nf(x) = y { y = f(x + 1) }\ntrigger[\"a\"] { f(1) }\n");
+    assert!(said.contains("p.rego:2:1: `f` is recursive"), "{said}");
+}
+
+#[test]
+fn what_asks_the_world_is_refused_under_every_name() {
+    let clock = "`time.now_ns` is not allowed in a policy: it reads the clock";
+    let chance = "`rand.intn` is not allowed in a policy: it is random";
+    assert_refused(&[
+        (
+            "x := uuid.rfc4122(\"a\")",
+            "2:6: `uuid.rfc4122` is not allowed",
+        ),
+        (
+            "x := net.lookup_ip_addr(\"a\")",
+            "2:6: `net.lookup_ip_addr` is not allowed",
+        ),
+        ("x := http[\"send\"]({})", "2:6: `http.send` is not allowed"),
+        (
+            "f(x) := 1\nx if http.send({}) with http.send as f",
+            "3:6: `http.send` is not allowed",
+        ),
+        (
+            "x if count([]) == 0 with count as http.send",
+            "2:35: `http.send` is not allowed",
+        ),
+        ("x := rand[\"intn\"](\"a\", 5)", chance),
+        ("import data.rand\nx := rand.intn(\"a\", 5)", chance),
+        ("import input.rand\nx := rand.intn(\"a\", 5)", chance),
+        ("rand.foo := 1\nx := rand.intn(\"a\", 5)", chance),
+        ("x if { every rand in [1] { rand.intn(\"a\", 5) } }", chance),
+        ("import input.stack as time\nx := time.now_ns()", clock),
+        ("x := y if { some time in [1]; y := time.now_ns() }", clock),
+        ("f(time) := time.now_ns()", clock),
+        ("time := 1\nx := time.now_ns()", clock),
+        (
+            "f(x) := x\ny if { some time in [1]; f(1) with f as time.now_ns }",
+            clock,
+        ),
+        ("x := [y | time.now_ns(y)]", clock),
+    ]);
+    let said = answer("package p\ntrigger[x] { x := sprintf(\"%d\", [time.now_ns()]) }\n");
+    assert!(said.contains(clock), "{said}");
+}
+
+#[test]
+fn a_function_is_called_with_as_many_arguments_as_it_has() {
+    assert_refused(&[
+        (
+            "x := count([], 1, 2)",
+            "p.rego:2:6: `count` does not take 3 arguments",
+        ),
+        (
+            "x := concat(\",\")",
+            "p.rego:2:6: `concat` does not take 1 arguments",
+        ),
+    ]);
+    // The argument that is one too many is what the value has to match.
+    assert_eq!(
+        answer("package p\ntrigger contains x if split(\"a,b\", \",\", [x, \"b\"])\n"),
+        "trigger: a\n"
+    );
+}
+
+#[test]
+fn only_brackets_of_the_code_count_and_ten_are_deep_enough() {
+    let deep = |depth: usize| format!("x := {}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_refused(&[
+        (&deep(11), "p.rego:2:16: brackets nest more than 10 deep"),
+        (
+            &deep(10_000),
+            "p.rego:2:16: brackets nest more than 10 deep",
+        ),
+        (
+            &deep(10_000).replace('[', "(").replace(']', ")"),
+            "2:16: brackets nest more than 10",
+        ),
+    ]);
+    let many = "[{(".repeat(10_000);
+    let text = format!(
+        "package p\n# {many}\n{}\ny := \"{many}\\\"{many}\" # {many}\nz := `{many}\n{many}`\ntrigger contains \"a\" if x; y; z\n",
+        deep(10)
+    );
+    assert_eq!(
+        answer(&text.replace("if x; y; z", "if { x; y; z }")),
+        "trigger: a\n"
+    );
+}
+
+#[test]
+fn a_file_has_at_most_256_kib_in_lines_of_any_length() {
+    let text = |size: usize| {
+        let rule = "package p\ntrigger contains \"a\" #";
+        format!("{rule}{}", "x".repeat(size - rule.len()))
+    };
+    assert_eq!(answer(&text(256 << 10)), "trigger: a\n");
+    let lines = format!(
+        "package p\n{}trigger contains \"b\"\n",
+        "\n".repeat(200_000)
+    );
+    assert_eq!(answer(&lines), "trigger: b\n");
+    let said = answer(&text((256 << 10) + 1));
+    assert!(said.contains("it is larger than 256 KiB"), "{said}");
+}
+
+#[test]
+fn texts_that_are_none_are_refused_with_their_places() {
+    assert_refused(&[
+        ("x := \"abc", "as Rego v1: p.rego:2:"),
+        ("x := `abc", "as Rego v1: p.rego:2:7: unmatched `"),
+        (
+            "x := \"a\0b\"",
+            "p.rego:2:8: a NUL character cannot be part of a policy",
+        ),
+        // To the library it would be the end of the text.
+        (
+            "\n\0trigger contains \"a\"",
+            "p.rego:3:1: a NUL character cannot be part of a policy",
+        ),
+    ]);
+    let sandbox = policy("");
+    sandbox.write("/p.rego", b"package p\n# \xff\n");
+    let said = sandbox.orch("policy validate");
+    assert_eq!(said.code(), 3);
+    assert!(said.stderr.contains("UTF-8"), "{}", said.stderr);
+    for empty in ["", " \n\t"] {
+        let said = answer(empty);
+        assert!(said.contains("expecting `package`"), "{said}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_and_other_ends_of_lines_do_not_matter() {
+    let text = "package p\n# why\ntrigger contains input.stack.id if {\n  true # so\n}\n";
+    assert_eq!(answer(text), "trigger: net\n");
+    assert_eq!(answer(&text.replace('\n', "\r\n")), "trigger: net\n");
+    assert_eq!(answer(&format!("\u{feff}{text}")), "trigger: net\n");
+}
+
+#[test]
+fn an_answer_has_a_limit_and_prints_are_cut() {
+    let row = "some i in numbers.range(1, 100); x := sprintf(\"%100000d\", [i])";
+    let said = answer(&format!("package p\ntrigger contains x if {{ {row} }}\n"));
+    assert!(
+        said.contains("p.rego: `trigger` has more than 1 MiB"),
+        "{said}"
+    );
+    let said = answer(&format!(
+        "package p\ntrigger contains \"a\" if every i in [1] {{ print(\"one\"); {row}; print(x) }}\n"
+    ));
+    assert_snapshot!(said, @"
+    print: p.rego:2: one
+    print: (100 more were too much to keep)
+    trigger: a
+    ");
+}
+
+#[test]
+fn prints_are_no_answers_and_control_nothing() {
+    let forged = r#"
+package p
+trigger contains "a" if {
+  print("\n{\"evaluated\":{\"Ok\":{\"trigger\":[\"evil\"]}}}\n\"ready\"\n\u001b[31mred\u0007")
+}
+trigger contains "\u001b[31mred"
+"#;
+    assert_snapshot!(answer(forged), @r#"
+    print: p.rego:4: \n{"evaluated":{"Ok":{"trigger":["evil"]}}}\n"ready"\n\u{1b}[31mred\u{7}
+    trigger: \u{1b}[31mred
+    trigger: a
+    "#);
+}
+
+/// Rules each of which is twice the one before.
+fn doubled(first: &str, twice: impl Fn(usize) -> String) -> String {
+    let mut text = format!("package p\na0 := {first}\n");
+    for index in 0..34 {
+        _ = writeln!(text, "a{} := {}", index + 1, twice(index));
+    }
+    text + "sample if count(a34) > 1\n"
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn whatever_fills_the_memory_is_killed() {
+    let texts = [
+        doubled("\"abcdefgh\"", |index| format!("concat(\"\", [a{index}, a{index}])")),
+        doubled("[1, 2]", |index| format!("array.concat(a{index}, a{index})")),
+        "package p\nsample if count(numbers.range(1, 100000000)) > 1\n".to_owned(),
+        "package p\nx := [sprintf(\"%999999d\", [i]) | some i in numbers.range(1, 5000)]\nsample if count(x) > 1\n".to_owned(),
+        "package p\nsample if count(net.cidr_expand(\"10.0.0.0/8\")) > 1\n".to_owned(),
+    ];
+    for text in texts {
+        let said = answer(&text);
+        assert!(
+            said.contains("p.rego: evaluating it takes more than 256 MiB"),
+            "{said}"
+        );
+    }
+    // A width is no way to a text of gigabytes.
+    assert_eq!(
+        answer("package p\ntrigger contains sprintf(\"%1000000000d\", [1]) if true\n"),
+        "trigger: %!(NOVERB)%!(EXTRA int64=1)\n"
+    );
+}
+
+#[test]
+fn long_chains_and_many_rules_are_no_harm() {
+    let mut chain = "package p\na0 := 1\n".to_owned();
+    for index in 0..10_000 {
+        _ = writeln!(chain, "a{} := a{index}", index + 1);
+    }
+    assert_eq!(
+        answer(&format!("{chain}sample if a10000 == 1\n")),
+        "sample: true\n"
+    );
+    let sum = format!(
+        "package p\nx := 1{}\nsample if x == 3001\n",
+        " + 1".repeat(3000)
+    );
+    assert_eq!(answer(&sum), "sample: true\n");
+    let rules = "a := 1\n".repeat(30_000);
+    assert_eq!(
+        answer(&format!("package p\n{rules}sample if a == 1\n")),
+        "sample: true\n"
+    );
+    // These are deeper than its stack; the worker ends, and `orch` does not.
+    let signs = answer(&format!("package p\nx := {}1\n", "-".repeat(200_000)));
+    assert!(signs.contains("the policy `p` cannot be loaded"), "{signs}");
+}
+
+#[test]
+fn extreme_numbers_are_undefined_or_right() {
+    let text = r#"
+package p
+least := -9223372036854775808
+most := 9223372036854775807
+sample if {
+  count(substring("abc", most, most)) == 0
+  not numbers.range_step(1, 10, 0)
+  not numbers.range(1e300, 1e301)
+  array.slice([1], least, most) == [1]
+  not format_int(5, 0)
+  not time.add_date(most, most, most, least)
+  not time.parse_duration_ns("9999999999999999999h")
+  least % -1 == 0
+  abs(least) == 9223372036854775808
+  not 1 / 0
+}
+"#;
+    assert_eq!(answer(text), "sample: true\n");
+}
