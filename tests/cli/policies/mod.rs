@@ -7,3 +7,4 @@ mod loaded; // which policies load, what they are attached to, and what they ans
 #[cfg(unix)]
 mod resumed; // `orch run --resume` where policies follow
 mod meaning; // what policies answer where the interpreter alone answers something else
+mod worker; // the process in which they are evaluated
