@@ -142,14 +142,10 @@ pub(super) fn is_allowed(name: &str) -> bool {
     ALLOWED.contains(&name)
 }
 
-/// Returns whether a function can be called with so many arguments. One more than it has is the pattern that
-/// its value has to match.
-pub(super) fn can_take(name: &str, n_arguments: usize) -> bool {
-    let Some((_, n_parameters)) = BUILTINS.get(name) else {
-        return true; // one that is not of the library, and checks them itself
-    };
-    let n_parameters = usize::from(*n_parameters);
-    (n_parameters..=n_parameters + 1).contains(&n_arguments)
+/// Returns how many arguments a function of the library has. One more is the pattern that its value has to match.
+pub(super) fn n_parameters(name: &str) -> Option<usize> {
+    let (_, n_parameters) = BUILTINS.get(name)?;
+    Some(usize::from(*n_parameters))
 }
 
 /// Returns why policies may not call a function of the language, if there is a special reason.

@@ -8,6 +8,7 @@ mod heads;
 mod recursion;
 mod references;
 mod results;
+mod unbound;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -64,6 +65,7 @@ impl Policy {
         let module = module.ok_or_else(|| Problem::new("the file has no package"))?;
         let definitions = references::definitions(&module);
         check_functions(&definitions, dialect)?;
+        unbound::check(&definitions)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
         // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
@@ -168,12 +170,10 @@ fn check_functions(definitions: &[Definition], dialect: Dialect) -> Result<(), P
         if reference.n_arguments.is_some() && !is_old && !builtins::is_allowed(name) {
             return Err(at(format!("`{name}` is not a function that policies have")));
         }
-        if let Some(n_arguments) = reference.n_arguments
-            && !builtins::can_take(name, n_arguments)
+        if let (Some(given), Some(wanted)) = (reference.n_arguments, builtins::n_parameters(name))
+            && !(wanted..=wanted + 1).contains(&given)
         {
-            return Err(at(format!(
-                "`{name}` does not take {n_arguments} arguments"
-            )));
+            return Err(at(format!("`{name}` does not take {given} arguments")));
         }
     }
     Ok(())

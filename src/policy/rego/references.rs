@@ -37,6 +37,8 @@ pub(super) struct Reference {
     pub(super) place: (u32, u32),
     /// With how many arguments it is called, if it is.
     pub(super) n_arguments: Option<usize>,
+    /// Whether it stands where a variable can be given a value: in brackets, or beside `=`.
+    pub(super) may_bind: bool,
 }
 
 /// What a reference names.
@@ -77,6 +79,7 @@ pub(super) fn definitions(module: &Module) -> Vec<Definition> {
                 own: &own,
                 locals: Vec::new(),
                 references: Vec::new(),
+                may_bind: false,
             };
             let is_function = reader.rule(rule);
             let path = [&package[..], &ground(head_of(rule)).0].concat();
@@ -152,6 +155,8 @@ struct Reader<'m> {
     /// The names that are declared in each of the bodies around.
     locals: Vec<HashSet<String>>,
     references: Vec<Reference>,
+    /// Whether what is read stands where a variable can be given a value.
+    may_bind: bool,
 }
 
 impl Reader<'_> {
@@ -259,10 +264,7 @@ impl Reader<'_> {
                 collection,
                 ..
             } => {
-                if let Some(key) = key {
-                    self.expression(key);
-                }
-                self.expression(value);
+                self.binding(key.iter().chain([value]).map(|name| &**name));
                 self.expression(collection);
             }
             Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr),
@@ -313,11 +315,21 @@ impl Reader<'_> {
             } => self.inner(query, &[key, value], []),
             Expr::Call { fcn, params, .. } => {
                 self.reference(fcn, Some(params.len()));
-                for parameter in params {
+                let name = ground(fcn).0.join(".");
+                let n_parameters = builtins::n_parameters(&name).unwrap_or(0);
+                let (given, others) = params.split_at(params.len().min(n_parameters));
+                for parameter in given {
                     self.expression(parameter);
                 }
+                self.binding(others.iter().map(|other| &**other));
             }
             Expr::UnaryExpr { expr, .. } => self.expression(expr),
+            Expr::AssignExpr {
+                op: AssignOp::Eq,
+                lhs,
+                rhs,
+                ..
+            } => self.binding([&**lhs, &**rhs]),
             Expr::BinExpr { lhs, rhs, .. }
             | Expr::BoolExpr { lhs, rhs, .. }
             | Expr::ArithExpr { lhs, rhs, .. }
@@ -340,6 +352,15 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads expressions that may give variables a value.
+    fn binding<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr>) {
+        let before = std::mem::replace(&mut self.may_bind, true);
+        for expression in expressions {
+            self.expression(expression);
+        }
+        self.may_bind = before;
+    }
+
     /// Reads what replaces something: a value, or a function.
     fn replacement(&mut self, expression: &Expr) {
         let (path, indices) = ground(expression);
@@ -354,9 +375,7 @@ impl Reader<'_> {
 
     fn reference(&mut self, expression: &Expr, n_arguments: Option<usize>) {
         let (mut path, indices) = ground(expression);
-        for index in indices {
-            self.expression(index);
-        }
+        self.binding(indices);
         let Some(root) = path.first() else {
             return;
         };
@@ -396,6 +415,7 @@ impl Reader<'_> {
             target,
             place: first_place(expression, expression.span()),
             n_arguments,
+            may_bind: self.may_bind,
         });
     }
 }

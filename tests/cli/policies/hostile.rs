@@ -96,7 +96,7 @@ fn functions_that_need_themselves_are_refused_whatever_variables_are_called() {
             "2:1: `g` is recursive through `f`",
         ),
         (
-            "f(x) := y if { every f in [1] { y := f(x) } }",
+            "f(x) := 1 if { every f in [1] { f(x) == 1 } }",
             "2:1: `f` is recursive",
         ),
         (

@@ -176,7 +176,15 @@ fn what_asks_the_world_or_does_not_exist_is_refused_before_it_is_called() {
             "x := [[[[[[[[[[[1]]]]]]]]]]]",
             "p.rego:2:16: brackets nest more than 10 deep",
         ),
-        ("x contains y if z == 1", "undefined variable"),
+        (
+            "x contains y if y == 1",
+            "p.rego:2:17: `y` is not defined: it is no rule, and nothing gives it a value",
+        ),
+        ("a if stak.id", "p.rego:2:6: `stak` is not defined"),
+        (
+            "a if { some s in input.stacks; s.id == nme }",
+            "p.rego:2:40: `nme` is not defined",
+        ),
     ];
     for (rule, expected) in cases {
         let said = policy(&format!("package p\n{rule}\n")).orch("policy validate");

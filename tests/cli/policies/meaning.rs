@@ -224,3 +224,32 @@ fn ranges_have_steps_of_at_least_one() {
     assert_eq!(value("numbers.range_step(1, 10, -1)"), "");
     assert_eq!(value("numbers.range_step(1, 10, 1.5)"), "");
 }
+
+#[test]
+fn variables_may_get_their_values_anywhere_in_a_rule() {
+    let text = r#"
+package p
+trigger[x] { a = 1; b = a + 1; x = sprintf("%d", [b]) }
+trigger[input.stacks[i].id] { i > 0 }
+trigger[x] { split("c,d", ",", [x, _]) }
+trigger[x] { walk({"k": "e"}, [["k"], x]) }
+trigger[x] { f(1, x) }
+trigger[x] { {"k": x} = {"k": "h"} }
+trigger[k] { {"i": 1}[k] }
+trigger[x] { n := count([1]) with count as length; x := sprintf("j%d", [n]) }
+trigger[x] { y := [z | z = "k"]; x := y[_] }
+f(_) = "g"
+length(_) = 3
+"#;
+    assert_snapshot!(answer(text), @"
+    trigger: 2
+    trigger: app
+    trigger: c
+    trigger: e
+    trigger: g
+    trigger: h
+    trigger: i
+    trigger: j3
+    trigger: k
+    ");
+}

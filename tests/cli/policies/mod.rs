@@ -1,6 +1,6 @@
 //! Trigger policies: Rego files that say what follows a finished turn.
-#[cfg(unix)]
 
+#[cfg(unix)]
 mod followed; // `orch run --policies`
 mod hostile; // policies that mean harm: what they are refused, and what they cost
 mod loaded; // which policies load, what they are attached to, and what they answer

@@ -22,9 +22,7 @@ fn worker() -> Worker {
 }
 
 fn load(worker: &mut Worker, text: &str) -> PolicyNumber {
-    let loaded = worker
-        .load("p.rego", text, Duration::from_secs(60))
-        .unwrap();
+    let loaded = worker.load("p.rego", text, Duration::from_mins(1)).unwrap();
     loaded.unwrap().0
 }
 
@@ -40,7 +38,7 @@ fn the_death_of_a_worker_does_not_affect_the_evaluation_after_it() {
     let policies = policies.map(|(text, problem)| (load(&mut worker, text), problem));
     // Deeper than its stack.
     let signs = format!("package p\nx := {}1\n", "-".repeat(200_000));
-    let crashed = worker.load("signs.rego", &signs, Duration::from_secs(60));
+    let crashed = worker.load("signs.rego", &signs, Duration::from_mins(1));
     let crashed = crashed.unwrap().unwrap_err();
     let said = crashed.problems()[0].1.in_file("signs.rego");
     assert_eq!(said, "signs.rego: loading it crashes the interpreter");
@@ -64,7 +62,7 @@ fn the_death_of_a_worker_does_not_affect_the_evaluation_after_it() {
             to_raw_value(&json!({"id": changed})).unwrap(),
         );
         let run = format!("run {round}");
-        let answer = worker.evaluate(names, input(&run), true, Duration::from_secs(60));
+        let answer = worker.evaluate(names, input(&run), true, Duration::from_mins(1));
         let answer = answer.unwrap().unwrap();
         assert_eq!(answer.trigger, ["a".to_owned(), changed].into());
         assert_eq!(answer.flag, [run].into());
