@@ -7,7 +7,8 @@
 //! Without `--quick` there are also a repository of 100,000 stacks, for which some 5 GB must be free
 //! in the temporary directory, and comparisons of change detection on small and large repositories.
 //! Nothing is asserted; the wanted figures stand beside the measured: of `list` and `list --order`
-//! on 10,000 stacks, of `run` on 1,000, of what a run prints, of the order of a plan. On 10,000 stacks
+//! on 10,000 stacks, of `run` on 1,000, of what a run prints, of the order of a plan, of
+//! the evaluation of a policy. On 10,000 stacks
 //! memory should stay below 120 MB, and below 200 MB with `--changed`.
 //! Where a `terramate` is on the `PATH`, its times are printed too, for the smaller repositories and
 //! for `--changed`.
@@ -20,6 +21,8 @@ mod floor;
 mod history;
 mod measure;
 mod plans;
+#[cfg(feature = "policies")]
+mod policies;
 mod programs;
 #[path = "../generate/repository.rs"]
 mod repository;
@@ -84,6 +87,9 @@ enum Subject {
     Runs,
     /// The order of a plan, and its conditions
     Plans,
+    /// The evaluation of policies
+    #[cfg(feature = "policies")]
+    Policies,
 }
 
 fn main() -> Result<()> {
@@ -135,6 +141,10 @@ fn main() -> Result<()> {
     }
     if only.contains(&Subject::Plans) {
         plans::tables()?;
+    }
+    #[cfg(feature = "policies")]
+    if only.contains(&Subject::Policies) {
+        policies::tables(&programs)?;
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The programs involved.
 
 use std::ffi::OsStr;
+#[cfg(feature = "policies")]
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -39,6 +41,12 @@ impl Programs {
     /// Returns a run of `orch` with these arguments, which hold no spaces themselves.
     pub(crate) fn orch(&self, root: &Path, arguments: &str) -> Job {
         Job::new(&self.orch, root).args(arguments.split(' '))
+    }
+
+    /// Returns the command of the process that evaluates policies.
+    #[cfg(feature = "policies")]
+    pub(crate) fn worker(&self) -> Vec<OsString> {
+        vec![self.orch.clone().into(), "policy-worker".into()]
     }
 
     /// Returns a run of this program with a flag.
