@@ -2,8 +2,8 @@
 //!
 //! A pull request may bring any policy, and the interpreter can be made to overflow its stack, to fill the
 //! memory and to run for ever. So policies are parsed and evaluated in a child process, a [`Worker`], which
-//! is killed when it takes too long or too much; [`serve`] is that process. The two exchange lines
-//! of JSON, see [`protocol`].
+//! is killed when it takes too long or too much; [`serve()`] is that process. The two exchange lines
+//! of JSON, see `protocol`.
 //!
 //! What an evaluation is given and what becomes of its [`Answer`] is not known here, nor where files are.
 
