@@ -14,16 +14,17 @@ use rayon::prelude::*;
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
-use crate::pattern::Pattern;
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
 use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
 use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
+use crate::project::ignore::{Ignore, ignored};
 use crate::project::import::{Imported, Imports};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::made_first::MadeFirst;
+use crate::project::module::{self, MODULE, ModuleBlock};
 use crate::project::policy::{self, POLICY, PolicyBlock};
 use crate::project::problems::Problems;
 use crate::project::relocation::{
@@ -61,6 +62,8 @@ pub struct Project {
     pub moves: Moves,
     /// The `removed` blocks.
     pub removed: RemovedBlocks,
+    /// The `module` blocks, by name.
+    pub modules: BTreeMap<String, ModuleBlock>,
     /// The patterns by which directories import files; only directories that import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
@@ -116,15 +119,6 @@ pub struct DirectoryScope {
     pub driver: Option<Spanned<String>>,
     /// `config.lifecycle`: what may be done with stacks.
     pub lifecycle: Lifecycle,
-}
-
-/// An entry of `config.change_detection.ignore`.
-#[derive(Debug)]
-pub struct Ignore {
-    /// Matches the files that do not count.
-    pub pattern: Pattern,
-    /// The entry itself.
-    pub written: Spanned<String>,
 }
 
 impl DirectoryScope {
@@ -212,6 +206,7 @@ impl Project {
         };
         let mut stacks = Vec::new();
         let (mut moved, mut removed, mut policies) = (Vec::new(), Vec::new(), Vec::new());
+        let mut modules = Vec::new();
         for Evaluated {
             path,
             declared,
@@ -221,6 +216,7 @@ impl Project {
             moved: moved_here,
             removed: removed_here,
             policies: policies_here,
+            modules: modules_here,
             diagnostics,
             unused,
         } in evaluated
@@ -228,6 +224,7 @@ impl Project {
             moved.extend(moved_here);
             removed.extend(removed_here);
             policies.extend(policies_here);
+            modules.extend(modules_here);
             for kind in unused {
                 *project.unused.entry(kind).or_default() += 1;
             }
@@ -275,6 +272,7 @@ impl Project {
         project.moves = Moves::new(moved, &mut problems.diagnostics);
         project.removed = RemovedBlocks::new(removed, &project.stacks, &mut problems.diagnostics);
         project.policies = policy::by_name(policies, &mut problems.diagnostics);
+        project.modules = module::by_name(modules, &mut problems.diagnostics);
         project.check_names(&mut problems.diagnostics);
         project.check_limits(&mut problems.diagnostics);
         let of_stacks = project.stacks.iter();
@@ -381,6 +379,7 @@ struct Evaluated {
     moved: Vec<MovedBlock>,
     removed: Vec<RemovedBlock>,
     policies: Vec<PolicyBlock>,
+    modules: Vec<ModuleBlock>,
     diagnostics: Vec<Diagnostic>,
     /// The keywords of blocks that only Terramate uses.
     unused: Vec<String>,
@@ -439,6 +438,9 @@ impl Evaluated {
         let policies = of_kind(POLICY);
         let policies = policies.filter_map(|it| policy::read(it, &path, &mut problems));
         let policies = policies.collect();
+        let modules = of_kind(MODULE);
+        let modules = modules.filter_map(|it| module::read(it, &path, &mut problems));
+        let modules = modules.collect();
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
@@ -457,55 +459,9 @@ impl Evaluated {
             moved,
             removed,
             policies,
+            modules,
             diagnostics: problems,
             unused: unused.map(str::to_owned).collect(),
         }
     }
-}
-
-/// Resolves an entry of `config.change_detection.ignore`. An entry without a `/` names files
-/// at any depth; no entry applies to files outside its directory.
-fn ignored(
-    entry: &Spanned<String>,
-    directory: &ProjectPath,
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Ignore> {
-    let written = &entry.value;
-    let wrong = |label: String, help: &str| {
-        let message = format!("`{written}` cannot be ignored");
-        let diagnostic = Diagnostic::error(Code::InvalidPattern, message).label(entry.span, label);
-        diagnostic.help(help)
-    };
-    if written.starts_with('!') {
-        let label = "`!` does not re-include files".to_owned();
-        problems.push(wrong(label, "list only what is to be ignored"));
-        return None;
-    }
-    if written.trim_matches('/').is_empty() {
-        let label = "names no file".to_owned();
-        problems.push(wrong(label, "for everything in a directory, write `**`"));
-        return None;
-    }
-    let is_name = !written.trim_end_matches('/').contains('/');
-    let pattern = if is_name {
-        Pattern::new(directory, &format!("**/{written}"))
-    } else {
-        Pattern::new(directory, written)
-    };
-    match pattern {
-        Err(problem) => problems.push(wrong(
-            problem.to_string(),
-            "`*` and `?` match within a name, `**` across directories, `{a,b}` either of two",
-        )),
-        Ok(pattern) if !pattern.directory().is_at_or_below(directory) => {
-            let label = format!("lies outside `{directory}`");
-            let help = "write it in a file of that directory, or of one above it";
-            problems.push(wrong(label, help));
-        }
-        Ok(pattern) => {
-            let written = entry.clone();
-            return Some(Ignore { pattern, written });
-        }
-    }
-    None
 }

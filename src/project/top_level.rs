@@ -4,11 +4,12 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body};
 use crate::path::ProjectPath;
 use crate::project::driver::DRIVER;
+use crate::project::module::MODULE;
 use crate::project::policy::POLICY;
 use crate::project::relocation::{MOVED, REMOVED};
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
-const TOP_LEVEL: [&str; 22] = [
+const TOP_LEVEL: [&str; 23] = [
     "assert",
     "bundle",
     "component",
@@ -20,6 +21,7 @@ const TOP_LEVEL: [&str; 22] = [
     "globals",
     "import",
     "input",
+    MODULE,
     MOVED,
     "orch",
     "output",
@@ -34,10 +36,11 @@ const TOP_LEVEL: [&str; 22] = [
 ];
 
 /// Those that `orch` uses.
-const USED: [&str; 9] = [
+const USED: [&str; 10] = [
     DRIVER,
     "globals",
     "import",
+    MODULE,
     MOVED,
     "orch",
     POLICY,
@@ -47,7 +50,7 @@ const USED: [&str; 9] = [
 ];
 
 /// Those that Terramate does not know and would refuse.
-const OWN: [&str; 3] = [MOVED, POLICY, REMOVED];
+const OWN: [&str; 4] = [MODULE, MOVED, POLICY, REMOVED];
 
 /// How the names of files end that Terramate reads.
 const TERRAMATE_ENDINGS: [&str; 2] = [".tm", ".tm.hcl"];

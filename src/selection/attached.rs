@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dangling;
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::KeyFilter;
 use crate::project::Project;
 use crate::project::policy::PolicyBlock;
@@ -43,6 +43,9 @@ impl Attached {
             };
             for entry in entries {
                 if let Some(module) = entry.value.strip_prefix(MODULE) {
+                    if !project.modules.contains_key(module) && project.broken.is_empty() {
+                        problems.push(unknown_module(project, entry, module));
+                    }
                     let policies = attached.by_module.entry(module.to_owned()).or_default();
                     policies.push(number);
                 } else {
@@ -83,6 +86,20 @@ impl Attached {
             }
         }
     }
+}
+
+/// Returns the diagnostic of an entry whose module has no block.
+fn unknown_module(project: &Project, entry: &Spanned<String>, module: &str) -> Diagnostic {
+    let message = format!("`{}` in `attach` names no module", entry.value);
+    let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
+    if project.settings.strict_references {
+        diagnostic.severity = Severity::Error;
+        diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+    }
+    let known = project.modules.keys().map(String::as_str);
+    diagnostic
+        .label(entry.span, "no `module` block has this name")
+        .did_you_mean(module, known)
 }
 
 /// Returns the stacks that an entry names.

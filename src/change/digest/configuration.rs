@@ -154,7 +154,7 @@ fn said_by(body: &Body, left_out: &BTreeSet<String>) -> String {
     let matters = |around: &[&str], item: Item<'_>| match (around, item) {
         (["stack"], Item::Attribute(name)) => !is_no_input(name),
         (["stack"] | [_, "config"], Item::Block("lifecycle"))
-        | ([], Item::Block("moved" | "removed")) => false,
+        | ([], Item::Block("module" | "moved" | "removed")) => false,
         ([_, "config", "run", "env"], Item::Attribute(name)) => !left_out.contains(name),
         _ => true,
     };

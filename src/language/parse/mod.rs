@@ -24,10 +24,11 @@ use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
-const USED: [&str; 9] = [
+const USED: [&str; 10] = [
     "driver",
     "globals",
     "import",
+    "module",
     "moved",
     "orch",
     "policy",

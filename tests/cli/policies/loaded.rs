@@ -53,6 +53,10 @@ fn a_policy_is_attached_to_what_its_directory_or_its_entries_name() {
     sandbox.write(
         "/policies.orch.hcl",
         r#"
+module "vpc" {
+  source = "acme/vpc/aws"
+  tag    = "vpc/v*"
+}
 policy "trigger" "all" {
   file = "policies/clients.rego"
 }

@@ -8,3 +8,4 @@ mod loaded; // which policies load, what they are attached to, and what they ans
 mod resumed; // `orch run --resume` where policies follow
 mod meaning; // what policies answer where the interpreter alone answers something else
 mod worker; // the process in which they are evaluated
+mod modules; // what `module` blocks may say, and where

@@ -1,0 +1,336 @@
+//! `module` blocks: what stacks call from outside of their directories, and how its versions are tagged.
+//!
+//! This module knows neither who calls a module nor which tags there are.
+
+mod address;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+use semver::Version;
+
+pub use self::address::{Address, AddressKind, CallSource};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::NoNamespaces;
+use crate::language::evaluate::evaluate;
+use crate::language::syntax::{Attribute, Block};
+use crate::language::value::Value;
+use crate::path::ProjectPath;
+use crate::source::{Span, Spanned};
+use crate::version::parse_version;
+
+/// The block.
+pub(crate) const MODULE: &str = "module";
+
+const ATTRIBUTES: [&str; 3] = ["source", "tag", "labels"];
+
+/// What stands for the version in `tag`.
+const VERSION: char = '*';
+
+/// A `module` block: a module that has versions.
+#[derive(Debug, Clone)]
+pub struct ModuleBlock {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// What calls name.
+    pub source: Spanned<ModuleSource>,
+    /// The names of its tags.
+    pub tag: TagPattern,
+    /// `labels`, for policies.
+    pub labels: Vec<String>,
+    /// The place of the block.
+    pub span: Span,
+}
+
+/// What the calls of a module name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModuleSource {
+    /// A directory of the project, which calls name through git.
+    Directory(ProjectPath),
+    /// A module of a registry, or of a git repository.
+    Address(Address),
+}
+
+/// How the tags of a module look: text around one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagPattern {
+    before: String,
+    after: String,
+}
+
+impl TagPattern {
+    /// Parses a name with one `*`, which stands for the version; `None` if it has none or several.
+    pub fn parse(written: &str) -> Option<Self> {
+        let (before, after) = written.split_once(VERSION)?;
+        (!after.contains(VERSION)).then(|| TagPattern {
+            before: before.to_owned(),
+            after: after.to_owned(),
+        })
+    }
+
+    /// Returns the version that a tag stands for, if it is one of these tags.
+    pub fn version(&self, tag: &str) -> Option<Version> {
+        let rest = tag.strip_prefix(&*self.before)?;
+        let written = rest.strip_suffix(&*self.after)?;
+        parse_version(written).map(|(version, _)| version)
+    }
+
+    /// Returns the tag of a version.
+    pub fn tag(&self, version: &str) -> String {
+        format!("{}{version}{}", self.before, self.after)
+    }
+}
+
+/// As written.
+impl fmt::Display for TagPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{VERSION}{}", self.before, self.after)
+    }
+}
+
+/// Takes the blocks of all directories, in any order, by name. A name that stands for two modules is reported.
+pub(crate) fn by_name(
+    mut blocks: Vec<ModuleBlock>,
+    problems: &mut Vec<Diagnostic>,
+) -> BTreeMap<String, ModuleBlock> {
+    blocks.sort_by_key(|block| (block.span.file, block.span.start));
+    let mut modules: BTreeMap<String, ModuleBlock> = BTreeMap::new();
+    for block in blocks {
+        match modules.entry(block.name.value.clone()) {
+            Entry::Vacant(vacant) => _ = vacant.insert(block),
+            // Several directories import the file.
+            Entry::Occupied(first) if first.get().name.span == block.name.span => {}
+            Entry::Occupied(first) => {
+                let message = format!("there are two modules `{}`", block.name.value);
+                let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
+                    .label(block.name.span, "again here")
+                    .label(first.get().name.span, "first here");
+                problems.push(diagnostic.help("remove or rename one of them"));
+            }
+        }
+    }
+    modules
+}
+
+/// Reads a `module` block in a file of this directory.
+pub(crate) fn read(
+    block: &Block,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<ModuleBlock> {
+    let before = problems.len();
+    let name = name(block, problems);
+    for inner in &block.body.blocks {
+        let message = format!("unknown block `{}` in `{MODULE}`", inner.kind.text);
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
+            .label(inner.kind.span, "a module has only attributes");
+        problems.push(diagnostic);
+    }
+    for attribute in &block.body.attributes {
+        let written = &*attribute.name.text;
+        if !ATTRIBUTES.contains(&written) {
+            let message = format!("unknown attribute `{written}` in `{MODULE}`");
+            let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
+                .label(attribute.name.span, "not an attribute of `module`")
+                .label(block.kind.span, "in this block")
+                .did_you_mean(written, ATTRIBUTES);
+            let is_call = matches!(written, "version" | "providers" | "count" | "for_each");
+            problems.push(if is_call {
+                diagnostic.help(
+                    "this block says how the versions of a module are tagged; calls of it stand in Terraform files",
+                )
+            } else {
+                diagnostic
+            });
+        }
+    }
+    let source = required(block, "source", "\"acme/vpc/aws\"", problems)
+        .and_then(|written| source(written, directory, problems));
+    let tag = required(block, "tag", "\"modules/vpc/v*\"", problems)
+        .and_then(|written| tag(&written, problems));
+    let labels = block.body.attribute("labels");
+    let labels = labels.map_or_else(Vec::new, |attribute| labels_of(attribute, problems));
+    let module = ModuleBlock {
+        name: name?,
+        source: source?,
+        tag: tag?,
+        labels,
+        span: block.kind.span,
+    };
+    (problems.len() == before).then_some(module)
+}
+
+fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+    let [label] = block.labels.as_slice() else {
+        let message = "a `module` block has one label: its name";
+        let span = block.labels.get(1).map_or(block.kind.span, |it| it.span);
+        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
+            .label(span, "in this block")
+            .help("write `module \"vpc\" { … }`");
+        problems.push(diagnostic);
+        return None;
+    };
+    let name = label.text.to_string();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.is_empty() || !name.chars().all(is_name) {
+        let message = format!("`{name}` cannot be the name of a module");
+        let why = "a name has only ASCII letters, digits, `-` and `_`";
+        problems.push(Diagnostic::error(Code::InvalidValue, message).label(label.span, why));
+        return None;
+    }
+    Some(Spanned {
+        value: name,
+        span: label.span,
+    })
+}
+
+/// Returns a text that the block must have.
+fn required(
+    block: &Block,
+    name: &'static str,
+    example: &str,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<String>> {
+    let Some(attribute) = block.body.attribute(name) else {
+        let message = format!("a `{MODULE}` block needs `{name}`");
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
+            .label(block.kind.span, "in this block");
+        problems.push(diagnostic.help(format!("write `{name} = {example}`")));
+        return None;
+    };
+    match value(attribute, problems)? {
+        Value::String(text) if text.is_empty() => {
+            let message = format!("`{name}` is empty");
+            let diagnostic = Diagnostic::error(Code::InvalidValue, message)
+                .label(attribute.value.span, "names nothing");
+            problems.push(diagnostic.help(format!("write `{name} = {example}`")));
+            None
+        }
+        Value::String(text) => Some(Spanned {
+            value: text.to_string(),
+            span: attribute.value.span,
+        }),
+        other => {
+            problems.push(wrong_type(attribute, "a string", &other));
+            None
+        }
+    }
+}
+
+fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
+    let found = evaluate(&attribute.value, &NoNamespaces("a `module` block"));
+    found.map_err(|problem| problems.push(*problem)).ok()
+}
+
+fn wrong_type(attribute: &Attribute, expected: &str, found: &Value) -> Diagnostic {
+    let message = format!("`{}` must be {expected}", attribute.name.text);
+    let label = format!("this is {}", found.type_name());
+    Diagnostic::error(Code::WrongType, message).label(attribute.value.span, label)
+}
+
+fn source(
+    written: Spanned<String>,
+    directory: &ProjectPath,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<ModuleSource>> {
+    let Spanned { value, span } = written;
+    let is_path = value.starts_with('/')
+        || matches!(&*value, "." | "..")
+        || ["./", "../"].iter().any(|start| value.starts_with(start));
+    let wrong = |label: &str, help: &str| {
+        let message = format!("`{value}` cannot be the source of a module");
+        Diagnostic::error(Code::InvalidValue, message)
+            .label(span, label)
+            .help(help)
+    };
+    if value.contains('?') {
+        let label = "`?` asks for one version";
+        let help = "leave out what begins with `?`: `tag` says which versions there are";
+        problems.push(wrong(label, help));
+        return None;
+    }
+    if value.len() > ProjectPath::MAX_BYTES || value.contains(char::is_control) {
+        let help = "write what the calls of the module have as `source`";
+        problems.push(wrong("no call can name this", help));
+        return None;
+    }
+    let value = if is_path {
+        let Ok(path) = directory.resolve(&value) else {
+            let message = format!("`{value}` leads out of the project");
+            let diagnostic = Diagnostic::error(Code::OutsideProject, message)
+                .label(span, "climbs above the project root");
+            problems.push(diagnostic.help("a leading `/` is the project root"));
+            return None;
+        };
+        ModuleSource::Directory(path)
+    } else {
+        let Some(address) = Address::parse(&value) else {
+            let help = "write `acme/vpc/aws`, `git::https://…/repository.git//directory`, or a directory of this project, as in `/modules/vpc`";
+            problems.push(wrong("neither of a registry nor of git", help));
+            return None;
+        };
+        ModuleSource::Address(address)
+    };
+    Some(Spanned { value, span })
+}
+
+fn tag(written: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> Option<TagPattern> {
+    let pattern = TagPattern::parse(&written.value);
+    if pattern.is_none() {
+        let message = format!("`{}` does not say how tags look", written.value);
+        let diagnostic = Diagnostic::error(Code::InvalidPattern, message)
+            .label(written.span, "needs exactly one `*`, for the version")
+            .help("write `tag = \"modules/vpc/v*\"` for tags such as `modules/vpc/v1.3.0`");
+        problems.push(diagnostic);
+    }
+    pattern
+}
+
+fn labels_of(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<String> {
+    let Some(found) = value(attribute, problems) else {
+        return Vec::new();
+    };
+    let items = found.sequence();
+    let texts = items.map(|items| items.iter().map(|item| item.as_str().map(str::to_owned)));
+    let labels: Option<Vec<String>> = texts.and_then(Iterator::collect);
+    labels.unwrap_or_else(|| {
+        problems.push(wrong_type(attribute, "a list of strings", &found));
+        Vec::new()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_has_one_version() {
+        let pattern = TagPattern::parse("modules/vpc/v*").unwrap();
+        assert_eq!(pattern.to_string(), "modules/vpc/v*");
+        assert_eq!(pattern.tag("1.3.0"), "modules/vpc/v1.3.0");
+        let versions = [
+            ("modules/vpc/v1.3.0", Some("1.3.0")),
+            ("modules/vpc/v1.3", Some("1.3.0")),
+            ("modules/vpc/v2.0.0-rc.1", Some("2.0.0-rc.1")),
+            ("modules/vpc/vvv1", None),
+            ("modules/vpc/v", None),
+            ("modules/vpc/v1.2.3.4", None),
+            ("modules/vpc/latest", None),
+            ("modules/vpc2/v1.3.0", None),
+            ("v1.3.0", None),
+        ];
+        for (tag, version) in versions {
+            let found = pattern.version(tag).map(|version| version.to_string());
+            assert_eq!(found.as_deref(), version, "{tag}");
+        }
+        assert_eq!(TagPattern::parse("v1"), None);
+        assert_eq!(TagPattern::parse("*/v*"), None);
+        let suffixed = TagPattern::parse("*-vpc").unwrap();
+        assert!(suffixed.version("1.3.0-vpc").is_some());
+        assert!(suffixed.version("-vpc").is_none());
+        // The text around the version may not overlap.
+        let narrow = TagPattern::parse("v*v").unwrap();
+        assert!(narrow.version("v").is_none());
+    }
+}
