@@ -52,6 +52,7 @@
 //! | [`author`] | who runs `orch`, and where |
 //! | [`state`] | what was applied: a document that machines share |
 //! | [`change`] | changed files to changed stacks |
+//! | [`release`] | which stacks call a module at its old version |
 //! | [`selection`] | which stacks, which before which, and why |
 //! | [`record`] | journals and logs of runs |
 //! | [`run`] | in which order, whether at all, and how commands run |
@@ -76,6 +77,7 @@ pub mod policy;
 pub mod printable;
 pub mod project;
 pub mod record;
+pub mod release;
 pub mod report;
 pub mod run;
 pub mod selection;

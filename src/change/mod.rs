@@ -8,6 +8,8 @@
 
 mod applied;
 pub mod base;
+mod call;
+mod calls;
 mod cause;
 mod computed;
 mod digest;
@@ -34,6 +36,8 @@ pub use applied::{
     RangeCommit, Removal, RemovedBy, RemovingBlock, Standing, Standings, Status, deletions,
     had_stack_on_record, relocate, standings,
 };
+pub use call::{CallVersion, FoundCall, ModuleCall};
+pub use calls::calls_of;
 pub use cause::{
     ChangeCause, Ignored, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use,
     UseKind, WhyUncounted,

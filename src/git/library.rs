@@ -139,6 +139,14 @@ impl Library {
         Ok(names)
     }
 
+    pub(super) fn tags(&self) -> Result<Vec<String>, Error> {
+        let names = self.0.tag_names(None)?;
+        let names = (0..names.len()).filter_map(|index| names.get_bytes(index));
+        Ok(names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
+    }
+
     pub(super) fn remotes(&self) -> Result<Vec<String>, Error> {
         let remotes = self.0.remotes()?;
         let names = (0..remotes.len()).filter_map(|index| remotes.get_bytes(index));

@@ -215,6 +215,15 @@ impl Repository {
         self.ask(Library::branches, Program::branches)
     }
 
+    /// Returns the names of the tags, in any order.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn tags(&self) -> Result<Vec<String>, GitError> {
+        self.ask(Library::tags, Program::tags)
+    }
+
     /// Returns the names of the remotes.
     ///
     /// # Errors

@@ -171,6 +171,12 @@ impl Program {
         Ok(names.lines().map(str::to_owned).collect())
     }
 
+    pub(super) fn tags(&self) -> Result<Vec<String>, GitError> {
+        let format = "--format=%(refname:lstrip=2)";
+        let names = self.ask_line(&["for-each-ref", format, "refs/tags/"])?;
+        Ok(names.lines().map(str::to_owned).collect())
+    }
+
     pub(super) fn remotes(&self) -> Result<Vec<String>, GitError> {
         let names = self.ask_line(&["remote"])?;
         Ok(names.lines().map(str::to_owned).collect())

@@ -4,6 +4,7 @@
 
 use memchr::memmem;
 
+use crate::change::call::CallVersion;
 use crate::diagnostic::Diagnostic;
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, TemplatePart, TraversalStepKind};
@@ -39,6 +40,19 @@ pub(super) enum What {
     Unknown(Box<str>),
     /// A file that a function reads.
     Read(Read),
+    /// A module that is elsewhere, if calls are asked for.
+    Elsewhere(Box<CallText>),
+}
+
+/// A call of a module that is no directory of this machine, as written.
+pub(super) struct CallText {
+    /// The label of the block.
+    pub(super) name: Box<str>,
+    /// The text of the source, as far as it is text.
+    pub(super) source: Box<str>,
+    /// Whether something follows that only Terraform knows.
+    pub(super) is_open: bool,
+    pub(super) version: CallVersion,
 }
 
 /// A call of a function that reads.
@@ -100,18 +114,25 @@ fn is_balanced(text: &[u8]) -> bool {
         && count(b'"').is_multiple_of(2)
 }
 
-/// Returns what a native file names, in the order written.
+/// Returns what a native file names, in the order written; with `calls`, modules that are elsewhere, too.
 ///
 /// # Errors
 ///
 /// A diagnostic for the first syntax error.
-pub(super) fn native(text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
+pub(super) fn native(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let body = parse_whole(FileId::UNPLACED, text)?;
     let mut named = Vec::new();
     for block in body.blocks("module") {
-        if let Some(source) = block.body.attribute("source")
-            && let Some(what) = module(name_of(block), &source.value)
-        {
+        let Some(source) = block.body.attribute("source") else {
+            continue;
+        };
+        let name = name_of(block);
+        let elsewhere = || {
+            let version = block.body.attribute("version");
+            call(name, &source.value, version.map(|version| &version.value))
+        };
+        let what = module(name, &source.value);
+        if let Some(what) = what.or_else(|| calls.then(elsewhere)) {
             named.push(NamedInput {
                 span: Some(source.value.span),
                 what,
@@ -151,18 +172,40 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     is_local(path).then(|| What::Module(path.into()))
 }
 
-/// Returns whether a source begins with text that rules out a directory relative to the file, whatever
-/// follows.
-fn is_elsewhere(source: &Expr) -> bool {
+/// Returns the call of a module that is elsewhere.
+pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> What {
+    let whole = literal(source);
+    What::Elsewhere(Box::new(CallText {
+        name: name.into(),
+        is_open: whole.is_none(),
+        source: whole.unwrap_or_else(|| start(source)).trim_end().into(),
+        version: match version {
+            None => CallVersion::Any,
+            Some(version) => match literal(version) {
+                Some(text) => CallVersion::Constraint(text.into()),
+                None => CallVersion::Unknown,
+            },
+        },
+    }))
+}
+
+/// Returns the text that a source begins with.
+fn start(source: &Expr) -> String {
     let ExprKind::Template(parts) = &source.kind else {
-        return false;
+        return String::new();
     };
     let literals = parts.iter().map_while(|part| match part {
         TemplatePart::Literal(text) => Some(text.to_string()),
         TemplatePart::Interpolation(expr) => literal(expr),
         TemplatePart::If { .. } | TemplatePart::For { .. } => None,
     });
-    let start: String = literals.collect();
+    literals.collect()
+}
+
+/// Returns whether a source begins with text that rules out a directory relative to the file, whatever
+/// follows.
+fn is_elsewhere(source: &Expr) -> bool {
+    let start = start(source);
     let may_be_local = start.starts_with("./") || start.starts_with("../");
     !may_be_local && !matches!(&*start, "" | "." | "..")
 }
@@ -285,6 +328,10 @@ pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {
         What::Module(source) => format!("module {source}"),
         What::Unknown(name) => format!("unknown {name}"),
+        What::Elsewhere(call) => {
+            let more = if call.is_open { "…" } else { "" };
+            format!("{} {}{more} {:?}", call.name, call.source, call.version)
+        }
         What::Read(read) => {
             let Read {
                 function,
@@ -329,7 +376,7 @@ mod tests {
         "#;
         assert!(is_worth_parsing(text));
         assert_eq!(
-            show(native(text).unwrap()),
+            show(native(text, false).unwrap()),
             [
                 "module ../a",
                 "fileset Module . c/*.json",
@@ -342,6 +389,32 @@ mod tests {
                 "filemd5 Root ./m",
                 "file Root ./in-template",
                 "file Module ./h",
+            ]
+        );
+    }
+
+    #[test]
+    fn calls_of_modules_elsewhere_have_a_version() {
+        let text = r#"
+            module "a" {
+              version = "~> 1.3"
+              source  = "acme/vpc/aws"
+            }
+            module "b" { source = "git::https://x/y.git//b?ref=v1" }
+            module "c" {
+              source  = "git::https://x/y.git?ref=${var.x}"
+              version = local.version
+            }
+            module "d" { source = "../d" }
+            module "e" { version = "1" }
+        "#;
+        assert_eq!(
+            show(native(text, true).unwrap()),
+            [
+                "a acme/vpc/aws Constraint(\"~> 1.3\")",
+                "b git::https://x/y.git//b?ref=v1 Any",
+                "c git::https://x/y.git?ref=… Unknown",
+                "module ../d",
             ]
         );
     }

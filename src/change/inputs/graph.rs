@@ -183,8 +183,12 @@ impl<'a> InputGraph<'a> {
 
     /// Returns for each node whether it, or a module below it, reads files relative to the stack.
     fn leads_to_root_reads(&self) -> Vec<bool> {
-        let has_any = |node: &InputNode| !node.root_reads.is_empty();
-        let mut leads: Vec<bool> = self.nodes.iter().map(has_any).collect();
+        self.leads_to(|node| !node.root_reads.is_empty())
+    }
+
+    /// Returns for each node whether it, or a module below it, has something.
+    pub(super) fn leads_to(&self, has: impl Fn(&InputNode) -> bool) -> Vec<bool> {
+        let mut leads: Vec<bool> = self.nodes.iter().map(has).collect();
         let mut open: Vec<usize> = (0..leads.len()).filter(|&node| leads[node]).collect();
         while let Some(node) = open.pop() {
             for &user in &self.users[node] {

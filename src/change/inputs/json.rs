@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::extract::{NamedInput, What, module, read};
+use super::extract::{NamedInput, What, call, module, read};
 use super::text::span;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse_template;
@@ -101,12 +101,12 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// Returns what a file names.
+/// Returns what a file names; with `calls`, modules that are elsewhere, too.
 ///
 /// # Errors
 ///
 /// A diagnostic for the first syntax error.
-pub(super) fn json(text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
+pub(super) fn json(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let json: Json = serde_json::from_str(text).map_err(|error| {
         let line = error.line().saturating_sub(1);
         let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
@@ -122,12 +122,23 @@ pub(super) fn json(text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let modules = bodies.flat_map(|body| body.get("module").flat_map(Json::one_or_many));
     for (name, blocks) in modules.flat_map(Json::entries) {
         let blocks = blocks.one_or_many().iter();
-        for source in blocks.flat_map(|block| block.get("source")) {
-            if let Json::String(written) = source
-                && let Some(what) = template(written).and_then(|source| module(name, &source))
-            {
-                named.push(NamedInput { span: None, what });
-            }
+        let sources = blocks.flat_map(|block| block.get("source").map(move |it| (block, it)));
+        for (block, source) in sources {
+            let Json::String(written) = source else {
+                continue;
+            };
+            let Some(source) = template(written) else {
+                continue;
+            };
+            let elsewhere = || {
+                let version = block.get("version").find_map(|version| match version {
+                    Json::String(written) => template(written),
+                    _ => None,
+                });
+                call(name, &source, version.as_ref())
+            };
+            let what = module(name, &source).or_else(|| calls.then(elsewhere));
+            named.extend(what.map(|what| NamedInput { span: None, what }));
         }
     }
     reads(&json, &mut named);
@@ -187,7 +198,8 @@ mod tests {
             "module ./d",
             "file Module ./x.json",
         ];
-        assert_eq!(show(json(text).unwrap()), expected);
-        assert!(json("{\n \"a\": }").is_err());
+        assert_eq!(show(json(text, false).unwrap()), expected);
+        assert!(json("{\n \"a\": }", false).is_err());
+        assert_eq!(show(json(text, true).unwrap())[2], "b x Any");
     }
 }

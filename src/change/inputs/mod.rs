@@ -11,6 +11,7 @@
 //!
 //! This module does not know how files changed, or which stacks the other rules have found.
 
+mod called;
 mod chain;
 mod collected;
 mod covered;
@@ -29,6 +30,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
+pub(super) use self::called::calls;
 pub(super) use self::collected::Inputs;
 pub(super) use self::covered::{Touch, moved};
 pub(super) use self::follow::links_in;

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::chain::ChainBudget;
 use super::covered::Touch;
 use super::tree::{Module, Tree};
+use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Use};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
@@ -21,6 +22,8 @@ pub(in crate::change) struct InputNode<'a> {
     pub(in crate::change) edges: Vec<Edge>,
     /// Reads that name a different file for each stack.
     pub(super) root_reads: Vec<RootRead>,
+    /// Calls of modules that are elsewhere, if those are asked for.
+    pub(super) calls: Vec<ModuleCall>,
 }
 
 /// The inputs of a node.
@@ -66,6 +69,7 @@ impl<'a> InputNode<'a> {
             record: tree.records.then(NodeInputs::default),
             edges: Vec::new(),
             root_reads: Vec::new(),
+            calls: Vec::new(),
         }
     }
 

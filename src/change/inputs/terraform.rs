@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::extract::{self, NamedInput, PathBase, Read, What};
+use super::extract::{self, CallText, NamedInput, PathBase, Read, What};
 use super::json::json;
 use super::links;
 use super::node::{InputNode, RootRead};
 use super::text::{self, LineStarts};
 use super::tree::{Absent, Tree, place_read};
+use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Location, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
@@ -58,7 +59,7 @@ pub(super) fn node<'a>(
         if !is_json && !extract::is_worth_parsing(text) && !is_changed() {
             continue;
         }
-        match named(name, text) {
+        match named(name, text, tree.takes_calls) {
             Ok(named) if named.is_empty() => {}
             Ok(named) => TerraformFile {
                 tree,
@@ -87,19 +88,19 @@ pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool
             }
             let host = file.path.to_host(tree.root());
             if let Some(text) = text::read(tree, &file.path, &host, false, buffer)
-                && let Err(diagnostic) = named(name, text)
+                && let Err(diagnostic) = named(name, text, false)
             {
                 text::broken(tree, &file.path, text, *diagnostic);
             }
         });
 }
 
-/// Returns what a file names.
-fn named(name: &OsStr, text: &str) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
+/// Returns what a file names; with `calls`, modules that are elsewhere, too.
+fn named(name: &OsStr, text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     if name.as_encoded_bytes().ends_with(b".json") {
-        json(text)
+        json(text, calls)
     } else {
-        extract::native(text)
+        extract::native(text, calls)
     }
 }
 
@@ -151,6 +152,21 @@ impl<'a> TerraformFile<'_, 'a> {
                     self.tree.problems.add(self.path, self.text, diagnostic);
                 }
                 What::Read(read) => self.read(read, span, location, node),
+                What::Elsewhere(call) => {
+                    let CallText {
+                        name,
+                        source,
+                        is_open,
+                        version,
+                    } = *call;
+                    node.calls.push(ModuleCall {
+                        name,
+                        source,
+                        is_open,
+                        version,
+                        location,
+                    });
+                }
             }
         }
     }

@@ -22,6 +22,8 @@ pub(in crate::change) struct Tree<'a> {
     pub(super) problems: &'a InputProblems,
     /// Whether nodes are to record all of their inputs.
     pub(super) records: bool,
+    /// Whether nodes are to have the calls of modules that are elsewhere.
+    pub(super) takes_calls: bool,
     covered: Covered<'a>,
     /// By lexical path: thousands of stacks name one module.
     modules: RwLock<HashMap<ProjectPath, Arc<Module<'a>>>>,
@@ -55,6 +57,7 @@ impl<'a> Tree<'a> {
         Tree {
             problems,
             records: false,
+            takes_calls: false,
             covered: Covered::new(Links::new(root, listing), changed),
             modules: RwLock::default(),
             sets: RwLock::default(),
@@ -65,6 +68,14 @@ impl<'a> Tree<'a> {
     pub(in crate::change) fn recording(self) -> Self {
         Tree {
             records: true,
+            ..self
+        }
+    }
+
+    /// Makes nodes have the calls of modules that are elsewhere.
+    pub(in crate::change) fn taking_calls(self) -> Self {
+        Tree {
+            takes_calls: true,
             ..self
         }
     }

@@ -138,12 +138,17 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         let mut steps: Vec<Use> = steps.cloned().collect();
         steps.push(Use {
             kind: UseKind::Terragrunt(what.into()),
-            location: Location {
-                file: self.file.path.clone(),
-                line: Some(self.file.lines.at(span)),
-            },
+            location: self.location(span),
         });
         steps
+    }
+
+    /// Returns a place of the file.
+    pub(super) fn location(&self, span: Span) -> Location {
+        Location {
+            file: self.file.path.clone(),
+            line: Some(self.file.lines.at(span)),
+        }
     }
 
     fn local(&self, name: &str, span: Span) -> EvalResult {

@@ -2,6 +2,7 @@
 
 use super::names::Names;
 use super::reading::Reading;
+use crate::change::call::{CallVersion, ModuleCall};
 use crate::change::cause::InputLocation;
 use crate::change::inputs::extract;
 use crate::change::inputs::terraform::absent_module;
@@ -55,10 +56,21 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     // `?ref=…` has no meaning for a directory, and `//` separates what is copied from what is run.
     let path = text.split('?').next().unwrap_or_default();
     let is_local = extract::is_local(path) || path.starts_with('/');
+    let span = source.value.span;
+    // What includes others overrides their source, and is visited first.
+    let is_first = reading.node.calls.is_empty() && reading.node.edges.is_empty();
+    if !is_local && reading.units.tree.takes_calls && is_first {
+        reading.node.calls.push(ModuleCall {
+            name: "terraform.source".into(),
+            source: text.as_str().into(),
+            is_open: false,
+            version: CallVersion::Any,
+            location: names.location(span),
+        });
+    }
     if !is_local || path.len() > ProjectPath::MAX_BYTES {
         return;
     }
-    let span = source.value.span;
     let steps = names.steps("terraform.source", span);
     let mut absent = None;
     let mut modules = Vec::new();

@@ -1,0 +1,36 @@
+//! Which modules elsewhere stacks call, themselves or in local modules.
+//!
+//! This module knows neither which versions a module has nor what a source means.
+
+use std::collections::BTreeMap;
+
+use super::call::{FoundCall, ModuleCall};
+use super::error::ChangeError;
+use super::files::ChangedFiles;
+use super::inputs::{self, InputProblems, Tree};
+use crate::project::discover::Listing;
+use crate::project::stack::StackIndex;
+use crate::project::{self, Problems, Project};
+
+/// Returns the calls that stacks make, themselves or in local modules that they use, nearest first: those that are
+/// wanted. Stacks without any are left out. Adds warnings to `problems`.
+///
+/// # Errors
+///
+/// If no thread can be started.
+pub fn calls_of(
+    project: &Project,
+    listing: &Listing,
+    is_wanted: impl Fn(&ModuleCall) -> bool + Sync,
+    problems: &mut Problems,
+) -> Result<BTreeMap<StackIndex, Vec<FoundCall>>, ChangeError> {
+    let nothing = ChangedFiles::default();
+    let input_problems = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, &nothing, &input_problems).taking_calls();
+    let terragrunt = project.settings.terragrunt;
+    let find = || inputs::calls(&tree, &project.stacks, terragrunt, &is_wanted);
+    let found = project::pool()?.install(find);
+    drop(tree);
+    input_problems.add_to(problems);
+    Ok(found)
+}

@@ -1,0 +1,67 @@
+//! The modules elsewhere that stacks call, themselves or in local modules that they use.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::graph::InputGraph;
+use super::node::InputNode;
+use super::tree::Tree;
+use super::walk::NodeWalk;
+use crate::change::call::{FoundCall, ModuleCall};
+use crate::path::ProjectPath;
+use crate::project::stack::{StackIndex, Stacks};
+
+/// Returns the calls of stacks that are wanted, on the pool of threads that this is called on; see
+/// [`crate::change::calls_of`]. The tree must take calls.
+pub(in crate::change) fn calls(
+    tree: &Tree,
+    stacks: &Stacks,
+    terragrunt: bool,
+    is_wanted: impl Fn(&ModuleCall) -> bool + Sync,
+) -> BTreeMap<StackIndex, Vec<FoundCall>> {
+    // Instances of one directory make the same calls.
+    let mut directories: Vec<ProjectPath> = Vec::with_capacity(stacks.len());
+    for (_, stack) in stacks.iter() {
+        let directory = stack.path.directory();
+        if directories.last() != Some(directory) {
+            directories.push(directory.clone());
+        }
+    }
+    let graph = InputGraph::new(tree, &directories, terragrunt);
+    let leads = graph.leads_to(|node| node.calls.iter().any(&is_wanted));
+    let found = |(index, directory): (usize, &ProjectPath)| {
+        let starts = [Some(index), graph.units.get(&index).copied()];
+        let starts = starts.into_iter().flatten().filter(|&start| leads[start]);
+        let calls = starts.flat_map(|start| calls_from(&graph.nodes, start, &leads, &is_wanted));
+        let calls: Vec<FoundCall> = calls.collect();
+        (!calls.is_empty()).then(|| (directory.clone(), calls))
+    };
+    let found = directories.par_iter().enumerate().filter_map(found);
+    let found: Vec<(ProjectPath, Vec<FoundCall>)> = found.collect();
+    let mut calls = BTreeMap::new();
+    for (directory, found) in found {
+        let instances = stacks.at(directory.as_str());
+        calls.extend(instances.map(|stack| (stack, found.clone())));
+    }
+    calls
+}
+
+fn calls_from(
+    nodes: &[InputNode],
+    start: usize,
+    leads: &[bool],
+    is_wanted: impl Fn(&ModuleCall) -> bool,
+) -> Vec<FoundCall> {
+    let mut calls = Vec::new();
+    let mut walk = NodeWalk::new(start);
+    while let Some(node) = walk.next(nodes, |target| leads[target]) {
+        for call in nodes[node].calls.iter().filter(|call| is_wanted(call)) {
+            calls.push(FoundCall {
+                call: call.clone(),
+                chain: walk.way(nodes, node).into_iter().cloned().collect(),
+            });
+        }
+    }
+    calls
+}

@@ -1,0 +1,49 @@
+//! Which version a call of a module asks for.
+
+use std::fmt;
+
+use crate::change::{CallVersion, ModuleCall};
+use crate::project::module::{AddressKind, CallSource};
+
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// Whatever is newest.
+    Newest,
+    /// What a constraint allows, as written.
+    Constraint(String),
+    /// This tag, branch or commit of a repository.
+    Ref(String),
+}
+
+/// As in a call.
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Asked::Newest => f.write_str("no version"),
+            Asked::Constraint(constraint) => f.write_str(constraint),
+            Asked::Ref(name) => write!(f, "?ref={name}"),
+        }
+    }
+}
+
+/// Returns what a call asks for: nothing if it takes the default branch of a repository.
+///
+/// # Errors
+///
+/// What only Terraform knows.
+pub(super) fn asked(call: &ModuleCall, source: &CallSource) -> Result<Option<Asked>, &'static str> {
+    match (source.address.kind, &call.version, &source.asked) {
+        (AddressKind::Git, ..) if call.is_open => Err("`?ref=`"),
+        (AddressKind::Git, _, name) => Ok(name.clone().map(Asked::Ref)),
+        (AddressKind::Registry, CallVersion::Unknown, _) => Err("`version`"),
+        (AddressKind::Registry, CallVersion::Constraint(constraint), _) => {
+            Ok(Some(Asked::Constraint(constraint.to_string())))
+        }
+        (AddressKind::Registry, CallVersion::Any, _) if call.is_open => Err("`?version=`"),
+        (AddressKind::Registry, CallVersion::Any, Some(version)) => {
+            Ok(Some(Asked::Constraint(version.clone())))
+        }
+        (AddressKind::Registry, CallVersion::Any, None) => Ok(Some(Asked::Newest)),
+    }
+}
