@@ -87,7 +87,7 @@ fn past(was: bool) -> &'static str {
     if was { " at the base" } else { "" }
 }
 
-fn location_text(location: &Location) -> String {
+pub(super) fn location_text(location: &Location) -> String {
     let file = location.file.relative();
     match location.line {
         Some(line) => format!("{file}:{line}"),

@@ -21,6 +21,7 @@ mod plan;
 mod policy;
 mod quote;
 mod reasons;
+mod released;
 mod resources;
 mod rules;
 mod run;

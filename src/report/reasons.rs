@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
+use super::released::{ReleasedJson, released_text};
 use super::standing::{StandingJson, standing_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -16,6 +17,7 @@ pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> Strin
     match reason {
         Reason::Changed(cause) => cause_text(cause),
         Reason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
+        Reason::Released(released) => released_text(released),
         Reason::Standing(standing) => standing_text(standing),
         Reason::Directory(directory, scope) => directory_text(directory, *scope),
         Reason::Glob(filter) => format!("matches --match {filter}"),
@@ -93,6 +95,7 @@ pub(super) struct ReasonJson<'a> {
 pub(super) enum EvidenceJson<'a> {
     Cause(CauseJson<'a>),
     Trigger(TriggerJson<'a>),
+    Released(ReleasedJson<'a>),
     Standing(StandingJson<'a>),
     Line {
         file: &'a str,
@@ -121,6 +124,10 @@ pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> Reaso
         Reason::Triggered(trigger) => {
             let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
             ("triggered", Some(evidence))
+        }
+        Reason::Released(released) => {
+            let evidence = ReleasedJson::new(released);
+            ("policy", Some(EvidenceJson::Released(evidence)))
         }
         Reason::Standing(standing) => {
             let evidence = StandingJson::new(standing);

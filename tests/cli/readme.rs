@@ -135,6 +135,7 @@ fn every_example_is_valid_and_has_an_order() {
             "lifecycle",
             "legacy\nnetwork\nprod/database\nprod/app\nsite\n",
         ),
+        ("releases", "lab\nlegacy\nnetwork\napp\n"),
         (
             "shop",
             "network\nnetwork/dns\ndatabase\nservices/cart\nservices/checkout\nmonitoring\n",

@@ -20,7 +20,8 @@ use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, Towards};
 use orch::selection::reference::References;
 use orch::selection::select::{
-    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, RecordedQuery, Selection, Verb, select,
+    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, RecordedQuery, ReleasedQuery, Selection,
+    Verb, select,
 };
 use orch::source::Span;
 use tempfile::TempDir;
@@ -127,6 +128,7 @@ impl Loaded {
         };
         Query {
             changed: query.changes.as_ref().map(|changes| self.changes(changes)),
+            released: query.released.as_ref().map(|named| self.released(named)),
             recorded: query.standings.as_ref().map(|it| self.recorded(it)),
             scope: if query.recursive {
                 DirectoryMatch::Recursive
@@ -144,6 +146,20 @@ impl Loaded {
             neighbours: query.neighbours.iter().map(reach).collect(),
             exclude: query.exclude.iter().map(filter).collect(),
             directory,
+        }
+    }
+
+    /// A release at which a policy names these stacks.
+    fn released(&self, named: &Set) -> ReleasedQuery {
+        let named = named
+            .iter()
+            .map(|&stack| (self.index(stack), vec!["p".to_owned()]));
+        ReleasedQuery {
+            module: "m".to_owned(),
+            old: "1.0.0".to_owned(),
+            new: "1.1.0".to_owned(),
+            consumers: BTreeMap::new(),
+            named: named.collect(),
         }
     }
 

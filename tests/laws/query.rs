@@ -100,6 +100,7 @@ pub(crate) fn query_among(
                 let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
                 ModelQuery {
                     changes: None,
+                    released: None,
                     standings: None,
                     directory,
                     recursive,
@@ -156,18 +157,20 @@ pub(crate) fn with_query(
     tree.prop_flat_map(|tree| (Just(tree.clone()), query(&tree)))
 }
 
-/// Adds what has changed, half of the time.
+/// Adds what has changed, half of the time, or else what policies name, half of that time.
 pub(crate) fn with_changes(
     scene: impl Strategy<Value = (Tree, ModelQuery)>,
 ) -> impl Strategy<Value = (Tree, ModelQuery)> {
     let some = || prop::collection::vec(any::<Index>(), 0..8);
-    (scene, any::<bool>(), some(), some(), some()).prop_map(
-        |((tree, mut query), is_on, changed, triggered, dismissed)| {
+    let is_on = (any::<bool>(), any::<bool>());
+    (scene, is_on, some(), some(), some()).prop_map(
+        |((tree, mut query), (is_on, is_released), changed, triggered, dismissed)| {
             let n = tree.model().stacks.len();
             let pick = |indices: &[Index], most: usize| {
                 let indices = indices.iter().take(if n == 0 { 0 } else { most });
                 indices.map(|index| index.index(n)).collect()
             };
+            query.released = (!is_on && is_released).then(|| pick(&changed, 8));
             query.changes = is_on.then(|| ModelChanges {
                 changed: pick(&changed, 8),
                 triggered: pick(&triggered, 3),

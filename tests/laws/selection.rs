@@ -39,6 +39,10 @@ impl Scene {
                 let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.triggered.contains(&stack))
             }
+            Reason::Released(released) => {
+                let named = query.released.as_ref();
+                released.policies == ["p"] && named.is_some_and(|named| named.contains(&stack))
+            }
             Reason::Directory(directory, _) => directory.as_str() == query.directory,
             Reason::Glob(text) => {
                 query.globs.contains(text) && loaded.model.glob_means(query, text, stack)
@@ -155,6 +159,7 @@ impl Scene {
                     ("status", is_true)
                 }
                 Obstacle::Unchanged => ("unchanged", true),
+                Obstacle::Unreleased(released) => ("unreleased", released.policies.is_empty()),
                 Obstacle::Dismissed(triggers) => {
                     let files = triggers.iter().map(|trigger| trigger.file.as_str());
                     let here = loaded.model.directory(stack);

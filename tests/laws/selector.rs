@@ -9,6 +9,8 @@ use crate::model::{Model, Set, contains, names, passes};
 #[derive(Debug, Clone)]
 pub(crate) struct ModelQuery {
     pub(crate) changes: Option<ModelChanges>,
+    /// The stacks that policies name at a release.
+    pub(crate) released: Option<Set>,
     pub(crate) standings: Option<ModelStandings>,
     pub(crate) directory: String,
     pub(crate) recursive: bool,
@@ -62,6 +64,7 @@ impl ModelQuery {
     pub(crate) fn everything() -> Self {
         ModelQuery {
             changes: None,
+            released: None,
             standings: None,
             directory: "/".to_owned(),
             recursive: true,
@@ -142,7 +145,9 @@ impl Model {
         let has_tags =
             query.tags.is_empty() || filters.any(|filter| passes(filter, tags) == Some(true));
         let has_no_tags = !query.no_tags.iter().any(|tag| tags.contains(tag));
+        let is_released = (query.released.as_ref()).is_none_or(|named| named.contains(&stack));
         let checks = [
+            ("unreleased", is_released),
             ("unchanged", is_pending),
             ("directory", is_here),
             ("globs", query.globs.is_empty() || is_meant(&query.globs)),

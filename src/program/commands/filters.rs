@@ -10,6 +10,7 @@ use orch::path::{KeyFilter, StackPath};
 use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
+use orch::release::ReleaseName;
 use orch::report::Refusal;
 use orch::selection::select::{
     DirectoryMatch, NamedStacks, PathFilter, Query, Reach, Selection, select,
@@ -28,6 +29,7 @@ const MAX_BAD_LINES: usize = 10;
 /// The selection flags, parsed as far as that is possible without the project.
 pub(super) struct Filters {
     change: Option<ChangeQuery>,
+    released: Option<ReleaseName>,
     statuses: BTreeSet<Status>,
     /// Whether to fetch what is missing.
     fetches: bool,
@@ -89,6 +91,7 @@ impl Filters {
         };
         Ok(Filters {
             change,
+            released: args.released.clone(),
             statuses: args.status.iter().map(|word| word.status()).collect(),
             fetches: args.fetch,
             missing: Missing::Refused,
@@ -268,6 +271,8 @@ impl Loaded {
             Some(query) => Some(self.changes(query)?),
             None => None,
         };
+        let released = filters.released.as_ref();
+        let released = released.map(|name| self.released(name)).transpose()?;
         let recorded = if applied.is_some() || !filters.statuses.is_empty() {
             Some(self.recorded(applied, filters.statuses, filters.explains)?)
         } else {
@@ -275,6 +280,7 @@ impl Loaded {
         };
         Ok(Query {
             changed,
+            released,
             recorded,
             directory: self.directory.clone(),
             scope: filters.scope,

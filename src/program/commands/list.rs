@@ -45,7 +45,7 @@ pub(crate) struct ListArgs {
     #[arg(
         long,
         conflicts_with_all = [
-            "order", "why", "status", "stacks_from", "tags", "no_tags", "no_recursive", NEIGHBOURS
+            "order", "why", "status", "released", "stacks_from", "tags", "no_tags", "no_recursive", NEIGHBOURS
         ]
     )]
     pub(crate) removed: bool,

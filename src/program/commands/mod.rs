@@ -26,6 +26,8 @@ mod policy;
 mod policy_files;
 mod private_folder;
 mod protection;
+mod reads;
+mod released;
 mod reports;
 mod run;
 mod run_facts;
@@ -69,8 +71,8 @@ use tracing::{debug, info};
 use self::changed::{ChangeQuery, GitState, PendingGitState};
 pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
+use self::reads::{ReadStatus, Reads};
 pub(crate) use self::run::flag_on_record;
-use self::selection_flags::SelectArgs;
 use self::standings::Digested;
 use self::state::Opened;
 pub(crate) use self::version::version;
@@ -211,64 +213,6 @@ fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
         rule,
         directory,
     })
-}
-
-/// What a command reads besides the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reads {
-    status: ReadStatus,
-    /// Whether the listing that inputs are found by is read.
-    listing: bool,
-}
-
-/// What is read of what git knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ReadStatus {
-    Nothing,
-    /// What is not committed, roughly: for the journal alone.
-    Rough,
-    /// What is not committed.
-    Exact,
-}
-
-impl Reads {
-    const CONFIGURATION: Reads = Reads {
-        status: ReadStatus::Nothing,
-        listing: false,
-    };
-    const INPUTS: Reads = Reads {
-        status: ReadStatus::Nothing,
-        listing: true,
-    };
-    const CHANGES: Reads = Reads {
-        status: ReadStatus::Exact,
-        listing: true,
-    };
-
-    /// Returns what a selection needs.
-    fn for_selection(args: &SelectArgs) -> Self {
-        if args.changed || !args.status.is_empty() {
-            Reads::CHANGES
-        } else {
-            Reads::CONFIGURATION
-        }
-    }
-
-    /// Adds the listing.
-    fn with_listing(self) -> Self {
-        Reads {
-            listing: true,
-            ..self
-        }
-    }
-
-    /// Adds what git knows.
-    fn with_status(self, status: ReadStatus) -> Self {
-        Reads {
-            status: self.status.max(status),
-            ..self
-        }
-    }
 }
 
 /// A project that has been read, whatever is wrong with it.

@@ -123,6 +123,17 @@ impl Loaded {
                     }
                 };
             }
+            if let Some(released) = &query.released {
+                let release = format!(
+                    "the release of {} {}..{}",
+                    released.module, released.old, released.new
+                );
+                return match released.named.len() {
+                    0 => format!("no policy names a stack at {release}"),
+                    1 => format!("policies name 1 stack at {release}, but none {place}{passes}"),
+                    n => format!("policies name {n} stacks at {release}, but none {place}{passes}"),
+                };
+            }
             let Some(changes) = &query.changed else {
                 return format!("no stack {place}{passes}");
             };

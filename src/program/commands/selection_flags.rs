@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use orch::change::Status;
+use orch::release::ReleaseName;
 
 use super::neighbour_flags::NeighbourArgs;
 
@@ -54,6 +55,20 @@ pub(crate) struct SelectArgs {
     /// With --changed, do not let these files count, whatever the configuration says
     #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) disable_change_detection: Vec<ChangeSource>,
+
+    /// Only stacks that policies name at the release of a module, as in 'vpc@1.3.0..1.4.0'
+    ///
+    /// The module is a `module` block, both versions have tags, and policies are attached to
+    /// `module:NAME`. These get the stacks whose calls of the module resolve to the old version: by `version`
+    /// or `?ref=`, in the stack itself or in local modules that it uses. In a project that keeps a
+    /// state, only stacks that have been applied count. See `orch help releases`.
+    #[arg(
+        long,
+        value_name = "MODULE@OLD..NEW",
+        value_parser = ReleaseName::parse,
+        conflicts_with = "changed"
+    )]
+    pub(crate) released: Option<ReleaseName>,
 
     /// Only stacks with one of these statuses, according to the state
     ///

@@ -58,9 +58,10 @@ pub(crate) struct WhyArgs {
 }
 
 /// The flags of a selection, which conflict with `--after`: order does not depend on the selection.
-const WITHOUT_SELECTION: [&str; 14] = [
+const WITHOUT_SELECTION: [&str; 15] = [
     "status",
     "changed",
+    "released",
     "tags",
     "no_tags",
     "no_recursive",

@@ -40,10 +40,11 @@ macro_rules! topics {
 }
 
 /// All topics, in the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 33] = topics! {
+pub(crate) const TOPICS: [Topic; 34] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
+    "releases": "What --released selects when a module has a new version",
     "order": "Which stack runs before which, and what references name",
     "instances": "Several stacks in one directory",
     "environment": "The environment of commands",

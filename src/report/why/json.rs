@@ -13,6 +13,7 @@ use crate::report::changes::{InputJson, SinceJson, TriggerJson, UseJson};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 use crate::report::json::OriginJson;
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
+use crate::report::released::ReleasedJson;
 use crate::report::rules::RulesJson;
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
@@ -174,6 +175,7 @@ fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJso
             };
             return triggers.iter().map(reason).collect();
         }
+        Obstacle::Unreleased(released) => Some(EvidenceJson::Released(ReleasedJson::new(released))),
         Obstacle::Neighbour(_, step) => {
             let (file, line) = story
                 .question

@@ -10,6 +10,7 @@ pub use text::write_why;
 
 use super::changes::{file_text, trigger_text};
 use super::reasons::{direction, directory_text, step_text};
+use super::released::unreleased_text;
 use crate::change::trigger::Trigger;
 use crate::change::{Changes, Use, WhyUncounted};
 use crate::git::ChangedFile;
@@ -62,6 +63,7 @@ impl<'a> Story<'a> {
                 None => "is as it was applied".to_owned(),
             },
             Obstacle::Dismissed(triggers) => self.dismissed_text(triggers),
+            Obstacle::Unreleased(released) => unreleased_text(released),
             Obstacle::Status(status) => format!("its status is {}", status.word()),
             Obstacle::Directory(directory, scope) => {
                 format!("not {}", directory_text(directory, *scope))
@@ -192,6 +194,9 @@ impl<'a> Story<'a> {
                 None => "no --tags, since it has none".to_owned(),
             },
             Obstacle::NoTags(tags) => format!("no --no-tags {}", tags.join(",")),
+            Obstacle::Unreleased(released) => {
+                format!("a policy for module:{} that names it", released.module)
+            }
             Obstacle::Excluded(_)
             | Obstacle::Only(_)
             | Obstacle::Neighbour(..)
@@ -278,6 +283,7 @@ fn obstacle_kind(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Unchanged => "changed",
         Obstacle::Dismissed(_) => "ignore_change",
+        Obstacle::Unreleased(_) => "policy",
         Obstacle::Status(_) => "status",
         Obstacle::Directory(..) => "directory",
         Obstacle::Globs => "match",

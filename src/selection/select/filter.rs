@@ -1,13 +1,13 @@
 //! What the user asks for, and which stacks pass the filters: the steps before `wants`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
-use super::{Reach, Reason};
+use super::path_filter::PathFilter;
+use super::released::ReleasedQuery;
+use super::{Reach, Reason, Released};
 use crate::change::trigger::Trigger;
 use crate::change::{Changes, MissingStack, Since, SinceBase, Standing, Standings, Status};
-use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
-use crate::pattern::{BadPattern, Pattern};
+use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
 use crate::selection::graph::NeighbourStep;
@@ -17,6 +17,8 @@ use crate::selection::graph::NeighbourStep;
 pub struct Query {
     /// The stacks that have changed, where only those are wanted.
     pub changed: Option<Changes>,
+    /// What policies name at the release of a module, where only that is wanted.
+    pub released: Option<ReleasedQuery>,
     /// What the document of applied stacks says, where that is asked.
     pub recorded: Option<RecordedQuery>,
     /// The directory that limits the selection.
@@ -57,91 +59,6 @@ pub enum DirectoryMatch {
     Exact,
 }
 
-/// A query for stacks by their paths: a plain path means the stacks at and below it, as in a
-/// reference; a glob means the stacks whose path it matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathFilter {
-    /// As the user wrote it.
-    written: String,
-    /// Any of these is enough: `a*/**` means what `a*` means as well.
-    meanings: Vec<Meaning>,
-    /// Only instances with this key.
-    key: Option<KeyFilter>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Meaning {
-    At(ProjectPath),
-    AtOrBelow(ProjectPath),
-    Matching(Pattern),
-}
-
-impl PathFilter {
-    /// Parses what the user wrote: relative to the project root if it starts with `/`, else to
-    /// `directory`. A glob that ends in `/**` means the directory before it as well. A key in brackets at
-    /// the end, or `[*]`, chooses instances.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a valid glob, or leads out of the project.
-    pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
-        let mut meanings = Vec::new();
-        let (mut rest, key) = KeyFilter::split(written);
-        if key.is_some() && !Pattern::is_pattern(rest) {
-            let path = directory.resolve(rest);
-            let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
-            return Ok(PathFilter {
-                written: written.to_owned(),
-                meanings: vec![Meaning::At(path)],
-                key,
-            });
-        }
-        loop {
-            // Stacks are directories, so a slash at the end has no meaning.
-            let glob = rest.trim_end_matches('/');
-            if !Pattern::is_pattern(glob) {
-                let path = directory.resolve(rest);
-                let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
-                meanings.push(Meaning::AtOrBelow(path));
-                break;
-            }
-            let around = glob.strip_suffix("**");
-            let around = around.filter(|around| around.is_empty() || around.ends_with('/'));
-            if around.is_none_or(Pattern::is_pattern) {
-                meanings.push(Meaning::Matching(Pattern::new(directory, glob)?));
-            }
-            match around {
-                Some(around) => rest = around,
-                None => break,
-            }
-        }
-        Ok(PathFilter {
-            written: written.to_owned(),
-            meanings,
-            key,
-        })
-    }
-
-    /// Returns whether the stack of this path matches.
-    pub fn matches(&self, stack: &StackPath) -> bool {
-        let own = stack.directory();
-        let is_there = self.meanings.iter().any(|meaning| match meaning {
-            Meaning::At(directory) => own == directory,
-            Meaning::AtOrBelow(directory) => own.is_at_or_below(directory),
-            // The root has no name that could match.
-            Meaning::Matching(pattern) => !own.is_root() && pattern.matches(own),
-        });
-        is_there && self.key.as_ref().is_none_or(|key| key.matches(stack.key()))
-    }
-}
-
-/// As the user wrote it.
-impl fmt::Display for PathFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.written)
-    }
-}
-
 /// Stacks that are named one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedStacks {
@@ -160,6 +77,8 @@ pub enum Obstacle {
     Unchanged,
     /// These triggers ask for it not to count as changed.
     Dismissed(Vec<Trigger>),
+    /// No policy names it at the release of a module.
+    Unreleased(Box<Released>),
     /// It has this status, which is not wanted.
     Status(Status),
     /// It does not lie at or below the directory, or is not the stack at it.
@@ -200,6 +119,7 @@ impl Query {
     pub fn at_or_below(directory: ProjectPath) -> Self {
         Query {
             changed: None,
+            released: None,
             recorded: None,
             directory,
             scope: DirectoryMatch::Recursive,
@@ -221,6 +141,7 @@ impl Query {
     ) -> impl Iterator<Item = Result<Vec<Reason>, Obstacle>> + 'a {
         let checks = [
             Self::check_changed,
+            Self::check_released,
             Self::check_applied,
             Self::check_directory,
             Self::check_globs,
@@ -275,6 +196,18 @@ impl Query {
         Ok(reasons)
     }
 
+    fn check_released(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+        let Some(query) = &self.released else {
+            return Ok(Vec::new());
+        };
+        let released = Box::new(query.of(index));
+        if query.named.contains_key(&index) {
+            Ok(vec![Reason::Released(released)])
+        } else {
+            Err(Obstacle::Unreleased(released))
+        }
+    }
+
     fn check_applied(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
         let Some((standing, recorded)) = self.standing(index) else {
             return Ok(Vec::new());
@@ -313,7 +246,8 @@ impl Query {
     /// pass the filters.
     pub fn missing(&self) -> impl Iterator<Item = (&str, &MissingStack)> {
         let recorded = self.recorded.as_ref();
-        let recorded = recorded.filter(|_| self.changed.is_none() && self.named.is_none());
+        let is_narrowed = self.changed.is_some() || self.released.is_some() || self.named.is_some();
+        let recorded = recorded.filter(|_| !is_narrowed);
         let missing = recorded.into_iter().flat_map(|recorded| {
             let missing = recorded.standings.missing.iter();
             missing.filter(|(_, stack)| recorded.statuses.contains(&stack.standing.status()))
@@ -338,7 +272,9 @@ impl Query {
             statuses.is_none_or(|all| all.is_empty() || all.contains(&stack.standing.status()));
         let named = self.named.as_ref();
         let is_named = named.is_none_or(|named| named.missing.contains_key(key));
-        has_changed && has_status && is_named && self.places_missing(key, stack)
+        // Policies name stacks of the tree.
+        let is_released = self.released.is_none();
+        has_changed && is_released && has_status && is_named && self.places_missing(key, stack)
     }
 
     /// Returns whether the path and the tags of a stack that is on record and not here pass the filters.
@@ -439,61 +375,5 @@ impl Query {
         } else {
             Err(Obstacle::Excluded(meaning))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path(text: &str) -> ProjectPath {
-        ProjectPath::root().resolve(text).unwrap()
-    }
-
-    fn matches(written: &str, stack: &str) -> bool {
-        let filter = PathFilter::new(&path("/env"), written).unwrap();
-        filter.matches(&path(stack).into())
-    }
-
-    #[test]
-    fn a_plain_path_means_what_is_at_or_below_it() {
-        assert!(matches("prod", "/env/prod"));
-        assert!(matches("prod/", "/env/prod/a/b"));
-        assert!(!matches("prod", "/env/production"));
-        assert!(matches("/", "/env/prod"));
-        assert!(matches(".", "/env"));
-        assert!(!matches("../x", "/env"));
-    }
-
-    #[test]
-    fn a_glob_means_the_paths_that_it_matches() {
-        assert!(matches("*", "/env/prod"));
-        assert!(matches("*/", "/env/prod"));
-        assert!(!matches("*", "/env/prod/a"));
-        assert!(!matches("*", "/env"));
-        assert!(matches("*/a", "/env/prod/a"));
-        assert!(matches("/**/a", "/env/prod/a"));
-    }
-
-    #[test]
-    fn two_stars_at_the_end_mean_the_directory_as_well() {
-        assert!(matches("prod/**", "/env/prod"));
-        assert!(matches("prod/**", "/env/prod/a/b"));
-        assert!(!matches("prod/**", "/env/production"));
-        assert!(matches("p*/**", "/env/prod"));
-        assert!(matches("p*/**", "/env/prod/a"));
-        assert!(matches("**", "/env"));
-        assert!(matches("/**", "/"));
-        assert!(matches("p*//**", "/env/prod"));
-        assert!(matches("**/**", "/env"));
-        assert!(!matches("**/**", "/"));
-    }
-
-    #[test]
-    fn the_root_has_no_name_that_could_match() {
-        assert!(!matches("/*", "/"));
-        assert!(!matches("/**/*", "/"));
-        assert!(!matches("/{,env}", "/"));
-        assert!(!matches("/*/**", "/"));
     }
 }

@@ -1,17 +1,21 @@
 //! Which stacks a command acts on, and why: one selector for all commands.
 //!
-//! All stacks → changed → current directory → globs and names → tags → `wants` and `wanted_by` →
+//! All stacks → changed or released → current directory → globs and names → tags → `wants` and `wanted_by` →
 //! neighbours in the graph → `wants` and `wanted_by` of these. What a selected stack wants is selected
 //! transitively and regardless of the other steps. No step selects an excluded stack.
 
 mod filter;
+mod path_filter;
+mod released;
 mod wants;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-pub use self::filter::{DirectoryMatch, NamedStacks, Obstacle, PathFilter, Query, RecordedQuery};
+pub use self::filter::{DirectoryMatch, NamedStacks, Obstacle, Query, RecordedQuery};
+pub use self::path_filter::PathFilter;
+pub use self::released::{Released, ReleasedQuery};
 use self::wants::Wants;
 use crate::change::trigger::Trigger;
 use crate::change::{ChangeCause, Since, Standing};
@@ -71,6 +75,8 @@ pub enum Reason {
     Changed(ChangeCause),
     /// A trigger makes it count as changed.
     Triggered(Trigger),
+    /// Policies name it at the release of a module.
+    Released(Box<Released>),
     /// It stands like this according to the document of applied stacks.
     Standing(Standing),
     /// It lies at or below the directory, or is the stack at it.

@@ -12,9 +12,10 @@ use crate::program::error::ProgramError;
 pub(super) const RECORDED: [&str; 2] = ["reverse", "eval"];
 
 /// What selects stacks (clap leaves the group of `SelectArgs` empty, since another one is part of it).
-pub(in crate::program::commands) const SELECTION: [&str; 12] = [
+pub(in crate::program::commands) const SELECTION: [&str; 13] = [
     "changed",
     "base",
+    "released",
     "status",
     "enable_change_detection",
     "disable_change_detection",

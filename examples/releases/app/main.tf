@@ -1,0 +1,3 @@
+module "platform" {
+  source = "../modules/platform"
+}

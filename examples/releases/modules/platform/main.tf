@@ -1,0 +1,4 @@
+module "vpc" {
+  source  = "acme/vpc/aws"
+  version = ">= 1.2, < 1.4"
+}

@@ -1,0 +1,137 @@
+//! The input that policies are given at a release.
+//!
+//! Its keys are those of the language's users; what is not known is empty.
+
+use anyhow::Context as _;
+use orch::git::Repository;
+use orch::project::Project;
+use orch::project::module::{Address, ModuleSource};
+use orch::project::stack::StackIndex;
+use orch::release::Release;
+use orch::run::evaluated::TurnState;
+use orch::run::workflow::{CommitInput, RunFacts, StackInput};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::program::error::Result;
+
+#[derive(Serialize)]
+struct Input<'a> {
+    module: Module<'a>,
+    stacks: Vec<StackInput>,
+}
+
+#[derive(Serialize)]
+struct Module<'a> {
+    administrative: bool,
+    branch: &'a str,
+    labels: &'a [String],
+    current_version: String,
+    id: &'a str,
+    name: &'a str,
+    namespace: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    project_root: &'a str,
+    repository: &'a str,
+    space: Space,
+    terraform_version: Option<&'a str>,
+    worker_pool: WorkerPool,
+}
+
+#[derive(Serialize)]
+struct Space {
+    id: &'static str,
+    labels: [&'static str; 0],
+    name: &'static str,
+}
+
+#[derive(Serialize)]
+struct WorkerPool {
+    id: &'static str,
+    labels: [&'static str; 0],
+    name: &'static str,
+    public: bool,
+}
+
+/// Returns the input of a release: the module, and the stacks that consume its old version, each with the state
+/// of its last turn if that is known.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub(super) fn input(
+    release: &Release,
+    project: &Project,
+    repository: &Repository,
+    consumers: &[(StackIndex, Option<TurnState>)],
+) -> Result<Box<RawValue>> {
+    let facts = facts(project, repository)?;
+    let settings = &project.settings;
+    let stack = |&(stack, state): &(StackIndex, Option<TurnState>)| {
+        let mut input = StackInput::new(&project.stacks[stack], &facts, settings);
+        if let Some(state) = state {
+            input.set_state(state);
+        }
+        input
+    };
+    let module = &release.module;
+    let branch = settings.default_branch.as_deref();
+    let input = Input {
+        module: Module {
+            administrative: false,
+            branch: branch.unwrap_or(&facts.commit.branch),
+            labels: &module.labels,
+            current_version: release.new.version.to_string(),
+            id: &module.name.value,
+            name: &module.name.value,
+            namespace: &facts.namespace,
+            project_root: match &module.source.value {
+                ModuleSource::Directory(path) => path.relative(),
+                ModuleSource::Address(address) => &address.directory,
+            },
+            repository: &facts.repository,
+            space: Space {
+                id: "",
+                labels: [],
+                name: "",
+            },
+            terraform_version: None,
+            worker_pool: WorkerPool {
+                id: "",
+                labels: [],
+                name: "",
+                public: true,
+            },
+        },
+        stacks: consumers.iter().map(stack).collect(),
+    };
+    let input = serde_json::value::to_raw_value(&input);
+    Ok(input.context("failed to write the input of policies")?)
+}
+
+/// Returns what policies are told of the repository.
+fn facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
+    let failed = "failed to ask git about the repository";
+    let mut facts = RunFacts::default();
+    let preferred = project.settings.default_remote.as_deref();
+    let mut remotes = repository.remotes().context(failed)?;
+    remotes.sort_by_key(|remote| remote != preferred.unwrap_or("origin"));
+    if let Some(remote) = remotes.first() {
+        let url = repository.config(&format!("remote.{remote}.url"));
+        let package = Address::git(&url.context(failed)?.unwrap_or_default()).package;
+        let (_, path) = package.split_once('/').unwrap_or_default();
+        let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path));
+        (facts.namespace, facts.repository) = (namespace.to_owned(), name.to_owned());
+    }
+    if let Some(head) = repository.commit("HEAD").context(failed)? {
+        let text = repository.commit_text(&head).context(failed)?;
+        facts.commit = CommitInput {
+            author: text.author,
+            branch: repository.branch().context(failed)?.unwrap_or_default(),
+            created_at: text.committed_at.saturating_mul(1_000_000_000),
+            hash: head.to_string(),
+            message: text.message,
+        };
+    }
+    Ok(facts)
+}

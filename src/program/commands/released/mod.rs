@@ -1,0 +1,144 @@
+//! `--released`: what policies name when a module gets a new version.
+
+mod input;
+mod policies;
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+
+use orch::git::{GitError, Repository};
+use orch::project::stack::StackIndex;
+use orch::release::{Release, ReleaseError, ReleaseName, consumers};
+use orch::report::Refusal;
+use orch::run::evaluated::TurnState;
+use orch::selection::select::ReleasedQuery;
+use orch::state::document::Outcome;
+
+use super::{Loaded, count};
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+
+/// Gets the tags of the repository.
+const FETCH_TAGS: &str = "git fetch --tags";
+
+impl Loaded {
+    /// Returns the stacks that policies name at a release.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such release, if the state or git cannot be read, or if a policy fails.
+    pub(super) fn released(&mut self, name: &ReleaseName) -> Result<ReleasedQuery> {
+        let found = Repository::open(&self.project.root)
+            .map_err(ReleaseError::from)
+            .and_then(|repository| {
+                Release::find(name, &self.project, &repository).map(|it| (it, repository))
+            });
+        let (release, repository) = match found {
+            Ok(found) => found,
+            Err(why) => return Err(self.no_release(why)?),
+        };
+        let mut problems = std::mem::take(&mut self.problems);
+        let consumers = consumers(&release, &self.project, &self.listing, &mut problems);
+        self.problems = problems;
+        let mut consumers = consumers.context("failed to find the calls of the module")?;
+        let module = &release.module.name.value;
+        let old = &release.old.version;
+        let mut states = BTreeMap::new();
+        if consumers.is_empty() {
+            console::note(&format!("no call of `{module}` resolves to {old}"));
+        } else if self.project.settings.state.is_some() {
+            states = self.states_on_record()?;
+            let all = consumers.len();
+            consumers.retain(|stack, _| states.contains_key(stack));
+            let unapplied = all - consumers.len();
+            if unapplied > 0 {
+                console::note(&format!(
+                    "of {} whose calls of `{module}` resolve to {old}, {unapplied} never applied do not count",
+                    count(all, "stack")
+                ));
+            }
+        }
+        let stacks = consumers.keys();
+        let stacks = stacks.map(|stack| (*stack, states.get(stack).copied()));
+        let stacks: Vec<(StackIndex, Option<TurnState>)> = stacks.collect();
+        Ok(ReleasedQuery {
+            module: module.clone(),
+            old: old.to_string(),
+            new: release.new.version.to_string(),
+            named: self.named_at(&release, &repository, &stacks)?,
+            consumers,
+        })
+    }
+
+    /// Returns the error of a release that cannot be found, with the way out.
+    fn no_release(&self, why: ReleaseError) -> Result<ProgramError> {
+        let error = match &why {
+            ReleaseError::UnknownModule { closest, .. } => {
+                let known: Vec<String> = self
+                    .project
+                    .modules
+                    .keys()
+                    .map(|it| format!("`{it}`"))
+                    .collect();
+                let hint = match closest {
+                    Some(closest) => format!("did you mean `{closest}`?"),
+                    None if known.is_empty() => {
+                        "the project has no modules; a block `module` in an `.orch.hcl` file says what calls name, and how tags look; see `orch help releases`".to_owned()
+                    }
+                    None => format!("the modules are {}", known.join(", ")),
+                };
+                return Ok(ProgramError::usage(why.to_string()).hint(hint));
+            }
+            ReleaseError::NoTag { known, .. } => {
+                let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+                let error = ProgramError::refused(why.to_string());
+                let error = error.hint(format!("if the tag exists elsewhere, run `{FETCH_TAGS}`"));
+                if known.is_empty() {
+                    error.hint("no tag looks like a version: check `tag` of the module")
+                } else {
+                    error.hint(format!("its newest versions here are {}", known.join(", ")))
+                }
+            }
+            ReleaseError::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
+                ProgramError::refused(why.to_string())
+                    .hint("the versions of a module are tags: change into its git repository")
+            }
+            ReleaseError::Git(_) => {
+                let failed = "failed to read the tags of the repository";
+                return Ok(ProgramError::new(
+                    ErrorKind::External,
+                    anyhow::Error::new(why).context(failed),
+                ));
+            }
+        };
+        let command = matches!(why, ReleaseError::NoTag { .. }).then_some(FETCH_TAGS);
+        self.write_problems(Some(Refusal {
+            problem: &why.to_string(),
+            command,
+        }))?;
+        Ok(error)
+    }
+
+    /// Returns the stacks that have been applied, each with the state of its last attempt.
+    fn states_on_record(&mut self) -> Result<BTreeMap<StackIndex, TurnState>> {
+        let mut document = self.opened()?.read()?;
+        let opened = self.state.as_ref().context("it has been opened")?;
+        opened.check(&self.project, &mut document)?;
+        let state = |path: &str| {
+            let entry = document.stacks.get(path)?;
+            entry.applied.as_ref()?;
+            let last = entry.last.as_ref();
+            let has_failed = last.is_some_and(|last| last.outcome != Outcome::Succeeded);
+            Some(if has_failed {
+                TurnState::Failed
+            } else {
+                TurnState::Finished
+            })
+        };
+        let stacks = self.project.stacks.iter();
+        Ok(stacks
+            .filter_map(|(index, stack)| Some((index, state(stack.path.as_str())?)))
+            .collect())
+    }
+}

@@ -1,0 +1,132 @@
+//! What the policies of a module name at a release.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::diagnostic::{Code, Diagnostic};
+use orch::git::Repository;
+use orch::policy::Answer;
+use orch::printable::printable;
+use orch::project::policy::{OnPolicyError, PolicyBlock};
+use orch::project::stack::StackIndex;
+use orch::release::Release;
+use orch::run::evaluated::TurnState;
+use orch::run::workflow::StackNames;
+use tracing::info;
+
+use super::input::input;
+use crate::program::commands::Loaded;
+use crate::program::console;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+
+/// The longest name that a warning shows, in characters.
+const MAX_NAME: usize = 100;
+
+impl Loaded {
+    /// Returns the stacks that the policies of a module name, each with the names of these policies. That there
+    /// are no policies, and what is wrong with them, goes to the problems.
+    ///
+    /// # Errors
+    ///
+    /// If a policy fails, or git cannot answer.
+    pub(super) fn named_at(
+        &mut self,
+        release: &Release,
+        repository: &Repository,
+        consumers: &[(StackIndex, Option<TurnState>)],
+    ) -> Result<BTreeMap<StackIndex, Vec<String>>> {
+        let module = &release.module.name;
+        let is_attached = |attached: &orch::selection::attached::Attached, position: usize| {
+            attached.to_module(&module.value).contains(&position)
+        };
+        let mut loaded = self.load_policies(is_attached)?;
+        let attached = (0..self.project.policies.len())
+            .filter(|&position| is_attached(&loaded.attached, position));
+        let attached: Vec<usize> = attached.collect();
+        if attached.is_empty() {
+            self.problems.diagnostics.push(unattached(release));
+            return Ok(BTreeMap::new());
+        }
+        let input = input(release, &self.project, repository, consumers)?;
+        let stacks = StackNames::new(&self.project.stacks, BTreeSet::new());
+        let mut named: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
+        for position in attached {
+            // What is wrong with it has been said.
+            let Some(policy) = &loaded.policies[position] else {
+                continue;
+            };
+            let block = &self.project.policies[position];
+            let evaluated =
+                loaded
+                    .worker
+                    .evaluate(policy.number, input.clone(), false, block.timeout);
+            let answer = match evaluated.map_err(anyhow::Error::from)? {
+                Ok(answer) => answer,
+                Err(problem) => {
+                    let file = block.file.value.relative();
+                    failed(block, &problem.in_file(file))?;
+                    continue;
+                }
+            };
+            let Answer {
+                trigger, prints, ..
+            } = answer;
+            for line in prints {
+                info!(policy = block.name.value, "{}", printable(&line));
+            }
+            for name in trigger {
+                match stacks.find(&name) {
+                    Some(stack) => {
+                        let policies = named.entry(stack).or_default();
+                        policies.push(block.name.value.clone());
+                    }
+                    None => self.problems.diagnostics.push(unknown(block, &name)),
+                }
+            }
+        }
+        for policies in named.values_mut() {
+            policies.dedup();
+        }
+        Ok(named)
+    }
+}
+
+/// Refuses to go on without what a policy would have named, unless it may fail.
+fn failed(block: &PolicyBlock, problem: &str) -> Result<()> {
+    let message = format!("the policy `{}` failed: {problem}", block.name.value);
+    match block.on_error {
+        OnPolicyError::Ignore => {
+            console::warning(&message);
+            Ok(())
+        }
+        OnPolicyError::Fail => {
+            let error =
+                anyhow::Error::msg(message).context("which stacks follow the release is not known");
+            let hint = "mend the policy, or let it fail: `on_error = \"ignore\"`";
+            Err(ProgramError::new(ErrorKind::Refused, error).hint(hint))
+        }
+    }
+}
+
+fn unattached(release: &Release) -> Diagnostic {
+    let name = &release.module.name;
+    let message = format!("no policy is attached to the module `{}`", name.value);
+    Diagnostic::error(Code::UnknownReference, message)
+        .label(name.span, "nothing says which stacks follow its release")
+        .help(format!(
+            "attach one: write `attach = [\"module:{}\"]` into a block `policy \"trigger\" \"…\"`",
+            name.value
+        ))
+}
+
+fn unknown(block: &PolicyBlock, name: &str) -> Diagnostic {
+    let shown = name.chars().take(MAX_NAME).collect::<String>();
+    let more = if shown.len() < name.len() { "…" } else { "" };
+    let message = format!(
+        "the policy `{}` names `{}{more}`, which is no stack",
+        block.name.value,
+        printable(&shown)
+    );
+    Diagnostic::warning(Code::UnknownReference, message)
+        .label(block.name.span, "this policy")
+        .help("a policy names stacks by their `id`, or by their path: `/prod/network`")
+}
