@@ -293,6 +293,10 @@ trigger contains "/other" if {
     repository.git("remote add a git@git.example.org:teams/fork/infra.git");
     repository.git("remote add origin https://ada:secret@git.example.org/teams/acme/infra.git");
     assert_eq!(stacks(&list(&repository, "")), ["new", "old", "other"]);
+    // libgit2 does not open such a repository, and the `git` program answers.
+    repository.git("config core.repositoryFormatVersion 1");
+    repository.git("config extensions.partialClone nowhere");
+    assert_eq!(stacks(&list(&repository, "")), ["new", "old", "other"]);
 }
 
 #[test]
@@ -420,6 +424,48 @@ fn a_policy_for_a_module_that_is_not_there_is_a_warning() {
     assert!(output.stderr.contains("did you mean `vpc`?"), "{output}");
     let validated = repository.orch("policy validate");
     assert!(validated.stderr.starts_with(start), "{validated}");
+}
+
+#[test]
+fn a_plan_asks_the_tools_of_what_policies_name_although_no_file_has_changed() {
+    let sandbox = Sandbox::new(FILES);
+    sandbox.write("/consumers.rego", ALL);
+    let configuration = r#"
+orch {
+  config {
+    driver = "echo"
+    state {
+      project = "acme"
+    }
+  }
+}
+driver "echo" {
+  plan            = ["sh", "-c", "echo asked >> asked; exit 2"]
+  apply           = ["true"]
+  changes_on_exit = [2]
+}
+"#;
+    sandbox.write("/state.orch.hcl", configuration);
+    sandbox.write("/.gitignore", "asked\n");
+    let repository = released(sandbox, &TAGS);
+    assert_eq!(repository.orch("state init").code(), 0);
+    let adopted = repository.orch("state adopt");
+    assert_eq!(adopted.code(), 0, "{adopted}");
+    let planned = |flags: &str| {
+        let plan = repository.orch(&format!("plan {flags} --format json"));
+        let document = plan.json();
+        let stacks = document["stacks"].as_array().unwrap().iter();
+        let shown = stacks.map(|stack| format!("{} {}", stack["path"], stack["actions"][0]));
+        shown.collect::<Vec<String>>().join(", ")
+    };
+    assert_eq!(planned("--tags data"), r#""/exact" "no-op""#);
+    assert_eq!(repository.read("/exact/asked"), "");
+    let released = "--released vpc@1.3.0..1.4.0 --tags data";
+    assert_eq!(planned(released), r#""/exact" "update""#);
+    assert_eq!(repository.read("/exact/asked"), "asked\n");
+    let applied = repository.orch(&format!("apply --auto-approve {released}"));
+    assert_eq!(applied.code(), 0, "{applied}");
+    assert!(applied.stderr.contains("1 succeeded"), "{applied}");
 }
 
 #[test]

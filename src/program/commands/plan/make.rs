@@ -40,6 +40,10 @@ pub(in crate::program::commands) fn planned(
     request: &PlanRequest<'_>,
 ) -> Result<ControlFlow<ExitStatus, Planned>> {
     request.planning.check_extra()?;
+    let mut request = *request;
+    // The files of a stack are as they were applied while a module that it calls has a new version.
+    request.options.is_full |= request.select.released.is_some();
+    let request = &request;
     let filters = Filters::of_run(chdir, request.select)?.with_missing();
     let reads = Reads::for_selection(request.select)
         .with_listing()
