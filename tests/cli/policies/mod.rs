@@ -9,5 +9,7 @@ mod resumed; // `orch run --resume` where policies follow
 mod meaning; // what policies answer where the interpreter alone answers something else
 mod worker; // the process in which they are evaluated
 mod modules; // what `module` blocks may say, and where
+#[cfg(unix)]
 mod released_example; // the bundled example of it
+#[cfg(unix)]
 mod releases; // `--released`
