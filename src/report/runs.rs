@@ -1,5 +1,6 @@
 //! Recorded runs.
 
+mod causes;
 pub(super) mod json;
 mod stack;
 mod text;
@@ -10,7 +11,7 @@ pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
 use self::stack::nth;
 pub(super) use self::stack::{ShownStack, how_ended};
 pub(super) use self::text::{facts, words};
-pub use self::text::{local_time, write_run, write_runs};
+pub use self::text::{local_time, write_causes, write_run, write_runs};
 use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 
 /// A run in a list.

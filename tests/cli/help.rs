@@ -218,16 +218,17 @@ fn man_pages_have_a_proper_title_and_sections_and_no_markdown() {
     }
     let page = fs::read_to_string(sandbox.path("/made/orch-why.1")).unwrap();
     let (_, end) = page.split_once(".SH EXAMPLES\n").unwrap();
-    insta::assert_snapshot!(end, @r"
+    insta::assert_snapshot!(end, @r#"
     .nf
     orch why prod/network
     orch why /prod/network \-\-changed
     orch why . \-\-changed \-\-tags prod
     orch why prod/app \-\-after prod/network
+    orch why prod/app \-\-run last
     .fi
     .SH NOTES
     \fBorch help selection\fR explains how the flags that select stacks work together.
-    ");
+    "#);
 }
 
 #[test]

@@ -14,16 +14,18 @@ use orch::path::StackPath;
 use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::report::{
-    Document, Ordered, Refusal, Story, write_why, write_why_after, write_why_after_json,
-    write_why_json,
+    Document, Ordered, Refusal, Story, write_causes, write_why, write_why_after,
+    write_why_after_json, write_why_json,
 };
+use orch::selection::attached::Attached;
 use orch::selection::why::{Question, chain};
 use orch::source::Spanned;
 
 use super::filters::without_changed;
 use super::format::Format;
+use super::runs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Filters, Loaded, Reads, host_environment};
+use super::{CyclesAre, Filters, Loaded, Reads, find_project, host_environment};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -48,6 +50,13 @@ pub(crate) struct WhyArgs {
     /// Shows a shortest chain of constraints between the two, each with its place.
     #[arg(long, value_name = "STACK", conflicts_with_all = WITHOUT_SELECTION)]
     pub(crate) after: Option<String>,
+
+    /// Explain why the stack had its turns in this run, back to the first
+    ///
+    /// Shows which turns followed which others, and the policies that asked for them. RUN is `last`, `last~1`
+    /// for the run before it, or a unique beginning or end of a run id.
+    #[arg(long, value_name = "RUN", conflicts_with_all = WITHOUT_SELECTION, conflicts_with = "after")]
+    pub(crate) run: Option<String>,
 
     /// The format of the explanation
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -81,12 +90,16 @@ Examples:
   orch why prod/network
   orch why /prod/network --changed
   orch why . --changed --tags prod
-  orch why prod/app --after prod/network";
+  orch why prod/app --after prod/network
+  orch why prod/app --run last";
 
 pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     if args.stack.is_empty() {
         let message = "the path of the stack is empty; the current directory is `.`";
         return Err(ProgramError::usage(message));
+    }
+    if let Some(run) = &args.run {
+        return why_in_run(chdir, args, run);
     }
     if let Some(earlier) = &args.after {
         return why_after(chdir, args, earlier);
@@ -136,7 +149,13 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         let why = question.answer(inputs);
         answers.push((question, why, ignored_variables(project, stack)));
     }
+    let attached = Attached::resolve(project, &mut Vec::new());
+    let policies = |stack: StackIndex| {
+        let policies = attached.to_stack(stack).iter();
+        policies.map(|policy| &project.policies[*policy]).collect()
+    };
     let stories = answers.iter().map(|(question, why, variables)| Story {
+        policies: policies(question.stack),
         question,
         why,
         uncounted_trigger: uncounted
@@ -352,3 +371,29 @@ impl Loaded {
 
 /// How many stacks are listed where a name is not a path.
 const MAX_KNOWN: usize = 5;
+
+/// Explains why a stack had its turns in a run.
+fn why_in_run(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus> {
+    if args.format == Format::Json {
+        let message = "`--run` explains in words; its causes are in `evaluated`";
+        let hint = format!("see `orch runs show {run} --format json`");
+        return Err(ProgramError::usage(message).hint(hint));
+    }
+    let found = find_project(chdir)?;
+    let shown = runs::shown_in(&found.root, run)?;
+    let path = found.directory.resolve(&args.stack).ok();
+    let path = path.map_or_else(|| args.stack.clone(), |path| path.to_string());
+    let known = || shown.record.stacks.iter().map(|stack| stack.path.as_str());
+    if !known().any(|known| known == path) {
+        let run = &shown.record.header.run;
+        let mut message = format!("`{}` is not a stack of run {run}", printable(&path));
+        if let Some(meant) = closest(&path, known()) {
+            message += &format!("; did you mean `{}`?", printable(meant));
+        }
+        return Err(ProgramError::usage(message));
+    }
+    let mut out = console::stdout();
+    write_causes(&mut out, &shown, &path)?;
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}

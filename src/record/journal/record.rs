@@ -213,6 +213,13 @@ impl RunRecord {
         }
     }
 
+    /// Returns the number of a turn in the run, from 0, which its logs are named after; `None` if no policies
+    /// follow the run.
+    pub fn turn_number(&self, stack: &str, turn: Option<u32>) -> Option<usize> {
+        let key = (stack.to_owned(), turn);
+        self.turn_numbers.get(&key).copied()
+    }
+
     /// Notes what a line says of a turn.
     fn follow_turn(&mut self, turn: Option<u32>, event: &Event) {
         let is_stopped = !self.stops.is_empty();

@@ -143,7 +143,7 @@ impl<'a> RunText<'a> {
             RunEvent::NotKept(problem) => {
                 format!("{PALE}warning{PALE:#}: {}\n", printable(problem))
             }
-            RunEvent::Evaluated(evaluated) => return self.evaluated(evaluated),
+            RunEvent::Evaluated(evaluated) => return self.policy_problems(evaluated),
             RunEvent::RunStarted { .. }
             | RunEvent::Added { .. }
             | RunEvent::Started { .. }
@@ -153,10 +153,12 @@ impl<'a> RunText<'a> {
         })
     }
 
-    /// Returns what follows from the end of a turn, and what went wrong with policies; nothing if policies
-    /// had nothing to say.
-    fn evaluated(self, evaluated: &Evaluated) -> Option<String> {
-        let mut lines = self.policy_problems(evaluated).unwrap_or_default();
+    /// Returns what follows from the end of a turn; nothing if nothing does.
+    pub fn follows(self, event: &RunEvent) -> Option<String> {
+        let RunEvent::Evaluated(evaluated) = event else {
+            return None;
+        };
+        let mut lines = String::new();
         let after = self.ended_turn(evaluated);
         for follow in &evaluated.queued {
             let (path, by) = (self.path(follow.turn), by(&follow.policies));

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{ListedRun, ShownRun};
 use crate::record::journal::{
-    Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, FailureRecord, Header,
-    ReactionRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, EvaluatedRecord, EvaluatedTurn,
+    FailureRecord, Header, ReactionRecord, StackState, Stop, StopCause,
 };
 use crate::report::document::FORMAT;
 
@@ -91,6 +91,17 @@ struct RunJson<'a> {
     /// What stopped the run before its end.
     stops: Vec<StopJson<'a>>,
     stacks: Vec<StackRecordJson<'a>>,
+    /// What policies have answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evaluated: Vec<EvaluatedJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct EvaluatedJson<'a> {
+    /// Which turn of its stack it was.
+    turn: u32,
+    #[serde(flatten)]
+    evaluated: &'a EvaluatedRecord,
 }
 
 /// The fields of a run that are not lists.
@@ -106,6 +117,15 @@ const RUN_VALUES: [&str; 10] = [
     "skipped",
     "cancelled",
 ];
+
+impl<'a> From<&'a EvaluatedTurn> for EvaluatedJson<'a> {
+    fn from(turn: &'a EvaluatedTurn) -> Self {
+        EvaluatedJson {
+            turn: turn.turn.unwrap_or(1),
+            evaluated: &turn.evaluated,
+        }
+    }
+}
 
 #[derive(Serialize)]
 pub(in crate::report) struct StopJson<'a> {
@@ -235,6 +255,7 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         header: &record.header,
         stops: record.stops.iter().map(StopJson::from).collect(),
         stacks: stacks.collect(),
+        evaluated: record.evaluated.iter().map(EvaluatedJson::from).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)

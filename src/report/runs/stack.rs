@@ -104,6 +104,13 @@ impl<'a> ShownStack<'a> {
         Some(Duration::from_millis(ended.elapsed_ms))
     }
 
+    /// Returns the number that the log of an attempt is named after, from 1.
+    fn log_position(self, attempt: &AttemptRecord) -> Option<usize> {
+        let record = &self.run.record;
+        let number = record.turn_number(&self.record.path, attempt.turn);
+        number.map(|number| number + 1).or(self.position)
+    }
+
     /// Returns the log of an attempt, if it has printed anything and its output was captured.
     ///
     /// # Errors
@@ -114,7 +121,7 @@ impl<'a> ShownStack<'a> {
         logs: &Logs,
         attempt: &AttemptRecord,
     ) -> io::Result<Option<LogReader>> {
-        match self.position {
+        match self.log_position(attempt) {
             Some(position) => logs.reader(position, &self.record.path, attempt.number),
             None => Ok(None),
         }
@@ -140,7 +147,11 @@ impl<'a> ShownStack<'a> {
         logs: &Logs,
         attempt: &AttemptRecord,
     ) -> Option<PathBuf> {
-        Some(logs.file(self.position?, &self.record.path, attempt.number))
+        Some(logs.file(
+            self.log_position(attempt)?,
+            &self.record.path,
+            attempt.number,
+        ))
     }
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::causes::Causes;
 use super::{ListedRun, ShownRun, ShownStack, how_ended, nth};
 use crate::duration;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
-    Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, Header, ReactionRecord,
-    RunState, StackRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, EvaluatedTurn, Header,
+    ReactionRecord, RunRecord, RunState, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
@@ -135,6 +136,7 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         writeln!(out, "  {name:8} {value}")?;
     }
     writeln!(out)?;
+    let causes = Causes::new(&run.record);
     for shown in run.stacks() {
         let stack = shown.record;
         let word = printable(shown.outcome());
@@ -146,6 +148,68 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         for line in attempts(stack) {
             writeln!(out, "{:9}    {line}", "")?;
         }
+        for line in causes.lines(&stack.path) {
+            writeln!(out, "{:9}    {line}", "")?;
+        }
+    }
+    for line in policy_lines(&run.record) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Returns what went wrong with policies, and what they have asked for in vain.
+fn policy_lines(record: &RunRecord) -> Vec<String> {
+    let mut lines = Vec::new();
+    for EvaluatedTurn { evaluated, .. } in &record.evaluated {
+        let after = printable(&evaluated.stack);
+        for policy in &evaluated.policies {
+            if let Some(problem) = &policy.problem {
+                let (policy, problem) = (printable(&policy.policy), printable(problem));
+                lines.push(format!("policy {policy} failed after {after}: {problem}"));
+            }
+        }
+        for dropped in &evaluated.dropped {
+            let policies = dropped.policies.join(", ");
+            let mut line = format!(
+                "{} did not follow {after}, policy {}: {}",
+                printable(&dropped.name),
+                printable(&policies),
+                printable(&dropped.why)
+            );
+            if let Some(chain) = &dropped.chain {
+                line += &format!(": {}", printable(chain));
+            }
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Writes why the turns of a stack in a run followed others; nothing if none did.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_causes(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Result<()> {
+    let shown = run.stacks().find(|shown| shown.record.path == stack);
+    if let Some(shown) = shown {
+        let word = printable(shown.outcome());
+        match detail(run, shown) {
+            Some(detail) => writeln!(
+                out,
+                "{word} in run {}: {detail}",
+                printable(&run.record.header.run)
+            )?,
+            None => writeln!(out, "{word} in run {}", printable(&run.record.header.run))?,
+        }
+    }
+    let lines = Causes::new(&run.record).lines(stack);
+    if lines.is_empty() {
+        writeln!(out, "  no policy asked for it: the run began with it")?;
+    }
+    for line in lines {
+        writeln!(out, "  {line}")?;
     }
     Ok(())
 }

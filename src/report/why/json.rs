@@ -56,6 +56,9 @@ struct StoryJson<'a> {
     /// The lifecycle rules, if any is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     lifecycle: Option<RulesJson<'a>>,
+    /// The names of the policies that are attached to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    policies: Vec<&'a str>,
     runs_after: Vec<NeighbourJson<'a>>,
     runs_before: Vec<NeighbourJson<'a>>,
     would_select: WouldSelectJson<'a>,
@@ -153,6 +156,9 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         inputs: why.inputs.iter().map(InputJson::new).collect(),
         ignored_variables: story.ignored_variables.iter().map(UseJson::new).collect(),
         lifecycle: RulesJson::new(&project.rules_of(story.question.stack), project),
+        policies: (story.policies.iter())
+            .map(|policy| policy.name.value.as_str())
+            .collect(),
         runs_after: neighbours(story, &why.after, &why.after_through),
         runs_before: neighbours(story, &why.before, &why.before_through),
         would_select: WouldSelectJson {

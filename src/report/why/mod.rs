@@ -17,6 +17,7 @@ use crate::git::ChangedFile;
 use crate::path::KeyFilter;
 use crate::pattern::Pattern;
 use crate::project::Project;
+use crate::project::policy::PolicyBlock;
 use crate::project::stack::Stack;
 use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Question, Why};
@@ -32,6 +33,8 @@ pub struct Story<'a> {
     pub uncounted_trigger: Option<&'a ChangedFile>,
     /// The variables of `run.env` that `ignore_changes` leaves out.
     pub ignored_variables: &'a [Use],
+    /// The policies that are attached to the stack.
+    pub policies: Vec<&'a PolicyBlock>,
 }
 
 impl<'a> Story<'a> {

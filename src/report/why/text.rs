@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::{Story, flag_text};
 use crate::change::{Ignored, Input};
 use crate::printable::printable;
+use crate::project::policy::PolicyBlock;
 use crate::project::stack::StackIndex;
 use crate::report::changes::{chain_text, file_text, ignored_text, uncounted_text};
 use crate::report::reasons::{origins_text, reason_text};
@@ -40,6 +41,7 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     lines(out, reasons.chain(obstacles).map(SectionLine::One))?;
     inputs(out, story)?;
     rules(out, story)?;
+    policies(out, story)?;
     let Why {
         after,
         after_through,
@@ -149,6 +151,18 @@ fn rules(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     }
     writeln!(out, "\nits lifecycle rules")?;
     lines(out, rules.into_iter().map(SectionLine::One))
+}
+
+fn policies(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    if story.policies.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nits policies")?;
+    let line = |policy: &&PolicyBlock| {
+        let (name, file) = (&policy.name.value, policy.file.value.relative());
+        SectionLine::One(format!("{name} ({file})"))
+    };
+    lines(out, story.policies.iter().map(line))
 }
 
 fn constraints(

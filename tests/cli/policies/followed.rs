@@ -363,3 +363,45 @@ fn a_dry_run_shows_what_follows_if_all_succeeds() {
     ");
     assert_eq!(turns(&sandbox).len(), 0);
 }
+
+#[test]
+fn causes_are_told_back_to_the_first_turn() {
+    let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    let why = sandbox.orch("why /three --run last").stdout;
+    let causes: Vec<&str> = why.lines().skip(1).collect();
+    assert_eq!(
+        causes,
+        ["  follows /two-b: FINISHED, policy join, which followed /one: FINISHED, policy list"]
+    );
+    let shown = sandbox.orch("runs show").stdout;
+    assert!(
+        shown.contains("follows /one: FINISHED, policy list"),
+        "{shown}"
+    );
+    let json = sandbox.orch("runs show --format json").json();
+    assert_eq!(json["evaluated"][0]["stack"], "/one");
+    let why = sandbox.orch("why /one").stdout;
+    assert!(
+        why.contains("its policies\n  join (policies/join.rego)\n  list (policies/list.rego)\n"),
+        "{why}"
+    );
+}
+
+#[test]
+fn each_turn_of_a_stack_has_a_log_of_its_own() {
+    let sandbox = sandbox(&[("retry", RETRY)]);
+    sandbox.write("/one/fails", "1");
+    let command =
+        "run --policies --match /one --output grouped -- sh -c 'echo turn $ORCH_TURN; ../do'";
+    assert_eq!(sandbox.orch(command).code(), 0);
+    let logs = sandbox.orch("runs logs");
+    assert_eq!(logs.stdout, "turn 1\nturn 2\n");
+}
+
+#[test]
+fn quiet_runs_do_not_tell_what_follows() {
+    let sandbox = sandbox(&[("list", LIST)]);
+    let ran = run(&sandbox, "--policies --match /one --quiet");
+    assert_eq!((ran.code(), &*ran.stderr), (0, ""));
+}

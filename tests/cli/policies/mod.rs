@@ -2,14 +2,16 @@
 
 #[cfg(unix)]
 mod followed; // `orch run --policies`
+#[cfg(unix)]
+mod followed_example; // the bundled example of it
 mod hostile; // policies that mean harm: what they are refused, and what they cost
 mod loaded; // which policies load, what they are attached to, and what they answer
-#[cfg(unix)]
-mod resumed; // `orch run --resume` where policies follow
 mod meaning; // what policies answer where the interpreter alone answers something else
-mod worker; // the process in which they are evaluated
 mod modules; // what `module` blocks may say, and where
 #[cfg(unix)]
 mod released_example; // the bundled example of it
 #[cfg(unix)]
-mod releases; // `--released`
+mod releases;
+#[cfg(unix)]
+mod resumed; // `orch run --resume` where policies follow
+mod worker; // the process in which they are evaluated // `--released`

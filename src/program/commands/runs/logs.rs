@@ -55,7 +55,10 @@ pub(super) fn logs(
         if !is_wanted || args.failed && !stack.state.is_failure() {
             continue;
         }
-        for attempt in stack.attempts.iter().map(|attempt| attempt.number) {
+        for attempt in &stack.attempts {
+            let number = record.turn_number(&stack.path, attempt.turn);
+            let position = number.map_or(position, |number| number + 1);
+            let (turn, attempt) = (attempt.turn, attempt.number);
             let failed = || format!("failed to read the log of `{}`", printable(&stack.path));
             let log = logs
                 .as_ref()
@@ -65,6 +68,9 @@ pub(super) fn logs(
             };
             has_printed = true;
             let mut heading = format!("orch: {}", printable(&stack.path));
+            if let Some(turn) = turn {
+                heading += &format!(", turn {turn}");
+            }
             if stack.attempts.len() > 1 {
                 heading += &format!(", attempt {attempt}");
             }

@@ -207,6 +207,12 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// Returns the run of a project that the user names, in the form that reports take.
+pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<ShownRun> {
+    let runs = all(root)?;
+    Ok(shown(runs.as_ref(), wanted)?.1)
+}
+
 /// Returns the run that the user names, in the form that reports take.
 fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
     let (runs, record) = record(runs, wanted)?;

@@ -342,7 +342,8 @@ impl Sink for Output {
                     }
                     event => text.trouble(event),
                 };
-                if let Some(line) = line {
+                let follows = text.follows(event).filter(|_| !*is_quiet);
+                for line in line.into_iter().chain(follows) {
                     // A stderr that does not work must not stop a run.
                     _ = console::stderr().write_all(line.as_bytes());
                 }

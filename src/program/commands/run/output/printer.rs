@@ -75,7 +75,11 @@ impl Printer {
     fn event(&mut self, at: Instant, event: RunEvent) {
         self.turns.follow(&event);
         self.progress.event(&event, at);
-        if let Some(line) = RunText::new(&self.turns).trouble(&event) {
+        let text = RunText::new(&self.turns);
+        let follows = text.follows(&event);
+        let follows = follows.filter(|_| !self.is_quiet && self.show != Show::Silent);
+        let lines: Vec<String> = text.trouble(&event).into_iter().chain(follows).collect();
+        for line in lines {
             self.groups.interrupted();
             self.aside(|_, _, _, writers| writers.say(&line));
         }

@@ -1,0 +1,7 @@
+orch {
+  root = true
+}
+
+policy "trigger" "counted" {
+  file = "counted.rego"
+}

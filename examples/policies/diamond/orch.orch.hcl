@@ -1,0 +1,13 @@
+orch {
+  root = true
+}
+
+policy "trigger" "split" {
+  file   = "split.rego"
+  attach = ["/network"]
+}
+
+policy "trigger" "join" {
+  file   = "join.rego"
+  attach = ["/database", "/queue"]
+}

@@ -1,0 +1,4 @@
+stack {
+  id      = "app"
+  labels = ["after:database,queue"]
+}

@@ -1,0 +1,4 @@
+stack {
+  id      = "database"
+  labels = ["after:network"]
+}

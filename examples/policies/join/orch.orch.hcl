@@ -1,0 +1,7 @@
+orch {
+  root = true
+}
+
+policy "trigger" "join" {
+  file = "join.rego"
+}

@@ -1,0 +1,4 @@
+stack {
+  id      = "queue"
+  labels = ["after:network"]
+}

@@ -1,0 +1,4 @@
+stack {
+  id      = "database"
+  labels = ["needs:network"]
+}

@@ -1,0 +1,7 @@
+orch {
+  root = true
+}
+
+policy "trigger" "clients" {
+  file = "clients.rego"
+}

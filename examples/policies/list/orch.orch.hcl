@@ -1,0 +1,8 @@
+orch {
+  root = true
+}
+
+policy "trigger" "list" {
+  file   = "list.rego"
+  attach = ["/network"]
+}

@@ -1,0 +1,4 @@
+stack {
+  id      = "ap"
+  labels = ["region:3"]
+}

@@ -1,0 +1,4 @@
+stack {
+  id      = "eu"
+  labels = ["region:1"]
+}

@@ -1,0 +1,7 @@
+orch {
+  root = true
+}
+
+policy "trigger" "regions" {
+  file = "regions.rego"
+}

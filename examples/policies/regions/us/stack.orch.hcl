@@ -1,0 +1,4 @@
+stack {
+  id      = "us"
+  labels = ["region:2"]
+}

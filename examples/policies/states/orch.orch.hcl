@@ -1,0 +1,7 @@
+orch {
+  root = true
+}
+
+policy "trigger" "states" {
+  file = "states.rego"
+}

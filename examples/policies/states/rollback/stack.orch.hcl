@@ -1,0 +1,4 @@
+stack {
+  id      = "rollback"
+  labels = ["on:app=FAILED"]
+}

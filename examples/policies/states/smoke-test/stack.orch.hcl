@@ -1,0 +1,4 @@
+stack {
+  id      = "smoke-test"
+  labels = ["on:app=FINISHED"]
+}

@@ -1,0 +1,13 @@
+package states
+
+import rego.v1
+
+# A label says after which end of which stack its bearer follows: `on:app=FAILED`.
+wanted := sprintf("on:%s=%s", [input.stack.id, input.run.state])
+
+trigger contains bearer.id if {
+	input.run.type == "TRACKED"
+	some bearer in input.stacks
+	some label in bearer.labels
+	label == wanted
+}
