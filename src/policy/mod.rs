@@ -20,13 +20,15 @@ mod serve;
 #[cfg(not(feature = "policies"))]
 #[path = "without_rego.rs"]
 mod serve;
+mod test_rule;
 mod worker;
 
 pub use self::answer::Answer;
 pub use self::problem::{Dialect, LoadProblem, Problem};
 pub use self::protocol::List;
 pub use self::serve::serve;
-pub use self::worker::{Loaded, PolicyNumber, Worker, WorkerError};
+pub use self::test_rule::{RegoFile, TestOutcome, TestRule};
+pub use self::worker::{FoundTests, Loaded, PolicyNumber, Worker, WorkerError};
 
 /// How large the file of a policy may be, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;

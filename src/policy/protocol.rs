@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Answer, Dialect, LoadProblem, Problem};
+use super::{Answer, Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
 /// A list of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,16 @@ pub(super) enum Request {
         /// Whether the lists are part of it too.
         with_lists: bool,
     },
+    /// Find the tests in the last of these files, which are loaded together. Answered by [`Reply::Tests`].
+    FindTests {
+        /// The files. They stay until others are loaded.
+        files: Vec<RegoFile>,
+    },
+    /// Run one of the tests that were found. Answered by [`Reply::Ready`], then by [`Reply::Tested`].
+    Test {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// What the worker answers.
@@ -60,4 +70,7 @@ pub(super) enum Reply {
     /// The input is in place: from here on, memory counts.
     Ready,
     Evaluated(Result<Answer, Problem>),
+    /// The tests, or what is wrong with which of the files.
+    Tests(Result<Vec<TestRule>, (usize, LoadProblem)>),
+    Tested(Result<TestOutcome, Problem>),
 }

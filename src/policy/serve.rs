@@ -11,7 +11,7 @@ use regorus::Value;
 
 use super::Problem;
 use super::protocol::{List, Reply, Request};
-use super::rego::Policy;
+use super::rego::{Policy, Suite};
 
 /// The stack of the thread that evaluates: rules nest.
 const STACK_BYTES: usize = 64 << 20;
@@ -41,6 +41,7 @@ fn evaluate(requests: &Receiver<Request>, mut replies: impl Write) -> io::Result
         policies: Vec::new(),
         stacks: Value::new_array(),
         workflow: Value::new_array(),
+        suite: None,
     };
     let mut tell = |reply: &Reply| {
         serde_json::to_writer(&mut replies, reply)?;
@@ -72,6 +73,21 @@ fn evaluate(requests: &Receiver<Request>, mut replies: impl Write) -> io::Result
                 });
                 tell(&Reply::Evaluated(evaluated))?;
             }
+            Request::FindTests { files } => {
+                let suite = Suite::load(&files);
+                tell(&Reply::Tests(
+                    suite.as_ref().map(Suite::tests).map_err(Clone::clone),
+                ))?;
+                worker.suite = suite.ok();
+            }
+            Request::Test { name } => {
+                tell(&Reply::Ready)?;
+                let tested = match &mut worker.suite {
+                    Some(suite) => suite.run(&name),
+                    None => Err(Problem::new("the tests were not loaded")),
+                };
+                tell(&Reply::Tested(tested))?;
+            }
         }
     }
     Ok(())
@@ -82,6 +98,8 @@ struct Serving {
     policies: Vec<Policy>,
     stacks: Value,
     workflow: Value,
+    /// The tests that were found last.
+    suite: Option<Suite>,
 }
 
 impl Serving {

@@ -17,6 +17,10 @@ pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> 
             Request::Load { .. } => Reply::Loaded(Err(LoadProblem::Refused(Problem::new(MISSING)))),
             Request::Put { .. } => continue,
             Request::Evaluate { .. } => Reply::Evaluated(Err(Problem::new(MISSING))),
+            Request::FindTests { .. } => {
+                Reply::Tests(Err((0, LoadProblem::Refused(Problem::new(MISSING)))))
+            }
+            Request::Test { .. } => Reply::Tested(Err(Problem::new(MISSING))),
         };
         serde_json::to_writer(&mut replies, &reply)?;
         writeln!(replies)?;

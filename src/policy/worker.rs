@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::memory;
 use super::protocol::{List, Reply, Request};
-use super::{Answer, Dialect, LoadProblem, Problem};
+use super::{Answer, Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 use crate::duration;
 
 /// How much memory an evaluation may take besides its input, in bytes.
@@ -27,6 +27,9 @@ pub struct PolicyNumber(usize);
 
 /// What loading a policy came to.
 pub type Loaded = Result<(PolicyNumber, Dialect), LoadProblem>;
+
+/// The tests in a file, or what is wrong with which of the files, by its position.
+pub type FoundTests = Result<Vec<TestRule>, (usize, LoadProblem)>;
 
 /// The worker cannot be started, or is of no use.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +139,55 @@ impl Worker {
         let process = self.running()?;
         match process.ask(&request, timeout) {
             Ok(Reply::Evaluated(result)) => Ok(result),
+            Ok(_) => Err(self.out_of_step()),
+            Err(death) => {
+                self.restart();
+                Ok(Err(Problem::new(format!("evaluating it {death}"))))
+            }
+        }
+    }
+
+    /// Loads files together, in this time, and returns the tests in the last of them.
+    ///
+    /// # Errors
+    ///
+    /// If the worker cannot be started. That a file is wrong is part of the result.
+    pub fn find_tests(
+        &mut self,
+        files: &[RegoFile],
+        timeout: Duration,
+    ) -> Result<FoundTests, WorkerError> {
+        let files = files.to_vec();
+        let request = Request::FindTests { files };
+        match self.running()?.ask(&request, timeout) {
+            Ok(Reply::Tests(found)) => Ok(found),
+            Ok(_) => Err(self.out_of_step()),
+            Err(death) => {
+                self.restart();
+                let problem = Problem::new(format!("loading it {death}"));
+                Ok(Err((0, LoadProblem::Refused(problem))))
+            }
+        }
+    }
+
+    /// Runs one of the tests that were found last, in these files.
+    ///
+    /// # Errors
+    ///
+    /// If the worker cannot be started. That the test fails, or is killed, is part of the result.
+    pub fn test(
+        &mut self,
+        files: &[RegoFile],
+        name: &str,
+        timeout: Duration,
+    ) -> Result<Result<TestOutcome, Problem>, WorkerError> {
+        if self.process.is_none() {
+            // The test before has crashed it.
+            _ = self.find_tests(files, timeout)?;
+        }
+        let name = name.to_owned();
+        match self.running()?.ask(&Request::Test { name }, timeout) {
+            Ok(Reply::Tested(result)) => Ok(result),
             Ok(_) => Err(self.out_of_step()),
             Err(death) => {
                 self.restart();
@@ -295,8 +347,8 @@ impl Process {
         let begun = Instant::now();
         // An input is as large as it is; what comes of it is not.
         let mut allowed = match request {
-            Request::Load { .. } => self.allowed(),
-            Request::Put { .. } | Request::Evaluate { .. } => None,
+            Request::Load { .. } | Request::FindTests { .. } => self.allowed(),
+            Request::Put { .. } | Request::Evaluate { .. } | Request::Test { .. } => None,
         };
         if self.send(request).is_err() {
             return Err(Death::Ended);

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 43] = [
     "list",
     "plan",
     "show",
@@ -39,6 +39,7 @@ const COMMANDS: [&str; 42] = [
     "trigger",
     "policy",
     "policy eval",
+    "policy test",
     "policy validate",
     "validate",
     "env",

@@ -8,6 +8,7 @@ mod heads;
 mod recursion;
 mod references;
 mod results;
+mod suite;
 mod unbound;
 
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -16,6 +17,7 @@ use regorus::{Engine, PolicyLengthConfig, Value};
 
 use self::heads::Moved;
 use self::references::{Definition, Target};
+pub(super) use self::suite::Suite;
 use super::{Answer, Dialect, LoadProblem, MAX_BYTES, Problem, brackets};
 
 /// A policy that can be evaluated.
@@ -32,28 +34,8 @@ pub(super) struct Policy {
 impl Policy {
     /// Loads a policy: as Rego v1, else as Rego v0.
     pub(super) fn load(file: &str, text: &str) -> Result<Self, LoadProblem> {
-        if text.len() > MAX_BYTES {
-            let message = format!(
-                "the file has {} bytes, and a policy has {MAX_BYTES} (256 KiB) at most",
-                text.len()
-            );
-            return Err(LoadProblem::Refused(Problem::new(message)));
-        }
-        // Editors put it there to say that the text is UTF-8.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        check_nul(text).map_err(LoadProblem::Refused)?;
-        brackets::check(text).map_err(LoadProblem::Refused)?;
-        match parse(file, text, Dialect::V1) {
-            Ok(engine) => {
-                Policy::checked(engine, (file, text), Dialect::V1).map_err(LoadProblem::Refused)
-            }
-            Err(v1) => match parse(file, text, Dialect::V0) {
-                Ok(engine) => {
-                    Policy::checked(engine, (file, text), Dialect::V0).map_err(LoadProblem::Refused)
-                }
-                Err(v0) => Err(LoadProblem::Neither { v1, v0 }),
-            },
-        }
+        let (engine, text, dialect) = parse_either(file, text)?;
+        Policy::checked(engine, (file, text), dialect).map_err(LoadProblem::Refused)
     }
 
     fn checked(
@@ -114,9 +96,37 @@ impl Policy {
     }
 }
 
+/// Parses a file: as Rego v1, else as Rego v0. Returns its text as it was parsed, too.
+fn parse_either<'t>(file: &str, text: &'t str) -> Result<(Engine, &'t str, Dialect), LoadProblem> {
+    if text.len() > MAX_BYTES {
+        let message = format!(
+            "the file has {} bytes, and a policy has {MAX_BYTES} (256 KiB) at most",
+            text.len()
+        );
+        return Err(LoadProblem::Refused(Problem::new(message)));
+    }
+    // Editors put it there to say that the text is UTF-8.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    check_nul(text).map_err(LoadProblem::Refused)?;
+    brackets::check(text).map_err(LoadProblem::Refused)?;
+    match parse(file, text, Dialect::V1) {
+        Ok(engine) => Ok((engine, text, Dialect::V1)),
+        Err(v1) => match parse(file, text, Dialect::V0) {
+            Ok(engine) => Ok((engine, text, Dialect::V0)),
+            Err(v0) => Err(LoadProblem::Neither { v1, v0 }),
+        },
+    }
+}
+
 fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {
+    let mut engine = new_engine(dialect)?;
+    add(&mut engine, file, text, dialect)?;
+    Ok(engine)
+}
+
+/// Returns an engine with the functions of a version.
+fn new_engine(dialect: Dialect) -> Result<Engine, Problem> {
     let mut engine = Engine::new();
-    engine.set_rego_v0(dialect == Dialect::V0);
     // As in OPA, what fails in a function of the language is undefined.
     engine.set_strict_builtin_errors(false);
     engine.set_gather_prints(true);
@@ -127,10 +137,13 @@ fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {
         ..PolicyLengthConfig::default()
     });
     functions::add(&mut engine, dialect).map_err(|error| problem(&error.to_string()))?;
-    engine
-        .add_policy(file.to_owned(), text.to_owned())
-        .map_err(|error| problem(&error.to_string()))?;
     Ok(engine)
+}
+
+fn add(engine: &mut Engine, file: &str, text: &str, dialect: Dialect) -> Result<(), Problem> {
+    engine.set_rego_v0(dialect == Dialect::V0);
+    let added = engine.add_policy(file.to_owned(), text.to_owned());
+    added.map(drop).map_err(|error| problem(&error.to_string()))
 }
 
 /// Checks that a text has no NUL, which is the end of the text to the library.

@@ -117,7 +117,7 @@ pub(super) fn queries(
 }
 
 /// Returns a path below `data` as a query has it.
-fn below_data(path: &[String]) -> String {
+pub(super) fn below_data(path: &[String]) -> String {
     let is_word = |name: &str| {
         let mut characters = name.chars();
         characters

@@ -1,6 +1,7 @@
 //! `orch policy`
 
 mod eval;
+mod test;
 mod validate;
 
 use std::path::PathBuf;
@@ -23,7 +24,8 @@ use crate::program::exit::ExitStatus;
 Examples:
   orch policy validate                                load every policy of the project
   orch policy eval retry --input failed.json          what a policy answers to an input
-  orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe"
+  orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe
+  orch policy test policies                           run the tests of all policies below a directory"
 )]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
@@ -33,12 +35,14 @@ pub(crate) struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
     Eval(eval::EvalArgs),
+    Test(test::TestArgs),
     Validate(validate::ValidateArgs),
 }
 
 pub(super) fn policy(chdir: &[PathBuf], command: &PolicyCommand) -> Result<ExitStatus> {
     match command {
         PolicyCommand::Eval(args) => eval::eval(chdir, args),
+        PolicyCommand::Test(args) => test::test(chdir, args),
         PolicyCommand::Validate(args) => validate::validate(chdir, args),
     }
 }

@@ -1,0 +1,117 @@
+//! The tests of a policy: rules that are true if it does what it should.
+
+use std::collections::BTreeMap;
+
+use regorus::{Engine, Value};
+
+use super::references::{self, Definition};
+use super::{
+    add, check_functions, heads, new_engine, parse_either, problem, recursion, results, unbound,
+};
+use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
+
+/// How the names of tests begin.
+const TEST: &str = "test_";
+
+/// How the names of tests begin that are to be skipped.
+const TODO: &str = "todo_test_";
+
+/// Files that are loaded together, and the tests in the last of them.
+pub(in crate::policy) struct Suite {
+    engine: Engine,
+    /// Each test, and its query.
+    tests: Vec<(TestRule, String)>,
+}
+
+impl Suite {
+    /// Loads files, each as Rego v1, else as Rego v0.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with which of the files, by its position.
+    pub(in crate::policy) fn load(files: &[RegoFile]) -> Result<Self, (usize, LoadProblem)> {
+        let mut definitions: Vec<Definition> = Vec::new();
+        let mut parsed = Vec::new();
+        let mut tests = Vec::new();
+        for (position, file) in files.iter().enumerate() {
+            let wrong = |problem: Problem| (position, LoadProblem::Refused(problem));
+            let alone = parse_either(&file.name, &file.text);
+            let (mut alone, text, dialect) = alone.map_err(|problem| (position, problem))?;
+            let module = alone.get_modules().first().cloned();
+            let module = module.ok_or_else(|| wrong(Problem::new("the file has no package")))?;
+            let own = references::definitions(&module);
+            check_functions(&own, dialect).map_err(wrong)?;
+            unbound::check(&own).map_err(wrong)?;
+            tests = tests_of(&references::package(&module), &own);
+            definitions.extend(own);
+            let moved = heads::moved(&module, text).map(|moved| moved.text);
+            parsed.push((
+                &file.name,
+                moved.unwrap_or_else(|| text.to_owned()),
+                dialect,
+            ));
+        }
+        let last = files.len().saturating_sub(1);
+        let wrong = |problem: Problem| (last, LoadProblem::Refused(problem));
+        recursion::check(&definitions).map_err(wrong)?;
+        // Whatever is of the new version only has been checked for that.
+        let is_old = |(_, _, dialect): &(_, _, Dialect)| *dialect == Dialect::V0;
+        let is_old = parsed.iter().any(is_old);
+        let dialect = if is_old { Dialect::V0 } else { Dialect::V1 };
+        let mut engine = new_engine(dialect).map_err(wrong)?;
+        for (position, (name, text, dialect)) in parsed.iter().enumerate() {
+            let added = add(&mut engine, name, text, *dialect);
+            added.map_err(|problem| (position, LoadProblem::Refused(problem)))?;
+        }
+        engine
+            .eval_query("true".to_owned(), false)
+            .map_err(|error| wrong(problem(&error.to_string())))?;
+        Ok(Suite { engine, tests })
+    }
+
+    /// Returns the tests, in the order of their file.
+    pub(in crate::policy) fn tests(&self) -> Vec<TestRule> {
+        self.tests.iter().map(|(test, _)| test.clone()).collect()
+    }
+
+    /// Runs one test.
+    ///
+    /// # Errors
+    ///
+    /// If a rule fails, or there is no such test.
+    pub(in crate::policy) fn run(&mut self, name: &str) -> Result<TestOutcome, Problem> {
+        let test = self.tests.iter().find(|(test, _)| test.name == name);
+        let (_, query) = test.ok_or_else(|| Problem::new("there is no such test"))?;
+        let found = self.engine.eval_query(query.clone(), false);
+        let prints = results::prints(self.engine.take_prints().unwrap_or_default());
+        let found = found.map_err(|error| problem(&error.to_string()))?;
+        let mut values = found.result.into_iter().flat_map(|row| row.expressions);
+        let is_passed = values
+            .next()
+            .is_some_and(|it| it.value == Value::Bool(true));
+        Ok(TestOutcome { is_passed, prints })
+    }
+}
+
+/// Returns the tests among rules, each with its query: a rule with several bodies is one test.
+fn tests_of(package: &[String], definitions: &[Definition]) -> Vec<(TestRule, String)> {
+    let mut lines: BTreeMap<&str, u32> = BTreeMap::new();
+    for rule in definitions.iter().filter(|rule| !rule.is_function) {
+        if let Some(name) = rule.path.get(package.len())
+            && (name.starts_with(TEST) || name.starts_with(TODO))
+        {
+            lines.entry(name).or_insert(rule.place.0);
+        }
+    }
+    let tests = lines.into_iter().map(|(name, line)| {
+        let test = TestRule {
+            name: name.to_owned(),
+            line,
+            is_skipped: name.starts_with(TODO),
+        };
+        (test, format!("{}.{name}", results::below_data(package)))
+    });
+    let mut tests: Vec<_> = tests.collect();
+    tests.sort_by_key(|(test, _)| test.line);
+    tests
+}

@@ -1,0 +1,135 @@
+//! What the tests of policies came to.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::document::FORMAT;
+use crate::policy::Problem;
+use crate::printable::printable;
+
+/// A test, and how it ended.
+#[derive(Debug)]
+pub struct TestLine {
+    /// Its file.
+    pub file: String,
+    /// The line that it begins in, from 1.
+    pub line: u32,
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub end: TestEnd,
+    /// What it printed.
+    pub prints: Vec<String>,
+}
+
+/// How a test ended.
+#[derive(Debug)]
+pub enum TestEnd {
+    /// It is true.
+    Passed,
+    /// It is not.
+    Failed,
+    /// It was not run.
+    Skipped,
+    /// A rule failed, or the limits were exceeded.
+    Error(Problem),
+}
+
+impl TestEnd {
+    /// Returns whether the test has not passed, although it was run.
+    pub fn is_failure(&self) -> bool {
+        matches!(self, TestEnd::Failed | TestEnd::Error(_))
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            TestEnd::Passed => "PASS",
+            TestEnd::Failed => "FAIL",
+            TestEnd::Skipped => "SKIP",
+            TestEnd::Error(_) => "ERROR",
+        }
+    }
+}
+
+/// Writes how tests ended, and how many in which way; nothing as text if there are none.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_tests(out: &mut impl Write, is_json: bool, tests: &[TestLine]) -> io::Result<()> {
+    if is_json {
+        return write_json(out, tests);
+    }
+    let width = tests.iter().map(|test| test.end.word().len()).max();
+    for test in tests {
+        let word = test.end.word();
+        let width = width.unwrap_or_default();
+        let TestLine { file, line, .. } = test;
+        let file = printable(file);
+        writeln!(
+            out,
+            "{word:width$}  {file}:{line}: {}",
+            printable(&test.name)
+        )?;
+        if let TestEnd::Error(problem) = &test.end {
+            writeln!(out, "  {}", problem.in_file(&test.file))?;
+        }
+        if test.end.is_failure() {
+            for print in &test.prints {
+                writeln!(out, "  print: {}", printable(print))?;
+            }
+        }
+    }
+    if tests.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", "-".repeat(20))?;
+    for word in ["PASS", "FAIL", "ERROR", "SKIP"] {
+        let number = tests.iter().filter(|test| test.end.word() == word).count();
+        if number > 0 || word == "PASS" {
+            writeln!(out, "{word}: {number}/{}", tests.len())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_json(out: &mut impl Write, tests: &[TestLine]) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        format: u32,
+        tests: Vec<Test<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Test<'a> {
+        file: &'a str,
+        line: u32,
+        name: &'a str,
+        result: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<&'a str>,
+        prints: &'a [String],
+    }
+    let tests = tests.iter().map(|test| Test {
+        file: &test.file,
+        line: test.line,
+        name: &test.name,
+        result: match &test.end {
+            TestEnd::Passed => "passed",
+            TestEnd::Failed => "failed",
+            TestEnd::Skipped => "skipped",
+            TestEnd::Error(_) => "error",
+        },
+        problem: match &test.end {
+            TestEnd::Error(problem) => Some(&problem.message),
+            _ => None,
+        },
+        prints: &test.prints,
+    });
+    let document = Document {
+        format: FORMAT,
+        tests: tests.collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
