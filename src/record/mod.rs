@@ -1,4 +1,6 @@
-//! What `orch` keeps in the folder `.orch`: the journals of runs, and what their commands printed.
+//! What `orch` keeps in the folder `.orch`: the journals of runs, what their commands printed, and
+//! inputs of policies.
 
 pub mod journal;
 pub mod logs;
+pub mod samples;

@@ -124,6 +124,8 @@ pub enum Document {
     WhyAfter,
     /// Of `orch policy validate`.
     Policies,
+    /// Of `orch policy graph`.
+    PolicyGraph,
 }
 
 impl Document {
@@ -144,13 +146,14 @@ impl Document {
             ],
             Document::WhyAfter => &["stacks", "chain"],
             Document::Policies => &["policies"],
+            Document::PolicyGraph => &["arrows", "loops"],
         }
     }
 
     /// Returns the other fields.
     fn values(self) -> &'static [&'static str] {
         match self {
-            Document::Stacks | Document::Graph | Document::Policies => &[],
+            Document::Stacks | Document::Graph | Document::Policies | Document::PolicyGraph => &[],
             Document::Evaluation => &["path"],
             Document::Why => &["path", "name", "id", "selected", "would_select"],
             Document::WhyAfter => &["path", "after", "runs_after", "runs_before"],

@@ -19,6 +19,7 @@ mod matrix;
 mod missing;
 mod plan;
 mod policy;
+mod policy_graph;
 mod policy_tests;
 mod quote;
 mod reasons;
@@ -47,6 +48,7 @@ pub use plan::{
     ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown,
 };
 pub use policy::{ValidPolicy, write_answer, write_policies};
+pub use policy_graph::{PolicyArrow, PolicyGraph};
 pub use policy_tests::{TestEnd, TestLine, write_tests};
 pub use reasons::reason_text;
 pub use run::{

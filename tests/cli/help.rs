@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 43] = [
+const COMMANDS: [&str; 46] = [
     "list",
     "plan",
     "show",
@@ -40,6 +40,9 @@ const COMMANDS: [&str; 43] = [
     "policy",
     "policy eval",
     "policy test",
+    "policy graph",
+    "policy samples",
+    "policy schema",
     "policy validate",
     "validate",
     "env",

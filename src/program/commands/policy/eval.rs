@@ -7,9 +7,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use orch::policy::{Answer, Dialect, PolicyNumber, Problem, Worker};
+use orch::printable::printable;
 use orch::report::write_answer;
 use serde_json::value::RawValue;
 
+use super::samples;
+use super::scenario::{EndState, Scenario};
 use crate::program::commands::format::Format;
 use crate::program::commands::{Loaded, Reads, policy_files, working_directory};
 use crate::program::console;
@@ -29,13 +32,35 @@ pub(crate) struct EvalArgs {
     #[arg(value_name = "NAME|FILE")]
     policy: String,
 
-    /// The input: a file with a JSON object, or `-` for standard input
-    #[arg(long, value_name = "FILE")]
-    input: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// How the turn of `--stack` has ended
+    #[arg(long, value_name = "STATE", value_enum, ignore_case = true, default_value_t = EndState::Finished)]
+    #[arg(conflicts_with_all = ["input", "sample"])]
+    state: EndState,
 
     /// The format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+}
+
+/// Where the input comes from.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct InputArgs {
+    /// The input: a file with a JSON object, or `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+
+    /// The input: one that was kept; `orch policy samples` lists them
+    #[arg(long, value_name = "ID")]
+    sample: Option<String>,
+
+    /// The input: as if a run of all stacks had just ended with the turn of this one, and all others
+    /// had finished
+    #[arg(long, value_name = "STACK")]
+    stack: Option<String>,
 }
 
 /// A policy that was loaded, whether or not it is one of the project.
@@ -59,11 +84,21 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         Ok(policy) => policy,
         Err(status) => return Ok(status),
     };
-    let input = read_input(chdir, &args.input)?;
-    let evaluated = policy
-        .worker
-        .evaluate(policy.number, input, false, policy.timeout);
-    let evaluated: Result<Answer, Problem> = evaluated.map_err(anyhow::Error::from)?;
+    let evaluated = if let Some(stack) = &args.input.stack {
+        match in_scenario(chdir, policy, stack, args.state)? {
+            Ok((back, evaluated)) => {
+                policy = back;
+                evaluated
+            }
+            Err(status) => return Ok(status),
+        }
+    } else {
+        let input = given_input(chdir, &args.input)?;
+        let evaluated = policy
+            .worker
+            .evaluate(policy.number, input, false, policy.timeout);
+        evaluated.map_err(anyhow::Error::from)?
+    };
     let mut out = console::stdout();
     write_answer(
         &mut out,
@@ -139,9 +174,45 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Result<Evaluated, ExitSta
     }))
 }
 
+/// A policy, and what it answers.
+type Asked = (Evaluated, Result<Answer, Problem>);
+
+/// Evaluates a policy as if a run of all stacks had just ended with the turn of this one.
+fn in_scenario(
+    chdir: &[PathBuf],
+    mut policy: Evaluated,
+    written: &str,
+    state: EndState,
+) -> Result<Result<Asked, ExitStatus>> {
+    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
+    if let Some(status) = loaded.check(None)? {
+        return Ok(Err(status));
+    }
+    let found = loaded.project.stacks.written(&loaded.directory, written);
+    let mut found = found.into_iter().flatten();
+    let (Some(stack), None) = (found.next(), found.next()) else {
+        let message = format!("`{}` is not a stack, or several", printable(written));
+        return Err(ProgramError::usage(message).hint("`orch list` shows the stacks"));
+    };
+    let mut scenario = Scenario::new(&loaded.project, policy.worker);
+    let asked = (policy.number, policy.timeout);
+    let evaluated = scenario.evaluate(asked, (stack, state), None)?;
+    policy.worker = scenario.into_worker();
+    Ok(Ok((policy, evaluated)))
+}
+
+/// Returns the input from a file, a pipe or a sample.
+fn given_input(chdir: &[PathBuf], args: &InputArgs) -> Result<Box<RawValue>> {
+    match (&args.input, &args.sample) {
+        (Some(file), _) => read_input(chdir, file),
+        (None, Some(sample)) => object(&samples::read(chdir, sample)?, sample),
+        (None, None) => Err(ProgramError::usage("there is no input")),
+    }
+}
+
 fn read_input(chdir: &[PathBuf], file: &Path) -> Result<Box<RawValue>> {
     let mut text = String::new();
-    let shown = file.display();
+    let shown = file.to_string_lossy();
     if file == Path::new("-") {
         let read = io::stdin().read_to_string(&mut text);
         read.context("failed to read the input from standard input")?;
@@ -149,9 +220,14 @@ fn read_input(chdir: &[PathBuf], file: &Path) -> Result<Box<RawValue>> {
         text = std::fs::read_to_string(working_directory(chdir)?.join(file))
             .with_context(|| format!("failed to read the input `{shown}`"))?;
     }
+    object(&text, &shown)
+}
+
+/// Returns the JSON object of a text in one line, which is what the worker takes.
+fn object(text: &str, shown: &str) -> Result<Box<RawValue>> {
+    let shown = printable(shown);
     let is_object = text.trim_start().starts_with('{');
-    // One line is what the worker takes.
-    let compact = serde_json::from_str::<serde_json::Value>(&text)
+    let compact = serde_json::from_str::<serde_json::Value>(text)
         .and_then(|value| serde_json::value::to_raw_value(&value));
     let wrong = |problem: String| ProgramError::usage(format!("in the input `{shown}`: {problem}"));
     let compact = compact.map_err(|error| wrong(error.to_string()))?;

@@ -1,6 +1,10 @@
 //! `orch policy`
 
 mod eval;
+mod graph;
+mod samples;
+mod scenario;
+mod schema;
 mod test;
 mod validate;
 
@@ -24,8 +28,10 @@ use crate::program::exit::ExitStatus;
 Examples:
   orch policy validate                                load every policy of the project
   orch policy eval retry --input failed.json          what a policy answers to an input
+  orch policy eval retry --stack net --state FAILED   the same if a stack had just failed
   orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe
-  orch policy test policies                           run the tests of all policies below a directory"
+  orch policy test policies                           run the tests below a directory
+  orch policy graph                                   which stacks policies name, and loops"
 )]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
@@ -36,6 +42,9 @@ pub(crate) struct PolicyArgs {
 pub(crate) enum PolicyCommand {
     Eval(eval::EvalArgs),
     Test(test::TestArgs),
+    Graph(graph::GraphArgs),
+    Samples(samples::SamplesArgs),
+    Schema(schema::SchemaArgs),
     Validate(validate::ValidateArgs),
 }
 
@@ -43,6 +52,9 @@ pub(super) fn policy(chdir: &[PathBuf], command: &PolicyCommand) -> Result<ExitS
     match command {
         PolicyCommand::Eval(args) => eval::eval(chdir, args),
         PolicyCommand::Test(args) => test::test(chdir, args),
+        PolicyCommand::Graph(args) => graph::graph(chdir, args),
+        PolicyCommand::Samples(args) => samples::samples(chdir, args),
+        PolicyCommand::Schema(_) => schema::schema(),
         PolicyCommand::Validate(args) => validate::validate(chdir, args),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct TestArgs {
     ///
     /// Of a directory, all below it is meant, but not what orch leaves out everywhere: directories
     /// whose name begins with a dot, and those with a file `.orchskip` or `.tmskip`.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
 
     /// The format of the results

@@ -1,0 +1,142 @@
+//! `orch policy graph`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use orch::printable::printable;
+use orch::project::Project;
+use orch::project::policy::OnPolicyError;
+use orch::project::stack::StackIndex;
+use orch::report::{Document, PolicyArrow, PolicyGraph};
+use orch::run::workflow::StackNames;
+
+use super::scenario::{EndState, Scenario};
+use crate::program::commands::{Loaded, Reads};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// The ends of turns that are looked at.
+const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];
+
+/// Show which stacks policies name when others have finished or failed
+///
+/// Every policy is evaluated for every stack that it is attached to, once as if the stack had finished and
+/// once as if it had failed; all other stacks have finished, and the turn is one that a policy has asked
+/// for. Stacks that name each other in a circle are warned of: their turns follow each other until
+/// `max_turns` ends it.
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    /// The format of the graph
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    format: GraphFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GraphFormat {
+    /// For people
+    Text,
+    /// Graphviz
+    Dot,
+    /// For programs
+    Json,
+}
+
+pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
+    let document = (args.format == GraphFormat::Json).then_some(Document::PolicyGraph);
+    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
+    let policies = loaded.load_policies(|_, _| true)?;
+    if let Some(status) = loaded.report()? {
+        return Ok(status);
+    }
+    let project = &loaded.project;
+    let names = StackNames::new(&project.stacks, BTreeSet::new());
+    let mut scenario = Scenario::new(project, policies.worker);
+    let mut arrows: BTreeMap<(StackIndex, EndState, StackIndex), Vec<String>> = BTreeMap::new();
+    let mut unknown: BTreeMap<(String, String), StackIndex> = BTreeMap::new();
+    let mut has_failed = false;
+    for (stack, _) in project.stacks.iter() {
+        for &position in policies.attached.to_stack(stack) {
+            let Some(policy) = &policies.policies[position] else {
+                continue;
+            };
+            let block = &project.policies[position];
+            let name = &block.name.value;
+            for state in STATES {
+                let triggered_by = format!("policy/{name}");
+                let asked = (policy.number, block.timeout);
+                match scenario.evaluate(asked, (stack, state), Some(&triggered_by))? {
+                    Ok(answer) => {
+                        for wanted in answer.trigger {
+                            match names.find(&wanted) {
+                                Some(to) => {
+                                    let by = arrows.entry((stack, state, to)).or_default();
+                                    if by.last() != Some(name) {
+                                        by.push(name.clone());
+                                    }
+                                }
+                                None => {
+                                    unknown.entry((name.clone(), wanted)).or_insert(stack);
+                                }
+                            }
+                        }
+                    }
+                    Err(problem) => {
+                        has_failed |= block.on_error == OnPolicyError::Fail;
+                        let file = block.file.value.as_str().trim_start_matches('/');
+                        let path = printable(project.stacks[stack].path.as_str()).into_owned();
+                        console::warning(&format!(
+                            "the policy `{name}` fails when `{path}` is {}: {}",
+                            state.word(),
+                            problem.in_file(file)
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    for ((policy, wanted), stack) in unknown {
+        let path = printable(project.stacks[stack].path.as_str()).into_owned();
+        let wanted = printable(&wanted).into_owned();
+        console::warning(&format!(
+            "the policy `{policy}` names `{wanted}` at the end of `{path}`, and no stack has that id or path"
+        ));
+    }
+    write(project, arrows, args.format)?;
+    if has_failed {
+        return Ok(ExitStatus::Run(1));
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Writes the graph, and warns of its loops.
+fn write(
+    project: &Project,
+    arrows: BTreeMap<(StackIndex, EndState, StackIndex), Vec<String>>,
+    format: GraphFormat,
+) -> Result<()> {
+    let path = |stack: StackIndex| project.stacks[stack].path.clone();
+    let arrows = arrows
+        .into_iter()
+        .map(|((from, state, to), policies)| PolicyArrow {
+            from: path(from),
+            state: state.word(),
+            to: path(to),
+            policies,
+        });
+    let graph = PolicyGraph::new(arrows.collect());
+    let mut out = console::stdout();
+    match format {
+        GraphFormat::Text => graph.write_text(&mut out)?,
+        GraphFormat::Dot => graph.write_dot(&mut out)?,
+        GraphFormat::Json => graph.write_json(&mut out)?,
+    }
+    out.flush()?;
+    for chain in graph.loops() {
+        console::warning(&format!("turns may follow each other for ever: {chain}"));
+        console::help("only `max_turns` ends it; let a policy look at `input.run.triggered_by`");
+    }
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! `orch policy schema`
+
+use std::io::Write as _;
+
+use clap::Args;
+
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// What policies are given.
+const SCHEMA: &str = include_str!("schema.json");
+
+/// Print the JSON Schema of what policies are given
+///
+/// Describes every key of both inputs: of a turn that has ended (`run_input`) and of a module with a new
+/// version (`module_input`). The version of JSON Schema is 2020-12.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {}
+
+pub(super) fn schema() -> Result<ExitStatus> {
+    let mut out = console::stdout();
+    out.write_all(SCHEMA.as_bytes())?;
+    out.flush()?;
+    Ok(ExitStatus::Success)
+}

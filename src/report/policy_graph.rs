@@ -1,0 +1,183 @@
+//! Which stacks policies name at the ends of others, and where that leads back to where it began.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use serde::Serialize;
+
+use super::document::FORMAT;
+use crate::path::StackPath;
+use crate::printable::printable;
+
+/// That policies name a stack when another one has ended.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct PolicyArrow {
+    /// The stack that has ended.
+    pub from: StackPath,
+    /// How it has ended.
+    pub state: &'static str,
+    /// The stack that is named.
+    pub to: StackPath,
+    /// The policies that name it.
+    pub policies: Vec<String>,
+}
+
+/// Who names whom.
+#[derive(Debug, Default)]
+pub struct PolicyGraph {
+    arrows: Vec<PolicyArrow>,
+    loops: Vec<Vec<usize>>,
+}
+
+impl PolicyGraph {
+    /// Returns the graph of these arrows, of which one is for each pair of stacks and state.
+    pub fn new(mut arrows: Vec<PolicyArrow>) -> Self {
+        arrows.sort();
+        let loops = loops(&arrows);
+        PolicyGraph { arrows, loops }
+    }
+
+    /// Returns a chain of stacks and policies for each group of stacks that lead back to themselves:
+    /// `/a → retry (FAILED) → /a`. In each group, it is a shortest one through its first stack.
+    pub fn loops(&self) -> impl Iterator<Item = String> {
+        self.loops.iter().map(|arrows| {
+            let mut chain = String::new();
+            for arrow in arrows.iter().map(|&arrow| &self.arrows[arrow]) {
+                if chain.is_empty() {
+                    chain = printable(arrow.from.as_str()).into_owned();
+                }
+                let (state, to) = (arrow.state, printable(arrow.to.as_str()));
+                chain += &format!(" → {} ({state}) → {to}", arrow.policies.join(", "));
+            }
+            chain
+        })
+    }
+
+    /// Writes a line for each arrow.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for arrow in &self.arrows {
+            let PolicyArrow {
+                from, state, to, ..
+            } = arrow;
+            let (from, to) = (printable(from.as_str()), printable(to.as_str()));
+            writeln!(
+                out,
+                "{from} {state} → {to}  ({})",
+                arrow.policies.join(", ")
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Writes the graph in the language of Graphviz: what follows a failure is dashed, loops are red.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn write_dot(&self, out: &mut impl Write) -> io::Result<()> {
+        let quoted = |text: &str| {
+            let text = printable(text);
+            format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+        };
+        writeln!(out, "digraph policies {{")?;
+        writeln!(out, "  rankdir = LR")?;
+        writeln!(out, "  node [shape = box]")?;
+        for (position, arrow) in self.arrows.iter().enumerate() {
+            let PolicyArrow {
+                from, state, to, ..
+            } = arrow;
+            let (from, to) = (quoted(from.as_str()), quoted(to.as_str()));
+            let label = quoted(&format!("{}: {state}", arrow.policies.join(", ")));
+            let mut attributes = format!("label = {label}");
+            if *state != "FINISHED" {
+                attributes += ", style = dashed";
+            }
+            if self.loops.iter().any(|chain| chain.contains(&position)) {
+                attributes += ", color = red";
+            }
+            writeln!(out, "  {from} -> {to} [{attributes}]")?;
+        }
+        writeln!(out, "}}")
+    }
+
+    /// Writes the graph as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If that fails.
+    pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            format: u32,
+            arrows: &'a [PolicyArrow],
+            loops: Vec<Vec<&'a PolicyArrow>>,
+        }
+        let loops = self.loops.iter();
+        let loops = loops.map(|chain| chain.iter().map(|&arrow| &self.arrows[arrow]).collect());
+        let document = Document {
+            format: FORMAT,
+            arrows: &self.arrows,
+            loops: loops.collect(),
+        };
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        writeln!(out)
+    }
+}
+
+/// Returns the arrows of a shortest loop through the first stack of each strongly connected group.
+fn loops(arrows: &[PolicyArrow]) -> Vec<Vec<usize>> {
+    let mut graph: DiGraph<&StackPath, usize> = DiGraph::new();
+    let mut nodes: BTreeMap<&StackPath, NodeIndex> = BTreeMap::new();
+    for path in arrows.iter().flat_map(|arrow| [&arrow.from, &arrow.to]) {
+        nodes.entry(path).or_insert_with(|| graph.add_node(path));
+    }
+    for (position, arrow) in arrows.iter().enumerate() {
+        graph.add_edge(nodes[&arrow.from], nodes[&arrow.to], position);
+    }
+    let mut loops: Vec<Vec<usize>> = Vec::new();
+    for group in kosaraju_scc(&graph) {
+        let first = group.into_iter().min_by_key(|&node| graph[node]);
+        loops.extend(first.and_then(|first| way_back(&graph, first, arrows, &nodes)));
+    }
+    loops.sort_unstable();
+    loops
+}
+
+/// Returns the arrows of a shortest way from a stack to itself.
+fn way_back(
+    graph: &DiGraph<&StackPath, usize>,
+    start: NodeIndex,
+    arrows: &[PolicyArrow],
+    nodes: &BTreeMap<&StackPath, NodeIndex>,
+) -> Option<Vec<usize>> {
+    let mut by: BTreeMap<NodeIndex, usize> = BTreeMap::new();
+    let mut waiting = VecDeque::from([start]);
+    while let Some(node) = waiting.pop_front() {
+        let mut leaving: Vec<usize> = graph.edges(node).map(|edge| *edge.weight()).collect();
+        leaving.sort_unstable();
+        for arrow in leaving {
+            let to = nodes[&arrows[arrow].to];
+            if to == start {
+                let mut way = vec![arrow];
+                let mut at = node;
+                while at != start {
+                    way.push(by[&at]);
+                    at = nodes[&arrows[by[&at]].from];
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if let std::collections::btree_map::Entry::Vacant(entry) = by.entry(to) {
+                entry.insert(arrow);
+                waiting.push_back(to);
+            }
+        }
+    }
+    None
+}
