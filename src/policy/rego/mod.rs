@@ -45,7 +45,7 @@ impl Policy {
     ) -> Result<Self, Problem> {
         let module = engine.get_modules().first().cloned();
         let module = module.ok_or_else(|| Problem::new("the file has no package"))?;
-        let definitions = references::definitions(&module);
+        let definitions = references::definitions(&module, std::slice::from_ref(&module));
         check_functions(&definitions, dialect)?;
         unbound::check(&definitions)?;
         recursion::check(&definitions)?;

@@ -55,8 +55,9 @@ pub(super) fn package(module: &Module) -> Path {
     ground(&module.package.refr).0
 }
 
-/// Returns what the rules of a module define, in its order.
-pub(super) fn definitions(module: &Module) -> Vec<Definition> {
+/// Returns what the rules of a module define, in its order. `among` are all modules that are loaded: rules of the
+/// same package need no path.
+pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<Definition> {
     let package = package(module);
     let mut imports = Vec::new();
     for import in &module.imports {
@@ -67,7 +68,8 @@ pub(super) fn definitions(module: &Module) -> Vec<Definition> {
         }
     }
     let mut own = HashSet::new();
-    for rule in &module.policy {
+    let same = among.iter().filter(|it| self::package(it) == package);
+    for rule in same.flat_map(|module| &module.policy) {
         own.extend(ground(head_of(rule)).0.first().cloned());
     }
     let rules = module.policy.iter();

@@ -33,18 +33,25 @@ impl Suite {
         let mut definitions: Vec<Definition> = Vec::new();
         let mut parsed = Vec::new();
         let mut tests = Vec::new();
+        let mut modules = Vec::new();
+        let mut texts = Vec::new();
         for (position, file) in files.iter().enumerate() {
-            let wrong = |problem: Problem| (position, LoadProblem::Refused(problem));
             let alone = parse_either(&file.name, &file.text);
             let (mut alone, text, dialect) = alone.map_err(|problem| (position, problem))?;
             let module = alone.get_modules().first().cloned();
-            let module = module.ok_or_else(|| wrong(Problem::new("the file has no package")))?;
-            let own = references::definitions(&module);
+            let missing = || LoadProblem::Refused(Problem::new("the file has no package"));
+            modules.push(module.ok_or_else(|| (position, missing()))?);
+            texts.push((file, text, dialect));
+        }
+        for (position, (file, text, dialect)) in texts.into_iter().enumerate() {
+            let wrong = |problem: Problem| (position, LoadProblem::Refused(problem));
+            let module = &modules[position];
+            let own = references::definitions(module, &modules);
             check_functions(&own, dialect).map_err(wrong)?;
             unbound::check(&own).map_err(wrong)?;
-            tests = tests_of(&references::package(&module), &own);
+            tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
-            let moved = heads::moved(&module, text).map(|moved| moved.text);
+            let moved = heads::moved(module, text).map(|moved| moved.text);
             parsed.push((
                 &file.name,
                 moved.unwrap_or_else(|| text.to_owned()),
