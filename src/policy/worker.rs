@@ -112,6 +112,23 @@ impl Worker {
         entries.untold.push(position);
     }
 
+    /// Returns an input, an object, together with the lists.
+    pub fn with_lists(&self, input: &RawValue) -> Box<RawValue> {
+        let list = |entries: &Entries| {
+            let entries = entries.all.iter().map(|entry| entry.get());
+            entries.collect::<Vec<_>>().join(",")
+        };
+        let (stacks, workflow) = (list(&self.stacks), list(&self.workflow));
+        let others = input.get().trim_end().strip_suffix('}').unwrap_or("{");
+        let comma = if others.trim_end().ends_with('{') {
+            ""
+        } else {
+            ","
+        };
+        let whole = format!(r#"{others}{comma}"stacks":[{stacks}],"workflow":[{workflow}]}}"#);
+        RawValue::from_string(whole).expect("its parts are JSON")
+    }
+
     /// Evaluates a policy with an input, an object. With its lists, their entries are part of it.
     ///
     /// # Errors

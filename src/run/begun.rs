@@ -137,6 +137,11 @@ impl BegunRun {
         })
     }
 
+    /// Returns the id of the run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Returns the folder of the run, if it has one.
     pub fn folder(&self) -> Option<&Path> {
         self.recording.folder()

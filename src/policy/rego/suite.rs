@@ -34,16 +34,16 @@ impl Suite {
         let mut parsed = Vec::new();
         let mut tests = Vec::new();
         let mut modules = Vec::new();
-        let mut texts = Vec::new();
+        let mut sources = Vec::new();
         for (position, file) in files.iter().enumerate() {
             let alone = parse_either(&file.name, &file.text);
             let (mut alone, text, dialect) = alone.map_err(|problem| (position, problem))?;
             let module = alone.get_modules().first().cloned();
             let missing = || LoadProblem::Refused(Problem::new("the file has no package"));
             modules.push(module.ok_or_else(|| (position, missing()))?);
-            texts.push((file, text, dialect));
+            sources.push((file, text, dialect));
         }
-        for (position, (file, text, dialect)) in texts.into_iter().enumerate() {
+        for (position, (file, text, dialect)) in sources.into_iter().enumerate() {
             let wrong = |problem: Problem| (position, LoadProblem::Refused(problem));
             let module = &modules[position];
             let own = references::definitions(module, &modules);

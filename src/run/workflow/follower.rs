@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use tracing::debug;
+
 use super::input::{self, RunFacts, StackInput};
 use super::{Consequences, Workflow};
 use crate::policy::{Answer, List, PolicyNumber, Worker};
 use crate::project::stack::StackIndex;
+use crate::record::samples::{Sample, Samples};
 use crate::run::evaluated::{Evaluated, PolicyAnswer, TurnState};
 use crate::run::turn::TurnIndex;
 
@@ -36,6 +39,8 @@ pub struct Follower {
     stacks: Vec<StackInput>,
     ids: Vec<String>,
     workflow: Workflow,
+    /// Where inputs are kept that policies ask for.
+    samples: Option<Samples>,
 }
 
 impl Follower {
@@ -58,6 +63,7 @@ impl Follower {
             stacks,
             ids,
             workflow,
+            samples: None,
         };
         for position in 0..follower.workflow.turns().len() {
             let turn = &follower.workflow.turns()[position];
@@ -70,6 +76,11 @@ impl Follower {
             follower.tell_stack(stack);
         }
         follower
+    }
+
+    /// Keeps the inputs that policies ask for from now on.
+    pub fn keep_samples(&mut self, samples: Samples) {
+        self.samples = Some(samples);
     }
 
     /// Returns the turns of the workflow.
@@ -124,6 +135,17 @@ impl Follower {
                     Ok(Err(problem)) => (Answer::default(), Some(problem.in_file(&policy.file))),
                     Err(error) => (Answer::default(), Some(error.to_string())),
                 };
+                if let Some(samples) = self.samples.as_ref().filter(|_| answer.sample) {
+                    let number = ended.id.rsplit('.').next().and_then(|it| it.parse().ok());
+                    let sample = Sample {
+                        turn: number.unwrap_or_default(),
+                        policy: policy.name.clone(),
+                    };
+                    // A sample is worth no failure of a run.
+                    if let Err(error) = samples.write(&sample, &self.worker.with_lists(&input)) {
+                        debug!(%error, "a sample cannot be kept");
+                    }
+                }
                 answers.push(PolicyAnswer {
                     policy: policy.name.clone(),
                     answer,

@@ -138,7 +138,7 @@ fn project_root(directory: &str) -> String {
 }
 
 /// Returns what policies are told of a turn among all of a workflow.
-pub(super) fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
+pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
     #[derive(Serialize)]
     struct Entry<'a> {
         id: &'a str,
@@ -156,7 +156,7 @@ pub(super) fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValu
 }
 
 /// Returns what a policy is given when a turn has ended, without the lists.
-pub(super) fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<RawValue> {
+pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<RawValue> {
     #[derive(Serialize)]
     struct State {
         new_state: &'static str,

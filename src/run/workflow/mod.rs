@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::earlier::EarlierTurns;
 pub use self::follower::{FollowedPolicy, Follower, now};
-pub use self::input::{CommitInput, RunFacts, SessionInput, StackInput, id};
+pub use self::input::{CommitInput, RunFacts, SessionInput, StackInput, id, input, workflow_entry};
 pub use self::names::StackNames;
 use super::evaluated::{Dropped, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::TurnIndex;

@@ -405,3 +405,24 @@ fn quiet_runs_do_not_tell_what_follows() {
     let ran = run(&sandbox, "--policies --match /one --quiet");
     assert_eq!((ran.code(), &*ran.stderr), (0, ""));
 }
+
+#[test]
+fn an_input_is_kept_if_a_policy_asks_for_it_and_can_be_evaluated_again() {
+    let text = r#"
+package sampled
+import rego.v1
+sample := input.stack.id == "one"
+trigger contains "three" if { input.stack.id == "one"; count(input.stacks) == 4; count(input.workflow) == 1 }
+"#;
+    let sandbox = sandbox(&[("sampled", text)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    let kept = sandbox.orch("policy samples").stdout;
+    let ids: Vec<&str> = kept
+        .split_whitespace()
+        .filter(|it| it.ends_with(".sampled"))
+        .collect();
+    assert_eq!(ids.len(), 1, "{kept}");
+    assert!(ids[0].ends_with(".1.sampled"), "{kept}");
+    let again = sandbox.orch(&format!("policy eval sampled --sample {}", ids[0]));
+    assert_eq!(again.stdout, "trigger: three\nsample: true\n", "{again}");
+}

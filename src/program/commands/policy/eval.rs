@@ -194,7 +194,8 @@ fn in_scenario(
         let message = format!("`{}` is not a stack, or several", printable(written));
         return Err(ProgramError::usage(message).hint("`orch list` shows the stacks"));
     };
-    let mut scenario = Scenario::new(&loaded.project, policy.worker);
+    let facts = loaded.run_facts(&[])?;
+    let mut scenario = Scenario::new(&loaded.project, policy.worker, facts);
     let asked = (policy.number, policy.timeout);
     let evaluated = scenario.evaluate(asked, (stack, state), None)?;
     policy.worker = scenario.into_worker();

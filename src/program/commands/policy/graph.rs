@@ -51,9 +51,10 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     if let Some(status) = loaded.report()? {
         return Ok(status);
     }
+    let facts = loaded.run_facts(&[])?;
     let project = &loaded.project;
     let names = StackNames::new(&project.stacks, BTreeSet::new());
-    let mut scenario = Scenario::new(project, policies.worker);
+    let mut scenario = Scenario::new(project, policies.worker, facts);
     let mut arrows: BTreeMap<(StackIndex, EndState, StackIndex), Vec<String>> = BTreeMap::new();
     let mut unknown: BTreeMap<(String, String), StackIndex> = BTreeMap::new();
     let mut has_failed = false;

@@ -1,6 +1,4 @@
 //! What policies would be given if a run of all stacks were over but for one turn.
-//!
-//! What only a run knows, its commit and its user, is left empty.
 
 use std::time::Duration;
 
@@ -8,10 +6,8 @@ use orch::policy::{Answer, List, PolicyNumber, Problem, Worker};
 use orch::project::Project;
 use orch::project::stack::StackIndex;
 use orch::run::evaluated::TurnState;
-use orch::run::workflow::{self, CommitInput, RunFacts, SessionInput, StackInput, turn_id};
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use orch::run::workflow::{self, RunFacts, StackInput, WorkflowTurn, turn_id};
+use serde_json::value::to_raw_value;
 
 use crate::program::error::Result;
 
@@ -52,19 +48,21 @@ const RUN: &str = "00000000-0000-7000-8000-000000000000";
 pub(super) struct Scenario<'p> {
     project: &'p Project,
     worker: Worker,
+    facts: RunFacts,
     stacks: Vec<StackInput>,
 }
 
 impl<'p> Scenario<'p> {
     /// Tells the worker of all stacks.
-    pub(super) fn new(project: &'p Project, worker: Worker) -> Self {
-        let (facts, settings) = (RunFacts::default(), &project.settings);
+    pub(super) fn new(project: &'p Project, worker: Worker, facts: RunFacts) -> Self {
+        let settings = &project.settings;
         let stacks = project.stacks.iter();
         let stacks = stacks.map(|(_, stack)| StackInput::new(stack, &facts, settings));
         let stacks = stacks.collect();
         let mut scenario = Scenario {
             project,
             worker,
+            facts,
             stacks,
         };
         for (index, _) in project.stacks.iter() {
@@ -88,7 +86,8 @@ impl<'p> Scenario<'p> {
         if is_other {
             self.put(stack, state);
         }
-        let input = self.input(stack, state, triggered_by);
+        let turn = self.turn(stack, state, triggered_by);
+        let input = workflow::input(&turn, &self.stacks[stack.get()], &self.facts);
         let evaluated = self.worker.evaluate(policy, input, true, timeout);
         if is_other {
             self.put(stack, EndState::Finished);
@@ -102,44 +101,25 @@ impl<'p> Scenario<'p> {
     }
 
     fn put(&mut self, index: StackIndex, state: EndState) {
-        let stack = &self.project.stacks[index];
-        let turn = json!({
-            "id": turn_id(RUN, index.get()), "stack_id": workflow::id(stack), "state": state.word(), "type": "TRACKED",
-        });
+        let turn = self.turn(index, state, None);
+        let id = workflow::id(&self.project.stacks[index]);
         let input = &mut self.stacks[index.get()];
         input.set_state(state.turn_state());
-        self.worker.put(List::Stacks, index.get(), raw(input));
-        self.worker.put(List::Workflow, index.get(), raw(&turn));
+        let input = to_raw_value(input).expect("all keys are texts");
+        self.worker.put(List::Stacks, index.get(), input);
+        let entry = workflow::workflow_entry(&turn, &id);
+        self.worker.put(List::Workflow, index.get(), entry);
     }
 
-    fn input(
-        &self,
-        index: StackIndex,
-        state: EndState,
-        triggered_by: Option<&str>,
-    ) -> Box<RawValue> {
-        let stack = &self.project.stacks[index];
-        let has_begun = state != EndState::Canceled;
-        let begun = has_begun.then_some("APPLYING");
-        let history = ["QUEUED"].into_iter().chain(begun).chain([state.word()]);
-        let history: Vec<Value> = history.map(|state| json!({"new_state": state})).collect();
-        raw(&json!({
-            "run": {
-                "id": turn_id(RUN, index.get()), "type": "TRACKED", "state": state.word(), "branch": "",
-                "based_on_local_workspace": false, "drift_detection": false, "flags": [],
-                "triggered_by": triggered_by, "created_at": 0, "updated_at": 0, "changes": [],
-                "commit": CommitInput::default(), "creator_session": SessionInput::default(),
-                "runtime_config": {
-                    "before_init": [], "project_root": stack.path.directory().relative(),
-                    "runner_image": "", "terraform_version": "",
-                },
-                "states_history": history, "user_provided_metadata": [],
-            },
-            "stack": self.stacks[index.get()],
-        }))
+    fn turn(&self, index: StackIndex, state: EndState, triggered_by: Option<&str>) -> WorkflowTurn {
+        let id = turn_id(RUN, index.get());
+        let path = self.project.stacks[index].path.clone();
+        let mut turn = WorkflowTurn::new(id, Some(index), path, 0);
+        let begun = (state != EndState::Canceled).then_some(TurnState::Applying);
+        turn.history.extend(begun);
+        turn.history.push(state.turn_state());
+        turn.state = state.turn_state();
+        turn.triggered_by = triggered_by.map(str::to_owned);
+        turn
     }
-}
-
-fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("all keys are texts")
 }

@@ -5,14 +5,15 @@
 use anyhow::Context as _;
 use orch::git::Repository;
 use orch::project::Project;
-use orch::project::module::{Address, ModuleSource};
+use orch::project::module::ModuleSource;
 use orch::project::stack::StackIndex;
 use orch::release::Release;
 use orch::run::evaluated::TurnState;
-use orch::run::workflow::{CommitInput, RunFacts, StackInput};
+use orch::run::workflow::StackInput;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::program::commands::run_facts::repository_facts;
 use crate::program::error::Result;
 
 #[derive(Serialize)]
@@ -65,7 +66,7 @@ pub(super) fn input(
     repository: &Repository,
     consumers: &[(StackIndex, Option<TurnState>)],
 ) -> Result<Box<RawValue>> {
-    let facts = facts(project, repository)?;
+    let facts = repository_facts(project, repository)?;
     let settings = &project.settings;
     let stack = |&(stack, state): &(StackIndex, Option<TurnState>)| {
         let mut input = StackInput::new(&project.stacks[stack], &facts, settings);
@@ -107,31 +108,4 @@ pub(super) fn input(
     };
     let input = serde_json::value::to_raw_value(&input);
     Ok(input.context("failed to write the input of policies")?)
-}
-
-/// Returns what policies are told of the repository.
-fn facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
-    let failed = "failed to ask git about the repository";
-    let mut facts = RunFacts::default();
-    let preferred = project.settings.default_remote.as_deref();
-    let mut remotes = repository.remotes().context(failed)?;
-    remotes.sort_by_key(|remote| remote != preferred.unwrap_or("origin"));
-    if let Some(remote) = remotes.first() {
-        let url = repository.config(&format!("remote.{remote}.url"));
-        let package = Address::git(&url.context(failed)?.unwrap_or_default()).package;
-        let (_, path) = package.split_once('/').unwrap_or_default();
-        let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path));
-        (facts.namespace, facts.repository) = (namespace.to_owned(), name.to_owned());
-    }
-    if let Some(head) = repository.commit("HEAD").context(failed)? {
-        let text = repository.commit_text(&head).context(failed)?;
-        facts.commit = CommitInput {
-            author: text.author,
-            branch: repository.branch().context(failed)?.unwrap_or_default(),
-            created_at: text.committed_at.saturating_mul(1_000_000_000),
-            hash: head.to_string(),
-            message: text.message,
-        };
-    }
-    Ok(facts)
 }

@@ -61,7 +61,7 @@ impl CarriedOut<'_> {
         let mut begun = begin(loaded, run, circumstances, self.kept)?;
         if let Some(followed) = self.followed {
             commands = commands.with_followup(&followed.command, sequence.len());
-            begun = followed.follow(begun)?;
+            begun = followed.follow(&loaded.project.root, begun)?;
         }
         begun.notes.iter().for_each(holder::show);
         let root = &loaded.project.root;

@@ -3,13 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 
 use anyhow::Context as _;
+use orch::folder::GuardedFolder;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::Environment;
 use orch::project::policy::{OnPolicyError, PolicyRun};
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord};
+use orch::record::samples::Samples;
 use orch::run::begun::BegunRun;
 use orch::run::evaluated::{Evaluated, TurnState};
 use orch::run::execute::Task;
@@ -237,7 +240,13 @@ impl FollowedRun {
     }
 
     /// Lets the policies follow a run that has begun.
-    pub(super) fn follow(self, begun: BegunRun) -> Result<BegunRun> {
+    pub(super) fn follow(mut self, root: &Path, begun: BegunRun) -> Result<BegunRun> {
+        if begun.folder().is_some()
+            && let Ok(Some(place)) = GuardedFolder::find(root)
+        {
+            let samples = Samples::of_run(place, begun.id());
+            self.follower.keep_samples(samples);
+        }
         let followed: io::Result<BegunRun> =
             begun.follow(self.follower, self.followups, self.unevaluated);
         Ok(followed.context("failed to start the thread that asks policies")?)
