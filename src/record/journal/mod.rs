@@ -24,6 +24,7 @@ mod lock;
 mod read;
 mod record;
 mod runs;
+mod turns;
 mod write;
 
 pub use self::entry::{
@@ -41,10 +42,10 @@ pub use self::header::{AskedRecord, PoliciesRecord};
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;
 pub use self::record::{
-    AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause, TurnOutcome,
-    TurnRecord,
+    AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
 };
 pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, run_folder};
+pub use self::turns::{TurnOutcome, TurnRecord};
 pub use self::write::{Journal, line};
 
 #[cfg(test)]

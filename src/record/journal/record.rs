@@ -1,16 +1,16 @@
 //! What a journal says, all lines taken together.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::entry::{
-    CauseRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
-    ReactionRecord,
+    Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, ReactionRecord,
 };
 use super::evaluated::EvaluatedRecord;
 use super::header::Header;
+use super::turns::{TurnOutcome, TurnRecord, numbers, turns_of};
 
 /// What a journal says.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub struct RunRecord {
     pub evaluated: Vec<EvaluatedTurn>,
     /// The turns by number, if policies follow the run.
     pub turns: Vec<TurnRecord>,
+    /// The numbers of those that have ended, in the order in which they did.
+    pub ended: Vec<usize>,
     /// How the run ended, if it has.
     pub finished: Option<Finished>,
     /// The time of the last line.
@@ -33,34 +35,6 @@ pub struct RunRecord {
     positions: HashMap<String, usize>,
     /// The number of each turn in `turns`.
     turn_numbers: HashMap<(String, Option<u32>), usize>,
-}
-
-/// What a journal says of a turn.
-#[derive(Debug)]
-pub struct TurnRecord {
-    /// Its stack.
-    pub stack: String,
-    /// Which turn of that it is; absent for the first.
-    pub turn: Option<u32>,
-    /// Whether it was started.
-    pub has_started: bool,
-    /// How it ended, if it has.
-    pub outcome: Option<TurnOutcome>,
-}
-
-/// How a turn ended, as policies know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnOutcome {
-    /// It succeeded.
-    Finished,
-    /// It failed.
-    Failed,
-    /// It was interrupted when the run was.
-    Stopped,
-    /// It never started, since another one failed.
-    Canceled,
-    /// It never started for another reason.
-    Skipped,
 }
 
 /// What policies have answered to the end of a turn.
@@ -115,6 +89,8 @@ pub struct StackRecord {
     pub attempts: Vec<AttemptRecord>,
     /// Which of its turns [`Self::state`] is about.
     turn: Option<u32>,
+    /// Which of its turns was added last, if any was.
+    added: Option<u32>,
 }
 
 /// The state of a stack.
@@ -206,6 +182,7 @@ impl RunRecord {
             evaluated: Vec::new(),
             turn_numbers: numbers(&turns),
             turns,
+            ended: Vec::new(),
             finished: None,
             last: header.at,
             positions,
@@ -239,6 +216,7 @@ impl RunRecord {
         match event {
             Event::Ended(ended) => {
                 self.turns[place].outcome = Some(TurnOutcome::of(ended, is_stopped));
+                self.ended.push(place);
             }
             _ => self.turns[place].has_started = true,
         }
@@ -268,6 +246,7 @@ impl RunRecord {
             // Whatever came before: this turn decides how the stack ends.
             let stack = &mut self.stacks[position];
             (stack.turn, stack.state, stack.ended_at) = (turn, StackState::Waiting, None);
+            stack.added = turn;
         }
         match event {
             Event::Started { stack, attempt } => {
@@ -386,6 +365,7 @@ impl StackRecord {
             ended_at: None,
             attempts: Vec::new(),
             turn: None,
+            added: None,
         }
     }
 
@@ -441,51 +421,12 @@ impl StackRecord {
     /// Sets the state. A stack with several turns has succeeded only if all of them have.
     fn set(&mut self, turn: Option<u32>, state: StackState, ended_at: Option<Timestamp>) {
         let has_failed = matches!(self.state, StackState::Ended(_)) && !self.state.is_success();
-        if self.turn == turn || !has_failed {
+        // One that was added decides, however late those before it end.
+        let is_before = turn.unwrap_or(1) < self.added.unwrap_or(1);
+        if self.turn == turn || !has_failed && !is_before {
             self.turn = turn;
             self.state = state;
             self.ended_at = ended_at;
-        }
-    }
-}
-
-/// Returns the turns that a run begins with, if policies follow it.
-fn turns_of(header: &Header) -> Vec<TurnRecord> {
-    if header.policies.is_none() {
-        return Vec::new();
-    }
-    let left_out: HashSet<&String> = header.left_out.iter().collect();
-    let stacks = header.order.iter().filter(|path| !left_out.contains(path));
-    stacks.map(|path| TurnRecord::new(path, None)).collect()
-}
-
-fn numbers(turns: &[TurnRecord]) -> HashMap<(String, Option<u32>), usize> {
-    let numbered = turns.iter().zip(0..);
-    numbered
-        .map(|(turn, number)| ((turn.stack.clone(), turn.turn), number))
-        .collect()
-}
-
-impl TurnRecord {
-    fn new(stack: &str, turn: Option<u32>) -> Self {
-        TurnRecord {
-            stack: stack.to_owned(),
-            turn,
-            has_started: false,
-            outcome: None,
-        }
-    }
-}
-
-impl TurnOutcome {
-    fn of(ended: &Ended, is_stopped: bool) -> Self {
-        let has_run_too_long = matches!(ended.failure, Some(FailureRecord::RunTimedOut { .. }));
-        match (&ended.outcome, &ended.cause) {
-            (OutcomeRecord::Succeeded, _) => TurnOutcome::Finished,
-            (OutcomeRecord::Failed, _) if is_stopped || has_run_too_long => TurnOutcome::Stopped,
-            (OutcomeRecord::Failed, _) => TurnOutcome::Failed,
-            (OutcomeRecord::Cancelled, Some(CauseRecord::Failed { .. })) => TurnOutcome::Canceled,
-            _ => TurnOutcome::Skipped,
         }
     }
 }

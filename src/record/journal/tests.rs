@@ -372,6 +372,8 @@ fn an_added_turn_decides_how_its_stack_ends() {
         let mut stacks = record.stacks.into_iter();
         stacks.find(|stack| stack.path == path).unwrap().state
     };
+    let late = ended("/a", OutcomeRecord::Succeeded, 1);
+    journal.write(&late).unwrap();
     for stack in ["/a", "/not/selected"] {
         assert_eq!(state(stack), StackState::Waiting, "so it is left to do");
         let mut done = ended(stack, OutcomeRecord::Succeeded, 1);

@@ -1,6 +1,6 @@
 //! The turns of earlier runs of a workflow, as their journals have them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{WorkflowTurn, turn_id};
 use crate::path::StackPath;
@@ -13,8 +13,8 @@ use crate::run::evaluated::TurnState;
 pub struct EarlierTurns {
     /// All of them: those of the first run by number, then those of the next.
     pub turns: Vec<WorkflowTurn>,
-    /// Those of the last run that have ended and that no policy has been asked about, by position, in the
-    /// order of their numbers.
+    /// Those that have ended and that no policy has been asked about, by position, in the order in which they
+    /// ended.
     pub unevaluated: Vec<usize>,
     /// The last turn of each stack, by its path.
     last: HashMap<StackPath, usize>,
@@ -26,14 +26,21 @@ impl EarlierTurns {
         let mut earlier = EarlierTurns::default();
         // By run, stack and turn of that.
         let mut places: HashMap<(&str, &str, Option<u32>), usize> = HashMap::new();
-        for (position, record) in records.iter().enumerate() {
+        let mut evaluated: HashSet<usize> = HashSet::new();
+        let mut ended = Vec::new();
+        for record in records {
             let run = record.header.run.as_str();
             let first = earlier.turns.len();
             earlier.add_turns(record, stacks);
             for (number, turn) in record.turns.iter().enumerate() {
                 places.insert((run, &turn.stack, turn.turn), first + number);
             }
-            let mut evaluated = vec![false; record.turns.len()];
+            let is_open = |number: &&usize| {
+                let outcome = record.turns[**number].outcome;
+                outcome.is_some_and(|outcome| outcome != TurnOutcome::Skipped)
+            };
+            let open = record.ended.iter().filter(is_open);
+            ended.extend(open.map(|number| first + number));
             for EvaluatedTurn {
                 turn,
                 evaluated: said,
@@ -43,9 +50,7 @@ impl EarlierTurns {
                 let Some(&place) = places.get(&(of, said.stack.as_str(), *turn)) else {
                     continue;
                 };
-                if place >= first {
-                    evaluated[place - first] = true;
-                }
+                evaluated.insert(place);
                 earlier.set_flags(place, &said.policies);
                 let queued = said.queued.iter().map(|follow| (follow, true));
                 let joined = said.joined.iter().map(|follow| (follow, false));
@@ -56,15 +61,9 @@ impl EarlierTurns {
                     }
                 }
             }
-            if position + 1 == records.len() {
-                let turns = record.turns.iter().zip(evaluated).enumerate();
-                let is_open = |outcome: Option<TurnOutcome>| {
-                    outcome.is_some_and(|outcome| outcome != TurnOutcome::Skipped)
-                };
-                let open = turns.filter(|(_, (turn, done))| !done && is_open(turn.outcome));
-                earlier.unevaluated = open.map(|(number, _)| first + number).collect();
-            }
         }
+        ended.retain(|place| !evaluated.contains(place));
+        earlier.unevaluated = ended;
         earlier
     }
 

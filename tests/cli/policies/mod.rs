@@ -6,6 +6,8 @@ mod command_tests; // `orch policy test`
 mod followed; // `orch run --policies`
 #[cfg(unix)]
 mod followed_example; // the bundled example of it
+#[cfg(unix)]
+mod halted; // runs that are ended from outside
 mod hostile; // policies that mean harm: what they are refused, and what they cost
 mod loaded; // which policies load, what they are attached to, and what they answer
 mod meaning; // what policies answer where the interpreter alone answers something else
@@ -16,4 +18,6 @@ mod released_example; // the bundled example of it
 mod releases;
 #[cfg(unix)]
 mod resumed; // `orch run --resume` where policies follow
+#[cfg(unix)]
+mod walks; // random workflows
 mod worker; // the process in which they are evaluated // `--released`

@@ -1,0 +1,75 @@
+//! What a journal says of single turns, where policies follow the run.
+
+use std::collections::{HashMap, HashSet};
+
+use super::entry::{CauseRecord, Ended, FailureRecord, OutcomeRecord};
+use super::header::Header;
+
+/// What a journal says of a turn.
+#[derive(Debug)]
+pub struct TurnRecord {
+    /// Its stack.
+    pub stack: String,
+    /// Which turn of that it is; absent for the first.
+    pub turn: Option<u32>,
+    /// Whether it was started.
+    pub has_started: bool,
+    /// How it ended, if it has.
+    pub outcome: Option<TurnOutcome>,
+}
+
+/// How a turn ended, as policies know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnOutcome {
+    /// It succeeded.
+    Finished,
+    /// It failed.
+    Failed,
+    /// It was interrupted when the run was.
+    Stopped,
+    /// It never started, since another one failed.
+    Canceled,
+    /// It never started for another reason.
+    Skipped,
+}
+
+/// Returns the turns that a run begins with, if policies follow it.
+pub(super) fn turns_of(header: &Header) -> Vec<TurnRecord> {
+    if header.policies.is_none() {
+        return Vec::new();
+    }
+    let left_out: HashSet<&String> = header.left_out.iter().collect();
+    let stacks = header.order.iter().filter(|path| !left_out.contains(path));
+    stacks.map(|path| TurnRecord::new(path, None)).collect()
+}
+
+pub(super) fn numbers(turns: &[TurnRecord]) -> HashMap<(String, Option<u32>), usize> {
+    let numbered = turns.iter().zip(0..);
+    numbered
+        .map(|(turn, number)| ((turn.stack.clone(), turn.turn), number))
+        .collect()
+}
+
+impl TurnRecord {
+    pub(super) fn new(stack: &str, turn: Option<u32>) -> Self {
+        TurnRecord {
+            stack: stack.to_owned(),
+            turn,
+            has_started: false,
+            outcome: None,
+        }
+    }
+}
+
+impl TurnOutcome {
+    pub(super) fn of(ended: &Ended, is_stopped: bool) -> Self {
+        let has_run_too_long = matches!(ended.failure, Some(FailureRecord::RunTimedOut { .. }));
+        match (&ended.outcome, &ended.cause) {
+            (OutcomeRecord::Succeeded, _) => TurnOutcome::Finished,
+            (OutcomeRecord::Failed, _) if is_stopped || has_run_too_long => TurnOutcome::Stopped,
+            (OutcomeRecord::Failed, _) => TurnOutcome::Failed,
+            (OutcomeRecord::Cancelled, Some(CauseRecord::Failed { .. })) => TurnOutcome::Canceled,
+            _ => TurnOutcome::Skipped,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What policies hear of a run that is ended from outside.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::followed::lines;
+use crate::support::{Background, Sandbox};
+
+/// Notes that it has begun, and fails when it is interrupted.
+const INTERRUPTED: &str = r#"
+trap 'exit 1' INT
+echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/started"
+while [ -d "$ORCH_ROOT" ] && [ ! -e "$ORCH_ROOT/go" ]; do sleep 0.01; done
+exit 1
+"#;
+
+fn sandbox(rule: &str) -> Sandbox {
+    let sandbox = Sandbox::layout("a\n b\n c");
+    sandbox.write("/p.rego", format!("package p\nimport rego.v1\n{rule}\n"));
+    let block = "policy \"trigger\" \"p\" { file = \"p.rego\" }";
+    sandbox.write("/p.orch.hcl", block);
+    sandbox
+}
+
+#[test]
+fn what_follows_an_interrupted_turn_is_queued_and_cancelled() {
+    let sandbox = sandbox("trigger contains \"/c\" if input.run.state == \"STOPPED\"");
+    let run = Background::run(&sandbox, "--policies --match /a --match /b", INTERRUPTED);
+    run.wait_for("/started", &["a"]);
+    run.signal(Signal::SIGINT);
+    let ended = run.end();
+    assert_eq!(ended.code(), 130, "{ended}");
+    assert_eq!(sandbox.read("/started"), "a\n");
+    let evaluated = lines(&sandbox, "evaluated");
+    assert_eq!(evaluated.len(), 1, "what never started is not evaluated");
+    assert_eq!(evaluated[0]["state"], "STOPPED");
+    assert_eq!(
+        evaluated[0]["queued"],
+        json!([{"stack": "/c", "policies": ["p"]}])
+    );
+    let cancelled = lines(&sandbox, "ended");
+    let cancelled = cancelled
+        .iter()
+        .filter(|line| line["outcome"] == "cancelled");
+    let cancelled: Vec<_> = cancelled.map(|line| line["stack"].clone()).collect();
+    assert_eq!(cancelled, ["/b", "/c"]);
+}
+
+#[test]
+fn what_was_cancelled_that_way_follows_when_the_run_is_resumed() {
+    let sandbox = sandbox("trigger contains \"/c\" if input.run.state == \"STOPPED\"");
+    let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);
+    run.wait_for("/started", &["a"]);
+    run.signal(Signal::SIGINT);
+    assert_eq!(run.end().code(), 130);
+    sandbox.write("/go", "");
+    sandbox.write(
+        "/script.sh",
+        "#!/bin/sh\necho \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> \"$ORCH_ROOT/started\"\n",
+    );
+    let resumed = sandbox.orch("run --resume last");
+    assert_eq!(resumed.code(), 0, "{resumed}");
+    assert_eq!(sandbox.read("/started"), "a\na \nc p\n");
+}
+
+#[test]
+fn a_second_signal_ends_the_wait_for_policies() {
+    // It would take minutes.
+    let slow = "trigger contains \"/c\" if { some i in numbers.range(1, 3000); some j in numbers.range(1, 3000); some k in numbers.range(1, 3000); i * j * k == -1 }";
+    let sandbox = sandbox(slow);
+    let block = "policy \"trigger\" \"p\" {\n  file = \"p.rego\"\n  timeout = \"10m\"\n}";
+    sandbox.write("/p.orch.hcl", block);
+    sandbox.write("/go", "");
+    let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);
+    run.wait_for("/started", &["a"]);
+    run.signal(Signal::SIGINT);
+    run.wait_until_said("SIGINT");
+    run.signal(Signal::SIGTERM);
+    let ended = run.end();
+    assert_eq!(ended.code(), 130, "{ended}");
+    assert!(lines(&sandbox, "evaluated").is_empty());
+    assert_eq!(lines(&sandbox, "finished").len(), 1);
+}
