@@ -67,7 +67,7 @@ pub struct Stack {
     pub mode: StackMode,
     /// `labels`: any texts, for policies.
     pub labels: Vec<String>,
-    /// `autodeploy`: what policies make follow here is applied without a question.
+    /// `autodeploy`, for policies.
     pub autodeploy: bool,
     /// `lifecycle`, if it states any rule.
     pub lifecycle: Option<Box<Lifecycle>>,

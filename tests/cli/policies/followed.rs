@@ -426,3 +426,45 @@ trigger contains "three" if { input.stack.id == "one"; count(input.stacks) == 4;
     let again = sandbox.orch(&format!("policy eval sampled --sample {}", ids[0]));
     assert_eq!(again.stdout, "trigger: three\nsample: true\n", "{again}");
 }
+
+#[test]
+fn a_project_without_policies_is_told_that_nothing_follows() {
+    let ran = run(&sandbox(&[]), "--policies --match /one");
+    assert_eq!(ran.code(), 0);
+    let note = "note: no policy is attached to any stack, so nothing follows\n";
+    assert!(ran.stderr.starts_with(note), "{ran}");
+}
+
+#[test]
+fn a_setting_turns_policies_on_for_what_the_state_records_as_an_apply() {
+    let sandbox = sandbox(&[("list", LIST)]);
+    sandbox.write(
+        "/policies.orch.hcl",
+        "orch {\n  config {\n    policies {\n      run = \"tracked\"\n    }\n  }\n}\n",
+    );
+    sandbox.write_program(
+        "/bin/terraform",
+        "#!/bin/sh\necho \"$1 $ORCH_STACK_ID\" >> \"$ORCH_ROOT/log\"\n",
+    );
+    let with_tool = |arguments: &str| {
+        let path = sandbox.path("/bin");
+        let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+        let ran = sandbox.orch_with(arguments, |command| _ = command.env("PATH", path));
+        assert_eq!(ran.code(), 0, "{ran}");
+        let ran = turns(&sandbox);
+        sandbox.remove("/log");
+        ran
+    };
+    assert_eq!(
+        with_tool("run --match /one -- terraform plan"),
+        ["plan one"]
+    );
+    assert_eq!(
+        with_tool("run --match /one -- terraform apply -auto-approve"),
+        ["apply one", "apply two-a", "apply two-b"]
+    );
+    assert_eq!(
+        with_tool("run --match /one --policies=off -- terraform apply"),
+        ["apply one"]
+    );
+}

@@ -30,6 +30,7 @@ use super::resume::ResumedWorkflow;
 use super::{Ready, RunArgs, command};
 use crate::program::commands::Loaded;
 use crate::program::commands::policy_files::LoadedPolicies;
+use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
 /// The words of a journal for what the turns of a run are to policies.
@@ -116,7 +117,7 @@ fn recorded(loaded: &Loaded, args: &RunArgs, command: &[OsString]) -> Result<Opt
         Some(block) => match block.patterns(&host) {
             Ok(patterns) => patterns,
             Err(problems) => {
-                crate::program::console::diagnostics(problems.iter(), &loaded.project.sources);
+                console::diagnostics(problems.iter(), &loaded.project.sources);
                 let error = anyhow::anyhow!("the configuration of the state is wrong");
                 return Err(ProgramError::new(ErrorKind::Configuration, error));
             }
@@ -140,6 +141,9 @@ impl FollowedRun {
         let policies = loaded.load_policies(|attached, position| {
             attached.policies_of_stacks().contains(&position)
         })?;
+        if policies.attached.policies_of_stacks().is_empty() {
+            console::note("no policy is attached to any stack, so nothing follows");
+        }
         let run = &ready.run;
         let record = record(loaded, args, mode, &policies, excluded, &run.id, resumed);
         if let Some(resumed) = resumed {
