@@ -36,6 +36,7 @@ impl<E: Executor> RunLoop<'_, E> {
         let later = Later {
             sender: self.inbox.sender.clone(),
             turn,
+            is_told: false,
         };
         match self.executor.settle(ending, later) {
             Some(settlement) => self.settle(turn, succeeded, settlement),

@@ -197,12 +197,14 @@ impl Settlement {
 pub struct Later {
     sender: Sender<Message>,
     turn: TurnIndex,
+    is_told: bool,
 }
 
 impl Later {
     /// Reports it. A run that is being ended ignores it.
-    pub fn tell(self, settlement: Settlement) {
+    pub fn tell(mut self, settlement: Settlement) {
         let turn = self.turn;
+        self.is_told = true;
         // If the loop is gone, nobody is interested.
         _ = self.sender.send(Message::Settled { turn, settlement });
     }
@@ -217,6 +219,22 @@ impl Earlier {
     pub fn tell(&self, settlement: Settlement) {
         // If the loop is gone, nobody is interested.
         _ = self.0.send(Message::Earlier(settlement));
+    }
+}
+
+/// Whoever should have told is gone, perhaps by a panic: the run must not wait for ever.
+impl Drop for Later {
+    fn drop(&mut self) {
+        if !self.is_told {
+            _ = self.sender.send(Message::Unsettled(self.turn));
+        }
+    }
+}
+
+/// As for [`Later`].
+impl Drop for Earlier {
+    fn drop(&mut self) {
+        _ = self.0.send(Message::NoMoreEarlier);
     }
 }
 
@@ -288,8 +306,12 @@ enum Message {
         turn: TurnIndex,
         settlement: Settlement,
     },
+    /// Nobody will ever tell what a turn means.
+    Unsettled(TurnIndex),
     /// What a turn of an earlier run means.
     Earlier(Settlement),
+    /// Nobody will tell of further turns of earlier runs.
+    NoMoreEarlier,
     /// Why.
     StateLost(String),
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]

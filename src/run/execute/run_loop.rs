@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use super::active::{Active, Phase, Stage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
-use super::{End, Execution, Executor, Inbox, Message, PATIENCE, Start, StepAhead, StepEnd, os};
+use super::{
+    End, Execution, Executor, Inbox, Message, PATIENCE, Settlement, Start, StepAhead, StepEnd, os,
+};
 use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Failure, Outcome, RunEvent, RunSummary};
 use crate::run::schedule::Schedule;
@@ -196,6 +198,16 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.halt();
                 let told = format!("{why}: nothing new starts, and what runs goes on");
                 (self.on_event)(&RunEvent::NotKept(told));
+            }
+            Message::Unsettled(turn) => {
+                if let Some(succeeded) = self.unsettled.remove(&turn) {
+                    self.summary.has_policy_problem = true;
+                    self.settle(turn, succeeded, Settlement::by_itself(succeeded));
+                } // else it is settled
+            }
+            Message::NoMoreEarlier => {
+                self.summary.has_policy_problem |= self.n_earlier > 0;
+                self.n_earlier = 0;
             }
             Message::Earlier(settlement) => {
                 self.n_earlier = self.n_earlier.saturating_sub(1);

@@ -221,3 +221,22 @@ fn nothing_behind_a_turn_starts_before_it_is_settled_and_a_second_signal_ends_th
         assert_eq!(outcome(&summary, A), Outcome::Succeeded);
     }
 }
+
+#[test]
+fn a_run_does_not_wait_for_whoever_is_gone() {
+    let mut plan = plan_with(2, &[(0, 1)], OnError::Continue, 1);
+    let fake = Fake(Shared::default(), |world: &mut World, turn, _| {
+        world.end(turn, Ok(()));
+        Ok(())
+    });
+    let mut judged = Judged(fake, |_: &Ending, later: Later| {
+        drop(later); // as by a panic
+        None
+    });
+    let inbox = Inbox::without_signals();
+    plan.n_earlier = 1;
+    drop(inbox.earlier());
+    let summary = execute(plan, &mut judged, &inbox, &mut |_| {});
+    assert_eq!(summary.endings.len(), 2);
+    assert_eq!(summary.exit_status(), 1, "something was lost");
+}
