@@ -322,7 +322,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // A Ctrl-C is not meant for it: what has ended is evaluated all the same.
+        // A Ctrl-C must not end it: turns that have ended are still evaluated.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
         let mut child = process.spawn()?;

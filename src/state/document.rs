@@ -23,9 +23,6 @@ const KEPT_HISTORY: usize = 200;
 /// The serial of what has not been merged into the document yet.
 pub const UNMERGED: u64 = 0;
 
-/// Stands for the serial that an entry has by now, of what an earlier turn of the run has put on record.
-pub const KEPT: u64 = u64::MAX;
-
 /// The mode of stacks that are only read.
 pub const READ: &str = "read";
 
@@ -434,36 +431,6 @@ impl Entry {
         }
         if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied) {
             applied.triggered_by.clone_from(&like.triggered_by);
-        }
-    }
-
-    /// Returns the entry as a later turn of the run knows it, which cannot know the serials that it gets.
-    #[must_use]
-    pub fn as_kept(&self) -> Entry {
-        let mut kept = self.clone();
-        let keep = |serial: &mut u64| {
-            if *serial == UNMERGED {
-                *serial = KEPT;
-            }
-        };
-        kept.applied.iter_mut().for_each(|it| keep(&mut it.serial));
-        kept.last.iter_mut().for_each(|it| keep(&mut it.serial));
-        kept.changed.iter_mut().for_each(keep);
-        kept
-    }
-
-    /// Gives what an earlier turn of the run has put on record the serials that it has by now.
-    pub(super) fn keep_serials(&mut self, current: Option<&Entry>) {
-        let applied = current.and_then(|it| it.applied.as_ref());
-        let last = current.and_then(|it| it.last.as_ref());
-        if let Some(own) = self.applied.as_mut().filter(|it| it.serial == KEPT) {
-            own.serial = applied.map_or(UNMERGED, |it| it.serial);
-        }
-        if let Some(own) = self.last.as_mut().filter(|it| it.serial == KEPT) {
-            own.serial = last.map_or(UNMERGED, |it| it.serial);
-        }
-        if self.changed == Some(KEPT) {
-            self.changed = current.and_then(|it| it.changed);
         }
     }
 

@@ -16,6 +16,7 @@ pub mod document;
 pub mod edit;
 mod generations;
 mod inputs;
+mod kept;
 pub mod lock;
 pub mod open;
 pub mod recover;

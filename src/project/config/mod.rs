@@ -10,6 +10,7 @@ mod pattern;
 mod run;
 mod safeguards;
 mod schema;
+mod settings;
 mod state;
 mod strings;
 
@@ -25,6 +26,7 @@ use self::schema::{
     CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA,
     STATE, Schema, Type,
 };
+pub use self::settings::ProjectSettings;
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
     RecordPatterns, Recorded, S3Backend, StateBlock, StateConfig,
@@ -40,7 +42,7 @@ use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exi
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{LifecycleReader, Place};
-use crate::project::policy::{self, PolicySettings};
+use crate::project::policy;
 use crate::source::{Span, Spanned};
 use crate::version::Constraint;
 
@@ -61,56 +63,6 @@ pub struct Config {
     pub lifecycle: Lifecycle,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,
-}
-
-/// Settings of the whole project.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
-pub struct ProjectSettings {
-    /// `config.references = "strict"`: references that name nothing are errors.
-    pub strict_references: bool,
-    /// `config.git.default_remote`.
-    pub default_remote: Option<String>,
-    /// `config.git.default_branch`.
-    pub default_branch: Option<String>,
-    /// `config.disable_safeguards` and the other settings that switch safeguards.
-    pub safeguards: SafeguardSettings,
-    /// `config.change_detection.git.untracked`: untracked files count.
-    pub untracked: bool,
-    /// `config.change_detection.git.uncommitted`: uncommitted changes count.
-    pub uncommitted: bool,
-    /// `config.change_detection.environment`: what the configuration computes is an input.
-    pub environment: bool,
-    /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
-    pub terragrunt: bool,
-    /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole
-    /// attribute where that is computed.
-    pub concurrency: Vec<Spanned<TagLimit>>,
-    /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
-    pub read_only: Vec<CommandPattern>,
-    /// `config.policies`.
-    pub policies: PolicySettings,
-    /// `config.state`: what is remembered of applied stacks, and where.
-    pub state: Option<StateBlock>,
-}
-
-impl Default for ProjectSettings {
-    fn default() -> Self {
-        ProjectSettings {
-            strict_references: false,
-            default_remote: None,
-            default_branch: None,
-            safeguards: SafeguardSettings::default(),
-            untracked: true,
-            uncommitted: true,
-            environment: true,
-            terragrunt: true,
-            concurrency: Vec::new(),
-            read_only: Vec::new(),
-            policies: PolicySettings::default(),
-            state: None,
-        }
-    }
 }
 
 /// Which directory a block belongs to.

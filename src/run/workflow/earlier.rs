@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{WorkflowTurn, turn_id};
+use super::{FlagChange, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
-use crate::record::journal::{EvaluatedTurn, FollowRecord, PolicyRecord, RunRecord, TurnOutcome};
+use crate::record::journal::{EvaluatedTurn, FollowRecord, RunRecord, TurnOutcome};
 use crate::run::evaluated::TurnState;
 
 /// The turns of the runs of a workflow before the one that goes on with it.
@@ -51,7 +51,13 @@ impl EarlierTurns {
                     continue;
                 };
                 evaluated.insert(place);
-                earlier.set_flags(place, &said.policies);
+                let changes = said.policies.iter().map(|it| FlagChange {
+                    policy: &it.policy,
+                    reset: it.reset_flag.iter().collect(),
+                    set: it.flag.iter().collect(),
+                });
+                let changes: Vec<_> = changes.collect();
+                set_flags(&mut earlier.turns[place].flags, &changes);
                 let queued = said.queued.iter().map(|follow| (follow, true));
                 let joined = said.joined.iter().map(|follow| (follow, false));
                 for (follow, is_queued) in queued.chain(joined) {
@@ -114,24 +120,6 @@ impl EarlierTurns {
                 }
             }
             self.turns.push(next);
-        }
-    }
-
-    fn set_flags(&mut self, position: usize, policies: &[PolicyRecord]) {
-        let flags = &mut self.turns[position].flags;
-        for policy in policies {
-            for flag in &policy.reset_flag {
-                if let Some(setters) = flags.get_mut(flag) {
-                    setters.remove(&policy.policy);
-                }
-            }
-        }
-        flags.retain(|_, setters| !setters.is_empty());
-        for policy in policies {
-            for flag in &policy.flag {
-                let setters = flags.entry(flag.clone()).or_default();
-                setters.insert(policy.policy.clone());
-            }
         }
     }
 

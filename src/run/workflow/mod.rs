@@ -46,7 +46,7 @@ pub struct WorkflowTurn {
     /// The turn that it follows, by its position in the workflow.
     pub after: Option<usize>,
     /// The flags that are set, each with the policies that have set it.
-    pub flags: BTreeMap<String, BTreeSet<String>>,
+    pub flags: Flags,
     /// Whether it follows, directly or not, from a turn that did not finish.
     pub answers_failure: bool,
     /// When it was asked for, in nanoseconds since 1970.
@@ -159,7 +159,12 @@ impl Workflow {
 
     /// Notes what policies have answered to the end of a turn, and adds the turns that follow.
     pub fn follow(&mut self, position: usize, answers: &[PolicyAnswer], at: u64) -> Consequences {
-        self.set_flags(position, answers);
+        let said = answers.iter().map(|it| FlagChange {
+            policy: &it.policy,
+            reset: it.answer.reset_flag.iter().collect(),
+            set: it.answer.flag.iter().collect(),
+        });
+        set_flags(&mut self.turns[position].flags, &said.collect::<Vec<_>>());
         let mut wanted: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
         let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for answer in answers {
@@ -185,25 +190,6 @@ impl Workflow {
             self.ask_for(position, stack, policies, at, &mut consequences);
         }
         consequences
-    }
-
-    /// First resets, then sets: a flag is gone when all policies that set it have reset it.
-    fn set_flags(&mut self, position: usize, answers: &[PolicyAnswer]) {
-        let flags = &mut self.turns[position].flags;
-        for PolicyAnswer { policy, answer, .. } in answers {
-            for flag in &answer.reset_flag {
-                if let Some(policies) = flags.get_mut(flag) {
-                    policies.remove(policy);
-                }
-            }
-        }
-        flags.retain(|_, policies| !policies.is_empty());
-        for PolicyAnswer { policy, answer, .. } in answers {
-            for flag in &answer.flag {
-                let policies = flags.entry(flag.clone()).or_default();
-                policies.insert(policy.clone());
-            }
-        }
     }
 
     fn ask_for(
@@ -315,4 +301,32 @@ impl Workflow {
 /// Returns the id that policies know a turn of a run by, given its number from 0.
 pub fn turn_id(run: &str, number: usize) -> String {
     format!("{run}.{}", number + 1)
+}
+
+/// The flags of a turn, each with the policies that have set it.
+pub type Flags = BTreeMap<String, BTreeSet<String>>;
+
+/// What a policy does to the flags of a turn.
+struct FlagChange<'a> {
+    policy: &'a str,
+    reset: Vec<&'a String>,
+    set: Vec<&'a String>,
+}
+
+/// First resets, then sets: a flag is gone when all policies that set it have reset it.
+fn set_flags(flags: &mut Flags, changes: &[FlagChange<'_>]) {
+    for change in changes {
+        for flag in &change.reset {
+            if let Some(policies) = flags.get_mut(*flag) {
+                policies.remove(change.policy);
+            }
+        }
+    }
+    flags.retain(|_, policies| !policies.is_empty());
+    for change in changes {
+        for flag in &change.set {
+            let policies = flags.entry((*flag).clone()).or_default();
+            policies.insert(change.policy.to_owned());
+        }
+    }
 }

@@ -305,7 +305,7 @@ fn a_name_that_no_stack_has_is_a_warning() {
     let output = list(&project(policy), "");
     assert_eq!((output.code(), &*output.stdout), (0, "exact\n"), "{output}");
     let expected = "\
-warning: the policy `consumers` names `nobody`, which is no stack
+warning: the policy `consumers` names `nobody`, but no stack has that id or path
  --> modules.orch.hcl:6:18
   |
 6 | policy \"trigger\" \"consumers\" {

@@ -122,7 +122,7 @@ fn unknown(block: &PolicyBlock, name: &str) -> Diagnostic {
     let shown = name.chars().take(MAX_NAME).collect::<String>();
     let more = if shown.len() < name.len() { "…" } else { "" };
     let message = format!(
-        "the policy `{}` names `{}{more}`, which is no stack",
+        "the policy `{}` names `{}{more}`, but no stack has that id or path",
         block.name.value,
         printable(&shown)
     );

@@ -1,0 +1,55 @@
+//! What the configuration says about the project as a whole.
+
+use super::{CommandPattern, SafeguardSettings, StateBlock, TagLimit};
+use crate::project::policy::PolicySettings;
+use crate::source::Spanned;
+
+/// Settings of the whole project.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
+pub struct ProjectSettings {
+    /// `config.references = "strict"`: references that name nothing are errors.
+    pub strict_references: bool,
+    /// `config.git.default_remote`.
+    pub default_remote: Option<String>,
+    /// `config.git.default_branch`.
+    pub default_branch: Option<String>,
+    /// `config.disable_safeguards` and the other settings that switch safeguards.
+    pub safeguards: SafeguardSettings,
+    /// `config.change_detection.git.untracked`: untracked files count.
+    pub untracked: bool,
+    /// `config.change_detection.git.uncommitted`: uncommitted changes count.
+    pub uncommitted: bool,
+    /// `config.change_detection.environment`: what the configuration computes is an input.
+    pub environment: bool,
+    /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
+    pub terragrunt: bool,
+    /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole
+    /// attribute where that is computed.
+    pub concurrency: Vec<Spanned<TagLimit>>,
+    /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
+    pub read_only: Vec<CommandPattern>,
+    /// `config.policies`.
+    pub policies: PolicySettings,
+    /// `config.state`: what is remembered of applied stacks, and where.
+    pub state: Option<StateBlock>,
+}
+
+impl Default for ProjectSettings {
+    fn default() -> Self {
+        ProjectSettings {
+            strict_references: false,
+            default_remote: None,
+            default_branch: None,
+            safeguards: SafeguardSettings::default(),
+            untracked: true,
+            uncommitted: true,
+            environment: true,
+            terragrunt: true,
+            concurrency: Vec::new(),
+            read_only: Vec::new(),
+            policies: PolicySettings::default(),
+            state: None,
+        }
+    }
+}

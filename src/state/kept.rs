@@ -1,0 +1,38 @@
+//! Entries that a run writes more than once: what an earlier turn has put on record keeps its serials.
+
+use super::document::{Entry, UNMERGED};
+
+/// Stands for the serial that an entry has by now, of what an earlier turn of the run has put on record.
+const KEPT: u64 = u64::MAX;
+
+impl Entry {
+    /// Returns the entry as a later turn of the run knows it, which cannot know the serials that it gets.
+    #[must_use]
+    pub fn as_kept(&self) -> Entry {
+        let mut kept = self.clone();
+        let keep = |serial: &mut u64| {
+            if *serial == UNMERGED {
+                *serial = KEPT;
+            }
+        };
+        kept.applied.iter_mut().for_each(|it| keep(&mut it.serial));
+        kept.last.iter_mut().for_each(|it| keep(&mut it.serial));
+        kept.changed.iter_mut().for_each(keep);
+        kept
+    }
+
+    /// Gives what an earlier turn of the run has put on record the serials that it has by now.
+    pub(super) fn keep_serials(&mut self, current: Option<&Entry>) {
+        let applied = current.and_then(|it| it.applied.as_ref());
+        let last = current.and_then(|it| it.last.as_ref());
+        if let Some(own) = self.applied.as_mut().filter(|it| it.serial == KEPT) {
+            own.serial = applied.map_or(UNMERGED, |it| it.serial);
+        }
+        if let Some(own) = self.last.as_mut().filter(|it| it.serial == KEPT) {
+            own.serial = last.map_or(UNMERGED, |it| it.serial);
+        }
+        if self.changed == Some(KEPT) {
+            self.changed = current.and_then(|it| it.changed);
+        }
+    }
+}
