@@ -136,6 +136,7 @@ fn scheduling() -> Result<()> {
                     detailed_exit_code: false,
                     had_changes: false,
                     n_earlier: 0,
+                    is_rejected: false,
                 };
                 let summary = execute(execution, &mut Nothing, &inbox, &mut |_| {});
                 ensure!(summary.is_success() && summary.endings.len() == 10_000);

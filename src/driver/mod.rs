@@ -6,6 +6,7 @@
 
 mod answer;
 mod backend;
+mod changes;
 mod command;
 mod output_values;
 mod outputs;
@@ -22,6 +23,7 @@ use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
 pub use self::backend::{backend_of_tool, local_state, usual_local_state, workspace_of};
+pub use self::changes::{ChangeKind, Changed, ChangedPlan};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs};
@@ -89,6 +91,12 @@ impl<'p> Driver<'p> {
             tool,
             block: block.map(|(_, block)| block),
         })
+    }
+
+    /// Returns the driver that only puts stacks on record.
+    pub fn none(project: &'p Project) -> Self {
+        let none = Driver::named(project, NONE);
+        none.expect("its name is built in")
     }
 
     /// Returns whether it only puts stacks on record.

@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use super::code::{Codes, PlanStack};
-use super::commands::{ANSWER_FILE, CannotAsk, OUTPUTS_FILE, PLAN_FILE, Preparation, SHOWN_FILE};
+use super::commands::{
+    ANSWER_FILE, CannotAsk, OUTPUTS_FILE, PLAN_FILE, Preparation, SHOWN_FILE, step_of,
+};
 use super::entry::Asked;
 use crate::driver::{
     Answer, BadAnswer, BadOutputs, BadPlan, Driver, Outputs, PlanKind, Tool, backend_of_tool,
@@ -156,6 +158,7 @@ pub(super) fn at_once(
             detailed_exit_code: false,
             had_changes: false,
             n_earlier: 0,
+            is_rejected: false,
         },
         tasks,
     }
@@ -199,7 +202,7 @@ fn commands(
     let prints = *asked == Asked::Read && driver.tool.is_none();
     let outputs = driver.outputs().filter(|_| prints);
     let steps = init.into_iter().chain(asking).chain(outputs);
-    let mut commands = steps.map(|step| preparation.command(step, &place));
+    let mut commands = steps.map(|step| Some((step_of(&step), preparation.command(step, &place)?)));
     commands.try_fold(Vec::new(), |mut all, command| {
         all.push(command?);
         Some(all)

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use crate::author;
 use crate::project::Project;
-use crate::record::journal::{BaseRecord, DirectionRecord, FORMAT, Header, arguments};
+use crate::record::journal::{
+    BaseRecord, DirectionRecord, FORMAT, Header, PoliciesRecord, arguments,
+};
 use crate::run::begun::{BeginError, BegunRun, Circumstances};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::{Typed, head, names};
@@ -53,6 +55,8 @@ pub struct DriverRun<'a> {
     pub typed: Typed,
     /// What changes were measured from.
     pub base: Option<BaseRecord>,
+    /// The policies that follow it, if any does.
+    pub policies: Option<PoliciesRecord>,
 }
 
 /// Begins such a run.
@@ -103,7 +107,7 @@ pub fn begin(
         base: run.base.clone(),
         head: head(&project.root).unwrap_or_default(),
         uncommitted,
-        policies: None,
+        policies: run.policies.clone(),
         graph: digest(&project.stacks, references),
         environment,
     };

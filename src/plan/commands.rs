@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +49,23 @@ pub enum CannotAsk {
     Removed(StackPath, String),
     /// The folder cannot be written to.
     Folder(io::Error),
+}
+
+impl fmt::Display for CannotAsk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CannotAsk::Problems(problems) => {
+                let messages = problems.iter().map(|it| it.diagnostic.message.as_str());
+                f.write_str(&messages.collect::<Vec<_>>().join("; "))
+            }
+            CannotAsk::Programs(missing) => {
+                let problems = missing.keys().map(ToString::to_string);
+                f.write_str(&problems.collect::<Vec<_>>().join("; "))
+            }
+            CannotAsk::Removed(_, why) => f.write_str(why),
+            CannotAsk::Folder(error) => error.fmt(f),
+        }
+    }
 }
 
 /// Makes the commands of turns; collects what is wrong.
@@ -158,8 +176,8 @@ impl<'a, 'p> Preparation<'a, 'p> {
         })
     }
 
-    /// Returns a step of a turn with its command; `None` if something is wrong.
-    pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<(Step, Task)> {
+    /// Returns the command of a step of a turn; `None` if something is wrong.
+    pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<Task> {
         let words = match step.words {
             Words::BuiltIn(words) => words,
             Words::Written(expr, extra) => {
@@ -175,7 +193,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
             }
         };
         let program = self.find(place, &words)?;
-        let task = Task {
+        Some(Task {
             name: words[0].clone(),
             program,
             arguments: words[1..].to_vec(),
@@ -190,9 +208,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
                 StepRole::Plan => vec![place.plan_file(), place.folder.join(ANSWER_FILE)],
                 _ => Vec::new(),
             },
-        };
-        let exit_codes = Arc::new(step.exit_codes);
-        Some((Step::CommandWith(step.name.into(), exit_codes), task))
+        })
     }
 
     /// Adds what a driver gets besides the environment of the stack; returns where the tool keeps its data,
@@ -265,6 +281,12 @@ impl<'a, 'p> Preparation<'a, 'p> {
             }
         }
     }
+}
+
+/// Returns a step of a driver as a run knows it.
+pub(super) fn step_of(step: &StepPlan<'_>) -> Step {
+    let exit_codes = Arc::new(step.exit_codes.clone());
+    Step::CommandWith(step.name.into(), exit_codes)
 }
 
 /// Returns a key as the name of a file.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::ask::{AskOptions, Asking, at_once, attempts_of, folder_of};
 use super::code::{Codes, PlanStack};
-use super::commands::{CannotAsk, OUTPUTS_FILE, Preparation};
+use super::commands::{CannotAsk, OUTPUTS_FILE, Preparation, step_of};
 use super::entry::Asked;
 use crate::driver::{BadOutputs, Driver, OutputValues};
 use crate::project::driver::DriverStep;
@@ -41,7 +41,8 @@ pub fn prepare(
         let needs_init = options.init || place.initialized().is_some_and(is_missing);
         let init = driver.init().filter(|_| needs_init);
         let commands = init.into_iter().chain(driver.outputs());
-        let commands = commands.map(|step| preparation.command(step, &place));
+        let commands =
+            commands.map(|step| Some((step_of(&step), preparation.command(step, &place)?)));
         let commands: Option<Vec<(Step, Task)>> = commands.collect();
         let Some(commands) = commands else {
             continue;

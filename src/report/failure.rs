@@ -9,6 +9,9 @@ use crate::record::journal::FailureRecord;
 /// Why stacks did not start once the state was lost.
 pub(super) const STATE_LOST: &str = "the state could no longer be written";
 
+/// Why stacks did not start whose plan was rejected.
+pub(super) const REJECTED: &str = "the plan was not approved";
+
 /// Returns how a command failed; `after` says after how long: `after 3.2s`.
 pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));

@@ -122,7 +122,7 @@ fn result(
                 Some(before) => ("early exit", Some("ancestor error"), Some(name(before))),
                 None => ("early exit", None, cause),
             },
-            OutcomeRecord::Cancelled => ("early exit", None, cause),
+            OutcomeRecord::Unconfirmed | OutcomeRecord::Cancelled => ("early exit", None, cause),
             OutcomeRecord::Failed | OutcomeRecord::Other(_) => ("failed", Some("run error"), cause),
         },
         StackState::Started { .. } if run.state == RunState::Running => ("excluded", None, cause),

@@ -14,7 +14,9 @@ use crate::run::event_stream::EventStream;
 use crate::run::execute::{
     Commands, Execution, Inbox, Streams, Task, TooFewFiles, execute, make_room,
 };
-use crate::run::following::{FollowUp, FollowUps, Followed, Following, PreparedFollowUp};
+use crate::run::following::{
+    FollowUp, FollowUpWork, FollowUps, Followed, Following, PreparedFollowUp,
+};
 use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
 use crate::run::state::{Confirming, Reports, RunState, StatePlan};
 use crate::run::turn::{Operation, Step, TurnIndex};
@@ -187,14 +189,24 @@ impl BegunRun {
             let state = self.state.as_ref();
             state.is_some_and(|state| state.records_followup(stack))
         };
-        let followups = prepared.iter().map(|prepared| FollowUp {
-            attempts: prepared.attempts.clone(),
-            steps: if is_recorded(&prepared.stack) {
-                recorded.clone()
-            } else {
-                plain.clone()
-            },
-            rank: prepared.rank,
+        let followups = prepared.iter().map(|prepared| {
+            let (operation, steps, acting) = match &prepared.work {
+                FollowUpWork::Driver(operation, steps, acting) => {
+                    (*operation, steps, Some(*acting))
+                }
+                FollowUpWork::Command(_) if is_recorded(&prepared.stack) => {
+                    (Operation::Run, &recorded, None)
+                }
+                FollowUpWork::Command(_) => (Operation::Run, &plain, None),
+            };
+            FollowUp {
+                operation,
+                attempts: prepared.attempts.clone(),
+                steps: steps.clone(),
+                acting,
+                node: prepared.node,
+                rank: prepared.rank,
+            }
         });
         self.execution.n_earlier = unevaluated.len();
         let (followups, earlier) = (followups.collect(), self.inbox.earlier());
@@ -221,9 +233,16 @@ impl BegunRun {
         let tasks = self.tasks;
         let turns = self.execution.turns.clone();
         let (following, followups) = (RefCell::new(self.following), self.followups);
+        let director = RefCell::new(director);
         let task = |turn: TurnIndex, step: usize| {
             let mut task = match tasks.get(turn.get()) {
-                None => followups.task(turn)?,
+                None => match followups.task(turn)? {
+                    Some(task) => task,
+                    None => match director.borrow_mut().as_mut() {
+                        Some(director) => director.task(turn, step)?,
+                        None => unreachable!("a run without a director adds only its command"),
+                    },
+                },
                 Some(tasks) => {
                     let before = turns[turn.get()].steps[..step].iter();
                     let number = before.filter(|step| step.is_command());
@@ -234,7 +253,6 @@ impl BegunRun {
             Ok(task)
         };
         let commands = Commands::new(task, streams);
-        let director = RefCell::new(director);
         let recording = &mut self.recording;
         let state = self.state.map(Rc::new);
         let mut on_event = |event: &RunEvent| {
@@ -245,14 +263,23 @@ impl BegunRun {
                     state.ended(ending, findings);
                 }
             }
-            if let RunEvent::Added { added, .. } = event
-                && let Some(state) = &state
-            {
-                state.added(&added.stack);
+            if let RunEvent::Added { added, .. } = event {
+                if let Some(state) = &state {
+                    state.added(&added.stack);
+                }
+                if let Some(director) = director.borrow_mut().as_mut() {
+                    director.added(added);
+                }
             }
             followups.event(event);
             if let Some(following) = following.borrow_mut().as_mut() {
                 following.event(event);
+                if let RunEvent::Ended(ending) = event
+                    && following.asks_about(ending.turn)
+                    && let Some(director) = director.borrow().as_ref()
+                {
+                    following.learn(ending.turn, director.facts(ending));
+                }
             }
             let mut problems = recording.event(event);
             for sink in &mut *sinks {

@@ -6,8 +6,10 @@
 use std::cell::RefCell;
 
 use super::event::{Ending, Failure};
-use super::execute::{Executor, Later, Settlement, Start, StepAhead};
+use super::execute::{Executor, Later, Settlement, Start, StepAhead, Task};
 use super::state::Findings;
+use super::turn::{Turn, TurnIndex};
+use super::workflow::TurnFacts;
 
 /// Decides during a run.
 pub trait Director {
@@ -21,6 +23,28 @@ pub trait Director {
     /// Hears how a turn ended, and returns what was found out that goes on record with it; `None` if nothing
     /// but the outcome does.
     fn ended(&mut self, ending: &Ending) -> Option<Findings>;
+
+    /// Hears that a turn was added: the next by number.
+    fn added(&mut self, _turn: &Turn) {}
+
+    /// Returns the command of a step of a turn that was added.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be run.
+    fn task(&mut self, _turn: TurnIndex, _step: usize) -> Result<Task, Failure> {
+        unreachable!("who adds turns knows their commands")
+    }
+
+    /// Returns whether a turn that ends now has left undone what nobody has approved.
+    fn is_unconfirmed(&self, _turn: TurnIndex) -> bool {
+        false
+    }
+
+    /// Returns what is known of a turn that has just ended, for policies.
+    fn facts(&self, _ending: &Ending) -> TurnFacts {
+        TurnFacts::default()
+    }
 }
 
 /// The director of a run, if it has one. It is asked from two places, one after the other.
@@ -44,6 +68,13 @@ impl<E: Executor> Executor for Directed<'_, '_, E> {
 
     fn start(&mut self, start: Start<'_, E::Command>) -> Result<E::Command, Failure> {
         self.executor.start(start)
+    }
+
+    fn is_unconfirmed(&self, turn: TurnIndex) -> bool {
+        let director = self.director.borrow();
+        director
+            .as_ref()
+            .is_some_and(|director| director.is_unconfirmed(turn))
     }
 
     fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {

@@ -11,6 +11,10 @@ use crate::run::turn::TurnIndex;
 pub enum TurnState {
     /// It has not started.
     Queued,
+    /// It is asked what it would change.
+    Planning,
+    /// It would change something, and nobody has approved that: nothing was done.
+    Unconfirmed,
     /// The command of a tracked run is running.
     Applying,
     /// The command of a task is running.
@@ -21,6 +25,8 @@ pub enum TurnState {
     Failed,
     /// It was interrupted when the run was.
     Stopped,
+    /// It never started, since the plan was not approved.
+    Discarded,
     /// It never started, since another one failed.
     Canceled,
     /// It never started, since it runs after a failed one, or the run ended before.
@@ -29,13 +35,16 @@ pub enum TurnState {
 
 impl TurnState {
     /// All states.
-    pub const ALL: [TurnState; 8] = [
+    pub const ALL: [TurnState; 11] = [
         TurnState::Queued,
+        TurnState::Planning,
+        TurnState::Unconfirmed,
         TurnState::Applying,
         TurnState::Performing,
         TurnState::Finished,
         TurnState::Failed,
         TurnState::Stopped,
+        TurnState::Discarded,
         TurnState::Canceled,
         TurnState::Skipped,
     ];
@@ -44,11 +53,14 @@ impl TurnState {
     pub fn word(self) -> &'static str {
         match self {
             TurnState::Queued => "QUEUED",
+            TurnState::Planning => "PLANNING",
+            TurnState::Unconfirmed => "UNCONFIRMED",
             TurnState::Applying => "APPLYING",
             TurnState::Performing => "PERFORMING",
             TurnState::Finished => "FINISHED",
             TurnState::Failed => "FAILED",
             TurnState::Stopped => "STOPPED",
+            TurnState::Discarded => "DISCARDED",
             TurnState::Canceled => "CANCELED",
             TurnState::Skipped => "SKIPPED",
         }

@@ -146,6 +146,8 @@ pub enum Outcome {
     Succeeded,
     /// A step did not succeed.
     Failed(Failure),
+    /// It was added, and would change something that nobody has approved: nothing was done.
+    Unconfirmed,
     /// It comes after a failed one.
     Skipped {
         /// The failed turn.
@@ -187,10 +189,19 @@ pub enum CancelCause {
     Signal(i32),
     /// The run took longer than this.
     RunTimedOut(Duration),
+    /// The plan was not approved.
+    Rejected,
     /// What happens can no longer be put on record in the state.
     StateLost,
     /// Nothing was running, and nothing could start: a mistake in `orch`.
     Stuck,
+}
+
+impl CancelCause {
+    /// Returns whether what answers it still starts.
+    pub fn is_answered(self) -> bool {
+        matches!(self, CancelCause::Failed(_) | CancelCause::Rejected)
+    }
 }
 
 /// A run that is over.
@@ -220,7 +231,8 @@ impl RunSummary {
     pub fn is_success(&self) -> bool {
         let mut endings = self.endings.iter();
         let is_done = endings.all(|ending| {
-            ending.outcome == Outcome::Succeeded || self.replaced.contains(&ending.turn)
+            matches!(ending.outcome, Outcome::Succeeded | Outcome::Unconfirmed)
+                || self.replaced.contains(&ending.turn)
         });
         is_done && !self.has_policy_problem
     }

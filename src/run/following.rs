@@ -13,8 +13,8 @@ use std::thread::{self, JoinHandle};
 use super::evaluated::{Reason, TurnState};
 use super::event::{CancelCause, Ending, Failure, Outcome, RunEvent, Turns};
 use super::execute::{Added, Earlier, Executor, Later, Settlement, Start, StepAhead, Task};
-use super::turn::{Step, Turn, TurnIndex};
-use super::workflow::Follower;
+use super::turn::{Operation, Step, Turn, TurnIndex};
+use super::workflow::{Follower, TurnFacts, TurnKind, WorkflowTurn};
 use crate::path::StackPath;
 use crate::project::attempt::Attempts;
 use crate::project::stack::StackIndex;
@@ -22,10 +22,16 @@ use crate::project::stack::StackIndex;
 /// What a follow-up of a stack is made of.
 #[derive(Debug, Clone)]
 pub(super) struct FollowUp {
+    /// What is done with the stack.
+    pub(super) operation: Operation,
     /// What it allows its steps.
     pub(super) attempts: Attempts,
     /// Its steps.
     pub(super) steps: Arc<[Step]>,
+    /// The first of them that does what those before have planned, if any plans.
+    pub(super) acting: Option<usize>,
+    /// Where it stands in the order.
+    pub(super) node: usize,
     /// Breaks ties: the lower goes first.
     pub(super) rank: u32,
 }
@@ -35,12 +41,24 @@ pub(super) struct FollowUp {
 pub struct PreparedFollowUp {
     /// The stack.
     pub stack: StackPath,
-    /// The command, or why it cannot be run.
-    pub task: Result<Task, String>,
-    /// What it allows the command.
+    /// What is done.
+    pub work: FollowUpWork,
+    /// What it allows each command.
     pub attempts: Attempts,
+    /// Where it stands in the order.
+    pub node: usize,
     /// Breaks ties: the lower goes first.
     pub rank: u32,
+}
+
+/// What is done in a turn that may follow.
+#[derive(Debug)]
+pub enum FollowUpWork {
+    /// The command of `orch run`, or why it cannot be run.
+    Command(Result<Task, String>),
+    /// The steps of a driver, whose commands the director has: what is done with the stack, the steps, and a number. From
+    /// that number on, they do what those before have planned.
+    Driver(Operation, Arc<[Step]>, usize),
 }
 
 /// The commands of turns that are added, and the policies that have asked for turns.
@@ -74,16 +92,22 @@ impl FollowUps {
         }
     }
 
-    /// Returns the command of a turn that was added.
+    /// Returns the command of a turn that was added; `None` if the director has it.
     ///
     /// # Errors
     ///
     /// If it cannot be run.
-    pub(super) fn task(&self, turn: TurnIndex) -> Result<Task, Failure> {
-        let turns = self.turns.borrow();
-        let prepared = self.by_stack.get(&turns[turn].stack);
-        let prepared = prepared.expect("only what can follow is added");
-        prepared.task.clone().map_err(Failure::NotStarted)
+    pub(super) fn task(&self, turn: TurnIndex) -> Result<Option<Task>, Failure> {
+        match self.work(&self.turns.borrow()[turn].stack) {
+            Some(FollowUpWork::Command(task)) => {
+                task.clone().map(Some).map_err(Failure::NotStarted)
+            }
+            Some(FollowUpWork::Driver(..)) | None => Ok(None),
+        }
+    }
+
+    fn work(&self, stack: &StackPath) -> Option<&FollowUpWork> {
+        Some(&self.by_stack.get(stack)?.work)
     }
 
     /// Tells a command which turn it is of, and which policies have asked for that.
@@ -106,6 +130,10 @@ impl FollowUps {
 enum Told {
     /// A turn has started.
     Started(TurnIndex),
+    /// A later step of a turn has started.
+    Step(TurnIndex, usize),
+    /// What is known of a turn that has ended.
+    Facts(TurnIndex, TurnFacts),
     /// A turn has ended, and no policy is asked.
     Over(TurnIndex, TurnState),
     /// A turn has ended, and policies are asked.
@@ -173,6 +201,7 @@ impl Following {
         self.turns.follow(event);
         match event {
             RunEvent::Started { turn, attempt: 1 } => self.tell(Told::Started(*turn)),
+            RunEvent::StepStarted { turn, step } => self.tell(Told::Step(*turn, *step)),
             RunEvent::RunTimedOut { .. } => self.is_halted = true,
             RunEvent::Interrupted { .. } => {
                 self.is_halted = true;
@@ -181,7 +210,11 @@ impl Following {
                 self.is_given_up.store(is_given_up, Ordering::Relaxed);
             }
             RunEvent::Ended(ending) if !is_asked(ending) => {
-                self.tell(Told::Over(ending.turn, TurnState::Skipped));
+                let state = match ending.outcome {
+                    Outcome::Unconfirmed => TurnState::Unconfirmed,
+                    _ => TurnState::Skipped,
+                };
+                self.tell(Told::Over(ending.turn, state));
             }
             _ => {}
         }
@@ -194,15 +227,27 @@ impl Following {
             Outcome::Failed(Failure::RunTimedOut(_)) => TurnState::Stopped,
             Outcome::Failed(_) if self.is_halted => TurnState::Stopped,
             Outcome::Failed(_) => TurnState::Failed,
+            Outcome::Unconfirmed => TurnState::Unconfirmed,
+            Outcome::Cancelled(CancelCause::Rejected) => TurnState::Discarded,
             Outcome::Cancelled(_) => TurnState::Canceled,
             Outcome::Skipped { .. } => TurnState::Skipped,
         };
-        if self.attached.contains(&self.turns[ending.turn].stack) {
+        if self.asks_about(ending.turn) {
             self.tell(Told::Ended(ending.turn, state, later));
             return None;
         }
         self.tell(Told::Over(ending.turn, state));
         Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
+    }
+
+    /// Returns whether policies are asked about the turns of a stack.
+    pub(super) fn asks_about(&self, turn: TurnIndex) -> bool {
+        self.attached.contains(&self.turns[turn].stack)
+    }
+
+    /// Takes what is known of a turn that has just ended.
+    pub(super) fn learn(&self, turn: TurnIndex, facts: TurnFacts) {
+        self.tell(Told::Facts(turn, facts));
     }
 
     fn tell(&self, told: Told) {
@@ -225,8 +270,8 @@ impl Following {
 fn is_asked(ending: &Ending) -> bool {
     match &ending.outcome {
         Outcome::Succeeded | Outcome::Failed(_) => true,
-        Outcome::Cancelled(cause) => matches!(cause, CancelCause::Failed(_)),
-        Outcome::Skipped { .. } => false,
+        Outcome::Cancelled(cause) => cause.is_answered(),
+        Outcome::Unconfirmed | Outcome::Skipped { .. } => false,
     }
 }
 
@@ -243,13 +288,28 @@ impl Asking {
             match told {
                 Told::Started(turn) => {
                     let position = self.follower.workflow().position(turn);
-                    let is_task = self.follower.workflow().turns()[position].is_task;
-                    let state = if is_task {
-                        TurnState::Performing
-                    } else {
-                        TurnState::Applying
+                    let of_turn = &self.follower.workflow().turns()[position];
+                    let state = match of_turn.kind {
+                        TurnKind::Task => TurnState::Performing,
+                        _ if self.acting(of_turn).is_some_and(|acting| acting > 0) => {
+                            TurnState::Planning
+                        }
+                        TurnKind::Tracked | TurnKind::Destroy => TurnState::Applying,
                     };
                     self.follower.reaches(position, state);
+                }
+                Told::Step(turn, step) => {
+                    let position = self.follower.workflow().position(turn);
+                    let of_turn = &self.follower.workflow().turns()[position];
+                    // A second attempt has come that far before.
+                    let is_planning = of_turn.state == TurnState::Planning;
+                    if is_planning && self.acting(of_turn) == Some(step) {
+                        self.follower.reaches(position, TurnState::Applying);
+                    }
+                }
+                Told::Facts(turn, facts) => {
+                    let position = self.follower.workflow().position(turn);
+                    self.follower.learn(position, facts);
                 }
                 Told::Over(turn, state) => {
                     let position = self.follower.workflow().position(turn);
@@ -264,6 +324,12 @@ impl Asking {
         }
     }
 
+    /// Returns the first step of a follow-up that does what was planned, if it plans.
+    fn acting(&self, turn: &WorkflowTurn) -> Option<usize> {
+        let stack = turn.stack.filter(|_| turn.is_followup)?;
+        self.followups[stack.get()].acting
+    }
+
     /// Asks policies what a turn that has ended means. `turn` is its number, if it is one of this run.
     fn settlement(&mut self, position: usize, turn: Option<TurnIndex>) -> Settlement {
         let is_given_up = self.is_given_up.clone();
@@ -276,14 +342,18 @@ impl Asking {
             let (stack, answers_failure) = (next.stack?, next.answers_failure);
             let followup = &self.followups[stack.get()];
             Some(Added {
-                turn: Turn::of_command(follow.stack.clone(), &followup.steps),
+                turn: Turn {
+                    stack: follow.stack.clone(),
+                    operation: followup.operation,
+                    steps: followup.steps.clone(),
+                },
                 attempts: followup.attempts.clone(),
                 follows: Some(Reason {
                     policies: follow.policies.clone(),
                     stack: evaluated.stack.clone(),
                     after: turn,
                 }),
-                node: stack.get(),
+                node: followup.node,
                 rank: followup.rank,
                 answers_failure,
             })

@@ -198,7 +198,7 @@ fn finished(summary: &RunSummary) -> Finished {
 fn ended(ending: &Ending, turns: &Turns) -> Ended {
     let path = |turn: TurnIndex| turns[turn].stack.to_string();
     let (failure, cause) = match &ending.outcome {
-        Outcome::Succeeded => (None, None),
+        Outcome::Succeeded | Outcome::Unconfirmed => (None, None),
         Outcome::Failed(failure) => (Some(failure.into()), None),
         Outcome::Skipped { cause } => {
             let stack = path(*cause);
@@ -211,6 +211,7 @@ fn ended(ending: &Ending, turns: &Turns) -> Ended {
                 CancelCause::RunTimedOut(timeout) => journal::CauseRecord::RunTimedOut {
                     timeout_ms: milliseconds(timeout),
                 },
+                CancelCause::Rejected => journal::CauseRecord::Rejected,
                 CancelCause::StateLost => journal::CauseRecord::StateLost,
                 CancelCause::Stuck => journal::CauseRecord::Stuck,
             };
@@ -249,6 +250,7 @@ impl From<&Outcome> for journal::OutcomeRecord {
         match outcome {
             Outcome::Succeeded => journal::OutcomeRecord::Succeeded,
             Outcome::Failed(_) => journal::OutcomeRecord::Failed,
+            Outcome::Unconfirmed => journal::OutcomeRecord::Unconfirmed,
             Outcome::Skipped { .. } => journal::OutcomeRecord::Skipped,
             Outcome::Cancelled(_) => journal::OutcomeRecord::Cancelled,
         }

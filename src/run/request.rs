@@ -179,6 +179,7 @@ impl PreparedRun {
                 .as_ref()
                 .is_some_and(|run| run.had_changes),
             n_earlier: 0,
+            is_rejected: false,
         };
         let uncommitted = circumstances.uncommitted.clone();
         let header = || self.header(project, references, uncommitted);

@@ -53,8 +53,8 @@ pub struct RunState {
     records: RefCell<Vec<Option<StackRecord>>>,
     /// What is put on record of turns that are added, by stack.
     followups: HashMap<StackPath, StackRecord>,
-    /// What is on record of stacks whose turns have ended, by key, if turns may be added.
-    latest: RefCell<HashMap<String, Entry>>,
+    /// What is on record of stacks whose turns have ended, by key, if turns may be added; none if nothing is.
+    latest: RefCell<HashMap<String, Option<Entry>>>,
     questions: Questions,
 }
 
@@ -172,15 +172,17 @@ impl RunState {
         if let Some(record) = &mut record
             && let Some(latest) = self.latest.borrow().get(&record.key)
         {
-            record.earlier = Some(latest.clone());
+            record.earlier.clone_from(latest);
         }
         self.records.borrow_mut().push(record);
     }
 
     /// Notes what is on record now, for the turns of the stack that are still to come.
     fn note(&self, turn: TurnIndex, key: &str, change: &Change) {
-        let Change::Put(entry) = change else {
-            return;
+        let now = match change {
+            Change::Put(entry) => Some(entry.as_kept()),
+            Change::Destroyed => None,
+            _ => return,
         };
         if self.followups.is_empty() {
             return;
@@ -192,12 +194,10 @@ impl RunState {
             if let Some(record) = &mut records[number]
                 && record.key == key
             {
-                record.earlier = Some(entry.as_kept());
+                record.earlier.clone_from(&now);
             }
         }
-        self.latest
-            .borrow_mut()
-            .insert(key.to_owned(), entry.as_kept());
+        self.latest.borrow_mut().insert(key.to_owned(), now);
     }
 
     /// Asks for the confirmation of an intent; the first attempt in a stack needs one.
@@ -222,7 +222,7 @@ impl RunState {
         let failure = match &ending.outcome {
             Outcome::Succeeded => None,
             Outcome::Failed(failure) => Some(failure),
-            Outcome::Skipped { .. } | Outcome::Cancelled(_) => return,
+            Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return,
         };
         let Some(record) = self.record(ending.turn) else {
             return;

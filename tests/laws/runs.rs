@@ -158,6 +158,7 @@ proptest! {
             detailed_exit_code: false,
             had_changes: false,
             n_earlier: 0,
+            is_rejected: false,
         };
         let (to_conductor, started) = mpsc::channel();
         let by_turn = sequence.iter().map(|stack| fates[stack].clone()).collect();
@@ -245,7 +246,7 @@ proptest! {
                     prop_assert_eq!(on_error, OnError::Stop);
                     prop_assert!(matches!(outcomes[&stack_of(*cause)], Outcome::Failed(_)));
                 }
-                Outcome::Cancelled(other) => prop_assert!(false, "{:?}", other),
+                Outcome::Cancelled(_) | Outcome::Unconfirmed => prop_assert!(false, "{:?}", outcome),
                 Outcome::Succeeded => prop_assert!(succeeds),
                 // Another attempt may have been given up when another stack failed.
                 Outcome::Failed(Failure::Exited(AGAIN)) if on_error == OnError::Stop => {}

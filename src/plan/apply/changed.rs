@@ -8,8 +8,10 @@ use crate::selection::graph::{Graph, Precedence};
 pub(super) struct ChangedOutputs {
     /// Who runs right after whom, turned round.
     before: Precedence,
-    /// By node: of a stack with work, whether its outputs have changed; of any other node, once it was
-    /// asked for, whether those before it have. All of these have ended by then.
+    /// By node: of a stack with work, whether its outputs have changed.
+    set: Vec<Option<bool>>,
+    /// By node: of any other, once it was asked for, whether those before it have. All of these have ended by
+    /// then.
     known: Vec<Option<bool>>,
 }
 
@@ -17,14 +19,21 @@ impl ChangedOutputs {
     pub(super) fn new(graph: &Graph) -> Self {
         let before = Precedence::new(graph).reversed();
         ChangedOutputs {
+            set: vec![None; before.n_nodes()],
             known: vec![None; before.n_nodes()],
             before,
         }
     }
 
-    /// Notes whether the outputs of a stack with work have changed.
+    /// Notes whether the outputs of a stack with work have changed. Once they have, that stays so.
     pub(super) fn set(&mut self, stack: StackIndex, has_changed: bool) {
-        self.known[stack.get()] = Some(has_changed);
+        let node = stack.get();
+        let before = self.set[node];
+        self.set[node] = Some(has_changed || before == Some(true));
+        if before.or(self.known[node]).is_some() {
+            // It has work after all, or once more: what was found through it may not hold.
+            self.known.fill(None);
+        }
     }
 
     /// Returns whether the outputs of a stack with work have changed that a stack runs after: the nearest
@@ -37,7 +46,7 @@ impl ChangedOutputs {
             if let Some(before) = self.before.successors(node).get(at) {
                 *position += 1;
                 let before = before.node as usize;
-                match self.known[before] {
+                match self.set[before].or(self.known[before]) {
                     Some(known) => *has_changed |= known,
                     None => open.push((before, 0, false)),
                 }
@@ -71,6 +80,7 @@ mod tests {
         let edges = edges.iter().map(|&(from, to)| (from, to, true));
         ChangedOutputs {
             before: Precedence::from_edges(n, n, edges).reversed(),
+            set: vec![None; n],
             known: vec![None; n],
         }
     }

@@ -1,30 +1,27 @@
 //! What is decided while a plan is carried out.
 
+mod added;
 mod checked;
 
-use std::fs::File;
-use std::io::BufReader;
-use std::path::PathBuf;
-
+use super::followups::FollowUps;
+use super::turn::{Attempted, Course, Role, TurnState};
 use super::updated::Updated;
-use super::{ApplyStack, ChangedOutputs, NotShown, Role};
-use crate::driver::{Answer, AnswerAction, BadOutputs, Outputs, PlanKind, StepRole};
+use super::{ChangedOutputs, NotShown};
+use crate::driver::{AnswerAction, Outputs, StepRole};
 use crate::path::StackPath;
-use crate::plan::ask::{answer, of_command};
 use crate::plan::checks::{Checker, FailedCheck};
-use crate::plan::commands::OUTPUTS_FILE;
-use crate::plan::entry::{Action, Asked, allowed};
+use crate::plan::entry::{Action, Asked};
 use crate::plan::upstream::{Upstream, outputs_digest};
-use crate::project::driver::DriverStep;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
 use crate::run::execute::{StepAhead, Task};
 use crate::run::state::Findings;
-use crate::run::turn::Operation;
+use crate::run::turn::{Operation, Turn, TurnIndex};
+use crate::run::workflow::TurnFacts;
 
 /// Decides which steps of the turns of an apply are needed.
 #[derive(Debug)]
-pub struct ApplyDirector<'p> {
+pub struct ApplyDirector<'a, 'p> {
     pub(super) turns: Vec<TurnState<'p>>,
     pub(super) run: String,
     pub(super) changed: ChangedOutputs,
@@ -38,63 +35,11 @@ pub struct ApplyDirector<'p> {
     pub(super) checker: Option<Checker<'p>>,
     /// The conditions that turned out not to hold.
     pub(super) failed_checks: Vec<FailedCheck>,
+    /// What turns that are added are made of, if any may be.
+    pub(super) followups: Option<FollowUps<'a, 'p>>,
 }
 
-/// A turn of an apply.
-#[derive(Debug)]
-pub(super) struct TurnState<'p> {
-    pub(super) stack: ApplyStack<'p>,
-    pub(super) path: StackPath,
-    pub(super) operation: Operation,
-    pub(super) kind: PlanKind,
-    pub(super) asked: Asked,
-    /// What each step is for.
-    pub(super) roles: Vec<Role>,
-    /// The path that exists once `init` has run, if there is one.
-    pub(super) initialized: Option<PathBuf>,
-    pub(super) folder: PathBuf,
-    /// The root of the project.
-    pub(super) root: PathBuf,
-    /// The command that plans, if there is one.
-    pub(super) plan: Option<Task>,
-    /// Whether the folder has the plan that was shown.
-    pub(super) has_plan: bool,
-    /// Whether what was shown can be carried out as it is.
-    pub(super) is_as_shown: bool,
-    pub(super) attempt: Attempted,
-    /// Whether any attempt has changed something, as far as is known.
-    pub(super) has_acted: bool,
-}
-
-/// How far the attempt of a turn has come.
-#[derive(Debug, Default)]
-pub(super) struct Attempted {
-    /// Which attempt, from 1; 0 before the first.
-    number: u32,
-    course: Course,
-    /// What its tool has answered, if it was asked.
-    answer: Option<Answer>,
-    /// Whether there is anything to change, once that is known.
-    is_work: Option<bool>,
-    /// Whether a postcondition does not hold.
-    has_failed_checks: bool,
-}
-
-/// What happens in an attempt.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Course {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The plan that was shown is carried out.
-    AsShown,
-    /// It is planned anew.
-    Anew,
-    /// Its driver cannot plan: it is carried out.
-    Unplanned,
-}
-
-impl<'p> ApplyDirector<'p> {
+impl<'p> ApplyDirector<'_, 'p> {
     /// Returns the name of the driver of each turn.
     pub fn drivers(&self) -> Vec<&'p str> {
         let turns = self.turns.iter();
@@ -174,7 +119,8 @@ impl<'p> ApplyDirector<'p> {
                 turn.check_shown_plan().map_err(Failure::Refused)?;
                 true
             }
-            Course::Unplanned => true,
+            // What it would do, nobody knows.
+            Course::Unplanned => turn.is_approved(),
             Course::Anew => {
                 let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
                 let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
@@ -182,8 +128,13 @@ impl<'p> ApplyDirector<'p> {
                     Operation::Destroy => answer.is_there(true),
                     _ => answer.changes_something(),
                 };
+                if is_work && !turn.is_approved() {
+                    turn.attempt.answer = Some(answer);
+                    return Ok(turn.leave_unconfirmed());
+                }
                 let is_again = self.is_again || turn.attempt.number > 1;
-                if is_work && !self.allows_new_changes && turn.operation == Operation::Apply {
+                let may_differ = self.allows_new_changes || turn.followup.is_some();
+                if is_work && !may_differ && turn.operation == Operation::Apply {
                     let within = turn.stack.shown.check(&answer, is_again);
                     within
                         .map_err(|not_shown: NotShown| Failure::Refused(not_shown.to_string()))?;
@@ -197,73 +148,20 @@ impl<'p> ApplyDirector<'p> {
                 is_work
             }
         };
-        self.turns[number].attempt.is_work = Some(is_work);
+        let turn = &mut self.turns[number];
+        if !is_work && turn.attempt.course == Course::Unplanned {
+            return Ok(turn.leave_unconfirmed());
+        }
+        turn.attempt.is_work = Some(is_work);
         Ok(is_work)
     }
 }
 
-impl TurnState<'_> {
-    /// Returns what the tool has answered.
-    fn answer(&self, has_changes: bool) -> Result<Answer, String> {
-        let driver = &self.stack.driver;
-        let answer = answer(driver, self.kind, &self.folder, has_changes);
-        let answer = answer.map_err(|problem| problem.to_string())?;
-        allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
-        let (Some(tool), Some(plan)) = (driver.tool, &self.plan) else {
-            return Ok(answer);
-        };
-        let answer = of_command(answer, tool, &self.root, plan);
-        match (&self.stack.backend, &answer.backend) {
-            (Some(before), Some(now)) if before != now => Err(format!(
-                "its tool keeps its state in `{now}` now, and the plan was made with `{before}`"
-            )),
-            _ => Ok(answer),
-        }
-    }
-
-    /// Returns whether it has updated what existed.
-    fn has_updated(&self) -> bool {
-        let answer = self.attempt.answer.as_ref();
-        let has_existed = answer.is_none_or(|answer| answer.exists != Some(false));
-        self.operation == Operation::Apply
-            && self.has_acted
-            && self.asked != Asked::Create
-            && has_existed
-    }
-
-    /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
-    /// plans of a driver of one's own do not have them.
-    fn lacks_outputs(&self) -> bool {
-        let is_on_record = self.roles.contains(&Role::Confirm);
-        is_on_record
-            && self.attempt.course == Course::Anew
-            && self.stack.driver.tool.is_none()
-            && self.stack.recorded.is_none()
-    }
-
-    /// Returns whether `init` has never run.
-    fn needs_init(&self) -> bool {
-        let path = self.initialized.as_ref();
-        path.is_some_and(|path| path.symlink_metadata().is_err())
-    }
-
-    /// Reads what has been printed as outputs; none if the driver prints none.
-    fn outputs(&self) -> Result<Option<Outputs>, BadOutputs> {
-        if !self.roles.contains(&Role::Driver(StepRole::Outputs)) {
-            return Ok(None);
-        }
-        let path = self.folder.join(OUTPUTS_FILE);
-        if self.stack.driver.writes(DriverStep::Outputs) {
-            return Outputs::printed(File::open(path)?).map(Some);
-        }
-        Outputs::of_tool(BufReader::new(File::open(path)?)).map(Some)
-    }
-}
-
-impl Director for ApplyDirector<'_> {
+impl Director for ApplyDirector<'_, '_> {
     fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
         let number = step.index.get();
         if self.turns[number].attempt.number != step.attempt {
+            self.prepare_followup(number)?;
             self.check_rules(number)?;
             let course = self.course(number, step.attempt);
             self.turns[number].attempt = Attempted {
@@ -277,6 +175,7 @@ impl Director for ApplyDirector<'_> {
         // Where nothing is done, its outputs may still be looked at.
         let is_only_looked_at = course == Course::Nothing && turn.stack.checks.is_looked_at;
         match turn.roles[step.step] {
+            _ if turn.attempt.is_unconfirmed => Ok(false),
             Role::Check => self.check_after(number).map(|()| false),
             Role::Driver(StepRole::Init) if is_only_looked_at => Ok(turn.needs_init()),
             Role::Driver(StepRole::Outputs) if is_only_looked_at => Ok(true),
@@ -297,6 +196,22 @@ impl Director for ApplyDirector<'_> {
         }
     }
 
+    fn added(&mut self, turn: &Turn) {
+        self.add_followup(turn);
+    }
+
+    fn task(&mut self, turn: TurnIndex, step: usize) -> Result<Task, Failure> {
+        self.turns[turn.get()].task(step)
+    }
+
+    fn is_unconfirmed(&self, turn: TurnIndex) -> bool {
+        self.turns[turn.get()].attempt.is_unconfirmed
+    }
+
+    fn facts(&self, ending: &Ending) -> TurnFacts {
+        self.turns[ending.turn.get()].facts(ending)
+    }
+
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
@@ -304,7 +219,7 @@ impl Director for ApplyDirector<'_> {
             Outcome::Succeeded => true,
             // What was done is done.
             Outcome::Failed(_) => has_failed_checks,
-            Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
+            Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
         };
         // Who has postconditions has taken them for these.
         if ending.outcome == Outcome::Succeeded
@@ -339,6 +254,9 @@ impl Director for ApplyDirector<'_> {
             return Some(findings);
         };
         if turn.operation == Operation::Destroy {
+            if let Some(followups) = &mut self.followups {
+                followups.is_destroyed(here);
+            }
             return Some(findings);
         }
         let prints = (is_read || turn.lacks_outputs())
@@ -377,6 +295,12 @@ impl Director for ApplyDirector<'_> {
         findings.has_changed = turn.has_updated();
         if findings.has_changed {
             self.updated.add(here, findings.outputs.clone());
+        }
+        if turn.operation == Operation::Apply {
+            self.updated.sees_all(here);
+            if let Some(followups) = &mut self.followups {
+                followups.is_applied(here, (&findings.outputs, &findings.backend));
+            }
         }
         findings.upstream = Some(self.upstream.of(here));
         let is_silent = *course == Course::Nothing && !stack.is_recorded;

@@ -6,7 +6,11 @@
 
 mod changed;
 mod director;
+mod facts;
+mod followups;
 mod shown_plan;
+mod steps;
+mod turn;
 mod updated;
 mod within;
 
@@ -15,28 +19,31 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::changed::ChangedOutputs;
 pub use self::director::ApplyDirector;
-use self::director::{Attempted, TurnState};
+pub use self::followups::{FollowUpStack, FollowUps};
+use self::steps::commands;
+use self::turn::TurnState;
 use self::updated::Updated;
 pub use self::within::{NotShown, Shown};
 use super::ask::{attempts_of, folder_of, limits};
 use super::code::{Codes, PlanStack};
 use super::commands::{CannotAsk, PLAN_FILE, Preparation};
 use super::entry::Asked;
-use super::order::Work;
+use super::order::{Order, Work};
 use super::planned::PlannedOrder;
 use super::upstream::Upstream;
-use crate::driver::{Driver, Outputs, PlanKind, StepPlan, StepRole};
+use crate::driver::{Driver, Outputs};
 use crate::path::StackPath;
-use crate::project::stack::{StackIndex, StackMode};
+use crate::project::Project;
+use crate::project::stack::StackIndex;
 use crate::run::execute::{Execution, Task};
-use crate::run::schedule::OnError;
+use crate::run::schedule::{OnError, Schedule};
 use crate::run::settings::RunSettings;
-use crate::run::turn::{Operation, Step, Turn};
-use crate::selection::graph::Graph;
+use crate::run::turn::{Operation, Turn};
+use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::References;
 use crate::state::document::Document;
 
@@ -114,6 +121,10 @@ pub struct ApplyOptions<'a> {
     pub is_again: bool,
     /// Whether the state is kept.
     pub keeps_state: bool,
+    /// Whether turns may be added.
+    pub may_add: bool,
+    /// Whether nobody has approved the plan: none of its turns starts.
+    pub is_rejected: bool,
     /// The stacks with work that has been done already: others may not know their outputs.
     pub done: &'a [StackIndex],
 }
@@ -133,15 +144,26 @@ pub struct Surroundings<'a, 'p> {
 
 /// What is needed to carry a plan out.
 #[derive(Debug)]
-pub struct Applying<'p> {
+pub struct Applying<'a, 'p> {
     /// The turns.
     pub execution: Execution,
     /// Their commands.
     pub tasks: Vec<Vec<Task>>,
     /// What decides while they run.
-    pub director: ApplyDirector<'p>,
+    pub director: ApplyDirector<'a, 'p>,
     /// The stack and the operation of each turn.
     pub turns: Vec<(PlanStack, Operation)>,
+    /// Where turns may be added, if they may.
+    pub places: Option<Places>,
+}
+
+/// Where turns of the stacks of the tree may be added to an apply.
+#[derive(Debug)]
+pub struct Places {
+    /// The node of the first stack; those of the others follow.
+    pub first: usize,
+    /// What breaks ties, by stack.
+    pub ranks: Vec<u32>,
 }
 
 /// Prepares to carry a plan out: orders its turns, evaluates commands, looks programs up. `put_plan` puts
@@ -150,13 +172,13 @@ pub struct Applying<'p> {
 /// # Errors
 ///
 /// If any of that fails; then nothing is to be run.
-pub fn prepare<'p>(
-    surroundings: Surroundings<'_, 'p>,
+pub fn prepare<'a, 'p>(
+    surroundings: Surroundings<'a, 'p>,
     stacks: &[ApplyStack<'p>],
     upstream: Upstream,
     options: &ApplyOptions<'_>,
     put_plan: &mut dyn FnMut(&StackPath, &Path) -> io::Result<()>,
-) -> Result<Applying<'p>, CannotAsk> {
+) -> Result<Applying<'a, 'p>, CannotAsk> {
     let Surroundings {
         codes,
         graph,
@@ -164,16 +186,7 @@ pub fn prepare<'p>(
         document,
     } = surroundings;
     let project = codes.tree.project;
-    let mut works = vec![Work::default(); project.stacks.len()];
-    for (stack, work) in stacks
-        .iter()
-        .filter_map(|it| Some((it.stack.here()?, it.work)))
-    {
-        works[stack.get()] = work;
-    }
-    let gone = stacks.iter().filter(|it| it.stack.here().is_none());
-    let gone = gone.map(|it| codes.path(it.stack).as_str()).collect();
-    let planned = PlannedOrder::of(project, graph, document, &works, &gone);
+    let planned = ordered(codes, graph, document, stacks);
     let by_path = stacks.iter().map(|stack| (codes.path(stack.stack), stack));
     let by_path: BTreeMap<&StackPath, &ApplyStack<'p>> = by_path.collect();
     let mut preparation = Preparation::new(codes, options.run);
@@ -190,22 +203,15 @@ pub fn prepare<'p>(
         let folder = folder_of(options.folder, number);
         fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
         let mut state = TurnState::new(stack.clone(), operation.operation, folder, codes);
-        let Some(commands) = commands(&mut preparation, &mut state, options) else {
+        let (extra, keeps_state) = (options.extra, options.keeps_state);
+        let commands = commands(&mut preparation, &mut state, extra, keeps_state);
+        let Some(commands) = commands else {
             continue;
         };
         if state.has_plan {
             put_plan(&state.path, &state.folder.join(PLAN_FILE)).map_err(CannotAsk::Folder)?;
         }
-        let mut steps = Vec::with_capacity(commands.len());
-        let mut of_turn = Vec::with_capacity(commands.len());
-        for (role, step, task) in commands {
-            if role == Role::Driver(StepRole::Plan) {
-                state.plan.clone_from(&task);
-            }
-            state.roles.push(role);
-            steps.push(step);
-            of_turn.extend(task);
-        }
+        let (steps, of_turn) = state.take(commands);
         turns.push(Turn {
             stack: state.path.clone(),
             operation: state.operation,
@@ -222,15 +228,25 @@ pub fn prepare<'p>(
     }
     let settings = RunSettings::default();
     let stacks = states.iter().map(|state| state.stack.stack);
-    let limits = limits(project, &settings, stacks);
+    let mut limits = limits(project, &settings, stacks);
+    let (schedule, places) = if options.may_add {
+        let (schedule, places) = with_places(order, project, graph);
+        for (limit, of_stacks) in limits.iter_mut().zip(settings.limits(project)) {
+            let nodes = of_stacks.nodes.iter();
+            limit.nodes.extend(nodes.map(|stack| places.first + stack));
+        }
+        (schedule, Some(places))
+    } else {
+        (order.schedule(), None)
+    };
     Ok(Applying {
+        places,
         turns: states
             .iter()
             .map(|state| (state.stack.stack, state.operation))
             .collect(),
         execution: Execution {
-            schedule: order
-                .schedule()
+            schedule: schedule
                 .on_error(options.on_error)
                 .at_once(options.jobs, &limits),
             turns,
@@ -240,6 +256,7 @@ pub fn prepare<'p>(
             detailed_exit_code: false,
             had_changes: false,
             n_earlier: 0,
+            is_rejected: options.is_rejected,
         },
         tasks,
         director: ApplyDirector {
@@ -253,114 +270,33 @@ pub fn prepare<'p>(
             is_again: options.is_again,
             unread: Vec::new(),
             checker: None,
+            followups: None,
             failed_checks: Vec::new(),
         },
     })
 }
 
-/// What a step of a turn is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// A command of the driver.
-    Driver(StepRole),
-    /// The intent is confirmed.
-    Confirm,
-    /// The postconditions are checked.
-    Check,
+/// Orders the work on stacks.
+fn ordered(
+    codes: Codes<'_, '_>,
+    graph: &Graph,
+    document: Option<&Document>,
+    stacks: &[ApplyStack<'_>],
+) -> PlannedOrder {
+    let project = codes.tree.project;
+    let mut works = vec![Work::default(); project.stacks.len()];
+    let of_tree = stacks.iter();
+    for (stack, work) in of_tree.filter_map(|it| Some((it.stack.here()?, it.work))) {
+        works[stack.get()] = work;
+    }
+    let gone = stacks.iter().filter(|it| it.stack.here().is_none());
+    let gone = gone.map(|it| codes.path(it.stack).as_str()).collect();
+    PlannedOrder::of(project, graph, document, &works, &gone)
 }
 
-/// The steps of a turn: what each is for, with its command.
-type Steps = Vec<(Role, Step, Option<Task>)>;
-
-/// Returns the steps of a turn with their commands; `None` if something is wrong.
-fn commands(
-    preparation: &mut Preparation<'_, '_>,
-    state: &mut TurnState<'_>,
-    options: &ApplyOptions<'_>,
-) -> Option<Steps> {
-    let ApplyStack {
-        stack,
-        driver,
-        ref checks,
-        ..
-    } = state.stack;
-    let TurnChecks {
-        has_postconditions,
-        is_looked_at,
-        ..
-    } = *checks;
-    let place = preparation.place(stack, &driver, state.asked, state.folder.clone())?;
-    state.initialized = place.initialized().map(Path::to_owned);
-    let mut before: Vec<StepPlan<'_>> = driver.init().into_iter().collect();
-    before.extend(driver.asking(state.kind, &place.plan_file(), options.extra));
-    let mut acting: Vec<StepPlan<'_>> = Vec::new();
-    if state.operation != Operation::Ask {
-        let destroys = state.operation == Operation::Destroy;
-        acting.extend(driver.acting(destroys, &place.plan_file()));
-        if !destroys {
-            acting.extend(driver.outputs());
-        }
-    } else if driver.tool.is_none() || is_looked_at {
-        // The tools have them in their plans, but for values that are secret.
-        acting.extend(driver.outputs());
-    }
-    let mut all = Vec::new();
-    let mut add = |step: StepPlan<'_>, all: &mut Steps| {
-        let role = Role::Driver(step.role);
-        let (step, task) = preparation.command(step, &place)?;
-        all.push((role, step, Some(task)));
-        Some(())
-    };
-    for step in before {
-        add(step, &mut all)?;
-    }
-    if options.keeps_state && state.operation != Operation::Ask {
-        all.push((Role::Confirm, Step::Confirmation, None));
-    }
-    for step in acting {
-        add(step, &mut all)?;
-    }
-    if has_postconditions && state.operation != Operation::Destroy {
-        all.push((Role::Check, Step::Check, None));
-    }
-    Some(all)
-}
-
-impl<'p> TurnState<'p> {
-    fn new(
-        stack: ApplyStack<'p>,
-        operation: Operation,
-        folder: PathBuf,
-        codes: Codes<'_, '_>,
-    ) -> Self {
-        let (code, index) = codes.of(stack.stack);
-        let of_stack = &code.project.stacks[index];
-        let is_read = of_stack.mode == StackMode::Read;
-        let (operation, kind, asked) = match operation {
-            Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
-            _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
-            _ if stack.work.destroy => (operation, PlanKind::Normal, Asked::Create),
-            _ => (operation, PlanKind::Normal, stack.asked),
-        };
-        // The plan of a replace is that of its first half.
-        let is_shown = operation != Operation::Ask
-            && stack.shown.action.is_some()
-            && (operation == Operation::Destroy || !stack.work.destroy);
-        TurnState {
-            has_plan: stack.has_plan && is_shown,
-            is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
-            path: codes.path(stack.stack).clone(),
-            stack,
-            operation,
-            kind,
-            asked,
-            roles: Vec::new(),
-            initialized: None,
-            folder,
-            root: code.project.root.clone(),
-            plan: None,
-            attempt: Attempted::default(),
-            has_acted: false,
-        }
-    }
+/// Returns the schedule of an order to which turns may be added, and where.
+fn with_places(order: &Order, project: &Project, graph: &Graph) -> (Schedule, Places) {
+    let (schedule, first) = order.schedule_with_stacks(&Precedence::new(graph));
+    let ranks = order.ranks_of_stacks(project.stacks.len());
+    (schedule, Places { first, ranks })
 }

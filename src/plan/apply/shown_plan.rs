@@ -2,7 +2,7 @@
 //! file, and anybody can put another one there.
 
 use super::Shown;
-use super::director::TurnState;
+use super::turn::TurnState;
 use crate::driver::{Answer, ResourceChange};
 use crate::plan::ask::answer;
 use crate::run::turn::Operation;

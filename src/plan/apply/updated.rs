@@ -13,8 +13,12 @@ pub(super) struct Updated<'p> {
     references: &'p References,
     /// What may replace each stack.
     triggers: HashMap<StackIndex, Vec<&'p Reference>>,
-    /// The digests of the outputs that each has now, if they are known.
-    stacks: BTreeMap<StackIndex, Option<BTreeMap<String, String>>>,
+    /// When each was updated last, as a number that grows, and the digests of the outputs that it has now, if
+    /// they are known.
+    stacks: BTreeMap<StackIndex, (usize, Option<BTreeMap<String, String>>)>,
+    /// How many updates there had been when a stack was brought forward: they no longer replace it.
+    seen: HashMap<StackIndex, usize>,
+    n_updates: usize,
 }
 
 impl<'p> Updated<'p> {
@@ -30,12 +34,20 @@ impl<'p> Updated<'p> {
             references,
             triggers,
             stacks: BTreeMap::new(),
+            seen: HashMap::new(),
+            n_updates: 0,
         }
     }
 
     /// Adds a stack that has been updated, with the digests of its outputs, if they are known.
     pub(super) fn add(&mut self, stack: StackIndex, outputs: Option<BTreeMap<String, String>>) {
-        self.stacks.insert(stack, outputs);
+        self.n_updates += 1;
+        self.stacks.insert(stack, (self.n_updates, outputs));
+    }
+
+    /// Notes that a stack has been brought forward: it knows all that has been updated so far.
+    pub(super) fn sees_all(&mut self, stack: StackIndex) {
+        self.seen.insert(stack, self.n_updates);
     }
 
     /// Returns what replaces a stack, if anything does: a stack, or an output of one. `known` are the digests
@@ -46,10 +58,14 @@ impl<'p> Updated<'p> {
         known: &BTreeMap<String, String>,
     ) -> Option<String> {
         let triggers = self.triggers.get(&stack)?;
+        let seen = self.seen.get(&stack).copied().unwrap_or_default();
         triggers.iter().find_map(|reference| {
             let stacks = &self.project.stacks;
             let mut updated = self.stacks.iter();
-            updated.find_map(|(&named, outputs)| {
+            updated.find_map(|(&named, (number, outputs))| {
+                if *number <= seen {
+                    return None;
+                }
                 if !self.references.names(reference, named, stacks) {
                     return None;
                 }

@@ -9,10 +9,12 @@ mod acyclic;
 mod recorded;
 mod rules;
 
+use std::collections::BTreeMap;
+
 pub use self::recorded::{Record, Recorded, RecordedEdge};
 use self::rules::{Edge, Operations, Waits};
-use crate::run::schedule::Schedule;
-use crate::run::turn::Operation;
+use crate::run::schedule::{Elsewhere, Schedule};
+use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::Precedence;
 
 /// What a plan does with one stack; with both, the stack is replaced.
@@ -154,6 +156,64 @@ impl Order {
             relaxed,
             ranks: order.iter().map(|&operation| rank_of[operation]).collect(),
         }
+    }
+
+    /// Returns the schedule of a run of the operations in which others may be added for any stack of the tree, and
+    /// the node of its first stack: those of the others follow. An operation counts for the node of its stack. What
+    /// is added waits for what brings forward the stacks that its own runs after, and is waited for likewise; for
+    /// what destroys a stack it waits only if that has started.
+    ///
+    /// # Panics
+    ///
+    /// If the constraints of the tree are not over the stacks that were ordered.
+    pub fn schedule_with_stacks(&self, tree: &Precedence) -> (Schedule, usize) {
+        let base = self.precedence.n_nodes();
+        let all = |precedence: &Precedence, first: usize| {
+            let mut edges = Vec::new();
+            for node in 0..precedence.n_nodes() {
+                let successors = precedence.successors(node).iter();
+                edges.extend(successors.map(|to| {
+                    let shifted = |node: usize| u32::try_from(node + first).unwrap_or(u32::MAX);
+                    let ends = (shifted(node), shifted(to.node as usize));
+                    (ends.0, ends.1, to.spreads_failure)
+                }));
+            }
+            edges
+        };
+        let edges = [all(&self.precedence, 0), all(tree, base)].concat();
+        let n_nodes = base + tree.n_nodes();
+        let n_operations = self.sequence.len();
+        let precedence = Precedence::from_edges(n_operations, n_nodes, edges.into_iter());
+        let mut elsewhere: BTreeMap<usize, Vec<Elsewhere>> = BTreeMap::new();
+        for (number, operation) in self.sequence.iter().enumerate() {
+            if operation.stack < tree.n_stacks() {
+                let turns = elsewhere.entry(base + operation.stack).or_default();
+                turns.push(Elsewhere {
+                    turn: TurnIndex::new(number),
+                    is_loose: operation.operation == Operation::Destroy,
+                });
+            }
+        }
+        let ranked = self.ranks.iter().copied().enumerate();
+        let schedule = Schedule::new(precedence, ranked);
+        (schedule.with_elsewhere(elsewhere), base)
+    }
+
+    /// Returns what breaks ties between something that is added for a stack and the operations, by stack: it goes
+    /// after those of stacks that come before its own in path order, and of its own.
+    pub fn ranks_of_stacks(&self, n_stacks: usize) -> Vec<u32> {
+        let mut last = vec![None; n_stacks];
+        for (operation, rank) in self.sequence.iter().zip(&self.ranks) {
+            if let Some(last) = last.get_mut(operation.stack) {
+                *last = (*last).max(Some(*rank));
+            }
+        }
+        let mut highest = 0;
+        let ranks = last.into_iter().map(|own: Option<u32>| {
+            highest = own.map_or(highest, |own| highest.max(own));
+            highest
+        });
+        ranks.collect()
     }
 
     /// Returns the schedule of a run of the operations. Its turns are numbered as the sequence is, and so

@@ -10,6 +10,8 @@ mod completions;
 mod env;
 mod eval;
 mod filters;
+mod follow_flags;
+mod follower;
 mod format;
 mod generations;
 mod globals;

@@ -26,7 +26,7 @@ macro_rules! depth_flags {
             $( ; $($other:tt)* )?
         }
     ) => {
-        #[derive(Debug, Args)]
+        #[derive(Debug, Default, Args)]
         $(#[$of_struct])*
         pub(crate) struct $name {
             $(

@@ -13,7 +13,7 @@ pub(crate) const SEE_SELECTION: &str =
     "`orch help selection` explains how the flags that select stacks work together.";
 
 /// Which stacks a command acts on.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SelectArgs {
     /// Only stacks that have changed since the base

@@ -195,6 +195,8 @@ pub enum OutcomeRecord {
     Succeeded,
     /// Its command did not succeed.
     Failed,
+    /// It was added, and would change something that nobody has approved: nothing was done.
+    Unconfirmed,
     /// It runs after a failed stack.
     Skipped,
     /// The run ended before its turn came.
@@ -210,6 +212,7 @@ impl OutcomeRecord {
         match self {
             OutcomeRecord::Succeeded => "succeeded",
             OutcomeRecord::Failed => "failed",
+            OutcomeRecord::Unconfirmed => "unconfirmed",
             OutcomeRecord::Skipped => "skipped",
             OutcomeRecord::Cancelled => "cancelled",
             OutcomeRecord::Other(word) => word,
@@ -267,6 +270,8 @@ pub enum CauseRecord {
     RunTimedOut {
         timeout_ms: u64,
     },
+    /// The plan was not approved.
+    Rejected,
     StateLost,
     Stuck,
     /// One that this version does not know, as it was written.
@@ -292,8 +297,15 @@ pub struct Finished {
 pub struct Counts {
     pub succeeded: usize,
     pub failed: usize,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unconfirmed: usize,
     pub skipped: usize,
     pub cancelled: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Counts {
@@ -304,6 +316,7 @@ impl Counts {
             OutcomeRecord::Failed => self.failed += 1,
             OutcomeRecord::Skipped => self.skipped += 1,
             OutcomeRecord::Cancelled => self.cancelled += 1,
+            OutcomeRecord::Unconfirmed => self.unconfirmed += 1,
             OutcomeRecord::Other(_) => {}
         }
     }

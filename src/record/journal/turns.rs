@@ -27,6 +27,10 @@ pub enum TurnOutcome {
     Failed,
     /// It was interrupted when the run was.
     Stopped,
+    /// It has done nothing, since nobody has approved what it would change.
+    Unconfirmed,
+    /// It never started, since the plan was not approved.
+    Discarded,
     /// It never started, since another one failed.
     Canceled,
     /// It never started for another reason.
@@ -62,12 +66,19 @@ impl TurnRecord {
 }
 
 impl TurnOutcome {
+    /// Returns whether policies are asked what follows from such an end.
+    pub fn is_asked_about(self) -> bool {
+        !matches!(self, TurnOutcome::Unconfirmed | TurnOutcome::Skipped)
+    }
+
     pub(super) fn of(ended: &Ended, is_stopped: bool) -> Self {
         let has_run_too_long = matches!(ended.failure, Some(FailureRecord::RunTimedOut { .. }));
         match (&ended.outcome, &ended.cause) {
             (OutcomeRecord::Succeeded, _) => TurnOutcome::Finished,
             (OutcomeRecord::Failed, _) if is_stopped || has_run_too_long => TurnOutcome::Stopped,
             (OutcomeRecord::Failed, _) => TurnOutcome::Failed,
+            (OutcomeRecord::Unconfirmed, _) => TurnOutcome::Unconfirmed,
+            (OutcomeRecord::Cancelled, Some(CauseRecord::Rejected)) => TurnOutcome::Discarded,
             (OutcomeRecord::Cancelled, Some(CauseRecord::Failed { .. })) => TurnOutcome::Canceled,
             _ => TurnOutcome::Skipped,
         }

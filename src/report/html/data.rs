@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::course::{Course, Time, Waited};
 use super::log::LogFile;
-use crate::record::journal::{AttemptRecord, RunState};
+use crate::record::journal::{AttemptRecord, Counts, RunState};
 use crate::report::failure::failed;
 use crate::report::resources::changes_text;
 use crate::report::runs::{ShownRun, ShownStack, facts};
@@ -157,7 +157,14 @@ pub(super) fn headline(run: &ShownRun) -> String {
     let (counts, total) = (record.counts(), record.stacks.len());
     let stacks = |n: usize| format!("{n} {}", if n == 1 { "stack" } else { "stacks" });
     let of_all = format!("of {}", stacks(total));
-    let ended = counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
+    let Counts {
+        succeeded,
+        failed,
+        unconfirmed,
+        skipped,
+        cancelled,
+    } = counts;
+    let ended = succeeded + failed + unconfirmed + skipped + cancelled;
     let word = run.state.word();
     match run.state {
         RunState::DryRun => format!("{word}: {} would run", stacks(total)),

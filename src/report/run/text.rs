@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::duration;
 use crate::printable::printable;
-use crate::report::failure::{self, STATE_LOST, failed, signal_name};
+use crate::report::failure::{self, REJECTED, STATE_LOST, failed, signal_name};
 use crate::report::resources::changes_text;
 use crate::run::evaluated::{Dropped, Evaluated, PolicyAnswer, WhyDropped};
 use crate::run::event::{
@@ -233,6 +233,11 @@ impl<'a> RunText<'a> {
         if let Some(failure) = failure_text(ending) {
             return format!("{BOLD}orch: {path}:{BOLD:#} {BAD}failed{BAD:#}: {failure}");
         }
+        if ending.outcome == Outcome::Unconfirmed {
+            return format!(
+                "{BOLD}orch: {path}:{BOLD:#} unconfirmed {elapsed}: what it would change is not approved"
+            );
+        }
         let changes = ending.changes.map(|changes| changes_text(&changes.into()));
         let changes = changes.map_or(String::new(), |changes| format!(": {changes}"));
         format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}{changes}")
@@ -284,6 +289,11 @@ impl<'a> RunText<'a> {
                 count(|outcome| matches!(outcome, Outcome::Failed(_))),
                 "failed",
                 BAD,
+            ),
+            (
+                count(|outcome| *outcome == Outcome::Unconfirmed),
+                "unconfirmed",
+                PALE,
             ),
             (
                 count(|outcome| matches!(outcome, Outcome::Skipped { .. })),
@@ -391,7 +401,7 @@ impl<'a> RunText<'a> {
     /// Returns the outcome of a turn that did not start, as a word, and the cause, as a clause.
     fn why_not_run(self, outcome: &Outcome, runs: &str) -> Option<(&'static str, String)> {
         let cause = match outcome {
-            Outcome::Succeeded | Outcome::Failed(_) => return None,
+            Outcome::Succeeded | Outcome::Failed(_) | Outcome::Unconfirmed => return None,
             Outcome::Skipped { cause } => {
                 let cause = format!("{runs} after {}, which failed", self.path(*cause));
                 return Some(("skipped", cause));
@@ -408,6 +418,7 @@ impl<'a> RunText<'a> {
             CancelCause::RunTimedOut(timeout) => {
                 format!("the run took longer than {}", duration::exact(*timeout))
             }
+            CancelCause::Rejected => REJECTED.to_owned(),
             CancelCause::StateLost => STATE_LOST.to_owned(),
             CancelCause::Stuck => "nothing ran before it, and it could not start".to_owned(),
         };

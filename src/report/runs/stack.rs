@@ -14,7 +14,7 @@ use crate::record::journal::{
     StackState, run_folder,
 };
 use crate::record::logs::{LogReader, Logs};
-use crate::report::failure::{STATE_LOST, after, failed, signal_name};
+use crate::report::failure::{REJECTED, STATE_LOST, after, failed, signal_name};
 
 /// A stack of a run.
 #[derive(Debug, Clone, Copy)]
@@ -175,6 +175,7 @@ pub(in crate::report) fn how_ended(ended: &Ended) -> Option<String> {
             "the run took longer than {}",
             duration::exact(Duration::from_millis(*timeout_ms))
         ),
+        CauseRecord::Rejected => REJECTED.to_owned(),
         CauseRecord::StateLost => STATE_LOST.to_owned(),
         CauseRecord::Stuck => "nothing ran before it, and it could not start".to_owned(),
         CauseRecord::Other(cause) => match cause["kind"].as_str() {

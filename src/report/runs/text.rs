@@ -88,6 +88,7 @@ fn counted(counts: &Counts, header: &Header) -> String {
     let counted = [
         (counts.succeeded, "succeeded"),
         (counts.failed, "failed"),
+        (counts.unconfirmed, "unconfirmed"),
         (counts.skipped, "skipped"),
         (counts.cancelled, "cancelled"),
     ];

@@ -11,7 +11,15 @@ use crate::run::turn::TurnIndex;
 
 impl<E: Executor> RunLoop<'_, E> {
     pub(super) fn end_turn(&mut self, turn: TurnIndex, stage: Stage, outcome: Outcome) {
-        let succeeded = outcome == Outcome::Succeeded;
+        let outcome = match outcome {
+            Outcome::Succeeded if self.executor.is_unconfirmed(turn) => Outcome::Unconfirmed,
+            outcome => outcome,
+        };
+        let is_done = outcome == Outcome::Succeeded;
+        let succeeded = match outcome {
+            Outcome::Unconfirmed => self.is_none_replaced_by(turn),
+            _ => is_done,
+        };
         self.schedule.finish(turn, succeeded);
         let ending = Ending {
             turn,
@@ -19,10 +27,34 @@ impl<E: Executor> RunLoop<'_, E> {
             elapsed: stage.begun.elapsed(),
             // If there was nothing to do, nothing was started.
             attempts: stage.attempt - u32::from(!stage.has_started),
-            changes: stage.changes.filter(|_| succeeded),
+            changes: stage.changes.filter(|_| is_done),
         };
         self.report_end(ending.clone());
+        if ending.outcome == Outcome::Unconfirmed {
+            // It is not over: nobody asks what follows.
+            return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
+        }
         self.ask_meaning(&ending);
+    }
+
+    /// Returns whether a turn that has done nothing stands for no failed one of its stack. Those that it stood for
+    /// count again.
+    fn is_none_replaced_by(&mut self, turn: TurnIndex) -> bool {
+        let stack = &self.turns[turn.get()].stack;
+        let n_replaced = self.summary.replaced.len();
+        let replaced = &mut self.summary.replaced;
+        replaced.retain(|other| self.turns[other.get()].stack != *stack);
+        replaced.len() == n_replaced
+    }
+
+    /// Cancels the turns that the run began with: nobody has approved them.
+    pub(super) fn reject(&mut self) {
+        self.ending.get_or_insert(CancelCause::Rejected);
+        self.schedule.stop_all_but_answers();
+        let turns: Vec<TurnIndex> = self.schedule.waiting().collect();
+        for turn in turns {
+            self.cancel(turn);
+        }
     }
 
     /// Asks what a turn that has ended means for others.
@@ -55,8 +87,7 @@ impl<E: Executor> RunLoop<'_, E> {
 
     /// Returns whether the run is being ended from outside: nothing starts any more.
     pub(super) fn is_halted(&self) -> bool {
-        self.ending
-            .is_some_and(|cause| !matches!(cause, CancelCause::Failed(_)))
+        self.ending.is_some_and(|cause| !cause.is_answered())
     }
 
     /// Lets others go on, or not, after a turn that has ended.

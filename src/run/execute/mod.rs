@@ -84,6 +84,9 @@ pub struct Execution {
     /// How many turns of earlier runs have ended without anybody knowing what they mean: nothing starts before
     /// that is told.
     pub n_earlier: usize,
+    /// Whether nobody has approved the turns that it begins with: none of them starts, and only what answers that
+    /// does.
+    pub is_rejected: bool,
 }
 
 /// Starts commands, and decides what their ends mean.
@@ -107,6 +110,11 @@ pub trait Executor {
     ///
     /// If it cannot be started; the end is not told then.
     fn start(&mut self, start: Start<'_, Self::Command>) -> Result<Self::Command, Failure>;
+
+    /// Returns whether a turn that ends now has left undone what nobody has approved.
+    fn is_unconfirmed(&self, _turn: TurnIndex) -> bool {
+        false
+    }
 
     /// Returns what a turn that has ended means for others, or nothing if that is reported later, once,
     /// from any thread. Until then nothing behind the turn starts.

@@ -46,6 +46,7 @@ pub fn execute<E: Executor>(
         active: BTreeMap::new(),
         unsettled: BTreeMap::new(),
         n_earlier: execution.n_earlier,
+        is_rejected: execution.is_rejected,
         summary: RunSummary {
             detailed_exit_code: execution.detailed_exit_code,
             had_changes: execution.had_changes,
@@ -74,6 +75,8 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) unsettled: BTreeMap<TurnIndex, bool>,
     /// How many turns of earlier runs there are of which nobody knows what they mean.
     pub(super) n_earlier: usize,
+    /// Whether what the run began with was not approved.
+    pub(super) is_rejected: bool,
     pub(super) summary: RunSummary,
     pub(super) signals: u32,
     pub(super) last_signal: Option<(i32, Instant)>,
@@ -86,6 +89,9 @@ impl<E: Executor> RunLoop<'_, E> {
     /// Does one thing at a time: what has come meanwhile, and what is due, counts before anything
     /// starts.
     fn go(mut self) -> Arc<RunSummary> {
+        if self.is_rejected {
+            self.reject();
+        }
         loop {
             self.drain_inbox();
             if let Some(alarm) = self.alarms.due(Instant::now()) {
@@ -120,8 +126,7 @@ impl<E: Executor> RunLoop<'_, E> {
     pub(super) fn may_go_on(&self, turn: TurnIndex) -> bool {
         match self.ending {
             None => true,
-            Some(CancelCause::Failed(_)) => self.schedule.answers_failure(turn),
-            Some(_) => false,
+            Some(cause) => cause.is_answered() && self.schedule.answers_failure(turn),
         }
     }
 
@@ -353,7 +358,7 @@ impl<E: Executor> RunLoop<'_, E> {
             return self.turn_ended(turn, Outcome::Succeeded);
         }
         if let Some(cause) = self.ending
-            && !matches!(cause, CancelCause::Failed(_))
+            && !cause.is_answered()
         {
             let failure = match cause {
                 CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),
@@ -366,7 +371,9 @@ impl<E: Executor> RunLoop<'_, E> {
                         Failure::NotStarted(why)
                     }
                 }
-                CancelCause::Failed(_) | CancelCause::Stuck => unreachable!("excluded above"),
+                CancelCause::Failed(_) | CancelCause::Rejected | CancelCause::Stuck => {
+                    unreachable!("excluded above")
+                }
             };
             return self.turn_ended(turn, Outcome::Failed(failure));
         }

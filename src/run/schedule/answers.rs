@@ -18,6 +18,11 @@ impl Schedule {
         self.turns[turn.get()].answers_failure
     }
 
+    /// From now on nothing starts but what answers a failure.
+    pub fn stop_all_but_answers(&mut self) {
+        self.stopped.get_or_insert(Stop::AfterFailure);
+    }
+
     /// Returns the first of the turns that will never start because of a failure that stopped the others.
     pub fn next_to_cancel(&self) -> Option<TurnIndex> {
         let is_stopped = self.stopped == Some(Stop::AfterFailure);

@@ -10,11 +10,13 @@
 //! [`Schedule::settle`]: a failed turn may be tried again by another turn, which is added in between.
 
 mod answers;
+mod elsewhere;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
+pub use self::elsewhere::Elsewhere;
 use crate::run::turn::TurnIndex;
 use crate::selection::graph::Precedence;
 
@@ -67,6 +69,8 @@ pub struct Schedule {
     blocked_by: Vec<Option<TurnIndex>>,
     /// The turn that a node had from the beginning, by node.
     first: Vec<Option<TurnIndex>>,
+    /// Turns at other nodes that count for a node where turns are added.
+    elsewhere: BTreeMap<usize, Vec<Elsewhere>>,
     /// The turns that were added at a node.
     added: BTreeMap<usize, Vec<TurnIndex>>,
     turns: Vec<Entry>,
@@ -165,6 +169,7 @@ impl Schedule {
             pending,
             blocked_by: vec![None; n_nodes],
             first,
+            elsewhere: BTreeMap::new(),
             added: BTreeMap::new(),
             n_left: entries.len(),
             turns: entries,
@@ -304,9 +309,9 @@ impl Schedule {
         };
         let behind = self.precedence.reach(node);
         for &(other, spreads) in behind.iter().filter(|(other, _)| *other != node) {
-            for held in self.turns_at(other) {
+            for (held, is_loose) in self.turns_at(other) {
                 let held_entry = &mut self.turns[held.get()];
-                if held_entry.state == State::Waiting {
+                if held_entry.state == State::Waiting && !is_loose {
                     held_entry.n_waits += 1;
                     entry.holds.push((held, spreads));
                 }
@@ -315,9 +320,10 @@ impl Schedule {
         let precedence = &self.precedence;
         let reversed = self.reversed.get_or_insert_with(|| precedence.reversed());
         for (other, spreads) in reversed.reach(node) {
-            for before in self.turns_at(other) {
+            for (before, is_loose) in self.turns_at(other) {
                 let before_entry = &mut self.turns[before.get()];
                 match before_entry.state {
+                    State::Waiting if is_loose => {}
                     State::Over(Some(cause)) if spreads => {
                         let first = entry.blocked_by.map_or(cause, |known| known.min(cause));
                         entry.blocked_by = Some(first);
@@ -367,11 +373,6 @@ impl Schedule {
     /// Returns whether a turn has ended, and what that means for others is not known.
     pub fn has_ended(&self, turn: TurnIndex) -> bool {
         matches!(self.turns[turn.get()].state, State::Ended { .. })
-    }
-
-    fn turns_at(&self, node: usize) -> Vec<TurnIndex> {
-        let added = self.added.get(&node).map_or(&[][..], Vec::as_slice);
-        self.first[node].iter().chain(added).copied().collect()
     }
 
     fn leave_slot(&mut self, turn: TurnIndex, state: State) {

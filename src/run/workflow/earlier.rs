@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{FlagChange, WorkflowTurn, set_flags, turn_id};
+use super::{FlagChange, TurnKind, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
 use crate::record::journal::{EvaluatedTurn, FollowRecord, RunRecord, TurnOutcome};
@@ -37,7 +37,7 @@ impl EarlierTurns {
             }
             let is_open = |number: &&usize| {
                 let outcome = record.turns[**number].outcome;
-                outcome.is_some_and(|outcome| outcome != TurnOutcome::Skipped)
+                outcome.is_some_and(TurnOutcome::is_asked_about)
             };
             let open = record.ended.iter().filter(is_open);
             ended.extend(open.map(|number| first + number));
@@ -81,7 +81,10 @@ impl EarlierTurns {
 
     fn add_turns(&mut self, record: &RunRecord, stacks: &Stacks) {
         let policies = record.header.policies.as_ref();
-        let is_task = policies.is_some_and(|policies| policies.kind == "task");
+        let kind = match policies {
+            Some(policies) if policies.kind == "task" => TurnKind::Task,
+            _ => TurnKind::Tracked,
+        };
         let asked = policies.map_or(&[][..], |policies| &policies.asked);
         let asked: HashMap<&str, _> = asked.iter().map(|it| (it.stack.as_str(), it)).collect();
         let at = u64::try_from(record.header.at.as_nanosecond()).unwrap_or_default();
@@ -96,6 +99,8 @@ impl EarlierTurns {
                 Some(TurnOutcome::Finished) => TurnState::Finished,
                 Some(TurnOutcome::Failed) => TurnState::Failed,
                 Some(TurnOutcome::Canceled) => TurnState::Canceled,
+                Some(TurnOutcome::Discarded) => TurnState::Discarded,
+                Some(TurnOutcome::Unconfirmed) => TurnState::Unconfirmed,
                 Some(TurnOutcome::Stopped) => TurnState::Stopped,
                 // It was killed with its run.
                 None if turn.has_started => TurnState::Stopped,
@@ -104,7 +109,7 @@ impl EarlierTurns {
             let before = self.last.insert(path.clone(), self.turns.len());
             let id = turn_id(&record.header.run, number);
             let mut next = WorkflowTurn::new(id, stack, path, at);
-            next.is_task = is_task;
+            next.kind = kind;
             next.state = state;
             next.history.push(state);
             if let Some(asked) = asked
@@ -113,7 +118,9 @@ impl EarlierTurns {
             {
                 next.triggered_by = Some(asked.by.clone());
                 next.is_followup = asked.follows;
-                next.is_task &= !asked.follows;
+                if asked.follows {
+                    next.kind = TurnKind::Tracked;
+                }
                 let before = before.map(|before| &self.turns[before]);
                 if let Some(before) = before.filter(|_| asked.kept) {
                     next.keep(before);
@@ -129,7 +136,7 @@ impl EarlierTurns {
         turn.policies.clone_from(&follow.policies);
         turn.triggered_by = follow.policies.first().map(|name| format!("policy/{name}"));
         turn.after = Some(after);
-        turn.is_task = false;
+        turn.kind = TurnKind::Tracked;
         turn.answers_failure |= before.answers_failure || before.state != TurnState::Finished;
         if before.path == turn.path {
             for (flag, setters) in before.flags {
@@ -147,7 +154,7 @@ impl WorkflowTurn {
         self.after = unfinished.after;
         self.flags.clone_from(&unfinished.flags);
         self.answers_failure = unfinished.answers_failure;
-        self.is_task = unfinished.is_task;
+        self.kind = unfinished.kind;
         self.is_followup = unfinished.is_followup;
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
-use super::input::{self, RunFacts, StackInput};
+use super::input::{self, RunFacts, StackInput, TurnFacts};
 use super::{Consequences, Workflow};
 use crate::policy::{Answer, List, PolicyNumber, Worker};
 use crate::project::stack::StackIndex;
@@ -101,6 +101,14 @@ impl Follower {
             self.stacks[stack.get()].set_state(state);
             self.tell_stack(stack.get());
         }
+    }
+
+    /// Notes what is known of a turn besides.
+    pub fn learn(&mut self, position: usize, facts: TurnFacts) {
+        if let Some(stack) = self.workflow.turns()[position].stack {
+            self.stacks[stack.get()].set_version(&facts.terraform_version);
+        }
+        self.workflow.learn(position, facts);
     }
 
     /// Asks the policies of a turn that has ended what follows. `turn` is its number, if it is one of this run;

@@ -45,6 +45,66 @@ pub struct SessionInput {
     pub machine: bool,
 }
 
+/// What is known of a turn that has ended, if its tool tells.
+#[derive(Debug, Clone, Default)]
+pub struct TurnFacts {
+    /// What it was to change, and then, if it has succeeded, the same as what it has changed.
+    pub changes: Vec<ChangeInput>,
+    /// The version of the tool; empty if it is not known.
+    pub terraform_version: String,
+}
+
+/// What policies are told of a change.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChangeInput {
+    /// What is done.
+    pub action: ChangeAction,
+    /// Whether it was planned, or has been done.
+    pub phase: ChangePhase,
+    /// What it is done with.
+    pub entity: EntityInput,
+}
+
+/// What is done with something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeAction {
+    /// It is made.
+    Added,
+    /// It is changed, or destroyed and made anew.
+    Changed,
+    /// It is destroyed.
+    Deleted,
+}
+
+/// How far a change has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangePhase {
+    /// It was planned.
+    Plan,
+    /// It has been done.
+    Apply,
+}
+
+/// What is changed.
+#[derive(Debug, Clone, Serialize)]
+pub struct EntityInput {
+    /// Its address.
+    pub address: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Whose it is: `terraform`, or empty.
+    pub entity_vendor: &'static str,
+    /// What it is: `resource`, `output` or `stack`.
+    pub entity_type: &'static str,
+    /// Its values, without what is secret.
+    pub data: serde_json::Map<String, serde_json::Value>,
+}
+
 /// What policies are told of a run, whatever its turns.
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts {
@@ -119,6 +179,13 @@ impl StackInput {
         }
     }
 
+    /// Sets the version of its tool, if that is known.
+    pub fn set_version(&mut self, version: &str) {
+        if !version.is_empty() {
+            self.terraform_version = Some(version.to_owned());
+        }
+    }
+
     /// Sets the state of its latest turn.
     pub fn set_state(&mut self, state: TurnState) {
         self.state = state.word();
@@ -151,7 +218,7 @@ pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
         id: &turn.id,
         stack_id,
         state: turn.state.word(),
-        kind: kind(turn),
+        kind: turn.kind.word(),
     })
 }
 
@@ -162,11 +229,11 @@ pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<R
         new_state: &'static str,
     }
     #[derive(Serialize)]
-    struct Config {
+    struct Config<'a> {
         before_init: [&'static str; 0],
         project_root: String,
         runner_image: &'static str,
-        terraform_version: &'static str,
+        terraform_version: &'a str,
     }
     #[derive(Serialize)]
     struct Run<'a> {
@@ -181,10 +248,10 @@ pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<R
         triggered_by: Option<&'a str>,
         created_at: u64,
         updated_at: u64,
-        changes: [&'static str; 0],
+        changes: &'a [ChangeInput],
         commit: &'a CommitInput,
         creator_session: &'a SessionInput,
-        runtime_config: Config,
+        runtime_config: Config<'a>,
         states_history: Vec<State>,
         user_provided_metadata: &'a [String],
     }
@@ -200,7 +267,7 @@ pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<R
     raw(&Input {
         run: Run {
             id: &turn.id,
-            kind: kind(turn),
+            kind: turn.kind.word(),
             state: turn.state.word(),
             branch: &facts.commit.branch,
             based_on_local_workspace: facts.is_dirty,
@@ -209,24 +276,20 @@ pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<R
             triggered_by: turn.triggered_by.as_deref(),
             created_at: turn.created_at,
             updated_at: turn.updated_at,
-            changes: [],
+            changes: &turn.facts.changes,
             commit: &facts.commit,
             creator_session: &facts.session,
             runtime_config: Config {
                 before_init: [],
                 project_root: project_root(turn.path.directory().as_str()),
                 runner_image: "",
-                terraform_version: "",
+                terraform_version: &turn.facts.terraform_version,
             },
             states_history: history.collect(),
             user_provided_metadata: &facts.metadata,
         },
         stack,
     })
-}
-
-fn kind(turn: &WorkflowTurn) -> &'static str {
-    if turn.is_task { "TASK" } else { "TRACKED" }
 }
 
 /// Returns a value as JSON.

@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::earlier::EarlierTurns;
 pub use self::follower::{FollowedPolicy, Follower, now};
-pub use self::input::{CommitInput, RunFacts, SessionInput, StackInput, id, input, workflow_entry};
+pub use self::input::{
+    ChangeAction, ChangeInput, ChangePhase, CommitInput, EntityInput, RunFacts, SessionInput,
+    StackInput, TurnFacts, id, input, workflow_entry,
+};
 pub use self::names::StackNames;
 use super::evaluated::{Dropped, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::TurnIndex;
@@ -35,8 +38,10 @@ pub struct WorkflowTurn {
     pub state: TurnState,
     /// The states that it has had, in order.
     pub history: Vec<TurnState>,
-    /// Whether it is a task, and no tracked run.
-    pub is_task: bool,
+    /// What it is to policies.
+    pub kind: TurnKind,
+    /// What is known of it besides.
+    pub facts: TurnFacts,
     /// Whether it was added, or is one that was added in an earlier run: it has the command of follow-ups.
     pub is_followup: bool,
     /// Who asked for it, if that is not the run itself: `policy/retry`, or a user.
@@ -55,6 +60,28 @@ pub struct WorkflowTurn {
     pub updated_at: u64,
 }
 
+/// What a turn is to policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnKind {
+    /// A run that deploys.
+    Tracked,
+    /// A task.
+    Task,
+    /// A run that destroys what the stack stands for.
+    Destroy,
+}
+
+impl TurnKind {
+    /// Returns the word that policies know it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            TurnKind::Tracked => "TRACKED",
+            TurnKind::Task => "TASK",
+            TurnKind::Destroy => "DESTROY",
+        }
+    }
+}
+
 impl WorkflowTurn {
     /// Returns a turn that waits.
     pub fn new(id: String, stack: Option<StackIndex>, path: StackPath, at: u64) -> Self {
@@ -64,7 +91,8 @@ impl WorkflowTurn {
             path,
             state: TurnState::Queued,
             history: vec![TurnState::Queued],
-            is_task: false,
+            kind: TurnKind::Tracked,
+            facts: TurnFacts::default(),
             is_followup: false,
             triggered_by: None,
             policies: Vec::new(),
@@ -157,6 +185,11 @@ impl Workflow {
         turn.updated_at = at;
     }
 
+    /// Notes what is known of a turn besides.
+    pub fn learn(&mut self, position: usize, facts: TurnFacts) {
+        self.turns[position].facts = facts;
+    }
+
     /// Notes what policies have answered to the end of a turn, and adds the turns that follow.
     pub fn follow(&mut self, position: usize, answers: &[PolicyAnswer], at: u64) -> Consequences {
         let said = answers.iter().map(|it| FlagChange {
@@ -211,7 +244,10 @@ impl Workflow {
         let answers_failure = parent.answers_failure || parent.state != TurnState::Finished;
         let waits =
             |turn: &WorkflowTurn| turn.stack == Some(stack) && turn.state == TurnState::Queued;
-        let waiting = own.iter().position(waits);
+        // Of a stack that is destroyed and made anew, it is the latter.
+        let brings_forward = |turn: &WorkflowTurn| waits(turn) && turn.kind != TurnKind::Destroy;
+        let waiting = own.iter().position(brings_forward);
+        let waiting = waiting.or_else(|| own.iter().position(waits));
         let flags = if is_same {
             parent.flags.clone()
         } else {

@@ -6,6 +6,7 @@ mod carried_out;
 mod conditional;
 mod destroy;
 mod file;
+mod followed;
 mod partial;
 mod recorded;
 mod resume;

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{ApplyDirector, Course, TurnState};
+use super::ApplyDirector;
 use crate::driver::Counts;
+use crate::plan::apply::turn::{Course, TurnState};
 use crate::plan::checks::{Checked, Checker, FailedCheck, Itself, StackOutputs};
 use crate::plan::entry::{Action, Asked};
 use crate::plan::read_outputs::{no_outputs, printed};
@@ -12,7 +13,7 @@ use crate::project::lifecycle::ConditionKind;
 use crate::run::event::Failure;
 use crate::run::turn::Operation;
 
-impl<'p> ApplyDirector<'p> {
+impl<'p> ApplyDirector<'_, 'p> {
     /// Makes conditions be checked on the way.
     pub fn check_with(&mut self, checker: Checker<'p>) {
         self.checker = Some(checker);

@@ -24,14 +24,30 @@ impl Approval {
     }
 }
 
-/// Asks about a plan with a number of destroys, unless it is approved. Returns whether anybody was asked.
+/// What has come of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Approved {
+    /// Nobody was asked.
+    Unasked,
+    /// Somebody was, and approves.
+    Yes,
+    /// Somebody was, and does not.
+    No,
+}
+
+/// Returns what it means that a plan is not approved.
+pub(super) fn rejected() -> ProgramError {
+    ProgramError::refused("not approved; nothing was run")
+}
+
+/// Asks about a plan with a number of destroys, unless it is approved.
 ///
 /// # Errors
 ///
-/// If it is not approved, or nobody can be asked.
-pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<bool> {
+/// If nobody can be asked.
+pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<Approved> {
     if approval.covers(n_destroys) {
-        return Ok(false);
+        return Ok(Approved::Unasked);
     }
     let is_asked_to_destroy = n_destroys > approval.destroys;
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
@@ -50,10 +66,11 @@ pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<bool> {
             "yes".to_owned(),
         )
     };
-    if ask(&question)? == expected {
-        return Ok(true);
-    }
-    Err(ProgramError::refused("not approved; nothing was run"))
+    Ok(if ask(&question)? == expected {
+        Approved::Yes
+    } else {
+        Approved::No
+    })
 }
 
 fn nobody_to_ask(n_destroys: usize, approval: Approval) -> ProgramError {

@@ -1,41 +1,29 @@
-//! Carries a plan out: asks for approval, locks the state, runs its turns.
+//! Carries a plan out: asks for approval, locks the state, prepares its turns.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use orch::path::StackPath;
-use orch::plan::apply::{self, ApplyOptions, Applying, Surroundings};
+use orch::plan::apply::{self, ApplyOptions, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::entry::PlanMode;
-use orch::plan::{DriverRun, Purpose, begin};
-use orch::printable::printable;
-use orch::project::discover::RootRule;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
-use orch::run::begun::{BegunRun, Circumstances};
-use orch::run::event::{Ending, Failure, Outcome};
-use orch::run::execute::Outlet;
-use orch::run::request::{Typed, new_id};
-use orch::run::run_command::RunCommand;
+use orch::run::request::new_id;
 use orch::state::document::Action;
 
-use super::OutputArg;
-use super::approve::approve;
+use super::approve::{Approved, approve, rejected};
 use super::carrying::Carrying;
 use super::check::Now;
-use super::record::{Recording, upstream};
-use super::turns::Todo;
+use super::followed::NowPolicies;
+use super::record::upstream;
+use super::unconfirmed::Unconfirmed;
+use crate::program::commands::Loaded;
 use crate::program::commands::commits::Commits;
 use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
 use crate::program::commands::private_folder::PrivateFolder;
-use crate::program::commands::run::command::CommandLines;
-use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
-use crate::program::commands::run::{annotate, begin_error, holder};
-use crate::program::commands::state::held::{self, LockRequest, Lockable, StateLock, check_keys};
-use crate::program::commands::{Loaded, count};
+use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -56,7 +44,14 @@ impl Carrying<'_> {
             // Whoever is asked may end the process, which would leave the checkouts behind.
             commits = Commits::default();
         }
-        let was_asked = is_asked && approve(n_destroys, self.approval)?;
+        let approved = if is_asked {
+            approve(n_destroys, self.approval)?
+        } else {
+            Approved::Unasked
+        };
+        if approved == Approved::No && now.policies.is_none() {
+            return Err(rejected());
+        }
         let run = new_id(&now.loaded.project.root);
         let mut lock = None;
         if let Some(document) = &now.document {
@@ -78,7 +73,7 @@ impl Carrying<'_> {
             return Ok(ExitStatus::Success);
         }
         // Whoever was asked, or waited for the lock, may have waited for hours.
-        if was_asked || lock.is_some() {
+        if approved != Approved::Unasked || lock.is_some() {
             now = match self.now(Some(&now), lock.as_mut())? {
                 Ok(now) => now,
                 Err(status) => return Ok(status),
@@ -88,7 +83,19 @@ impl Carrying<'_> {
                 return Ok(ExitStatus::Success);
             }
         }
-        self.prepare_and_run(&now, &run, lock, commits)
+        let policies = now.policies.take();
+        let is_rejected = approved == Approved::No;
+        if is_rejected {
+            console::note("not approved: policies are asked what follows from that");
+        }
+        let (status, left) =
+            self.prepare_and_run(&now, &run, lock, commits, policies, is_rejected)?;
+        drop(now);
+        let status = self.keep(&left, status)?;
+        if is_rejected {
+            return Err(rejected());
+        }
+        Ok(status)
     }
 
     /// Returns whether anything is left to do.
@@ -115,15 +122,21 @@ impl Carrying<'_> {
         run: &str,
         lock: Option<StateLock>,
         mut commits: Commits,
-    ) -> Result<ExitStatus> {
+        policies: Option<NowPolicies>,
+        is_rejected: bool,
+    ) -> Result<(ExitStatus, Unconfirmed)> {
         let loaded = &now.loaded;
         let document = now.document.as_ref();
         let mut to_do = now.to_do(self.saved);
         let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, run);
         to_do.leave_out_what_is_on_record(&loaded.project, document, &mut known);
-        let checker = match self.check_conditions(loaded, document, &mut to_do)? {
+        if is_rejected {
+            to_do.leave_record_as_it_is();
+        }
+        let may_add = policies.is_some();
+        let checker = match self.check_conditions(loaded, document, &mut to_do, may_add)? {
             Ok(checker) => checker,
-            Err(status) => return Ok(status),
+            Err(status) => return Ok((status, Unconfirmed::default())),
         };
         if let Some(document) = document {
             let stacks: Vec<StackIndex> = to_do.recorded().collect();
@@ -156,17 +169,20 @@ impl Carrying<'_> {
             allows_new_changes: self.allows_new_changes,
             is_again: self.resumes,
             keeps_state: document.is_some(),
+            may_add,
+            is_rejected,
             done: &to_do.done,
+        };
+        let codes = Codes {
+            tree: Code {
+                project: &loaded.project,
+                environments: &environments,
+            },
+            removed: &of_commands,
         };
         let prepared = apply::prepare(
             Surroundings {
-                codes: Codes {
-                    tree: Code {
-                        project: &loaded.project,
-                        environments: &environments,
-                    },
-                    removed: &of_commands,
-                },
+                codes,
                 graph: &loaded.graph,
                 references: &loaded.references,
                 document: with_generations.as_ref().or(document),
@@ -181,9 +197,19 @@ impl Carrying<'_> {
                 if let Some(checker) = checker {
                     applying.director.check_with(checker);
                 }
-                self.run(now, run, applying, &to_do, lock)
+                let followed = match policies {
+                    None => None,
+                    Some(policies) => {
+                        let applying = &mut applying;
+                        let document = with_generations.as_ref().or(document);
+                        let followed =
+                            self.followed(loaded, document, codes, &options, policies, applying);
+                        Some(followed?)
+                    }
+                };
+                self.run(now, run, applying, &to_do, lock, followed)
             }
-            Err(cannot) => cannot_ask(loaded, cannot),
+            Err(cannot) => Ok((cannot_ask(loaded, cannot)?, Unconfirmed::default())),
         }
     }
 
@@ -214,149 +240,5 @@ impl Carrying<'_> {
         let plan = saved.and_then(|saved| saved.plan);
         let plan = plan.ok_or(io::ErrorKind::NotFound)?;
         self.archive.extract(plan, to).map_err(io::Error::other)
-    }
-
-    /// Runs the turns.
-    fn run(
-        &self,
-        now: &Now,
-        run: &str,
-        applying: Applying<'_>,
-        to_do: &Todo<'_>,
-        mut lock: Option<StateLock>,
-    ) -> Result<ExitStatus> {
-        let loaded = &now.loaded;
-        let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
-        let removed: Vec<StackPath> = removed.collect();
-        let Applying {
-            execution,
-            tasks,
-            mut director,
-            turns,
-        } = applying;
-        let driver_run = DriverRun {
-            id: run,
-            purpose: Purpose::Apply,
-            plan: Some(&self.saved.plan.id),
-            on_error: self.args.on_error(),
-            jobs: self.planning.jobs(),
-            typed: Typed {
-                arguments: std::env::args_os().skip(1).collect(),
-                directory: loaded.directory.clone(),
-            },
-            base: None,
-        };
-        let circumstances = Circumstances {
-            is_recorded: loaded.rule != RootRule::WorkingDirectory,
-            allow_concurrent: false,
-            uncommitted: now.uncommitted.clone(),
-            is_reported: false,
-            events: None,
-            inbox: lock.as_mut().and_then(StateLock::inbox),
-        };
-        let begun = begin(
-            execution,
-            tasks,
-            &driver_run,
-            &loaded.project,
-            &loaded.references,
-            circumstances,
-        );
-        let begun = begun.map_err(|error| begin_error(error, false))?;
-        begun.notes.iter().for_each(holder::show);
-        let begun = match lock {
-            None => begun,
-            Some(lock) => {
-                let recording = Recording {
-                    project: &loaded.project,
-                    lock: &lock,
-                    saved: self.saved,
-                    run,
-                    removed: &removed,
-                };
-                let drivers = director.drivers();
-                let plan = recording.plan(&turns, &drivers, to_do, director.upstream());
-                lock.begin(begun, plan, &loaded.project, run)?
-            }
-        };
-        let output = self.output(loaded, run, &begun, turns.is_empty());
-        let (begun, mut output) = held::or_give_up(begun, output)?;
-        let ended = begun.carry_out(output.streams(), &mut [&mut output], Some(&mut director));
-        output.end();
-        if let Some(problem) = &ended.problem {
-            console::warning(&problem.to_string());
-        }
-        loaded.show_failed(director.failed_checks().iter());
-        for (stack, problem) in director.unread() {
-            let stack = printable(stack.as_str());
-            console::warning(&format!("{stack}: {problem}"));
-        }
-        let summary = &ended.summary;
-        let sequence: Vec<Option<StackIndex>> =
-            turns.iter().map(|&(stack, _)| stack.here()).collect();
-        annotate(loaded, &sequence, summary);
-        let is_lost = held::is_lost(ended.state.as_ref(), run);
-        if !is_lost && ended.state.is_some() {
-            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
-            for (records, what) in [(put, "put on record"), (gone, "taken off the record")] {
-                if !records.is_empty() {
-                    console::note(&format!("{} {what}", count(records.len(), "stack")));
-                }
-            }
-        }
-        if summary.stuck().next().is_some() {
-            return Err(anyhow!("something could not start although nothing was running; this is a bug in orch, please report it").into());
-        }
-        if !summary.is_success() {
-            let is_refused =
-                |ending: &Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
-            console::note(if summary.endings.iter().any(is_refused) {
-                "a new plan shows what was not carried out"
-            } else if self.is_from_file {
-                "`orch apply FILE --resume` goes on with this plan"
-            } else {
-                "`orch plan` shows what is left to do"
-            });
-        }
-        if is_lost && summary.signal.is_none() {
-            return Ok(ExitStatus::External);
-        }
-        Ok(ExitStatus::Run(summary.exit_status()))
-    }
-
-    /// Begins to show the run; a quiet one only if something goes wrong.
-    fn output(
-        &self,
-        loaded: &Loaded,
-        run: &str,
-        begun: &BegunRun,
-        is_quiet: bool,
-    ) -> Result<Output> {
-        let jobs = self.planning.jobs();
-        let show = match self.args.output {
-            OutputArg::Auto if jobs.get() == 1 && !is_nobody_there() => Show::Prefixed,
-            OutputArg::Auto | OutputArg::Grouped => Show::Grouped,
-            OutputArg::Prefixed => Show::Prefixed,
-            OutputArg::Errors => Show::Errors,
-            OutputArg::None => Show::None,
-        };
-        let outlet = if console::is_one_stream() {
-            Outlet::OnePipe
-        } else {
-            Outlet::Pipes
-        };
-        let command = RunCommand::plain(vec!["apply".into()]);
-        Output::new(
-            &loaded.project.root,
-            Shown {
-                how: How::Captured { show, outlet },
-                commands: CommandLines::new(&command, &[]),
-                is_quiet,
-                jobs,
-                run_id: run,
-                logs: begun.folder().map(|folder| folder.join("logs")),
-                past: &HashMap::new,
-            },
-        )
     }
 }

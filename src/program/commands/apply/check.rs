@@ -12,6 +12,7 @@ use orch::selection::select::Selection;
 use orch::state::document::Document;
 
 use super::carrying::Carrying;
+use super::followed::NowPolicies;
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::protection::refuse;
@@ -31,6 +32,8 @@ pub(super) struct Now {
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// What has been done of the plan.
     pub(super) progress: Progress,
+    /// What is known for the policies that follow the apply, if any does.
+    pub(super) policies: Option<NowPolicies>,
 }
 
 impl Carrying<'_> {
@@ -97,12 +100,17 @@ impl Carrying<'_> {
         if !protected.is_empty() {
             return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));
         }
+        let policies = match self.policies(&mut loaded, document.as_ref())? {
+            Ok(policies) => policies,
+            Err(status) => return Ok(Err(status)),
+        };
         Ok(Ok(Now {
             loaded,
             document,
             standings,
             uncommitted,
             progress,
+            policies,
         }))
     }
 

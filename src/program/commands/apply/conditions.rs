@@ -20,19 +20,25 @@ impl Carrying<'_> {
     /// Checks the conditions of stacks with turns, and shows preconditions that do not hold. Reads outputs that
     /// conditions need or may need, of stacks without turns, and notes with which turns others become known.
     /// Returns what checks the rest during the run, if there is any; the exit status if that is not possible.
-    /// Nothing is checked of what is destroyed.
+    /// Nothing is checked of what is destroyed. `may_add` says whether turns may be added.
     pub(super) fn check_conditions<'l>(
         &self,
         loaded: &'l Loaded,
         document: Option<&Document>,
         to_do: &mut Todo<'_>,
+        may_add: bool,
     ) -> Result<std::result::Result<Option<Checker<'l>>, ExitStatus>> {
         let applied = to_do.stacks.iter().filter(|it| it.work.apply);
         let applied: Vec<StackIndex> = applied.filter_map(|it| it.stack.here()).collect();
         let has_any = |stack: &StackIndex| !loaded.project.rules_of(*stack).conditions.is_empty();
-        if self.saved.plan.mode != PlanMode::Normal || !applied.iter().any(has_any) {
+        let has_own = self.saved.plan.mode == PlanMode::Normal && applied.iter().any(has_any);
+        // What may be added is any stack.
+        let mut others = loaded.project.stacks.iter().map(|(stack, _)| stack);
+        let may_have = may_add && others.any(|stack| has_any(&stack));
+        if !has_own && !may_have {
             return Ok(Ok(None));
         }
+        let applied = if has_own { applied } else { Vec::new() };
         let reader = OutputReader {
             loaded,
             args: self.planning,
@@ -76,7 +82,8 @@ impl Carrying<'_> {
         checker.end_reading();
         for stack in &mut to_do.stacks {
             if let Some(here) = stack.stack.here() {
-                stack.checks.is_looked_at = looked_at.contains(&here);
+                // What is added may name any.
+                stack.checks.is_looked_at = may_have || looked_at.contains(&here);
                 stack.checks.has_postconditions =
                     checker.has_any(here, ConditionKind::Postcondition);
             }

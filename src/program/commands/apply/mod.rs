@@ -5,10 +5,13 @@ mod carry_out;
 mod carrying;
 mod check;
 mod conditions;
+mod followed;
 mod journal;
 mod record;
 mod removals;
+mod run;
 mod turns;
+mod unconfirmed;
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -26,6 +29,7 @@ use orch::run::schedule::OnError;
 use self::approve::Approval;
 use self::carrying::Carrying;
 use super::commits::Commits;
+use super::follow_flags::FollowFlags;
 use super::plan::{ModeArgs, PlanRequest, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
@@ -158,6 +162,9 @@ pub(crate) struct CarryingArgs {
     pub(crate) output: OutputArg,
 
     #[command(flatten)]
+    pub(crate) policies: FollowFlags,
+
+    #[command(flatten)]
     pub(crate) safeguards: SafeguardArgs,
 }
 
@@ -226,6 +233,8 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
         replace: &args.modes.replace,
         is_kept: true,
         guard: None,
+        policies: None,
+        only: None,
         document: None,
     };
     plan_and_apply(chdir, &request, &args.carrying)
@@ -242,6 +251,8 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
         replace: &[],
         is_kept: true,
         guard: None,
+        policies: None,
+        only: None,
         document: None,
     };
     plan_and_apply(chdir, &request, &args.carrying)
@@ -256,6 +267,7 @@ fn plan_and_apply(
     let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
     let request = PlanRequest {
         guard: Some(&disabled),
+        policies: Some(&args.policies),
         ..*request
     };
     let planned = match planned(chdir, &request)? {
@@ -285,6 +297,7 @@ fn plan_and_apply(
         progress: Progress::default(),
         resumes: false,
         disabled: &disabled,
+        exclude: &request.select.exclude,
         is_from_file: false,
     }
     .carry_out(commits)
@@ -330,6 +343,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         progress,
         resumes: args.resume,
         disabled: &disabled,
+        exclude: &[],
         is_from_file: true,
     }
     .carry_out(Commits::default())

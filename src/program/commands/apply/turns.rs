@@ -121,6 +121,13 @@ impl<'p> Todo<'p> {
         }
     }
 
+    /// Leaves what is on record as it is: nothing of the plan is approved.
+    pub(super) fn leave_record_as_it_is(&mut self) {
+        self.records.clear();
+        self.forgotten.clear();
+        self.declared.clear();
+    }
+
     /// Returns whether nothing is to be done.
     pub(super) fn is_empty(&self) -> bool {
         self.stacks.is_empty()

@@ -14,7 +14,10 @@ use crate::program::error::Result;
 impl Loaded {
     /// Returns the stacks that are behind what was applied, each with why: HEAD lacks that commit, and has
     /// not touched their inputs since the two parted. A commit that is not in this clone says nothing.
-    pub(super) fn ahead(&self, recorded: &OnRecord) -> Result<BTreeMap<StackIndex, String>> {
+    pub(in crate::program::commands) fn ahead(
+        &self,
+        recorded: &OnRecord,
+    ) -> Result<BTreeMap<StackIndex, String>> {
         let failed = "failed to ask git what was applied";
         let stacks = &self.project.stacks;
         let pairs = Pairs::new(stacks, &recorded.document);

@@ -320,6 +320,7 @@ pub(super) fn carry_out(
             arguments: std::env::args_os().skip(1).collect(),
             directory: loaded.directory.clone(),
         },
+        policies: None,
         base,
     };
     let circumstances = Circumstances {

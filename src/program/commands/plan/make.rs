@@ -12,7 +12,7 @@ use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
-use orch::selection::select::Query;
+use orch::selection::select::{Query, Selection};
 use orch::state::document::Document;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
@@ -55,8 +55,13 @@ pub(in crate::program::commands) fn planned(
     if loaded.project.settings.state.is_none() {
         check_fetch(request.select)?;
     }
+    if let Some(flags) = request.policies
+        && let Err(status) = loaded.apply_policies(flags)?
+    {
+        return Ok(ControlFlow::Break(status));
+    }
     let query = loaded.query(filters)?;
-    let selection = loaded.select_silently(&query);
+    let selection = loaded.selection(request, &query);
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
     // Nothing is checked of what is destroyed, or only looked at.
     if request.options.mode == PlanMode::Normal {
@@ -115,10 +120,8 @@ pub(in crate::program::commands) fn planned(
     plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     removals.warn();
     let document = recorded.as_ref().map(|recorded| &recorded.document);
-    let left_behind = match plan.mode {
-        PlanMode::Destroy => loaded.left_behind(&plan, document),
-        PlanMode::Normal | PlanMode::RefreshOnly => Vec::new(),
-    };
+    let is_destroy = plan.mode == PlanMode::Destroy;
+    let left_behind = is_destroy.then(|| loaded.left_behind(&plan, document));
     let mut saved = SavedPlan::new(plan, Vec::new());
     let mut plans = Vec::new();
     if request.is_kept {
@@ -133,7 +136,7 @@ pub(in crate::program::commands) fn planned(
         loaded,
         saved,
         plans,
-        left_behind,
+        left_behind: left_behind.unwrap_or_default(),
         asked,
         commits,
     }))
@@ -164,6 +167,15 @@ struct Answers {
 }
 
 impl Loaded {
+    /// Returns the stacks that are planned.
+    fn selection(&self, request: &PlanRequest<'_>, query: &Query) -> Selection {
+        let Some(paths) = request.only else {
+            return self.select_silently(query);
+        };
+        let stacks = paths.iter();
+        Selection::recorded(stacks.filter_map(|path| self.project.stacks.find(path)))
+    }
+
     /// Asks the tools and returns the plan; the exit status if that was not possible.
     fn plan<'d>(
         &self,

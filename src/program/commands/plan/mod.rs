@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use orch::driver::steering;
-use orch::path::ProjectPath;
+use orch::path::{ProjectPath, StackPath};
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{LeftBehind, RequestedOptions, SavedPlan, archive};
@@ -44,6 +44,7 @@ use self::ask::AskedTools;
 pub(super) use self::make::planned;
 use self::subjects::{Drivers, OnRecord, Subject, Subjects};
 use super::commits::Commits;
+use super::follow_flags::FollowFlags;
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::private_folder::PrivateFolder;
 use super::run::jobs;
@@ -197,6 +198,10 @@ pub(super) struct PlanRequest<'a> {
     pub(super) is_kept: bool,
     /// The safeguards that are disabled, if the plan is carried out now.
     pub(super) guard: Option<&'a Disabled>,
+    /// Whether policies follow the apply, if the plan is carried out now.
+    pub(super) policies: Option<&'a FollowFlags>,
+    /// The stacks to plan, and no others, if they are known already.
+    pub(super) only: Option<&'a [StackPath]>,
     /// The document that is printed, if one is.
     pub(super) document: Option<Document>,
 }
@@ -269,6 +274,8 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         replace: &args.modes.replace,
         is_kept: file.is_some(),
         guard: None,
+        policies: None,
+        only: None,
         document: args.format.document(),
     };
     let planned = match planned(chdir, &request)? {

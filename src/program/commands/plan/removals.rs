@@ -196,6 +196,9 @@ impl Loaded {
         query: &Query,
         recorded: Option<&'d OnRecord>,
     ) -> Result<Removals<'d>> {
+        if request.only.is_some() {
+            return Ok(Removals::default());
+        }
         let nothing = BTreeMap::new();
         let missing = recorded.map_or(&nothing, |recorded| &recorded.standings.missing);
         self.warn_of_idle(query, missing);

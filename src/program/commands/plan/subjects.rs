@@ -20,9 +20,9 @@ use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
 /// What is on record, and how the stacks stand according to it.
-pub(super) struct OnRecord {
-    pub(super) document: document::Document,
-    pub(super) standings: Standings,
+pub(in crate::program::commands) struct OnRecord {
+    pub(in crate::program::commands) document: document::Document,
+    pub(in crate::program::commands) standings: Standings,
 }
 
 /// A stack that is planned.

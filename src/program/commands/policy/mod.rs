@@ -19,7 +19,7 @@ use crate::program::exit::ExitStatus;
 ///
 /// A trigger policy is a Rego file that says what follows when a stack's turn in a run has ended. It is
 /// declared with a block `policy "trigger" "name" { file = "….rego" }`, and evaluated by
-/// `orch run --policies`.
+/// `orch run --policies` and `orch apply`.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

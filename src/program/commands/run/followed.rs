@@ -2,39 +2,34 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 
-use anyhow::Context as _;
-use orch::folder::GuardedFolder;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::Environment;
-use orch::project::policy::{OnPolicyError, PolicyRun};
+use orch::project::policy::PolicyRun;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord};
-use orch::record::samples::Samples;
 use orch::run::begun::BegunRun;
 use orch::run::evaluated::{Evaluated, TurnState};
 use orch::run::execute::Task;
-use orch::run::following::PreparedFollowUp;
+use orch::run::following::{FollowUpWork, PreparedFollowUp};
 use orch::run::order::Direction;
 use orch::run::request::{PreparedRun, TaskFinder};
 use orch::run::run_command::RunCommand;
 use orch::run::turn::TurnIndex;
 use orch::run::workflow::{
-    self, FollowedPolicy, Follower, RunFacts, SessionInput, StackInput, StackNames, Workflow,
-    WorkflowTurn, turn_id,
+    self, Follower, SessionInput, StackNames, TurnKind, Workflow, WorkflowTurn, turn_id,
 };
 
 use super::resume::ResumedWorkflow;
 use super::{Ready, RunArgs, command};
 use crate::program::commands::Loaded;
+use crate::program::commands::follower::{self, TRACKED};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
-/// The words of a journal for what the turns of a run are to policies.
-const TRACKED: &str = "tracked";
+/// The word of a journal for turns that are tasks.
 const TASK: &str = "task";
 
 /// What it takes to let policies follow a run.
@@ -163,13 +158,8 @@ impl FollowedRun {
         });
         let settings = project.settings.policies;
         let workflow = Workflow::new(run.id.clone(), names, settings, earlier, turns);
-        let inputs = project.stacks.iter().map(|(_, stack)| {
-            let input = StackInput::new(stack, &facts, &project.settings);
-            (workflow::id(stack), input)
-        });
-        let inputs = inputs.collect();
         Ok(FollowedRun {
-            follower: follower(loaded, policies, facts, inputs, workflow),
+            follower: loaded.follower(policies, facts, workflow),
             followups,
             unevaluated,
             record: PoliciesRecord { asked, ..record },
@@ -190,7 +180,7 @@ impl FollowedRun {
             let position = workflow.position(TurnIndex::new(number));
             let turn = &workflow.turns()[position];
             if let Some(stack) = turn.stack.filter(|_| turn.is_followup) {
-                match &self.followups[stack.get()].task {
+                match command_of(&self.followups[stack.get()]) {
                     Ok(followup) => *task = followup.clone(),
                     Err(problem) => {
                         let message = format!("`{}` cannot follow: {problem}", turn.path);
@@ -211,12 +201,15 @@ impl FollowedRun {
     /// Returns the commands of what may follow.
     pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
         let followups = self.followups.iter_mut();
-        followups.filter_map(|followup| followup.task.as_mut().ok())
+        followups.filter_map(|followup| match &mut followup.work {
+            FollowUpWork::Command(task) => task.as_mut().ok(),
+            FollowUpWork::Driver(..) => None,
+        })
     }
 
     /// Returns the command of a follow-up of a stack, if it can be run.
     pub(super) fn task(&self, stack: StackIndex) -> Option<&Task> {
-        self.followups[stack.get()].task.as_ref().ok()
+        command_of(&self.followups[stack.get()]).ok()
     }
 
     /// Returns the turns of the run and what follows from them if all succeed, in the sequence of a serial run,
@@ -244,51 +237,17 @@ impl FollowedRun {
     }
 
     /// Lets the policies follow a run that has begun.
-    pub(super) fn follow(mut self, root: &Path, begun: BegunRun) -> Result<BegunRun> {
-        if begun.folder().is_some()
-            && let Ok(Some(place)) = GuardedFolder::find(root)
-        {
-            let samples = Samples::of_run(place, begun.id());
-            self.follower.keep_samples(samples);
-        }
-        let followed: io::Result<BegunRun> =
-            begun.follow(self.follower, self.followups, self.unevaluated);
-        Ok(followed.context("failed to start the thread that asks policies")?)
+    pub(super) fn follow(self, root: &Path, begun: BegunRun) -> Result<BegunRun> {
+        follower::follow(root, begun, self.follower, self.followups, self.unevaluated)
     }
 }
 
-fn follower(
-    loaded: &Loaded,
-    loaded_policies: LoadedPolicies,
-    facts: RunFacts,
-    stacks: Vec<(String, StackInput)>,
-    workflow: Workflow,
-) -> Follower {
-    let LoadedPolicies {
-        worker,
-        attached,
-        policies,
-    } = loaded_policies;
-    let blocks = loaded.project.policies.iter().zip(policies);
-    let policies = blocks.map(|(block, policy)| {
-        Some(FollowedPolicy {
-            name: block.name.value.clone(),
-            file: block.file.value.relative().to_owned(),
-            number: policy?.number,
-            timeout: block.timeout,
-            is_ignored: block.on_error == OnPolicyError::Ignore,
-        })
-    });
-    let all = loaded.project.stacks.iter();
-    let attached = all.map(|(stack, _)| attached.to_stack(stack).to_vec());
-    Follower::new(
-        worker,
-        policies.collect(),
-        attached.collect(),
-        facts,
-        stacks,
-        workflow,
-    )
+/// Returns the command of a follow-up, or why it cannot be run.
+fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
+    match &followup.work {
+        FollowUpWork::Command(task) => task.as_ref().map_err(String::as_str),
+        FollowUpWork::Driver(..) => Err("it has no command"),
+    }
 }
 
 /// Returns what goes on record of the policies of a run, but for who asked for its turns.
@@ -303,11 +262,6 @@ fn record(
 ) -> PoliciesRecord {
     let earlier = resumed.map(|resumed| &resumed.record);
     let flags = &args.policies;
-    let blocks = loaded.project.policies.iter().zip(&policies.policies);
-    let digests = blocks.filter_map(|(block, policy)| {
-        let digest = policy.as_ref()?.digest.clone();
-        Some((block.name.value.clone(), digest))
-    });
     let stacks = &loaded.project.stacks;
     let excluded = excluded.iter().map(|stack| stacks[*stack].path.to_string());
     let excluded_before = earlier.map_or(&[][..], |it| &it.excluded);
@@ -328,7 +282,7 @@ fn record(
             _ => flags.metadata.clone(),
         },
         excluded: excluded.chain(excluded_before.iter().cloned()).collect(),
-        digests: digests.collect(),
+        digests: loaded.policy_digests(policies),
         asked: Vec::new(),
     }
 }
@@ -365,7 +319,10 @@ fn turns(
     let turns = run.sequence.iter().enumerate().map(|(number, &stack)| {
         let path = loaded.project.stacks[stack].path.clone();
         let mut turn = WorkflowTurn {
-            is_task: mode == PolicyRun::Task,
+            kind: match mode {
+                PolicyRun::Task => TurnKind::Task,
+                PolicyRun::Tracked | PolicyRun::Off => TurnKind::Tracked,
+            },
             ..WorkflowTurn::new(turn_id(&run.id, number), Some(stack), path, at)
         };
         let last = resumed.and_then(|resumed| resumed.earlier.last(&turn.path));
@@ -376,7 +333,7 @@ fn turns(
             } else {
                 // Whoever resumes the run asks for it again.
                 turn.triggered_by = Some(user.to_owned());
-                (turn.is_task, turn.is_followup) = (last.is_task, last.is_followup);
+                (turn.kind, turn.is_followup) = (last.kind, last.is_followup);
             }
             asked.extend(turn.triggered_by.clone().map(|by| AskedRecord {
                 stack: turn.path.to_string(),
@@ -455,8 +412,9 @@ fn followups(
         let attempts = attempts.unwrap_or_default().pop();
         prepared.push(PreparedFollowUp {
             stack: project.stacks[stack].path.clone(),
-            task,
+            work: FollowUpWork::Command(task),
             attempts: attempts.unwrap_or_default(),
+            node: stack.get(),
             rank: run.rank(stack),
         });
     }

@@ -42,6 +42,7 @@ fn plan_with(n_turns: usize, pairs: &[(u32, u32)], on_error: OnError, at_once: u
         detailed_exit_code: false,
         had_changes: false,
         n_earlier: 0,
+        is_rejected: false,
     }
 }
 

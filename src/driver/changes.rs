@@ -1,0 +1,298 @@
+//! What a plan of Terraform and its kin changes, with the values: for those who decide by them.
+//!
+//! What the tool calls sensitive is replaced by a mark wherever it stands.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Whose the resources of such plans are.
+const VENDOR: &str = "terraform";
+
+/// What stands for a sensitive value.
+const MASK: &str = "(sensitive)";
+
+/// Something that a plan changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changed {
+    /// What is done with it.
+    pub kind: ChangeKind,
+    /// Its address.
+    pub address: String,
+    /// Its name.
+    pub name: String,
+    /// Its type; empty for an output.
+    pub type_name: String,
+    /// Whose it is.
+    pub vendor: &'static str,
+    /// What it is: a `resource`, or an `output`.
+    pub entity: &'static str,
+    /// Its values afterwards, as far as they are known; before, if it is deleted. That of an output is called
+    /// `value`.
+    pub data: Map<String, Value>,
+}
+
+/// What is done with something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is made.
+    Added,
+    /// It is changed, or destroyed and made anew.
+    Changed,
+    /// It is destroyed, or forgotten.
+    Deleted,
+}
+
+/// What a plan changes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ChangedPlan {
+    /// The version of the tool; empty if the plan does not say.
+    pub terraform_version: String,
+    /// Its resources, then its outputs, each as the tool sorts them.
+    pub changes: Vec<Changed>,
+}
+
+#[derive(Deserialize)]
+struct PlanJson {
+    #[serde(default)]
+    terraform_version: String,
+    #[serde(default)]
+    resource_changes: Vec<ResourceJson>,
+    #[serde(default)]
+    output_changes: BTreeMap<String, ChangeJson>,
+}
+
+#[derive(Deserialize)]
+struct ResourceJson {
+    address: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default, rename = "type")]
+    type_name: String,
+    change: ChangeJson,
+}
+
+#[derive(Deserialize)]
+struct ChangeJson {
+    actions: Vec<String>,
+    #[serde(default)]
+    before: Option<Box<RawValue>>,
+    #[serde(default)]
+    after: Option<Box<RawValue>>,
+    #[serde(default)]
+    before_sensitive: Option<Box<RawValue>>,
+    #[serde(default)]
+    after_sensitive: Option<Box<RawValue>>,
+}
+
+impl ChangeJson {
+    fn kind(&self) -> Option<ChangeKind> {
+        let actions: Vec<&str> = self.actions.iter().map(String::as_str).collect();
+        match actions[..] {
+            [] | ["no-op" | "read"] => None,
+            ["create"] => Some(ChangeKind::Added),
+            ["delete" | "forget"] => Some(ChangeKind::Deleted),
+            _ => Some(ChangeKind::Changed),
+        }
+    }
+
+    /// Returns what is shown of its values.
+    fn shown(&self) -> Value {
+        let (value, sensitive) = match self.kind() {
+            Some(ChangeKind::Deleted) => (&self.before, &self.before_sensitive),
+            _ => (&self.after, &self.after_sensitive),
+        };
+        // What lies too deep is not shown at all.
+        let read = |text: &Option<Box<RawValue>>| {
+            let text = text.as_ref()?;
+            serde_json::from_str::<Value>(text.get()).ok()
+        };
+        match (read(value), read(sensitive)) {
+            (Some(value), Some(sensitive)) => masked(value, &sensitive),
+            // Nobody says what of it is sensitive.
+            _ => Value::Null,
+        }
+    }
+}
+
+/// Returns a value without what is sensitive: `true` marks all of it, and lists and objects their parts.
+fn masked(value: Value, sensitive: &Value) -> Value {
+    match (value, sensitive) {
+        (value, Value::Bool(false) | Value::Null) => value,
+        (Value::Object(values), Value::Object(marks)) => {
+            let values = values.into_iter();
+            let values = values.map(|(name, value)| {
+                let value = match marks.get(&name) {
+                    Some(mark) => masked(value, mark),
+                    None => value,
+                };
+                (name, value)
+            });
+            Value::Object(values.collect())
+        }
+        (Value::Array(values), Value::Array(marks)) => {
+            let values = values.into_iter().enumerate();
+            let values = values.map(|(index, value)| match marks.get(index) {
+                Some(mark) => masked(value, mark),
+                None => value,
+            });
+            Value::Array(values.collect())
+        }
+        // An empty object or list marks nothing.
+        (value, Value::Object(marks)) if marks.is_empty() => value,
+        (value, Value::Array(marks)) if marks.is_empty() => value,
+        _ => Value::String(MASK.to_owned()),
+    }
+}
+
+impl ChangedPlan {
+    /// Reads what `show -json` prints of a plan. Nothing if that is no plan.
+    pub fn read(mut from: impl Read) -> Self {
+        let mut text = String::new();
+        let read = from.read_to_string(&mut text);
+        let plan = read.ok().and_then(|_| serde_json::from_str(&text).ok());
+        plan.map(|plan: PlanJson| ChangedPlan {
+            terraform_version: plan.terraform_version.clone(),
+            changes: changes(plan),
+        })
+        .unwrap_or_default()
+    }
+}
+
+fn changes(plan: PlanJson) -> Vec<Changed> {
+    let PlanJson {
+        resource_changes,
+        output_changes,
+        ..
+    } = plan;
+    let resources = resource_changes.into_iter().filter_map(|resource| {
+        let data = match resource.change.shown() {
+            Value::Object(values) => values,
+            _ => Map::new(),
+        };
+        Some(Changed {
+            kind: resource.change.kind()?,
+            address: resource.address,
+            name: resource.name,
+            type_name: resource.type_name,
+            vendor: VENDOR,
+            entity: "resource",
+            data,
+        })
+    });
+    let outputs = output_changes.into_iter().filter_map(|(name, change)| {
+        let value = ("value".to_owned(), change.shown());
+        Some(Changed {
+            kind: change.kind()?,
+            address: format!("output.{name}"),
+            name,
+            type_name: String::new(),
+            vendor: VENDOR,
+            entity: "output",
+            data: Map::from_iter([value]),
+        })
+    });
+    resources.chain(outputs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(changes: &str) -> Vec<Changed> {
+        ChangedPlan::read(changes.as_bytes()).changes
+    }
+
+    /// Returns the data of a resource that a plan has these changes of.
+    fn data(change: &str) -> String {
+        let plan = format!(
+            r#"{{"resource_changes":[{{"address":"a.b","name":"b","type":"a","change":{change}}}]}}"#
+        );
+        let found = of(&plan);
+        serde_json::to_string(&found[0].data).unwrap()
+    }
+
+    #[test]
+    fn what_is_sensitive_is_masked_wherever_it_stands() {
+        let after = |value: &str, sensitive: &str| {
+            data(&format!(
+                r#"{{"actions":["create"],"after":{value},"after_sensitive":{sensitive}}}"#
+            ))
+        };
+        let cases = [
+            (r#"{"a":1}"#, "false", r#"{"a":1}"#),
+            (r#"{"a":1}"#, "{}", r#"{"a":1}"#),
+            (r#"{"a":"hunter2"}"#, "true", "{}"),
+            (
+                r#"{"a":"hunter2","b":2}"#,
+                r#"{"a":true}"#,
+                r#"{"a":"(sensitive)","b":2}"#,
+            ),
+            (
+                r#"{"a":[{"p":"hunter2"},{"p":"x"}]}"#,
+                r#"{"a":[{"p":true},{}]}"#,
+                r#"{"a":[{"p":"(sensitive)"},{"p":"x"}]}"#,
+            ),
+            // A mark of another shape hides everything.
+            (
+                r#"{"a":"hunter2"}"#,
+                r#"{"a":{"x":true}}"#,
+                r#"{"a":"(sensitive)"}"#,
+            ),
+            (
+                r#"{"a":{"x":1}}"#,
+                r#"{"a":[true]}"#,
+                r#"{"a":"(sensitive)"}"#,
+            ),
+        ];
+        for (value, sensitive, expected) in cases {
+            assert_eq!(after(value, sensitive), expected, "{value} {sensitive}");
+        }
+    }
+
+    #[test]
+    fn without_a_mark_no_value_is_shown() {
+        let shown = data(r#"{"actions":["create"],"after":{"a":"hunter2"}}"#);
+        assert_eq!(shown, "{}");
+    }
+
+    #[test]
+    fn what_is_deleted_has_the_values_that_it_had() {
+        let shown = data(
+            r#"{"actions":["delete"],"before":{"a":1,"b":"x"},"before_sensitive":{"b":true},"after":null,"after_sensitive":false}"#,
+        );
+        assert_eq!(shown, r#"{"a":1,"b":"(sensitive)"}"#);
+    }
+
+    #[test]
+    fn each_kind_of_change_is_told_and_what_does_not_change_is_not() {
+        let kind = |actions: &str| {
+            let change = format!(
+                r#"{{"actions":{actions},"after":{{}},"before":{{}},"before_sensitive":false,"after_sensitive":false}}"#
+            );
+            let plan = format!(
+                r#"{{"resource_changes":[{{"address":"a.b","change":{change}}}],"output_changes":{{"o":{change}}}}}"#
+            );
+            of(&plan).iter().map(|it| it.kind).collect::<Vec<_>>()
+        };
+        let both = |it: ChangeKind| vec![it, it];
+        assert_eq!(kind(r#"["create"]"#), both(ChangeKind::Added));
+        assert_eq!(kind(r#"["update"]"#), both(ChangeKind::Changed));
+        assert_eq!(kind(r#"["delete","create"]"#), both(ChangeKind::Changed));
+        assert_eq!(kind(r#"["create","delete"]"#), both(ChangeKind::Changed));
+        assert_eq!(kind(r#"["delete"]"#), both(ChangeKind::Deleted));
+        assert_eq!(kind(r#"["forget"]"#), both(ChangeKind::Deleted));
+        assert_eq!(kind(r#"["no-op"]"#), []);
+        assert_eq!(kind(r#"["read"]"#), []);
+    }
+
+    #[test]
+    fn what_is_no_plan_changes_nothing() {
+        for text in ["", "null", "[]", "{}", r#"{"resource_changes":1}"#] {
+            assert_eq!(of(text), [], "{text}");
+        }
+    }
+}

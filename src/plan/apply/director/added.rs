@@ -1,0 +1,101 @@
+//! Turns that are added while a plan is carried out.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::ApplyDirector;
+use crate::driver::StepRole;
+use crate::path::StackPath;
+use crate::plan::apply::Places;
+use crate::plan::apply::followups::FollowUps;
+use crate::plan::apply::turn::Role;
+use crate::plan::ask::{attempts_of, folder_of};
+use crate::plan::code::PlanStack;
+use crate::run::event::Failure;
+use crate::run::following::{FollowUpWork, PreparedFollowUp};
+use crate::run::turn::{Step, Turn};
+
+impl<'a, 'p> ApplyDirector<'a, 'p> {
+    /// Lets turns be added at some places. Returns what a run has to know of each, by stack. To be called after
+    /// [`Self::check_with`].
+    pub fn follow(
+        &mut self,
+        followups: FollowUps<'a, 'p>,
+        places: &Places,
+    ) -> Vec<PreparedFollowUp> {
+        let is_looked_at = self.checker.is_some();
+        let stacks = followups.codes.tree.project.stacks.iter();
+        let prepared = stacks.map(|(stack, of_stack)| {
+            let turn = followups.turn(stack, PathBuf::new(), is_looked_at);
+            let steps = followups.steps(&turn);
+            let is_acting = |(role, _): &(Role, Step)| {
+                matches!(role, Role::Confirm | Role::Driver(StepRole::Act))
+            };
+            let acting = steps.iter().position(is_acting).unwrap_or(steps.len());
+            let steps: Arc<[Step]> = steps.into_iter().map(|(_, step)| step).collect();
+            PreparedFollowUp {
+                stack: of_stack.path.clone(),
+                work: FollowUpWork::Driver(turn.operation, steps, acting),
+                attempts: attempts_of(followups.codes, PlanStack::Here(stack)),
+                node: places.first + stack.get(),
+                rank: places.ranks[stack.get()],
+            }
+        });
+        let prepared = prepared.collect();
+        self.followups = Some(followups);
+        prepared
+    }
+
+    /// Returns the stacks whose last turn has left undone what nobody has approved, by path.
+    pub fn unconfirmed(&self) -> Vec<StackPath> {
+        let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
+        let last = begun.map(|turn| (&turn.path, turn.attempt.is_unconfirmed));
+        let last: BTreeMap<&StackPath, bool> = last.collect();
+        let unconfirmed = last.into_iter().filter(|(_, is_it)| *is_it);
+        unconfirmed.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Adds a turn: the next by number.
+    pub(super) fn add_followup(&mut self, turn: &Turn) {
+        let followups = self.followups.as_ref().expect("turns may be added");
+        let stacks = &followups.codes.tree.project.stacks;
+        let stack = stacks.find(&turn.stack);
+        let stack = stack.expect("only stacks of the tree are added");
+        let folder = folder_of(&followups.folder, self.turns.len());
+        let mut state = followups.turn(stack, folder, self.checker.is_some());
+        let roles = followups.steps(&state).into_iter().map(|(role, _)| role);
+        state.roles = roles.collect();
+        self.turns.push(state);
+    }
+
+    /// Makes the commands of a turn that was added and whose time has come: by now it is known what its stack has
+    /// become.
+    pub(super) fn prepare_followup(&mut self, number: usize) -> Result<(), Failure> {
+        let turn = &self.turns[number];
+        let (Some(followups), Some(known)) = (&self.followups, &turn.followup) else {
+            return Ok(());
+        };
+        let prepared = match (&known.tasks, turn.stack.stack.here()) {
+            (None, Some(stack)) => {
+                let folder = turn.folder.clone();
+                let mut turn = followups.turn(stack, folder, self.checker.is_some());
+                let tasks = followups.prepare(&mut turn);
+                turn.roles.clone_from(&self.turns[number].roles);
+                let problem = tasks.as_ref().err().cloned();
+                if let Some(followup) = &mut turn.followup {
+                    followup.tasks = Some(tasks);
+                }
+                self.turns[number] = turn;
+                problem
+            }
+            (tasks, _) => tasks
+                .as_ref()
+                .and_then(|tasks| tasks.as_ref().err().cloned()),
+        };
+        match prepared {
+            Some(problem) => Err(Failure::NotStarted(problem)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Turns that are added to an apply: each plans its stack when its time has come, and brings it forward if that
+//! is approved.
+//!
+//! Nothing was shown of them, so whoever approves one approves whatever it would change; none destroys its
+//! stack. This module does not know who adds them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::steps::{commands, steps};
+use super::turn::{FollowUp, Role, TurnState};
+use super::within::Shown;
+use super::{ApplyStack, TurnChecks};
+use crate::driver::{Driver, StepRole};
+use crate::plan::code::{Codes, PlanStack};
+use crate::plan::commands::Preparation;
+use crate::plan::entry::Asked;
+use crate::plan::order::Work;
+use crate::project::lifecycle::ConditionKind;
+use crate::project::stack::StackIndex;
+use crate::run::execute::Task;
+use crate::run::turn::{Operation, Step};
+
+/// What a turn is made of that is added for a stack.
+#[derive(Debug, Clone)]
+pub struct FollowUpStack<'p> {
+    /// Its driver.
+    pub driver: Driver<'p>,
+    /// Why nothing may be done with the stack, if nothing may.
+    pub problem: Option<String>,
+    /// Whether nothing of it exists, as far as is known.
+    pub is_new: bool,
+    /// Where its tool keeps its own state, if that is known.
+    pub backend: Option<String>,
+    /// Its outputs on record.
+    pub recorded: Option<BTreeMap<String, String>>,
+    /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
+    pub triggered_by: BTreeMap<String, String>,
+    /// Whether what it would change is approved.
+    pub is_approved: bool,
+}
+
+/// How turns are added to an apply.
+#[derive(Debug)]
+pub struct FollowUps<'a, 'p> {
+    /// The project.
+    pub codes: Codes<'a, 'p>,
+    /// The id of the run.
+    pub run: String,
+    /// The folder for plans and answers; only its owner can look into it.
+    pub folder: PathBuf,
+    /// The words that every `plan` gets.
+    pub extra: Vec<OsString>,
+    /// Whether the state is kept.
+    pub keeps_state: bool,
+    /// What the turns are made of, by stack.
+    pub stacks: Vec<FollowUpStack<'p>>,
+}
+
+/// What goes on record of a stack that was brought forward: its outputs, and where its tool keeps its state.
+pub(super) type Applied<'a> = (&'a Option<BTreeMap<String, String>>, &'a Option<String>);
+
+impl<'p> FollowUps<'_, 'p> {
+    /// Notes that what a stack stands for was destroyed.
+    pub(super) fn is_destroyed(&mut self, stack: StackIndex) {
+        let known = &mut self.stacks[stack.get()];
+        known.is_new = true;
+        (known.backend, known.recorded) = (None, None);
+    }
+
+    /// Notes that a stack was brought forward.
+    pub(super) fn is_applied(&mut self, stack: StackIndex, (outputs, backend): Applied<'_>) {
+        let known = &mut self.stacks[stack.get()];
+        known.is_new = false;
+        known.recorded.clone_from(outputs);
+        known.backend.clone_from(backend);
+    }
+
+    /// Returns the turn of a stack, as far as is known now. `is_looked_at` says whether conditions may need its
+    /// outputs.
+    pub(super) fn turn(
+        &self,
+        stack: StackIndex,
+        folder: PathBuf,
+        is_looked_at: bool,
+    ) -> TurnState<'p> {
+        let known = &self.stacks[stack.get()];
+        let rules = self.codes.tree.project.rules_of(stack);
+        let mut conditions = rules.conditions.iter();
+        let stack = ApplyStack {
+            stack: PlanStack::Here(stack),
+            driver: known.driver,
+            shown: Shown {
+                action: None,
+                counts: None,
+                resources: Vec::new(),
+                changes: None,
+            },
+            asked: if known.is_new {
+                Asked::Create
+            } else {
+                Asked::Update
+            },
+            work: Work {
+                destroy: false,
+                apply: true,
+            },
+            is_conditional: true,
+            is_planned: false,
+            is_complete: true,
+            has_plan: false,
+            backend: known.backend.clone(),
+            outputs_before: None,
+            outputs: None,
+            recorded: known.recorded.clone(),
+            is_recorded: true,
+            checks: TurnChecks {
+                failed: None,
+                has_postconditions: conditions.any(|it| it.kind == ConditionKind::Postcondition),
+                is_looked_at,
+            },
+            triggered_by: known.triggered_by.clone(),
+        };
+        TurnState {
+            followup: Some(FollowUp {
+                is_approved: known.is_approved,
+                tasks: None,
+            }),
+            ..TurnState::new(stack, Operation::Apply, folder, self.codes)
+        }
+    }
+
+    /// Returns the steps of a turn, each with what it is for.
+    pub(super) fn steps(&self, turn: &TurnState<'_>) -> Vec<(Role, Step)> {
+        let planned = steps(turn, Path::new(""), &[], self.keeps_state);
+        let planned = planned.iter().map(|it| (it.role, it.step()));
+        let mut planned: Vec<(Role, Step)> = planned.collect();
+        let stack = turn.stack.stack.here();
+        let problem = stack.and_then(|it| self.stacks[it.get()].problem.as_ref());
+        if problem.is_some() {
+            // It fails before its first step, and needs one for that.
+            planned = vec![(Role::Check, Step::Check)];
+        }
+        planned
+    }
+
+    /// Makes the commands of a turn whose time has come.
+    pub(super) fn prepare(&self, turn: &mut TurnState<'p>) -> Result<Vec<Task>, String> {
+        let stack = turn.stack.stack.here();
+        if let Some(problem) = stack.and_then(|it| self.stacks[it.get()].problem.clone()) {
+            return Err(problem);
+        }
+        fs::create_dir_all(&turn.folder).map_err(|error| format!("its folder: {error}"))?;
+        let mut preparation = Preparation::new(self.codes, &self.run);
+        let found = commands(&mut preparation, turn, &self.extra, self.keeps_state);
+        preparation.finish().map_err(|cannot| cannot.to_string())?;
+        let mut tasks = Vec::new();
+        for (role, _, task) in found.unwrap_or_default() {
+            if role == Role::Driver(StepRole::Plan) {
+                turn.plan.clone_from(&task);
+            }
+            tasks.extend(task);
+        }
+        Ok(tasks)
+    }
+}

@@ -1,0 +1,116 @@
+//! The steps of a turn of an apply, and their commands.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::turn::{Role, TurnState};
+use super::{ApplyStack, TurnChecks};
+use crate::driver::{StepPlan, StepRole};
+use crate::plan::commands::{Preparation, step_of};
+use crate::run::execute::Task;
+use crate::run::turn::{Operation, Step};
+
+/// The steps of a turn: what each is for, with its command.
+pub(super) type Steps = Vec<(Role, Step, Option<Task>)>;
+
+/// A step of a turn that has no command yet.
+pub(super) struct PlannedStep<'p> {
+    pub(super) role: Role,
+    /// Its command, if it has one.
+    pub(super) command: Option<StepPlan<'p>>,
+}
+
+impl PlannedStep<'_> {
+    pub(super) fn step(&self) -> Step {
+        match (&self.command, self.role) {
+            (Some(command), _) => step_of(command),
+            (None, Role::Confirm) => Step::Confirmation,
+            (None, _) => Step::Check,
+        }
+    }
+}
+
+/// Returns the steps of a turn. Its tool writes its plan to a file; every `plan` gets the extra words.
+pub(super) fn steps<'p>(
+    state: &TurnState<'p>,
+    plan_file: &Path,
+    extra: &[OsString],
+    keeps_state: bool,
+) -> Vec<PlannedStep<'p>> {
+    let ApplyStack {
+        driver, ref checks, ..
+    } = state.stack;
+    let TurnChecks {
+        has_postconditions,
+        is_looked_at,
+        ..
+    } = *checks;
+    let mut before: Vec<StepPlan<'p>> = driver.init().into_iter().collect();
+    before.extend(driver.asking(state.kind, plan_file, extra));
+    let mut acting: Vec<StepPlan<'p>> = Vec::new();
+    if state.operation != Operation::Ask {
+        let destroys = state.operation == Operation::Destroy;
+        acting.extend(driver.acting(destroys, plan_file));
+        if !destroys {
+            acting.extend(driver.outputs());
+        }
+    } else if driver.tool.is_none() || is_looked_at {
+        // The tools have them in their plans, but for values that are secret.
+        acting.extend(driver.outputs());
+    }
+    let of_driver = |command: StepPlan<'p>| PlannedStep {
+        role: Role::Driver(command.role),
+        command: Some(command),
+    };
+    let without = |role: Role| PlannedStep {
+        role,
+        command: None,
+    };
+    let is_confirmed = keeps_state && state.operation != Operation::Ask;
+    let is_checked = has_postconditions && state.operation != Operation::Destroy;
+    let before = before.into_iter().map(of_driver);
+    let confirmed = is_confirmed.then(|| without(Role::Confirm));
+    let acting = acting.into_iter().map(of_driver);
+    let checked = is_checked.then(|| without(Role::Check));
+    let all = before.chain(confirmed).chain(acting);
+    all.chain(checked).collect()
+}
+
+/// Returns the steps of a turn with their commands; `None` if something is wrong.
+pub(super) fn commands(
+    preparation: &mut Preparation<'_, '_>,
+    state: &mut TurnState<'_>,
+    extra: &[OsString],
+    keeps_state: bool,
+) -> Option<Steps> {
+    let ApplyStack { stack, driver, .. } = state.stack;
+    let place = preparation.place(stack, &driver, state.asked, state.folder.clone())?;
+    state.initialized = place.initialized().map(Path::to_owned);
+    let mut all = Vec::new();
+    for planned in steps(state, &place.plan_file(), extra, keeps_state) {
+        let step = planned.step();
+        let task = match planned.command {
+            Some(command) => Some(preparation.command(command, &place)?),
+            None => None,
+        };
+        all.push((planned.role, step, task));
+    }
+    Some(all)
+}
+
+impl TurnState<'_> {
+    /// Takes its steps; returns these, and their commands.
+    pub(super) fn take(&mut self, steps: Steps) -> (Vec<Step>, Vec<Task>) {
+        let mut taken = Vec::with_capacity(steps.len());
+        let mut tasks = Vec::with_capacity(steps.len());
+        for (role, step, task) in steps {
+            if role == Role::Driver(StepRole::Plan) {
+                self.plan.clone_from(&task);
+            }
+            self.roles.push(role);
+            taken.push(step);
+            tasks.extend(task);
+        }
+        (taken, tasks)
+    }
+}

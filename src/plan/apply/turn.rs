@@ -1,0 +1,219 @@
+//! A turn of an apply, and how far it has come.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use super::ApplyStack;
+use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole};
+use crate::path::StackPath;
+use crate::plan::ask::{answer, of_command};
+use crate::plan::code::Codes;
+use crate::plan::commands::OUTPUTS_FILE;
+use crate::plan::entry::{Asked, allowed};
+use crate::project::driver::DriverStep;
+use crate::project::stack::StackMode;
+use crate::run::event::Failure;
+use crate::run::execute::Task;
+use crate::run::turn::Operation;
+
+/// What a step of a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A command of the driver.
+    Driver(StepRole),
+    /// The intent is confirmed.
+    Confirm,
+    /// The postconditions are checked.
+    Check,
+}
+
+/// A turn of an apply.
+#[derive(Debug)]
+pub(super) struct TurnState<'p> {
+    pub(super) stack: ApplyStack<'p>,
+    pub(super) path: StackPath,
+    pub(super) operation: Operation,
+    pub(super) kind: PlanKind,
+    pub(super) asked: Asked,
+    /// What each step is for.
+    pub(super) roles: Vec<Role>,
+    /// The path that exists once `init` has run, if there is one.
+    pub(super) initialized: Option<PathBuf>,
+    pub(super) folder: PathBuf,
+    /// The root of the project.
+    pub(super) root: PathBuf,
+    /// The command that plans, if there is one.
+    pub(super) plan: Option<Task>,
+    /// Whether the folder has the plan that was shown.
+    pub(super) has_plan: bool,
+    /// Whether what was shown can be carried out as it is.
+    pub(super) is_as_shown: bool,
+    pub(super) attempt: Attempted,
+    /// Whether any attempt has changed something, as far as is known.
+    pub(super) has_acted: bool,
+    /// What it is besides, if it was added.
+    pub(super) followup: Option<FollowUp>,
+}
+
+/// How far the attempt of a turn has come.
+#[derive(Debug, Default)]
+pub(super) struct Attempted {
+    /// Which attempt, from 1; 0 before the first.
+    pub(super) number: u32,
+    pub(super) course: Course,
+    /// What its tool has answered, if it was asked.
+    pub(super) answer: Option<Answer>,
+    /// Whether there is anything to change, once that is known.
+    pub(super) is_work: Option<bool>,
+    /// Whether a postcondition does not hold.
+    pub(super) has_failed_checks: bool,
+    /// Whether it would change something that nobody has approved.
+    pub(super) is_unconfirmed: bool,
+}
+
+/// What happens in an attempt.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The plan that was shown is carried out.
+    AsShown,
+    /// It is planned anew.
+    Anew,
+    /// Its driver cannot plan: it is carried out.
+    Unplanned,
+}
+
+/// What a turn is besides, if it was added.
+#[derive(Debug)]
+pub(super) struct FollowUp {
+    pub(super) is_approved: bool,
+    /// Its commands, without what needs no process; why there are none, if there are none; nothing before its
+    /// time has come.
+    pub(super) tasks: Option<Result<Vec<Task>, String>>,
+}
+
+impl<'p> TurnState<'p> {
+    pub(super) fn new(
+        stack: ApplyStack<'p>,
+        operation: Operation,
+        folder: PathBuf,
+        codes: Codes<'_, '_>,
+    ) -> Self {
+        let (code, index) = codes.of(stack.stack);
+        let of_stack = &code.project.stacks[index];
+        let is_read = of_stack.mode == StackMode::Read;
+        let (operation, kind, asked) = match operation {
+            Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
+            _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
+            _ if stack.work.destroy => (operation, PlanKind::Normal, Asked::Create),
+            _ => (operation, PlanKind::Normal, stack.asked),
+        };
+        // The plan of a replace is that of its first half.
+        let is_shown = operation != Operation::Ask
+            && stack.shown.action.is_some()
+            && (operation == Operation::Destroy || !stack.work.destroy);
+        TurnState {
+            has_plan: stack.has_plan && is_shown,
+            is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
+            path: codes.path(stack.stack).clone(),
+            stack,
+            operation,
+            kind,
+            asked,
+            roles: Vec::new(),
+            initialized: None,
+            folder,
+            root: code.project.root.clone(),
+            plan: None,
+            attempt: Attempted::default(),
+            has_acted: false,
+            followup: None,
+        }
+    }
+}
+
+impl TurnState<'_> {
+    /// Returns what the tool has answered.
+    pub(super) fn answer(&self, has_changes: bool) -> Result<Answer, String> {
+        let driver = &self.stack.driver;
+        let answer = answer(driver, self.kind, &self.folder, has_changes);
+        let answer = answer.map_err(|problem| problem.to_string())?;
+        allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
+        let (Some(tool), Some(plan)) = (driver.tool, &self.plan) else {
+            return Ok(answer);
+        };
+        let answer = of_command(answer, tool, &self.root, plan);
+        match (&self.stack.backend, &answer.backend) {
+            (Some(before), Some(now)) if before != now => Err(format!(
+                "its tool keeps its state in `{now}` now, and the plan was made with `{before}`"
+            )),
+            _ => Ok(answer),
+        }
+    }
+
+    /// Returns whether it has updated what existed.
+    pub(super) fn has_updated(&self) -> bool {
+        let answer = self.attempt.answer.as_ref();
+        let has_existed = answer.is_none_or(|answer| answer.exists != Some(false));
+        self.operation == Operation::Apply
+            && self.has_acted
+            && self.asked != Asked::Create
+            && has_existed
+    }
+
+    /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
+    /// plans of a driver of one's own do not have them.
+    pub(super) fn lacks_outputs(&self) -> bool {
+        let is_on_record = self.roles.contains(&Role::Confirm);
+        is_on_record
+            && self.attempt.course == Course::Anew
+            && self.stack.driver.tool.is_none()
+            && self.stack.recorded.is_none()
+    }
+
+    /// Returns whether `init` has never run.
+    pub(super) fn needs_init(&self) -> bool {
+        let path = self.initialized.as_ref();
+        path.is_some_and(|path| path.symlink_metadata().is_err())
+    }
+
+    /// Reads what has been printed as outputs; none if the driver prints none.
+    pub(super) fn outputs(&self) -> Result<Option<Outputs>, BadOutputs> {
+        if !self.roles.contains(&Role::Driver(StepRole::Outputs)) {
+            return Ok(None);
+        }
+        let path = self.folder.join(OUTPUTS_FILE);
+        if self.stack.driver.writes(DriverStep::Outputs) {
+            return Outputs::printed(File::open(path)?).map(Some);
+        }
+        Outputs::of_tool(BufReader::new(File::open(path)?)).map(Some)
+    }
+}
+
+impl TurnState<'_> {
+    /// Returns whether what it would change is approved: of what a plan has shown, that was decided before.
+    pub(super) fn is_approved(&self) -> bool {
+        let followup = self.followup.as_ref();
+        followup.is_none_or(|followup| followup.is_approved)
+    }
+
+    /// Leaves undone what it would change. Returns that there is nothing to do.
+    pub(super) fn leave_unconfirmed(&mut self) -> bool {
+        self.attempt.is_unconfirmed = true;
+        self.attempt.is_work = Some(false);
+        false
+    }
+
+    /// Returns the command of a step, if it was added.
+    pub(super) fn task(&self, step: usize) -> Result<Task, Failure> {
+        let tasks = self.followup.as_ref().and_then(|it| it.tasks.as_ref());
+        let before = self.roles[..step].iter();
+        let number = before.filter(|role| matches!(role, Role::Driver(_)));
+        let found = tasks.and_then(|tasks| tasks.as_ref().ok()?.get(number.count()));
+        let missing = || Failure::NotStarted("its command is not known".to_owned());
+        found.cloned().ok_or_else(missing)
+    }
+}

@@ -1,0 +1,218 @@
+//! The run in which a plan is carried out: on record, shown, and put on record in the state.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::anyhow;
+use orch::path::StackPath;
+use orch::plan::apply::Applying;
+use orch::plan::{DriverRun, Purpose, begin};
+use orch::printable::printable;
+use orch::project::discover::RootRule;
+use orch::project::stack::StackIndex;
+use orch::record::journal::PoliciesRecord;
+use orch::run::begun::{BegunRun, Circumstances};
+use orch::run::event::{Ending, Failure, Outcome, RunSummary};
+use orch::run::execute::{Execution, Outlet, Task};
+use orch::run::request::Typed;
+use orch::run::run_command::RunCommand;
+
+use super::OutputArg;
+use super::carrying::Carrying;
+use super::check::Now;
+use super::followed::{FollowedApply, records};
+use super::record::Recording;
+use super::turns::Todo;
+use super::unconfirmed::Unconfirmed;
+use crate::program::commands::run::command::CommandLines;
+use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
+use crate::program::commands::run::{annotate, begin_error, holder};
+use crate::program::commands::state::held::{self, StateLock};
+use crate::program::commands::{Loaded, count};
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+impl Carrying<'_> {
+    /// Runs the turns. Returns the exit status, and what was left undone since nobody has approved it.
+    pub(super) fn run(
+        &self,
+        now: &Now,
+        run: &str,
+        applying: Applying<'_, '_>,
+        to_do: &Todo<'_>,
+        mut lock: Option<StateLock>,
+        followed: Option<FollowedApply>,
+    ) -> Result<(ExitStatus, Unconfirmed)> {
+        let loaded = &now.loaded;
+        let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
+        let removed: Vec<StackPath> = removed.collect();
+        let Applying {
+            execution,
+            tasks,
+            mut director,
+            turns,
+            ..
+        } = applying;
+        let policies = followed.as_ref().map(|it| it.record.clone());
+        let begun = self.begin(now, run, (execution, tasks), policies, lock.as_mut())?;
+        let begun = match lock {
+            None => begun,
+            Some(lock) => {
+                let recording = Recording {
+                    project: &loaded.project,
+                    lock: &lock,
+                    saved: self.saved,
+                    run,
+                    removed: &removed,
+                };
+                let drivers = director.drivers();
+                let mut plan = recording.plan(&turns, &drivers, to_do, director.upstream());
+                if followed.is_some() {
+                    plan.add_followups(records(loaded, now.document.as_ref(), &lock));
+                }
+                lock.begin(begun, plan, &loaded.project, run)?
+            }
+        };
+        let folder = begun.folder().map(Path::to_owned);
+        let begun = match followed {
+            Some(followed) => followed.follow(loaded, begun)?,
+            None => begun,
+        };
+        let output = self.output(loaded, run, &begun, turns.is_empty());
+        let (begun, mut output) = held::or_give_up(begun, output)?;
+        let ended = begun.carry_out(output.streams(), &mut [&mut output], Some(&mut director));
+        output.end();
+        if let Some(problem) = &ended.problem {
+            console::warning(&problem.to_string());
+        }
+        loaded.show_failed(director.failed_checks().iter());
+        for (stack, problem) in director.unread() {
+            let stack = printable(stack.as_str());
+            console::warning(&format!("{stack}: {problem}"));
+        }
+        let summary = &ended.summary;
+        let sequence: Vec<Option<StackIndex>> =
+            turns.iter().map(|&(stack, _)| stack.here()).collect();
+        annotate(loaded, &sequence, summary);
+        let is_lost = held::is_lost(ended.state.as_ref(), run);
+        if !is_lost && ended.state.is_some() {
+            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
+            for (records, what) in [(put, "put on record"), (gone, "taken off the record")] {
+                if !records.is_empty() {
+                    console::note(&format!("{} {what}", count(records.len(), "stack")));
+                }
+            }
+        }
+        if summary.stuck().next().is_some() {
+            return Err(anyhow!("something could not start although nothing was running; this is a bug in orch, please report it").into());
+        }
+        self.note_rest(summary);
+        let status = if is_lost && summary.signal.is_none() {
+            ExitStatus::External
+        } else {
+            ExitStatus::Run(summary.exit_status())
+        };
+        let unconfirmed = Unconfirmed {
+            stacks: director.unconfirmed(),
+            folder,
+            is_interrupted: summary.signal.is_some(),
+        };
+        Ok((status, unconfirmed))
+    }
+
+    /// Begins the run, before its first turn.
+    fn begin(
+        &self,
+        now: &Now,
+        run: &str,
+        (execution, tasks): (Execution, Vec<Vec<Task>>),
+        policies: Option<PoliciesRecord>,
+        lock: Option<&mut StateLock>,
+    ) -> Result<BegunRun> {
+        let loaded = &now.loaded;
+        let driver_run = DriverRun {
+            id: run,
+            purpose: Purpose::Apply,
+            plan: Some(&self.saved.plan.id),
+            on_error: self.args.on_error(),
+            jobs: self.planning.jobs(),
+            typed: Typed {
+                arguments: std::env::args_os().skip(1).collect(),
+                directory: loaded.directory.clone(),
+            },
+            base: None,
+            policies,
+        };
+        let circumstances = Circumstances {
+            is_recorded: loaded.rule != RootRule::WorkingDirectory,
+            allow_concurrent: false,
+            uncommitted: now.uncommitted.clone(),
+            is_reported: false,
+            events: None,
+            inbox: lock.and_then(StateLock::inbox),
+        };
+        let begun = begin(
+            execution,
+            tasks,
+            &driver_run,
+            &loaded.project,
+            &loaded.references,
+            circumstances,
+        );
+        let begun = begun.map_err(|error| begin_error(error, false))?;
+        begun.notes.iter().for_each(holder::show);
+        Ok(begun)
+    }
+
+    /// Says how to go on, if something is left to do.
+    fn note_rest(&self, summary: &RunSummary) {
+        if !summary.is_success() {
+            let is_refused =
+                |ending: &Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
+            console::note(if summary.endings.iter().any(is_refused) {
+                "a new plan shows what was not carried out"
+            } else if self.is_from_file {
+                "`orch apply FILE --resume` goes on with this plan"
+            } else {
+                "`orch plan` shows what is left to do"
+            });
+        }
+    }
+
+    /// Begins to show the run; a quiet one only if something goes wrong.
+    fn output(
+        &self,
+        loaded: &Loaded,
+        run: &str,
+        begun: &BegunRun,
+        is_quiet: bool,
+    ) -> Result<Output> {
+        let jobs = self.planning.jobs();
+        let show = match self.args.output {
+            OutputArg::Auto if jobs.get() == 1 && !is_nobody_there() => Show::Prefixed,
+            OutputArg::Auto | OutputArg::Grouped => Show::Grouped,
+            OutputArg::Prefixed => Show::Prefixed,
+            OutputArg::Errors => Show::Errors,
+            OutputArg::None => Show::None,
+        };
+        let outlet = if console::is_one_stream() {
+            Outlet::OnePipe
+        } else {
+            Outlet::Pipes
+        };
+        let command = RunCommand::plain(vec!["apply".into()]);
+        Output::new(
+            &loaded.project.root,
+            Shown {
+                how: How::Captured { show, outlet },
+                commands: CommandLines::new(&command, &[]),
+                is_quiet,
+                jobs,
+                run_id: run,
+                logs: begun.folder().map(|folder| folder.join("logs")),
+                past: &HashMap::new,
+            },
+        )
+    }
+}

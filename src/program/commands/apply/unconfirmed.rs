@@ -1,0 +1,116 @@
+//! What follow-ups would change and nobody has approved: one plan of all, kept with the run that they were in.
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use orch::path::StackPath;
+use orch::plan::entry::{PlanMode, PlanOptions};
+use orch::printable::command_line;
+
+use super::carrying::Carrying;
+use super::show;
+use crate::program::commands::plan::{PlanRequest, planned};
+use crate::program::commands::selection_flags::SelectArgs;
+use crate::program::console;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// The file in the folder of a run.
+const FILE: &str = "followup.plan";
+
+/// What was left undone.
+#[derive(Default)]
+pub(super) struct Unconfirmed {
+    /// The stacks, by path.
+    pub(super) stacks: Vec<StackPath>,
+    /// The folder of the run, if it has one.
+    pub(super) folder: Option<PathBuf>,
+    /// Whether the run was interrupted: nobody waits for a plan.
+    pub(super) is_interrupted: bool,
+}
+
+impl Carrying<'_> {
+    /// Plans what was left undone, as the stacks are now that the run is over, shows the plan and keeps it.
+    /// Returns the exit status, given that of the run.
+    pub(super) fn keep(&self, left: &Unconfirmed, status: ExitStatus) -> Result<ExitStatus> {
+        if left.stacks.is_empty() {
+            return Ok(status);
+        }
+        let wait = match left.stacks.len() {
+            1 => "1 follow-up waits for approval".to_owned(),
+            more => format!("{more} follow-ups wait for approval"),
+        };
+        let (Some(folder), false) = (&left.folder, left.is_interrupted) else {
+            let plan = plan_again(&left.stacks);
+            console::note(&format!("{wait}: `{plan}` shows what would change"));
+            return Ok(status);
+        };
+        console::note(&format!("{wait}: a plan is made of what would change"));
+        let request = PlanRequest {
+            select: &SelectArgs::default(),
+            planning: self.planning,
+            options: PlanOptions {
+                mode: PlanMode::Normal,
+                is_full: false,
+            },
+            replace: &[],
+            is_kept: true,
+            guard: None,
+            policies: None,
+            only: Some(&left.stacks),
+            document: None,
+        };
+        let planned = match planned(self.chdir, &request)? {
+            ControlFlow::Continue(planned) => planned,
+            ControlFlow::Break(wrong) => {
+                console::warning("the plan of what waits for approval could not be made");
+                return Ok(worse(status, wrong));
+            }
+        };
+        show(&planned.saved)?;
+        if !planned.saved.plan.failed.is_empty() {
+            let plan = plan_again(&left.stacks);
+            console::note(&format!(
+                "a stack failed, so no plan was kept of what waits for approval: `{plan}` plans it again"
+            ));
+            return Ok(worse(status, ExitStatus::Run(1)));
+        }
+        if !planned.saved.plan.is_applyable() {
+            console::note("nothing waits for approval any more");
+            return Ok(status);
+        }
+        let file = folder.join(FILE);
+        let (saved, plans) = (&planned.saved, &planned.plans);
+        saved.write(&file, plans).map_err(anyhow::Error::new)?;
+        let loaded = &planned.loaded;
+        let is_at_root = loaded.directory.is_root();
+        let near = file.strip_prefix(&loaded.project.root);
+        let near = near.ok().filter(|_| is_at_root).unwrap_or(&file);
+        let words = ["orch".into(), "apply".into(), near.as_os_str().to_owned()];
+        console::note(&format!(
+            "the plan was kept: `{}` carries it out",
+            command_line(&words)
+        ));
+        Ok(status)
+    }
+}
+
+/// Returns the command that plans some stacks again.
+fn plan_again(stacks: &[StackPath]) -> String {
+    /// How many are named.
+    const MOST: usize = 5;
+    let mut words: Vec<OsString> = vec!["orch".into(), "plan".into()];
+    for stack in stacks.iter().filter(|_| stacks.len() <= MOST) {
+        words.extend(["--match".into(), stack.as_str().into()]);
+    }
+    command_line(&words)
+}
+
+/// Returns the worse of two exit statuses.
+fn worse(status: ExitStatus, other: ExitStatus) -> ExitStatus {
+    match status {
+        ExitStatus::Success | ExitStatus::Run(0) => other,
+        status => status,
+    }
+}

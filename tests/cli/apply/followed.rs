@@ -1,0 +1,486 @@
+//! `orch apply` with trigger policies: what follows is planned, and applied if that is approved.
+
+use serde_json::{Value, json};
+
+use super::{
+    acts, applied, assert_tidy, declare, done, entry, fails, hook, log, want, with_state, world,
+};
+use crate::support::{Repository, Sandbox, answered_after, journal_of, run_ids};
+
+/// What follows `/a` once it has finished: `/b`.
+const LIST: &str = r#"
+package list
+trigger["/b"] { input.run.state == "FINISHED"; input.stack.id == "/a" }
+sample { true }
+"#;
+
+/// Attaches a policy to all stacks.
+fn attach(sandbox: &Sandbox, name: &str, text: &str) {
+    sandbox.write(&format!("/policies/{name}.rego"), text);
+    let block = format!("policy \"trigger\" \"{name}\" {{ file = \"/policies/{name}.rego\" }}\n");
+    sandbox.write(&format!("/{name}.orch.hcl"), block);
+}
+
+/// A project with everything applied, in which `/a` and `/b` want something else and `/b` follows `/a`.
+fn changed(lines_of_b: &str) -> Repository {
+    let repository = applied(&[("/a", ""), ("/b", lines_of_b), ("/c", "")]);
+    attach(&repository, "list", LIST);
+    repository.write("/b/want", "2");
+    want(&repository, "/a", "2");
+    repository
+}
+
+/// The lines of the journal of the last apply.
+fn last_apply(sandbox: &Sandbox) -> (String, Vec<Value>) {
+    let read = |id: String| {
+        let text = sandbox.read(&journal_of(&id));
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        (id, lines.collect::<Vec<Value>>())
+    };
+    let applies = run_ids(sandbox).into_iter().rev().map(read);
+    let mut applies = applies.filter(|(_, lines)| lines[0]["purpose"] == "apply");
+    applies.next().expect("there was an apply")
+}
+
+/// The lines of a kind in that journal.
+fn lines(sandbox: &Sandbox, event: &str) -> Vec<Value> {
+    let (_, mut lines) = last_apply(sandbox);
+    lines.retain(|line| line["event"] == event);
+    lines
+}
+
+/// The last input that a policy has kept for a stack.
+fn sample(sandbox: &Sandbox, policy: &str, stack: &str) -> Value {
+    let (run, _) = last_apply(sandbox);
+    let folder = sandbox.path(&format!("/.orch/runs/{run}/samples"));
+    let files = std::fs::read_dir(folder).unwrap().flatten();
+    let inputs = files.filter(|file| {
+        let name = file.file_name().into_string().unwrap();
+        name.ends_with(&format!(".{policy}.json"))
+    });
+    let inputs = inputs.map(|file| std::fs::read_to_string(file.path()).unwrap());
+    let mut inputs = inputs.map(|text| serde_json::from_str::<Value>(&text).unwrap());
+    let input = inputs.find(|input| input["stack"]["id"] == stack);
+    input.unwrap_or_else(|| panic!("no input of {stack} was kept"))
+}
+
+/// How the turns ended: the stack, which turn of it, the outcome.
+fn endings(sandbox: &Sandbox) -> Vec<String> {
+    let lines = lines(sandbox, "ended").into_iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let ending = |line: Value| match line["turn"].as_u64() {
+        None => format!("{} {}", text(&line["stack"]), text(&line["outcome"])),
+        Some(turn) => format!("{}.{turn} {}", text(&line["stack"]), text(&line["outcome"])),
+    };
+    lines.map(ending).collect()
+}
+
+#[test]
+fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
+    let repository = changed("");
+    let said = done(&repository, "apply --auto-approve --policies=off --match c");
+    assert_eq!(acts(&repository), [""; 0], "{said}");
+    done(&repository, "plan --match a -o ../saved");
+    log(&repository);
+    let said = done(&repository, "apply ../saved");
+    let planned_again = "plan update b";
+    let expected = [
+        "apply update a",
+        "outputs update a",
+        "plan update b",
+        planned_again,
+    ];
+    assert_eq!(log(&repository), expected);
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+    assert_eq!(endings(&repository), ["/a succeeded", "/b unconfirmed"]);
+    assert!(said.contains("1 succeeded, 1 unconfirmed in"), "{said}");
+    let (run, _) = last_apply(&repository);
+    let file = format!(".orch/runs/{run}/followup.plan");
+    assert!(
+        said.contains(&format!("`orch apply {file}` carries it out")),
+        "{said}"
+    );
+    assert_tidy(&repository);
+    let shown = done(&repository, &format!("show {file}"));
+    assert!(shown.contains("/b  update"), "{shown}");
+    log(&repository);
+    done(&repository, &format!("apply {file}"));
+    assert_eq!(acts(&repository), ["apply update b"]);
+    assert_eq!(world(&repository, "b").as_deref(), Some("2"));
+    let said = done(&repository, "plan");
+    assert!(said.contains("3 unchanged"), "{said}");
+}
+
+#[test]
+fn a_follow_up_that_would_change_nothing_has_finished() {
+    let repository = changed("");
+    repository.write("/b/want", "1");
+    repository.commit();
+    attach(
+        &repository,
+        "next",
+        "package next\ntrigger[\"/c\"] { input.stack.id == \"/b\"; input.run.state == \"FINISHED\" }\n",
+    );
+    repository.commit();
+    log(&repository);
+    let said = done(&repository, "apply --auto-approve --match a");
+    assert_eq!(
+        endings(&repository),
+        ["/a succeeded", "/b succeeded", "/c succeeded"],
+        "{said}"
+    );
+    assert_eq!(acts(&repository), ["apply update a"]);
+}
+
+#[test]
+fn changes_are_applied_where_that_is_approved() {
+    // Not if a plan in a file is carried out.
+    for (lines, arguments, is_applied) in [
+        ("", "apply --match a --auto-approve", true),
+        ("autodeploy = true", "apply --match a --auto-approve", true),
+        ("autodeploy = true", "apply ../saved", true),
+        ("", "apply ../saved --auto-approve", false),
+        ("", "apply ../saved", false),
+    ] {
+        let repository = changed(lines);
+        done(&repository, "plan --match a -o ../saved");
+        log(&repository);
+        done(&repository, arguments);
+        let of_b = if is_applied { "2" } else { "1" };
+        assert_eq!(
+            world(&repository, "b").as_deref(),
+            Some(of_b),
+            "{lines} {arguments}"
+        );
+        let outcome = if is_applied {
+            "/b succeeded"
+        } else {
+            "/b unconfirmed"
+        };
+        assert_eq!(endings(&repository), ["/a succeeded", outcome]);
+        if is_applied {
+            assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+            let said = done(&repository, "plan");
+            assert!(said.contains("3 unchanged"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_retry_counts_for_what_runs_after_its_stack() {
+    let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    attach(
+        &repository,
+        "retry",
+        "package retry\ntrigger[stack.id] { stack := input.stack; input.run.state == \"FAILED\"; is_null(input.run.triggered_by) }\n",
+    );
+    repository.commit();
+    // Fails the first time.
+    let once = "[ -e ../../failed ] || { touch ../../failed; exit 1; }";
+    hook(&repository, "apply", "a", once);
+    log(&repository);
+    done(&repository, "apply --auto-approve");
+    let expected = ["apply create a", "apply create a", "apply create b"];
+    assert_eq!(acts(&repository), expected);
+    assert_eq!(
+        endings(&repository),
+        ["/a failed", "/a.2 succeeded", "/b succeeded"]
+    );
+    assert_eq!(entry(&repository, "/a")["last"]["outcome"], "succeeded");
+    let said = done(&repository, "plan");
+    assert!(said.contains("2 unchanged"), "{said}");
+}
+
+#[test]
+fn a_retry_that_nobody_has_approved_leaves_the_failure() {
+    let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    attach(
+        &repository,
+        "retry",
+        "package retry\ntrigger[stack.id] { stack := input.stack; input.run.state == \"FAILED\"; is_null(input.run.triggered_by) }\n",
+    );
+    repository.commit();
+    hook(
+        &repository,
+        "apply",
+        "a",
+        "[ -e ../../failed ] || { touch ../../failed; exit 1; }",
+    );
+    done(&repository, "plan -o ../saved");
+    log(&repository);
+    fails(
+        &repository,
+        "apply ../saved",
+        1,
+        "1 follow-up waits for approval",
+    );
+    assert_eq!(acts(&repository), ["apply create a"]);
+    assert_eq!(
+        endings(&repository),
+        ["/a failed", "/a.2 unconfirmed", "/b skipped"]
+    );
+    // What is left can be done in either way.
+    let (run, _) = last_apply(&repository);
+    done(
+        &repository,
+        &format!("apply .orch/runs/{run}/followup.plan"),
+    );
+    assert_eq!(acts(&repository), ["apply update a"]);
+}
+
+#[test]
+fn what_runs_after_a_follow_up_waits_for_it() {
+    let repository = applied(&[
+        ("/a", ""),
+        ("/b", "autodeploy = true"),
+        ("/c", "after = [\"/a\", \"/b\"]"),
+    ]);
+    attach(&repository, "list", LIST);
+    repository.write("/b/want", "2");
+    repository.write("/c/want", "2");
+    want(&repository, "/a", "2");
+    log(&repository);
+    done(&repository, "apply --auto-approve --match a --match c -j 1");
+    let expected = ["apply update a", "apply update b", "apply update c"];
+    assert_eq!(acts(&repository), expected);
+    // A failure reaches what runs after it.
+    for stack in ["/a", "/b"] {
+        want(&repository, stack, "3");
+    }
+    hook(&repository, "apply", "b", "exit 1");
+    want(&repository, "/c", "3");
+    let said = fails(
+        &repository,
+        "apply --auto-approve --match a --match c",
+        1,
+        "/c",
+    );
+    assert!(
+        said.contains("skipped /c: runs after /b, which failed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn policies_are_told_what_has_changed() {
+    let repository = changed("autodeploy = true");
+    done(&repository, "apply --auto-approve --match a");
+    let input = sample(&repository, "list", "/b");
+    let changes = json!(["plan", "apply"].map(|phase| json!({
+        "action": "changed",
+        "phase": phase,
+        "entity": {
+            "address": "/b", "name": "/b", "type": "stack",
+            "entity_vendor": "", "entity_type": "stack", "data": {},
+        },
+    })));
+    assert_eq!(input["run"]["changes"], changes);
+    let states = ["QUEUED", "PLANNING", "APPLYING", "FINISHED"];
+    let states = json!(states.map(|state| json!({"new_state": state})));
+    assert_eq!(input["run"]["states_history"], states);
+    assert_eq!(input["run"]["type"], "TRACKED");
+    assert_eq!(input["run"]["triggered_by"], "policy/list");
+    assert_eq!(input["stack"]["autodeploy"], true);
+    let input = sample(&repository, "list", "/a");
+    let states = ["QUEUED", "APPLYING", "FINISHED"];
+    let states = json!(states.map(|state| json!({"new_state": state})));
+    assert_eq!(input["run"]["states_history"], states);
+}
+
+#[test]
+fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
+    let repository = changed("autodeploy = true");
+    attach(
+        &repository,
+        "gone",
+        "package gone\ntrigger[\"/b\"] { input.run.type == \"DESTROY\"; input.run.state == \"FINISHED\" }\nsample { true }\n",
+    );
+    repository.commit();
+    log(&repository);
+    done(
+        &repository,
+        "destroy --match a --auto-approve --allow-destroy=1",
+    );
+    assert_eq!(acts(&repository), ["destroy delete a", "apply update b"]);
+    assert_eq!(world(&repository, "b").as_deref(), Some("2"));
+    let input = sample(&repository, "gone", "/a");
+    assert_eq!(input["run"]["changes"][0]["action"], "deleted");
+    assert_eq!(input["run"]["type"], "DESTROY");
+}
+
+#[test]
+fn a_stack_that_is_replaced_is_made_anew_by_a_retry() {
+    let repository = applied(&[("/a", "")]);
+    attach(
+        &repository,
+        "retry",
+        "package retry\ntrigger[\"/a\"] { input.run.state == \"FAILED\"; is_null(input.run.triggered_by) }\n",
+    );
+    repository.commit();
+    hook(
+        &repository,
+        "apply",
+        "a",
+        "[ -e ../../failed ] || { touch ../../failed; exit 1; }",
+    );
+    log(&repository);
+    done(
+        &repository,
+        "apply --auto-approve --replace a --allow-destroy=1",
+    );
+    let expected = ["destroy delete a", "apply create a", "apply create a"];
+    assert_eq!(acts(&repository), expected);
+    let states: Vec<String> = lines(&repository, "evaluated")
+        .iter()
+        .map(|line| format!("{} {}", line["turn"], line["state"].as_str().unwrap()))
+        .collect();
+    assert_eq!(states, ["null FINISHED", "2 FAILED", "3 FINISHED"]);
+    let said = done(&repository, "plan");
+    assert!(said.contains("1 unchanged"), "{said}");
+}
+
+#[test]
+fn what_was_rejected_is_discarded_and_followed() {
+    let repository = changed("");
+    attach(
+        &repository,
+        "rejected",
+        "package rejected\ntrigger[\"/c\"] { input.run.state == \"DISCARDED\" }\nsample { true }\n",
+    );
+    repository.write("/c/want", "2");
+    repository.commit();
+    log(&repository);
+    let answered = answered_after(&repository, "apply --match a", "no\n", || ());
+    let Some((code, said)) = answered else {
+        return;
+    };
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("not approved"), "{said}");
+    assert_eq!(acts(&repository), [""; 0]);
+    assert_eq!(
+        endings(&repository),
+        ["/a cancelled", "/c unconfirmed"],
+        "{said}"
+    );
+    let input = sample(&repository, "rejected", "/a");
+    assert_eq!(input["run"]["state"], "DISCARDED");
+    assert_tidy(&repository);
+    // Nothing of it is on record.
+    assert_eq!(entry(&repository, "/a")["last"]["outcome"], "succeeded");
+    assert_eq!(entry(&repository, "/a")["intent"], Value::Null);
+    let (run, _) = last_apply(&repository);
+    done(
+        &repository,
+        &format!("apply .orch/runs/{run}/followup.plan"),
+    );
+    assert_eq!(acts(&repository), ["apply update c"]);
+}
+
+#[test]
+fn a_policy_that_is_wrong_is_told_before_anything_runs() {
+    let repository = changed("");
+    repository.write("/policies/list.rego", "package list\ntrigger[");
+    repository.commit();
+    log(&repository);
+    fails(
+        &repository,
+        "apply --auto-approve",
+        3,
+        "the policy `list` cannot be loaded",
+    );
+    assert_eq!(log(&repository), [""; 0]);
+    done(&repository, "plan");
+    let said = fails(
+        &repository,
+        "apply --metadata x --policies=off",
+        64,
+        "--metadata",
+    );
+    assert!(said.contains("no effect"), "{said}");
+    done(&repository, "apply --auto-approve --policies=off");
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+}
+
+#[test]
+fn a_plan_asks_no_policy() {
+    let repository = changed("");
+    repository.write("/policies/list.rego", "package list\ntrigger[");
+    repository.commit();
+    done(&repository, "plan");
+    done(&repository, "plan -o ../saved");
+}
+
+#[test]
+fn what_is_excluded_does_not_follow() {
+    let repository = changed("");
+    let said = done(&repository, "apply --auto-approve --match a --exclude b");
+    assert_eq!(endings(&repository), ["/a succeeded"]);
+    assert!(said.contains("/b"), "{said}");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+}
+
+#[test]
+fn what_cannot_be_planned_fails_when_it_follows() {
+    let cases = [
+        ("after = [\"/d\"]", "", "it is part of a cycle"),
+        ("", "exit 3", "exit status 3"),
+    ];
+    for (lines, of_plan, said) in cases {
+        let repository = changed("");
+        declare(&repository, "/b", lines);
+        declare(&repository, "/d", "after = [\"/b\"]\n  tags = [\"new\"]");
+        repository.commit();
+        if !of_plan.is_empty() {
+            hook(&repository, "plan", "b", of_plan);
+        }
+        log(&repository);
+        let output = repository.orch("apply --auto-approve --match a");
+        assert!(output.to_string().contains(said), "{lines}: {output}");
+        assert_eq!(acts(&repository)[0], "apply update a", "{output}");
+    }
+}
+
+#[test]
+fn conditions_hold_for_what_follows() {
+    // The outputs of a stack with a turn are known, those of others are not.
+    let conditions = [
+        ("tm_length(terramate.stack.path.absolute) > 9", "too short"),
+        ("stacks[\"/c\"].outputs.id == \"1\"", "outputs"),
+        ("stacks[\"/a\"].outputs.id == \"1\"", "too short"),
+    ];
+    for (condition, said) in conditions {
+        let repository = changed("");
+        let condition = format!(
+            "autodeploy = true\n  after = [\"/a\", \"/c\"]\n  lifecycle {{\n    precondition {{\n      condition = {condition}\n      error_message = \"too short\"\n    }}\n  }}"
+        );
+        declare(&repository, "/b", &condition);
+        repository.commit();
+        log(&repository);
+        let said = fails(&repository, "apply --auto-approve --match a", 1, said);
+        assert_eq!(acts(&repository), ["apply update a"], "{said}");
+    }
+}
+
+#[test]
+fn what_a_later_commit_was_applied_to_is_not_put_back() {
+    let repository = changed("autodeploy = true");
+    let old = repository.git("rev-parse HEAD");
+    want(&repository, "/b", "3");
+    done(&repository, "apply --auto-approve --match b");
+    repository.git(&format!("checkout -q {}", old.trim()));
+    log(&repository);
+    let said = fails(
+        &repository,
+        "apply --auto-approve --match a",
+        1,
+        "which HEAD lacks, was applied",
+    );
+    assert_eq!(acts(&repository), ["apply update a"], "{said}");
+    assert_eq!(world(&repository, "b").as_deref(), Some("3"));
+    want(&repository, "/a", "4");
+    done(
+        &repository,
+        "apply --auto-approve --match a --allow-rollback",
+    );
+    assert_eq!(world(&repository, "b").as_deref(), Some("2"));
+}
