@@ -171,7 +171,8 @@ impl BegunRun {
     }
 
     /// Makes policies follow the run. What a follow-up of each stack is made of is given in path order. First,
-    /// they are asked about turns of earlier runs, given by their positions in the workflow.
+    /// they are asked about turns of earlier runs, given by their positions in the workflow. `n_reopened` turns at
+    /// its end are added at once.
     ///
     /// # Errors
     ///
@@ -181,6 +182,7 @@ impl BegunRun {
         follower: Follower,
         prepared: Vec<PreparedFollowUp>,
         unevaluated: Vec<usize>,
+        n_reopened: usize,
     ) -> io::Result<Self> {
         let command = Step::Command("command".into());
         let plain: Arc<[Step]> = [command.clone()].into();
@@ -208,9 +210,11 @@ impl BegunRun {
                 rank: prepared.rank,
             }
         });
-        self.execution.n_earlier = unevaluated.len();
+        let n_all = follower.workflow().turns().len();
+        let reopened = n_all - n_reopened..n_all;
+        self.execution.n_earlier = unevaluated.len() + usize::from(n_reopened > 0);
         let (followups, earlier) = (followups.collect(), self.inbox.earlier());
-        let following = Following::start(follower, followups, unevaluated, earlier)?;
+        let following = Following::start(follower, followups, reopened, unevaluated, earlier)?;
         self.following = Some(following);
         self.followups = FollowUps::new(prepared);
         Ok(self)

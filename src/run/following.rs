@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -156,8 +157,9 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Starts to follow a run. What follow-ups are made of is given by stack. First, policies are asked about
-    /// turns of earlier runs, given by their positions in the workflow.
+    /// Starts to follow a run. What follow-ups are made of is given by stack. First, some turns of the workflow are
+    /// added, which earlier runs have left open; then policies are asked about turns of earlier runs. Both are
+    /// given by their positions.
     ///
     /// # Errors
     ///
@@ -165,6 +167,7 @@ impl Following {
     pub(super) fn start(
         follower: Follower,
         followups: Vec<FollowUp>,
+        reopened: Range<usize>,
         unevaluated: Vec<usize>,
         earlier: Earlier,
     ) -> std::io::Result<Self> {
@@ -180,6 +183,9 @@ impl Following {
                     followups,
                     is_given_up: given_up,
                 };
+                if !reopened.is_empty() {
+                    earlier.tell(asking.reopened(reopened));
+                }
                 for position in unevaluated {
                     earlier.tell(asking.settlement(position, None));
                 }
@@ -324,6 +330,42 @@ impl Asking {
         }
     }
 
+    /// Returns what adds turns that earlier runs have left open.
+    fn reopened(&self, positions: Range<usize>) -> Settlement {
+        let workflow = self.follower.workflow();
+        let turns = &workflow.turns()[positions];
+        let added = turns.iter().filter_map(|turn| {
+            let after = turn.after.map(|position| &workflow.turns()[position]);
+            let reason = after.map(|after| Reason {
+                policies: turn.policies.clone(),
+                stack: after.path.clone(),
+                after: None,
+            });
+            self.added(turn, reason)
+        });
+        Settlement {
+            added: added.collect(),
+            ..Settlement::by_itself(true)
+        }
+    }
+
+    /// Returns what adds a turn of a stack of the tree.
+    fn added(&self, turn: &WorkflowTurn, follows: Option<Reason>) -> Option<Added> {
+        let followup = &self.followups[turn.stack?.get()];
+        Some(Added {
+            turn: Turn {
+                stack: turn.path.clone(),
+                operation: followup.operation,
+                steps: followup.steps.clone(),
+            },
+            attempts: followup.attempts.clone(),
+            follows,
+            node: followup.node,
+            rank: followup.rank,
+            answers_failure: turn.answers_failure,
+        })
+    }
+
     /// Returns the first step of a follow-up that does what was planned, if it plans.
     fn acting(&self, turn: &WorkflowTurn) -> Option<usize> {
         let stack = turn.stack.filter(|_| turn.is_followup)?;
@@ -338,25 +380,12 @@ impl Asking {
         let workflow = self.follower.workflow();
         let of = |turn: TurnIndex| &workflow.turns()[workflow.position(turn)];
         let added = consequences.queued.iter().filter_map(|follow| {
-            let next = of(follow.turn);
-            let (stack, answers_failure) = (next.stack?, next.answers_failure);
-            let followup = &self.followups[stack.get()];
-            Some(Added {
-                turn: Turn {
-                    stack: follow.stack.clone(),
-                    operation: followup.operation,
-                    steps: followup.steps.clone(),
-                },
-                attempts: followup.attempts.clone(),
-                follows: Some(Reason {
-                    policies: follow.policies.clone(),
-                    stack: evaluated.stack.clone(),
-                    after: turn,
-                }),
-                node: followup.node,
-                rank: followup.rank,
-                answers_failure,
-            })
+            let reason = Reason {
+                policies: follow.policies.clone(),
+                stack: evaluated.stack.clone(),
+                after: turn,
+            };
+            self.added(of(follow.turn), Some(reason))
         });
         let joined = consequences.joined.iter().map(|follow| follow.turn);
         let succeeded = evaluated.state == TurnState::Finished;

@@ -6,27 +6,41 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use orch::folder::GuardedFolder;
+use orch::project::Project;
 use orch::project::policy::OnPolicyError;
+use orch::record::journal::{PoliciesRecord, RunRecord};
 use orch::record::samples::Samples;
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
-use orch::run::workflow::{self, FollowedPolicy, Follower, RunFacts, StackInput, Workflow};
+use orch::run::workflow::{
+    self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
+};
+use orch::selection::attached::Attached;
 
 use super::Loaded;
 use super::policy_files::LoadedPolicies;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 
 /// The word of a journal for turns that deploy.
 pub(super) const TRACKED: &str = "tracked";
 
+/// A workflow that goes on.
+pub(super) struct EarlierWorkflow {
+    /// What its last run has on record of its policies.
+    pub(super) record: PoliciesRecord,
+    /// Its turns.
+    pub(super) earlier: EarlierTurns,
+}
+
 /// Lets policies follow a run that has begun. First, they are asked about turns of earlier runs, given by their
-/// positions in the workflow.
+/// positions in the workflow. `n_reopened` turns at the end of the workflow are added at once.
 pub(super) fn follow(
     root: &Path,
     begun: BegunRun,
     mut follower: Follower,
     followups: Vec<PreparedFollowUp>,
     unevaluated: Vec<usize>,
+    n_reopened: usize,
 ) -> Result<BegunRun> {
     if begun.folder().is_some()
         && let Ok(Some(place)) = GuardedFolder::find(root)
@@ -34,7 +48,7 @@ pub(super) fn follow(
         let samples = Samples::of_run(place, begun.id());
         follower.keep_samples(samples);
     }
-    let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated);
+    let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated, n_reopened);
     Ok(result.context("failed to start the thread that asks policies")?)
 }
 
@@ -81,5 +95,35 @@ impl Loaded {
             Some((block.name.value.clone(), digest))
         });
         digests.collect()
+    }
+}
+
+/// Checks that policies are those of an earlier run.
+pub(super) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Result<()> {
+    let names = then.digests.keys().chain(now.digests.keys());
+    let mut changed = names.filter(|name| then.digests.get(*name) != now.digests.get(*name));
+    match changed.next() {
+        None => Ok(()),
+        Some(name) => Err(ProgramError::refused(format!(
+            "the policy `{name}` has changed since the run that is resumed"
+        ))),
+    }
+}
+
+impl EarlierWorkflow {
+    /// Takes the turns of the runs of a workflow, the first one first.
+    pub(super) fn new(project: &Project, records: &[&RunRecord], record: PoliciesRecord) -> Self {
+        let mut turns = EarlierTurns::new(records, &project.stacks);
+        let attached = Attached::resolve(project, &mut Vec::new());
+        let all = &turns.turns;
+        let is_asked = |position: &usize| {
+            let stack = all[*position].stack;
+            stack.is_some_and(|stack| !attached.to_stack(stack).is_empty())
+        };
+        turns.unevaluated = turns.unevaluated.iter().copied().filter(is_asked).collect();
+        EarlierWorkflow {
+            record,
+            earlier: turns,
+        }
     }
 }

@@ -94,6 +94,9 @@ pub struct PoliciesRecord {
     pub excluded: Vec<String>,
     /// The digest of each policy, by its name.
     pub digests: BTreeMap<String, String>,
+    /// The stack of each turn that the run begins with, by number, if a stack has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
     /// Who asked for turns of the header, where that is not the run itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedRecord>,

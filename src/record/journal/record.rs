@@ -198,13 +198,16 @@ impl RunRecord {
     }
 
     /// Notes what a line says of a turn.
-    fn follow_turn(&mut self, turn: Option<u32>, event: &Event) {
+    fn follow_turn(&mut self, turn: Option<u32>, operation: Option<&str>, event: &Event) {
         let is_stopped = !self.stops.is_empty();
         let stack = match event {
             Event::Added { stack, .. } => {
                 let number = self.turns.len();
                 self.turn_numbers.insert((stack.clone(), turn), number);
-                return self.turns.push(TurnRecord::new(stack, turn));
+                return self.turns.push(TurnRecord {
+                    is_added: true,
+                    ..TurnRecord::new(stack, turn)
+                });
             }
             Event::Started { stack, .. } => stack,
             Event::Ended(ended) => &ended.stack,
@@ -213,6 +216,9 @@ impl RunRecord {
         let Some(&place) = self.turn_numbers.get(&(stack.clone(), turn)) else {
             return;
         };
+        if let Some(operation) = operation {
+            self.turns[place].operation = Some(operation.to_owned());
+        }
         match event {
             Event::Ended(ended) => {
                 self.turns[place].outcome = Some(TurnOutcome::of(ended, is_stopped));
@@ -234,7 +240,7 @@ impl RunRecord {
         } = entry;
         self.last = at;
         if self.header.policies.is_some() {
-            self.follow_turn(turn, &event);
+            self.follow_turn(turn, operation.as_deref(), &event);
         }
         let milliseconds = Duration::from_millis;
         if let Event::Added { stack, .. } = &event {

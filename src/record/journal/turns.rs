@@ -12,6 +12,11 @@ pub struct TurnRecord {
     pub stack: String,
     /// Which turn of that it is; absent for the first.
     pub turn: Option<u32>,
+    /// Whether it was added.
+    pub is_added: bool,
+    /// What was done with its stack, if it has come to that: `apply` or `destroy`; absent for a command of
+    /// `orch run`.
+    pub operation: Option<String>,
     /// Whether it was started.
     pub has_started: bool,
     /// How it ended, if it has.
@@ -39,8 +44,17 @@ pub enum TurnOutcome {
 
 /// Returns the turns that a run begins with, if policies follow it.
 pub(super) fn turns_of(header: &Header) -> Vec<TurnRecord> {
-    if header.policies.is_none() {
+    let Some(policies) = &header.policies else {
         return Vec::new();
+    };
+    if !policies.turns.is_empty() {
+        let mut counts: HashMap<&String, u32> = HashMap::new();
+        let turns = policies.turns.iter().map(|path| {
+            let count = counts.entry(path).or_default();
+            *count += 1;
+            TurnRecord::new(path, Some(*count).filter(|count| *count > 1))
+        });
+        return turns.collect();
     }
     let left_out: HashSet<&String> = header.left_out.iter().collect();
     let stacks = header.order.iter().filter(|path| !left_out.contains(path));
@@ -59,6 +73,8 @@ impl TurnRecord {
         TurnRecord {
             stack: stack.to_owned(),
             turn,
+            is_added: false,
+            operation: None,
             has_started: false,
             outcome: None,
         }

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{FlagChange, TurnKind, WorkflowTurn, set_flags, turn_id};
+use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
-use crate::record::journal::{EvaluatedTurn, FollowRecord, RunRecord, TurnOutcome};
+use crate::record::journal::{AskedRecord, EvaluatedTurn, FollowRecord, RunRecord, TurnOutcome};
 use crate::run::evaluated::TurnState;
 
 /// The turns of the runs of a workflow before the one that goes on with it.
@@ -79,6 +79,19 @@ impl EarlierTurns {
         Some((position, &self.turns[position]))
     }
 
+    /// Returns the last turns of stacks of the tree that follow from others and have neither succeeded nor been left
+    /// unconfirmed, in the order in which they were asked for.
+    pub fn open_followups(&self) -> Vec<&WorkflowTurn> {
+        let is_open = |turn: &&WorkflowTurn| {
+            let is_left = !matches!(turn.state, TurnState::Finished | TurnState::Unconfirmed);
+            turn.is_followup && turn.stack.is_some() && is_left
+        };
+        let mut last: Vec<usize> = self.last.values().copied().collect();
+        last.sort_unstable();
+        let last = last.into_iter().map(|position| &self.turns[position]);
+        last.filter(is_open).collect()
+    }
+
     fn add_turns(&mut self, record: &RunRecord, stacks: &Stacks) {
         let policies = record.header.policies.as_ref();
         let kind = match policies {
@@ -109,7 +122,10 @@ impl EarlierTurns {
             let before = self.last.insert(path.clone(), self.turns.len());
             let id = turn_id(&record.header.run, number);
             let mut next = WorkflowTurn::new(id, stack, path, at);
-            next.kind = kind;
+            next.kind = match turn.operation.as_deref() {
+                Some("destroy") => TurnKind::Destroy,
+                _ => kind,
+            };
             next.state = state;
             next.history.push(state);
             if let Some(asked) = asked
@@ -147,6 +163,33 @@ impl EarlierTurns {
 }
 
 impl WorkflowTurn {
+    /// Takes over what is known of the last turn of its stack in an earlier run, which did not succeed. What had
+    /// not started keeps its cause; anything else is asked for again by who resumes the run. Returns what goes on
+    /// record of that, if there is anything.
+    pub fn ask_again(
+        &mut self,
+        last: &WorkflowTurn,
+        session: &SessionInput,
+    ) -> Option<AskedRecord> {
+        let is_kept = matches!(last.state, TurnState::Skipped | TurnState::Canceled);
+        if is_kept {
+            self.keep(last);
+        } else {
+            let user = match session.login.as_str() {
+                "" => "user",
+                login => login,
+            };
+            self.triggered_by = Some(user.to_owned());
+            (self.kind, self.is_followup) = (last.kind, last.is_followup);
+        }
+        Some(AskedRecord {
+            stack: self.path.to_string(),
+            by: self.triggered_by.clone()?,
+            kept: is_kept,
+            follows: self.is_followup,
+        })
+    }
+
     /// Takes over what is known of a turn that did not end, and is now to run.
     pub fn keep(&mut self, unfinished: &WorkflowTurn) {
         self.policies.clone_from(&unfinished.policies);

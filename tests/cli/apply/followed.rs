@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    acts, applied, assert_tidy, declare, done, entry, fails, hook, log, want, with_state, world,
+    acts, applied, assert_tidy, declare, done, entry, fails, hook, log, unhook, want, with_state,
+    world,
 };
 use crate::support::{Repository, Sandbox, answered_after, journal_of, run_ids};
 
@@ -483,4 +484,63 @@ fn what_a_later_commit_was_applied_to_is_not_put_back() {
         "apply --auto-approve --match a --allow-rollback",
     );
     assert_eq!(world(&repository, "b").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_follow_up_that_was_left_open_is_resumed() {
+    // It fails, or `orch` is killed in it.
+    for script in ["exit 1", "kill -9 $PPID; exit 1"] {
+        let repository = changed("autodeploy = true");
+        done(&repository, "plan --match a -o ../saved");
+        log(&repository);
+        hook(&repository, "apply", "b", script);
+        let output = repository.command("apply ../saved").output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+        unhook(&repository, "apply", "b");
+        let said = done(&repository, "apply ../saved --resume");
+        assert_eq!(acts(&repository), ["apply update b"], "{said}");
+        assert_eq!(endings(&repository), ["/b succeeded"]);
+        assert_eq!(world(&repository, "b").as_deref(), Some("2"));
+        let input = sample(&repository, "list", "/b");
+        let by = input["run"]["triggered_by"].as_str().unwrap();
+        assert!(!by.starts_with("policy/"), "{by}");
+        let states = |input: &Value| input["workflow"].as_array().unwrap().len();
+        assert_eq!(states(&input), 3, "{input}");
+        let said = done(&repository, "apply ../saved --resume");
+        assert!(said.contains("there is nothing to do"), "{said}");
+        let (first, second) = (&lines(&repository, "evaluated")[0], "FINISHED");
+        assert_eq!(first["state"], second);
+    }
+}
+
+#[test]
+fn a_plan_is_resumed_where_it_stopped_whatever_has_followed() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    attach(
+        &repository,
+        "clean",
+        "package clean\ntrigger[\"/b\"] { input.run.state == \"FAILED\" }\n",
+    );
+    want(&repository, "/b", "2");
+    done(
+        &repository,
+        "plan --match a --replace a --allow-destroy=1 -o ../saved",
+    );
+    log(&repository);
+    hook(&repository, "apply", "a", "exit 1");
+    fails(&repository, "apply ../saved", 1, "unconfirmed");
+    let expected = ["destroy delete a", "apply create a"];
+    assert_eq!(acts(&repository), expected);
+    let (run, _) = last_apply(&repository);
+    let logs = done(&repository, &format!("runs logs {run} /a"));
+    assert!(
+        !logs.contains("would make 2"),
+        "the log of another stack: {logs}"
+    );
+    let why = done(&repository, &format!("why /b --run {run}"));
+    assert!(why.contains("clean"), "{why}");
+    unhook(&repository, "apply", "a");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(acts(&repository), ["apply create a"]);
 }

@@ -269,3 +269,52 @@ fn what_is_to_be_replaced_and_does_not_exist_is_made() {
     done(&repository, "apply ../saved");
     assert_eq!(input(&repository, "/app"), 1);
 }
+
+#[test]
+fn policies_are_told_what_terraform_changes_without_what_is_secret() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    let secret = "\nvariable \"password\" {\n  default   = \"hunter2\"\n  sensitive = true\n}\n\nresource \"terraform_data\" \"secret\" {\n  input = { name = \"ada\", password = var.password }\n}\n\noutput \"password\" {\n  value     = var.password\n  sensitive = true\n}\n";
+    repository.write("/net/main.tf", format!("{NET}{secret}"));
+    repository.write(
+        "/policies/list.rego",
+        "package list\ntrigger[\"/app\"] { input.stack.id == \"/net\" }\nsample { true }\n",
+    );
+    let block = "policy \"trigger\" \"list\" { file = \"/policies/list.rego\" }\n";
+    repository.write("/list.orch.hcl", block);
+    repository.commit();
+    done(&repository, "apply --auto-approve --match net");
+    assert_eq!(input(&repository, "/app"), 1, "it followed");
+    let samples = done(&repository, "policy samples");
+    let of_net = samples.lines().find(|line| line.contains(".1.list"));
+    let id = of_net.and_then(|line| line.split(' ').next()).unwrap();
+    let (run, _) = id.split_once('.').unwrap();
+    let kept = repository.read(&format!("/.orch/runs/{run}/samples/1.list.json"));
+    assert!(!kept.contains("hunter2"), "{kept}");
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let version = kept["run"]["runtime_config"]["terraform_version"].as_str();
+    assert!(
+        version.is_some_and(|version| version.contains('.')),
+        "{kept}"
+    );
+    assert_eq!(kept["stack"]["terraform_version"].as_str(), version);
+    let changes = kept["run"]["changes"].as_array().unwrap();
+    let told = changes.iter().map(|change| {
+        let entity = &change["entity"];
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let words = [&change["phase"], &change["action"], &entity["entity_type"]];
+        let words = words.map(text).join(" ");
+        format!("{words} {} {}", text(&entity["address"]), entity["data"])
+    });
+    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r#"
+    plan added resource terraform_data.a {"input":1,"triggers_replace":null}
+    plan added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}
+    plan added output output.password {"value":"(sensitive)"}
+    plan added output output.x {"value":null}
+    apply added resource terraform_data.a {"input":1,"triggers_replace":null}
+    apply added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}
+    apply added output output.password {"value":"(sensitive)"}
+    apply added output output.x {"value":null}
+    "#);
+}

@@ -104,7 +104,8 @@ impl Carrying<'_> {
     ///
     /// If that may not be done.
     fn is_left(&self, now: &Now) -> Result<bool> {
-        if now.to_do(self.saved).is_empty() {
+        let is_open = now.policies.as_ref().is_some_and(NowPolicies::is_open);
+        if now.to_do(self.saved).is_empty() && !is_open {
             return Ok(false);
         }
         if now.progress.has_begun && !self.resumes {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use anyhow::Context as _;
 use orch::change::{Counted, Pairs};
 use orch::driver::Driver;
+use orch::folder::GuardedFolder;
 use orch::path::StackPath;
 use orch::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
 use orch::plan::code::Codes;
 use orch::project::stack::StackIndex;
-use orch::record::journal::PoliciesRecord;
+use orch::record::journal::{AskedRecord, PoliciesRecord, RunRecord, Runs};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
 use orch::run::state::StackRecord;
@@ -22,7 +23,7 @@ use orch::state::document::{Action, Document};
 
 use super::carrying::Carrying;
 use crate::program::commands::Loaded;
-use crate::program::commands::follower::{TRACKED, follow};
+use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
 use crate::program::commands::plan::subjects::{Drivers, OnRecord};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::state::held::StateLock;
@@ -35,12 +36,26 @@ pub(super) struct NowPolicies {
     facts: RunFacts,
     /// Why something may not be applied to stacks that a later commit was applied to.
     ahead: BTreeMap<StackIndex, String>,
+    /// The workflow that goes on, if the apply is resumed.
+    earlier: Option<EarlierWorkflow>,
+}
+
+impl NowPolicies {
+    /// Returns whether earlier runs have left something open besides what the plan shows.
+    pub(super) fn is_open(&self) -> bool {
+        let earlier = self.earlier.as_ref().map(|it| &it.earlier);
+        earlier.is_some_and(|it| !it.unevaluated.is_empty() || !it.open_followups().is_empty())
+    }
 }
 
 /// What it takes to let policies follow an apply.
 pub(super) struct FollowedApply {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
+    /// The turns of earlier runs that policies are asked about first, by their positions in the workflow.
+    unevaluated: Vec<usize>,
+    /// How many turns that earlier runs have left open are added at once.
+    n_reopened: usize,
     /// What goes on record of the policies.
     pub(super) record: PoliciesRecord,
 }
@@ -49,7 +64,14 @@ impl FollowedApply {
     /// Lets the policies follow an apply that has begun.
     pub(super) fn follow(self, loaded: &Loaded, begun: BegunRun) -> Result<BegunRun> {
         let root = &loaded.project.root;
-        follow(root, begun, self.follower, self.followups, Vec::new())
+        let FollowedApply {
+            follower,
+            followups,
+            unevaluated,
+            n_reopened,
+            ..
+        } = self;
+        follow(root, begun, follower, followups, unevaluated, n_reopened)
     }
 }
 
@@ -80,7 +102,9 @@ impl Carrying<'_> {
             }
             _ => BTreeMap::new(),
         };
+        let earlier = self.earlier_workflow(loaded);
         Ok(Ok(Some(NowPolicies {
+            earlier,
             policies,
             facts: loaded.run_facts(&flags.metadata)?,
             ahead,
@@ -104,19 +128,32 @@ impl Carrying<'_> {
         let excluded = self.excluded(loaded)?;
         let paths = excluded.iter();
         let paths = paths.map(|stack| project.stacks[*stack].path.to_string());
+        let (turns, n_reopened, asked) = turns(applying, run, now.earlier.as_ref(), &now.facts);
+        let then = now.earlier.as_ref().map(|it| &it.record);
+        let metadata = &self.args.policies.metadata;
         let record = PoliciesRecord {
-            workflow: run.to_owned(),
+            workflow: then.map_or(run, |it| &it.workflow).to_owned(),
             kind: TRACKED.to_owned(),
             followup: None,
-            metadata: self.args.policies.metadata.clone(),
+            metadata: match then {
+                Some(then) if metadata.is_empty() => then.metadata.clone(),
+                _ => metadata.clone(),
+            },
             excluded: paths.collect(),
             digests: loaded.policy_digests(&now.policies),
-            asked: Vec::new(),
+            turns: turn_stacks(applying),
+            asked,
         };
+        if let Some(then) = then {
+            let hint = "make a new plan, or add `--policies=off`";
+            check_digests(&record, then).map_err(|error| error.hint(hint))?;
+        }
         let names = StackNames::new(&project.stacks, excluded);
         let settings = project.settings.policies;
-        let turns = turns(applying, run);
-        let workflow = Workflow::new(run.to_owned(), names, settings, Vec::new(), turns);
+        let (before, unevaluated) = now.earlier.map_or_else(Default::default, |it| {
+            (it.earlier.turns, it.earlier.unevaluated)
+        });
+        let workflow = Workflow::new(run.to_owned(), names, settings, before, turns);
         let follower = loaded.follower(now.policies, now.facts, workflow);
         let followups = FollowUps {
             codes,
@@ -131,8 +168,36 @@ impl Carrying<'_> {
         Ok(FollowedApply {
             follower,
             followups,
+            unevaluated,
+            n_reopened,
             record,
         })
+    }
+
+    /// Returns the workflow of the runs on this machine that have carried out a part of the plan, if the apply is
+    /// resumed and policies followed these.
+    fn earlier_workflow(&self, loaded: &Loaded) -> Option<EarlierWorkflow> {
+        let project = &loaded.project;
+        let folder = self
+            .resumes
+            .then(|| GuardedFolder::find(&project.root).ok().flatten());
+        let runs = Runs::find(folder??).ok()?;
+        let plan = self.saved.plan.id.as_str();
+        let record = |id: &String| {
+            let brief = runs.brief(id).ok()?;
+            let is_of_plan = brief.header.plan.as_deref() == Some(plan);
+            let is_followed = is_of_plan && brief.header.policies.is_some();
+            is_followed.then(|| runs.record(id).ok()).flatten()
+        };
+        // They are listed from the newest on.
+        let mut records: Vec<RunRecord> = runs.ids().iter().rev().filter_map(record).collect();
+        let last = records.last()?.header.policies.clone()?;
+        records.retain(|record| {
+            let policies = record.header.policies.as_ref();
+            policies.is_some_and(|it| it.workflow == last.workflow)
+        });
+        let records: Vec<&RunRecord> = records.iter().collect();
+        Some(EarlierWorkflow::new(project, &records, last))
     }
 
     /// Returns the stacks that `--exclude` names.
@@ -200,24 +265,55 @@ impl Carrying<'_> {
     }
 }
 
-/// Returns the turns that an apply begins with.
-fn turns(applying: &Applying<'_, '_>, run: &str) -> Vec<WorkflowTurn> {
+/// Returns the turns that an apply begins with, and after these those that earlier runs have left open: how many
+/// these are, and who has asked for turns where that is not the run itself.
+fn turns(
+    applying: &Applying<'_, '_>,
+    run: &str,
+    earlier: Option<&EarlierWorkflow>,
+    facts: &RunFacts,
+) -> (Vec<WorkflowTurn>, usize, Vec<AskedRecord>) {
     let at = now();
-    let turns = applying.turns.iter().zip(&applying.execution.turns);
-    let turns = turns
-        .enumerate()
-        .map(|(number, (&(stack, operation), turn))| {
-            let id = turn_id(run, number);
-            let path = turn.stack.clone();
-            WorkflowTurn {
-                kind: match operation {
-                    Operation::Destroy => TurnKind::Destroy,
-                    Operation::Run | Operation::Ask | Operation::Apply => TurnKind::Tracked,
-                },
-                ..WorkflowTurn::new(id, stack.here(), path, at)
-            }
-        });
-    turns.collect()
+    let mut asked = Vec::new();
+    let mut all = Vec::new();
+    let of_plan = applying.turns.iter().zip(&applying.execution.turns);
+    for (number, (&(stack, operation), turn)) in of_plan.enumerate() {
+        let id = turn_id(run, number);
+        let mut turn = WorkflowTurn::new(id, stack.here(), turn.stack.clone(), at);
+        let last = earlier.and_then(|it| it.earlier.last(&turn.path));
+        if let Some((_, last)) = last {
+            asked.extend(turn.ask_again(last, &facts.session));
+        }
+        turn.is_followup = false; // it does what the plan shows
+        turn.kind = match operation {
+            Operation::Destroy => TurnKind::Destroy,
+            Operation::Run | Operation::Ask | Operation::Apply => TurnKind::Tracked,
+        };
+        all.push(turn);
+    }
+    let planned: BTreeSet<StackPath> = all.iter().map(|turn| turn.path.clone()).collect();
+    let open = earlier.map_or_else(Vec::new, |it| it.earlier.open_followups());
+    let n_planned = all.len();
+    for last in open
+        .into_iter()
+        .filter(|turn| !planned.contains(&turn.path))
+    {
+        let id = turn_id(run, all.len());
+        let mut turn = WorkflowTurn::new(id, last.stack, last.path.clone(), at);
+        asked.extend(turn.ask_again(last, &facts.session));
+        all.push(turn);
+    }
+    let n_reopened = all.len() - n_planned;
+    (all, n_reopened, asked)
+}
+
+/// Returns the stack of each turn that an apply begins with, if one has several.
+fn turn_stacks(applying: &Applying<'_, '_>) -> Vec<String> {
+    let turns = &applying.execution.turns;
+    let stacks: BTreeSet<&StackPath> = turns.iter().map(|turn| &turn.stack).collect();
+    let is_any_twice = stacks.len() < turns.len();
+    let turns = turns.iter().filter(|_| is_any_twice);
+    turns.map(|turn| turn.stack.to_string()).collect()
 }
 
 /// Returns what is put on record of what policies ask for, by stack.

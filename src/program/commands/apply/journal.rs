@@ -5,7 +5,7 @@ use std::path::Path;
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
 use orch::plan::stale::{OperationKey, Progress};
-use orch::record::journal::{Runs, StackState};
+use orch::record::journal::{Runs, StackState, TurnOutcome, TurnRecord};
 
 /// Returns how far a plan has been carried out, as far as runs on this machine tell.
 pub(super) fn progress(root: &Path, plan: &str) -> Progress {
@@ -21,6 +21,11 @@ pub(super) fn progress(root: &Path, plan: &str) -> Progress {
         let Some(record) = is_of_plan.then(|| runs.record(id).ok()).flatten() else {
             continue;
         };
+        if record.header.policies.is_some() {
+            progress.has_begun |= record.stacks.iter().any(|it| !it.attempts.is_empty());
+            progress.done.extend(done_of_turns(&record.turns));
+            continue;
+        }
         for stack in &record.stacks {
             let Some(path) = StackPath::parse(&stack.path) else {
                 continue;
@@ -40,4 +45,30 @@ pub(super) fn progress(root: &Path, plan: &str) -> Progress {
         }
     }
     progress
+}
+
+/// Returns what the turns of a run have done of its plan. What was added does not count, but for a retry: a stack
+/// that was to be brought forward, and was in the end.
+fn done_of_turns(turns: &[TurnRecord]) -> Vec<(StackPath, OperationKey)> {
+    let is_apply = |turn: &TurnRecord| turn.operation.as_deref() == Some("apply");
+    let has_finished = |turn: &TurnRecord| turn.outcome == Some(TurnOutcome::Finished);
+    let mut done = Vec::new();
+    for (number, turn) in turns.iter().enumerate() {
+        let Some(path) = StackPath::parse(&turn.stack).filter(|_| !turn.is_added) else {
+            continue;
+        };
+        if turn.operation.as_deref() == Some("destroy") && has_finished(turn) {
+            done.push((path, OperationKey::Destroy));
+        } else if is_apply(turn) && (turn.has_started || has_finished(turn)) {
+            // What is destroyed and made anew was destroyed first.
+            let is_second = turn.turn.is_some();
+            done.extend(is_second.then(|| (path.clone(), OperationKey::Destroy)));
+            let later = turns[number..].iter();
+            let mut of_stack = later.filter(|it| it.stack == turn.stack && is_apply(it));
+            if of_stack.any(has_finished) {
+                done.push((path, OperationKey::Apply));
+            }
+        }
+    }
+    done
 }

@@ -75,11 +75,12 @@ impl Carrying<'_> {
             }
         };
         let folder = begun.folder().map(Path::to_owned);
+        let is_quiet = turns.is_empty() && followed.is_none();
         let begun = match followed {
             Some(followed) => followed.follow(loaded, begun)?,
             None => begun,
         };
-        let output = self.output(loaded, run, &begun, turns.is_empty());
+        let output = self.output(loaded, run, &begun, is_quiet);
         let (begun, mut output) = held::or_give_up(begun, output)?;
         let ended = begun.carry_out(output.streams(), &mut [&mut output], Some(&mut director));
         output.end();

@@ -21,10 +21,9 @@ use orch::run::workflow::{
     self, Follower, SessionInput, StackNames, TurnKind, Workflow, WorkflowTurn, turn_id,
 };
 
-use super::resume::ResumedWorkflow;
 use super::{Ready, RunArgs, command};
 use crate::program::commands::Loaded;
-use crate::program::commands::follower::{self, TRACKED};
+use crate::program::commands::follower::{self, EarlierWorkflow, TRACKED, check_digests};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -54,7 +53,7 @@ pub(super) fn mode(
     args: &RunArgs,
     run: &PreparedRun,
     command: &[OsString],
-    resumed: Option<&ResumedWorkflow>,
+    resumed: Option<&EarlierWorkflow>,
 ) -> Result<PolicyRun> {
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &args.policies;
@@ -131,7 +130,7 @@ impl FollowedRun {
         mode: PolicyRun,
         ready: &Ready,
         excluded: &BTreeSet<StackIndex>,
-        resumed: Option<&ResumedWorkflow>,
+        resumed: Option<&EarlierWorkflow>,
     ) -> Result<Self> {
         let policies = loaded.load_policies(|attached, position| {
             attached.policies_of_stacks().contains(&position)
@@ -141,8 +140,11 @@ impl FollowedRun {
         }
         let run = &ready.run;
         let record = record(loaded, args, mode, &policies, excluded, &run.id, resumed);
-        if let Some(resumed) = resumed {
-            check_digests(&record, &resumed.record, args.resume.allow_stale)?;
+        if let Some(resumed) = resumed
+            && !args.resume.allow_stale
+        {
+            let hint = "start a new run, or add `--allow-stale` to go on with the policies as they are now";
+            check_digests(&record, &resumed.record).map_err(|error| error.hint(hint))?;
         }
         let facts = loaded.run_facts(&record.metadata)?;
         let (command, followups) = followups(loaded, record.followup.as_deref(), ready)?;
@@ -238,7 +240,14 @@ impl FollowedRun {
 
     /// Lets the policies follow a run that has begun.
     pub(super) fn follow(self, root: &Path, begun: BegunRun) -> Result<BegunRun> {
-        follower::follow(root, begun, self.follower, self.followups, self.unevaluated)
+        follower::follow(
+            root,
+            begun,
+            self.follower,
+            self.followups,
+            self.unevaluated,
+            0,
+        )
     }
 }
 
@@ -258,7 +267,7 @@ fn record(
     policies: &LoadedPolicies,
     excluded: &BTreeSet<StackIndex>,
     run: &str,
-    resumed: Option<&ResumedWorkflow>,
+    resumed: Option<&EarlierWorkflow>,
 ) -> PoliciesRecord {
     let earlier = resumed.map(|resumed| &resumed.record);
     let flags = &args.policies;
@@ -283,22 +292,8 @@ fn record(
         },
         excluded: excluded.chain(excluded_before.iter().cloned()).collect(),
         digests: loaded.policy_digests(policies),
+        turns: Vec::new(),
         asked: Vec::new(),
-    }
-}
-
-/// Checks that policies are those of the earlier run.
-fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord, allow_stale: bool) -> Result<()> {
-    let names = then.digests.keys().chain(now.digests.keys());
-    let mut changed = names.filter(|name| then.digests.get(*name) != now.digests.get(*name));
-    match changed.next() {
-        Some(name) if !allow_stale => Err(ProgramError::refused(format!(
-            "the policy `{name}` has changed since the run that is resumed"
-        ))
-        .hint(
-            "start a new run, or add `--allow-stale` to go on with the policies as they are now",
-        )),
-        _ => Ok(()),
     }
 }
 
@@ -307,14 +302,10 @@ fn turns(
     loaded: &Loaded,
     mode: PolicyRun,
     run: &PreparedRun,
-    resumed: Option<&ResumedWorkflow>,
+    resumed: Option<&EarlierWorkflow>,
     session: &SessionInput,
 ) -> (Vec<WorkflowTurn>, Vec<AskedRecord>) {
     let at = workflow::now();
-    let user = match session.login.as_str() {
-        "" => "user",
-        login => login,
-    };
     let mut asked = Vec::new();
     let turns = run.sequence.iter().enumerate().map(|(number, &stack)| {
         let path = loaded.project.stacks[stack].path.clone();
@@ -327,20 +318,7 @@ fn turns(
         };
         let last = resumed.and_then(|resumed| resumed.earlier.last(&turn.path));
         if let Some((_, last)) = last {
-            let is_kept = matches!(last.state, TurnState::Skipped | TurnState::Canceled);
-            if is_kept {
-                turn.keep(last);
-            } else {
-                // Whoever resumes the run asks for it again.
-                turn.triggered_by = Some(user.to_owned());
-                (turn.kind, turn.is_followup) = (last.kind, last.is_followup);
-            }
-            asked.extend(turn.triggered_by.clone().map(|by| AskedRecord {
-                stack: turn.path.to_string(),
-                by,
-                kept: is_kept,
-                follows: turn.is_followup,
-            }));
+            asked.extend(turn.ask_again(last, session));
         }
         turn
     });

@@ -55,7 +55,8 @@ use self::events::EventArgs;
 use self::followed::FollowedRun;
 use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
-use self::resume::{Resumed, ResumedWorkflow};
+use self::resume::Resumed;
+use super::follower::EarlierWorkflow;
 use super::protection::refuse;
 use super::reports::Reports;
 use super::state::held;
@@ -224,7 +225,7 @@ impl Ready {
         loaded: &mut Loaded,
         args: &RunArgs,
         excluded: &BTreeSet<StackIndex>,
-        resumed: Option<&ResumedWorkflow>,
+        resumed: Option<&EarlierWorkflow>,
     ) -> Result<ControlFlow<ExitStatus, Option<FollowedRun>>> {
         let mode = followed::mode(loaded, args, &self.run, self.command.given(), resumed)?;
         if mode == PolicyRun::Off {

@@ -7,17 +7,16 @@ use orch::printable::printable;
 use orch::project::Project;
 use orch::project::config::Recorded;
 use orch::project::stack::Stacks;
-use orch::record::journal::{Header, PoliciesRecord, RunRecord};
+use orch::record::journal::{Header, RunRecord};
 use orch::run::resume::{
     EarlierRun, Moved, MovedStack, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
 };
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
-use orch::run::workflow::EarlierTurns;
-use orch::selection::attached::Attached;
 
 use super::arguments::RunArgs;
 use crate::program::commands::changed::GitState;
+use crate::program::commands::follower::EarlierWorkflow;
 use crate::program::commands::{Loaded, count, host_environment};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -38,15 +37,7 @@ pub(super) struct Resumed {
     /// Whether policies are to be asked about turns that had ended.
     pub(super) is_open: bool,
     /// The workflow that goes on, if policies followed it.
-    pub(super) workflow: Option<ResumedWorkflow>,
-}
-
-/// A workflow that goes on.
-pub(super) struct ResumedWorkflow {
-    /// What its last run has on record of its policies.
-    pub(super) record: PoliciesRecord,
-    /// Its turns.
-    pub(super) earlier: EarlierTurns,
+    pub(super) workflow: Option<EarlierWorkflow>,
 }
 
 impl Resumed {
@@ -101,22 +92,11 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
 }
 
 /// Returns the workflow that goes on, if policies followed the run.
-fn workflow(project: &Project, earlier: &EarlierRun) -> Option<ResumedWorkflow> {
+fn workflow(project: &Project, earlier: &EarlierRun) -> Option<EarlierWorkflow> {
     let record = earlier.record.header.policies.clone()?;
     let before = earlier.resumed(&project.root);
     let all: Vec<&RunRecord> = before.iter().chain([&earlier.record]).collect();
-    let mut turns = EarlierTurns::new(&all, &project.stacks);
-    let attached = Attached::resolve(project, &mut Vec::new());
-    let all = &turns.turns;
-    let is_asked = |position: &usize| {
-        let stack = all[*position].stack;
-        stack.is_some_and(|stack| !attached.to_stack(stack).is_empty())
-    };
-    turns.unevaluated = turns.unevaluated.iter().copied().filter(is_asked).collect();
-    Some(ResumedWorkflow {
-        record,
-        earlier: turns,
-    })
+    Some(EarlierWorkflow::new(project, &all, record))
 }
 
 impl Loaded {
