@@ -11,6 +11,7 @@
 )]
 mod support;
 
+mod additions;
 mod archive;
 mod base;
 #[cfg(unix)]

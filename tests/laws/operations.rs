@@ -17,7 +17,7 @@ use crate::loaded::Loaded;
 use crate::query::with_runnable_query;
 
 /// Which of some things lead where, and whether a failure spreads along one way at least.
-type Ways = Vec<Vec<Option<bool>>>;
+pub(crate) type Ways = Vec<Vec<Option<bool>>>;
 
 /// Stacks on record that are referred to together: before or after what refers to them.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ type Declaration = (Index, Index, bool, u64);
 
 /// What a plan is made from.
 #[derive(Debug, Clone)]
-struct Case {
+pub(crate) struct Case {
     /// The work on the stacks of the tree.
     in_tree: Vec<Work>,
     tree: Vec<(usize, usize, bool)>,
@@ -49,7 +49,7 @@ struct Case {
     declarations: Vec<Declaration>,
 }
 
-fn case() -> impl Strategy<Value = Case> {
+pub(crate) fn case() -> impl Strategy<Value = Case> {
     let work = (any::<bool>(), prop::bool::weighted(0.6));
     let work = work.prop_map(|(destroy, apply)| Work { destroy, apply });
     let group = (
@@ -112,7 +112,7 @@ fn number(node: usize) -> u32 {
 }
 
 impl Case {
-    fn tree(&self) -> Precedence {
+    pub(crate) fn tree(&self) -> Precedence {
         let edges = self.tree.iter();
         let edges = edges.map(|&(from, to, spreads)| (number(from), number(to), spreads));
         Precedence::from_edges(self.in_tree.len(), self.n_tree_nodes, edges)
@@ -161,7 +161,7 @@ impl Case {
         pairs
     }
 
-    fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> Order {
         let made_first = self.made_first();
         let tree = self.tree();
         Order::with_ties(&self.works(), &tree, &self.recorded(), &made_first, |it| it)
@@ -408,7 +408,7 @@ fn close_through(ways: &mut Ways, through: impl Fn(usize) -> bool) {
 }
 
 /// Which nodes lead to which.
-fn ways(precedence: &Precedence) -> Ways {
+pub(crate) fn ways(precedence: &Precedence) -> Ways {
     let n = precedence.n_nodes();
     let mut ways: Ways = vec![vec![None; n]; n];
     for (from, ways) in ways.iter_mut().enumerate() {
