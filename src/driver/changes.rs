@@ -24,7 +24,7 @@ pub struct Changed {
     pub address: String,
     /// Its name.
     pub name: String,
-    /// Its type; empty for an output.
+    /// Its type; `output` for an output.
     pub type_name: String,
     /// Whose it is.
     pub vendor: &'static str,
@@ -189,7 +189,7 @@ fn changes(plan: PlanJson) -> Vec<Changed> {
             kind: change.kind()?,
             address: format!("output.{name}"),
             name,
-            type_name: String::new(),
+            type_name: "output".to_owned(),
             vendor: VENDOR,
             entity: "output",
             data: Map::from_iter([value]),

@@ -300,8 +300,12 @@ impl Workflow {
 
     /// Returns the limit that one more turn of a stack would exceed, if it would.
     fn exceeded(&self, stack: StackIndex) -> Option<(&'static str, u32)> {
-        let has_run =
-            |turn: &&WorkflowTurn| !matches!(turn.state, TurnState::Skipped | TurnState::Canceled);
+        let never_ran = [
+            TurnState::Skipped,
+            TurnState::Canceled,
+            TurnState::Discarded,
+        ];
+        let has_run = |turn: &&WorkflowTurn| !never_ran.contains(&turn.state);
         let of_stack = self.turns.iter().filter(|turn| turn.stack == Some(stack));
         let PolicySettings {
             max_turns,

@@ -6,6 +6,7 @@ use super::{
     acts, applied, assert_tidy, declare, done, entry, fails, hook, log, unhook, want, with_state,
     world,
 };
+use crate::policies::command_graph::obeys_the_schema;
 use crate::support::{Repository, Sandbox, answered_after, journal_of, run_ids};
 
 /// What follows `/a` once it has finished: `/b`.
@@ -283,6 +284,7 @@ fn policies_are_told_what_has_changed() {
     assert_eq!(input["run"]["triggered_by"], "policy/list");
     assert_eq!(input["stack"]["autodeploy"], true);
     let input = sample(&repository, "list", "/a");
+    obeys_the_schema(&input);
     let states = ["QUEUED", "APPLYING", "FINISHED"];
     let states = json!(states.map(|state| json!({"new_state": state})));
     assert_eq!(input["run"]["states_history"], states);
@@ -307,6 +309,7 @@ fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
     let input = sample(&repository, "gone", "/a");
     assert_eq!(input["run"]["changes"][0]["action"], "deleted");
     assert_eq!(input["run"]["type"], "DESTROY");
+    obeys_the_schema(&input);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{STATE, assert_tidy, done, entry, fails};
+use crate::policies::command_graph::obeys_the_schema;
 use crate::support::{Repository, Sandbox, skipped};
 
 /// A resource whose input is a number, and an output of it.
@@ -299,6 +300,7 @@ fn policies_are_told_what_terraform_changes_without_what_is_secret() {
         "{kept}"
     );
     assert_eq!(kept["stack"]["terraform_version"].as_str(), version);
+    obeys_the_schema(&kept);
     let changes = kept["run"]["changes"].as_array().unwrap();
     let told = changes.iter().map(|change| {
         let entity = &change["entity"];

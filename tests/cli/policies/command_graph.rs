@@ -71,6 +71,12 @@ fn schema() -> Value {
     serde_json::from_str(&printed.stdout).unwrap()
 }
 
+/// Checks that an input of a turn obeys the schema.
+pub(crate) fn obeys_the_schema(input: &Value) {
+    let schema = schema();
+    check(&schema["$defs"]["run_input"], &schema, input, "input");
+}
+
 /// The input that was printed by [`SHOW`].
 fn shown(printed: &str) -> Value {
     let start = printed.find('{').unwrap();

@@ -1,6 +1,6 @@
 //! Trigger policies: Rego files that say what follows a finished turn.
 
-mod command_graph; // `orch policy graph`, `schema` and `samples`
+pub(crate) mod command_graph; // `orch policy graph`, `schema` and `samples`
 mod command_tests; // `orch policy test`
 #[cfg(unix)]
 mod followed; // `orch run --policies`

@@ -23,6 +23,8 @@ pub(crate) enum EndState {
     Stopped,
     /// It never started, since another one failed
     Canceled,
+    /// It never started, since its plan was not approved
+    Discarded,
 }
 
 impl EndState {
@@ -37,6 +39,7 @@ impl EndState {
             EndState::Failed => TurnState::Failed,
             EndState::Stopped => TurnState::Stopped,
             EndState::Canceled => TurnState::Canceled,
+            EndState::Discarded => TurnState::Discarded,
         }
     }
 }
@@ -115,7 +118,8 @@ impl<'p> Scenario<'p> {
         let id = turn_id(RUN, index.get());
         let path = self.project.stacks[index].path.clone();
         let mut turn = WorkflowTurn::new(id, Some(index), path, 0);
-        let begun = (state != EndState::Canceled).then_some(TurnState::Applying);
+        let never_began = matches!(state, EndState::Canceled | EndState::Discarded);
+        let begun = (!never_began).then_some(TurnState::Applying);
         turn.history.extend(begun);
         turn.history.push(state.turn_state());
         turn.state = state.turn_state();
