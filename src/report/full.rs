@@ -7,8 +7,8 @@ use serde::ser::SerializeSeq as _;
 use serde_json::{Map, Value};
 
 use super::document::FORMAT;
-use super::runs::json::{AttemptJson, StopJson};
-use super::runs::{ShownRun, ShownStack};
+use super::runs::json::{AttemptJson, EvaluatedJson, StopJson};
+use super::runs::{Causes, Followed, ShownRun, ShownStack};
 use crate::record::journal::{
     Argument, BaseRecord, ChangesRecord, Counts, DirectionRecord, StackState,
 };
@@ -19,6 +19,9 @@ struct ReportJson<'a> {
     format: u32,
     run: RunJson<'a>,
     stacks: StacksJson<'a>,
+    /// What policies have answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    evaluated: Vec<EvaluatedJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -68,6 +71,9 @@ struct StackJson<'a> {
     elapsed_ms: Option<u64>,
     changes: Option<&'a ChangesRecord>,
     log: Option<String>,
+    /// Its turns that followed others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    follows: Vec<Followed<'a>>,
 }
 
 #[derive(Serialize)]
@@ -81,14 +87,16 @@ impl Serialize for StacksJson<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let StacksJson(run, logs) = self;
         let mut stacks = serializer.serialize_seq(Some(run.record.stacks.len()))?;
+        let causes = Causes::new(&run.record);
         for stack in run.stacks() {
-            stacks.serialize_element(&stack_json(stack, logs))?;
+            let follows = causes.of(&stack.record.path);
+            stacks.serialize_element(&stack_json(stack, logs, follows))?;
         }
         stacks.end()
     }
 }
 
-fn stack_json<'a>(stack: ShownStack<'a>, logs: &Logs) -> StackJson<'a> {
+fn stack_json<'a>(stack: ShownStack<'a>, logs: &Logs, follows: Vec<Followed<'a>>) -> StackJson<'a> {
     let record = stack.record;
     let attempts = record.attempts.iter().map(|attempt| LoggedAttemptJson {
         attempt: attempt.into(),
@@ -105,6 +113,7 @@ fn stack_json<'a>(stack: ShownStack<'a>, logs: &Logs) -> StackJson<'a> {
         ended_at: record.ended_at.map(|time| time.to_string()),
         elapsed_ms: stack.ended().map(|ended| ended.elapsed_ms),
         changes: stack.changes(),
+        follows,
     }
 }
 
@@ -173,6 +182,7 @@ pub(super) fn write_report_json(
             stops: record.stops.iter().map(StopJson::from).collect(),
         },
         stacks: StacksJson(run, logs),
+        evaluated: record.evaluated.iter().map(EvaluatedJson::from).collect(),
     };
     let mut serializer = serde_json::Serializer::pretty(&mut *out);
     report.serialize(&mut serializer)?;

@@ -8,7 +8,7 @@ use quick_junit::{
 };
 
 use super::quote::quote;
-use super::runs::{ShownRun, ShownStack, words};
+use super::runs::{Causes, ShownRun, ShownStack, policy_problems, words};
 use crate::printable::printable;
 use crate::record::journal::{RunState, StackState};
 use crate::record::logs::Logs;
@@ -41,11 +41,19 @@ pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> 
     if let Some(elapsed) = elapsed {
         suite.set_time(elapsed);
     }
+    let problems = policy_problems(&run.record);
+    if !problems.is_empty() {
+        suite.set_system_err(xml_lines(&problems));
+    }
+    let causes = Causes::new(&run.record);
     let mut left = QUOTED_OF_ALL;
     for stack in run.stacks() {
         let mut case = TestCase::new(xml(&stack.record.path), status(run, stack, logs, &mut left));
         case.set_classname(xml(&command));
         case.set_time(stack.elapsed().unwrap_or_default());
+        for followed in causes.of(&stack.record.path) {
+            case.add_property(Property::new("follows", xml(&followed.line())));
+        }
         suite.add_test_case(case);
     }
     let mut report = Report::new("orch");
@@ -103,6 +111,15 @@ fn left_out(stack: ShownStack, logs: &Logs) -> String {
 
 /// Returns a text without what XML cannot write.
 fn xml(text: &str) -> XmlString {
-    let text = printable(text);
-    text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}").into()
+    in_xml(text).into()
+}
+
+/// Returns lines without what XML cannot write.
+fn xml_lines(lines: &[String]) -> XmlString {
+    let lines: Vec<String> = lines.iter().map(|line| in_xml(line)).collect();
+    lines.join("\n").into()
+}
+
+fn in_xml(text: &str) -> String {
+    printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -47,6 +47,8 @@ stacks.forEach((stack, index) => {
   stack.after = [];
 });
 
+const positions = new Map(stacks.map((stack) => [stack.path, stack.index]));
+
 // All nodes: the stacks, then the intermediate nodes that run nothing.
 const nodes = [...stacks, ...run.between.map((wave) => ({ wave, before: [], after: [] }))];
 for (const [from, to] of run.edges) {

@@ -7,7 +7,7 @@ use super::log::LogFile;
 use crate::record::journal::{AttemptRecord, Counts, RunState};
 use crate::report::failure::failed;
 use crate::report::resources::changes_text;
-use crate::report::runs::{ShownRun, ShownStack, facts};
+use crate::report::runs::{Causes, Followed, ShownRun, ShownStack, facts, policy_problems};
 
 /// The run.
 #[derive(Serialize)]
@@ -20,6 +20,8 @@ pub(super) struct PageData<'a> {
     jobs: usize,
     /// Further facts, each with its name.
     facts: Vec<(&'static str, String)>,
+    /// What went wrong with policies, as sentences.
+    problems: Vec<String>,
     stacks: Vec<StackData<'a>>,
     /// What waits for what, by positions in `stacks`; positions beyond its end are those of `between`.
     edges: Vec<(usize, usize)>,
@@ -39,6 +41,8 @@ struct StackData<'a> {
     changes: Option<String>,
     /// Whether there are changes, if known.
     changed: Option<bool>,
+    /// Its turns that followed others.
+    follows: Vec<Followed<'a>>,
     attempts: Vec<AttemptData>,
 }
 
@@ -84,6 +88,7 @@ impl<'a> PageData<'a> {
     pub(super) fn new(run: &'a ShownRun, logs: &[LogFile<'_>]) -> Self {
         let record = &run.record;
         let course = Course::new(record);
+        let causes = Causes::new(record);
         let mut logs = logs.iter().peekable();
         let stacks = run.stacks().enumerate().map(|(position, stack)| {
             let attempts = stack.record.attempts.iter().enumerate();
@@ -93,7 +98,8 @@ impl<'a> PageData<'a> {
             });
             let attempts = attempts.collect();
             let (wave, time) = (course.waves[position], course.times[position]);
-            stack_data(stack, wave, time, attempts)
+            let follows = causes.of(&stack.record.path);
+            stack_data(stack, wave, time, follows, attempts)
         });
         PageData {
             id: &record.header.run,
@@ -102,6 +108,7 @@ impl<'a> PageData<'a> {
             elapsed_ms: record.finished.as_ref().map(|finished| finished.elapsed_ms),
             jobs: record.header.settings.jobs,
             facts: facts(run),
+            problems: policy_problems(record),
             stacks: stacks.collect(),
             edges: course.edges,
             between: course.between,
@@ -110,12 +117,13 @@ impl<'a> PageData<'a> {
     }
 }
 
-fn stack_data(
-    stack: ShownStack<'_>,
+fn stack_data<'a>(
+    stack: ShownStack<'a>,
     wave: usize,
     time: Option<Time>,
+    follows: Vec<Followed<'a>>,
     attempts: Vec<AttemptData>,
-) -> StackData<'_> {
+) -> StackData<'a> {
     StackData {
         path: &stack.record.path,
         state: stack.outcome(),
@@ -124,6 +132,7 @@ fn stack_data(
         time: time.map(TimeData::from),
         changes: stack.changes().map(changes_text),
         changed: stack.changes().map(|changes| changes.any),
+        follows,
         attempts,
     }
 }

@@ -32,6 +32,17 @@ function listed(indices) {
   return items;
 }
 
+// Returns the turns that led to one, back to the first, each with what asked for the next.
+function causesText(causes) {
+  return causes.flatMap(({ stack, turn, run: earlier, state, policies }, nth) => {
+    const index = earlier === undefined ? positions.get(stack) : undefined;
+    const name = index === undefined ? visible(stack) : toFront(index);
+    const which = `${turn === 1 ? "" : ` (turn ${turn})`}${earlier === undefined ? "" : ` in run ${earlier}`}`;
+    const answer = visible(`${which}: ${state}, policy ${policies.join(", ")}`);
+    return [nth > 0 && ", which followed ", name, answer];
+  });
+}
+
 function attemptPart(stack, attempt, isLast) {
   const parts = attempt.notes.map(visible);
   if (attempt.elapsed_ms !== null) parts.push(`took ${duration(attempt.elapsed_ms)}`);
@@ -69,6 +80,9 @@ function detailsOf(stack) {
     const end = `${duration(stack.start)} to ${duration(stack.end)} after the run began`;
     add("Ran", `${end}, in slot ${stack.slot + 1}`);
     add("Waited for", ...waitedText(stack));
+  }
+  for (const { turn, causes, more } of stack.follows) {
+    add(turn === 1 ? "Follows" : `Turn ${turn} follows`, ...causesText(causes), more && ", …");
   }
   const [before, after] = [neighbours(stack, "before"), neighbours(stack, "after")];
   if (before.length > 0) add("Runs after", ...listed(before));

@@ -6,6 +6,7 @@ function startHeader() {
   if (run.elapsed_ms !== null) parts.push(`took ${duration(run.elapsed_ms)}`);
   if (run.jobs > 1) parts.push(`${run.jobs} at once`);
   byId("when").textContent = parts.join(" · ");
+  byId("problems").append(...run.problems.map((problem) => element("p", {}, visible(problem))));
   const list = byId("facts").querySelector("dl");
   for (const [name, value] of [["run", run.id], ...run.facts]) {
     list.append(element("dt", {}, name), element("dd", {}, visible(value)));

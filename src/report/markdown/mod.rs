@@ -4,13 +4,14 @@
 pub(super) mod inert;
 pub(super) mod page;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use self::inert::{code, shortened, text};
 use self::page::{Content, fit, folded};
 use super::quote::quote;
 use super::resources::changes_text;
-use super::runs::{ShownRun, ShownStack, words};
+use super::runs::{Causes, Followed, ShownRun, ShownStack, policy_problems, words};
 use crate::duration;
 use crate::record::journal::{OutcomeRecord, RunState, StackState};
 use crate::record::logs::Logs;
@@ -24,6 +25,10 @@ pub const LEAST_MARKDOWN_BYTES: usize = 1 << 10;
 /// The longest command in the headline, and the longest cause in the table, in characters.
 const LONGEST_COMMAND: usize = 60;
 const LONGEST: usize = 100;
+
+/// The longest chain of turns in the table, and the longest problem of a policy, in characters.
+const LONGEST_CHAIN: usize = 200;
+const LONGEST_PROBLEM: usize = 300;
 
 /// The position of a stack in the table: what needs attention comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +78,9 @@ struct RunPage<'a> {
     unchanged: String,
     /// The stacks in the table, in its order.
     stacks: Vec<ShownStack<'a>>,
+    causes: Causes<'a>,
+    /// A line for each problem of a policy.
+    problems: Vec<String>,
     /// How many of these have output that is worth quoting.
     n_failed: usize,
     logs: &'a Logs,
@@ -82,7 +90,10 @@ impl<'a> RunPage<'a> {
     fn new(run: &'a ShownRun, logs: &'a Logs) -> Self {
         let mut stacks: Vec<ShownStack> = run.stacks().collect();
         let headline = headline(run, &stacks);
-        let is_shown = |stack: &ShownStack| Rank::of(stack) != Rank::Unchanged;
+        let causes = Causes::new(&run.record);
+        let has_followed = |stack: &ShownStack| !causes.of(&stack.record.path).is_empty();
+        let is_shown =
+            |stack: &ShownStack| Rank::of(stack) != Rank::Unchanged || has_followed(stack);
         let n_all = stacks.len();
         stacks.retain(is_shown);
         let unchanged = match n_all - stacks.len() {
@@ -97,6 +108,8 @@ impl<'a> RunPage<'a> {
             unchanged,
             n_failed: stacks.iter().filter(has_failed).count(),
             stacks,
+            causes,
+            problems: problem_lines(run),
             logs,
         }
     }
@@ -113,8 +126,18 @@ impl Content for RunPage<'_> {
         &self.headline
     }
 
-    fn notes(&self) -> &str {
-        &self.unchanged
+    fn notes(&self, limit: usize) -> Cow<'_, str> {
+        let mut notes = self.unchanged.clone();
+        for (number, problem) in self.problems.iter().enumerate() {
+            let gap = if number == 0 { "\n" } else { "" };
+            if notes.len() + gap.len() + problem.len() > limit {
+                notes += &missing_problems(self.problems.len() - number);
+                break;
+            }
+            notes += gap;
+            notes += problem;
+        }
+        Cow::Owned(notes)
     }
 
     fn n_rows(&self) -> usize {
@@ -122,7 +145,8 @@ impl Content for RunPage<'_> {
     }
 
     fn row(&self, number: usize) -> String {
-        row(&self.stacks[number])
+        let stack = &self.stacks[number];
+        row(stack, &self.causes.of(&stack.record.path))
     }
 
     fn n_quotes(&self) -> usize {
@@ -193,12 +217,34 @@ fn headline(run: &ShownRun, stacks: &[ShownStack]) -> String {
     format!("### {command} {went}\n\n{counts}\n")
 }
 
-/// Returns the row of a stack.
-fn row(stack: &ShownStack) -> String {
+/// Returns a line for each problem of a policy, as a list.
+fn problem_lines(run: &ShownRun) -> Vec<String> {
+    let problems = policy_problems(&run.record).into_iter();
+    let lines =
+        problems.map(|problem| format!("- {}\n", text(&shortened(&problem, LONGEST_PROBLEM))));
+    lines.collect()
+}
+
+/// Returns the line that counts the problems of policies that have no room.
+fn missing_problems(count: usize) -> String {
+    match count {
+        1 => "\n1 more problem of a policy is left out here.\n".to_owned(),
+        more => format!("\n{more} more problems of policies are left out here.\n"),
+    }
+}
+
+/// Returns the row of a stack, with the turns of it that followed others.
+fn row(stack: &ShownStack, turns: &[Followed<'_>]) -> String {
     let changes = stack
         .changes()
         .map(|changes| text(&shortened(&changes_text(changes), LONGEST)));
     let cause = stack.cause().map(|cause| text(&shortened(&cause, LONGEST)));
+    let chains: Vec<String> = turns.iter().map(Followed::arrows).collect();
+    let chains = text(&shortened(&chains.join("; "), LONGEST_CHAIN));
+    let why: Vec<String> = cause
+        .into_iter()
+        .chain((!turns.is_empty()).then_some(chains))
+        .collect();
     let elapsed = stack.elapsed().map(duration::show);
     format!(
         "| {} | {} | {} | {} | {} |\n",
@@ -206,7 +252,7 @@ fn row(stack: &ShownStack) -> String {
         text(&shortened(stack.outcome(), LONGEST)),
         changes.unwrap_or_default(),
         elapsed.unwrap_or_default(),
-        cause.unwrap_or_default(),
+        why.join(" "),
     )
 }
 

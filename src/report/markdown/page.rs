@@ -1,5 +1,7 @@
 //! A page that is never longer than it may be: a headline, a table, and output that is folded below it.
 
+use std::borrow::Cow;
+
 use super::inert::{fenced, html_code};
 
 /// What stands on a page.
@@ -16,8 +18,9 @@ pub(in crate::report) trait Content {
     /// Returns what stands above the table, whatever the room. It ends with a line break.
     fn headline(&self) -> &str;
 
-    /// Returns what stands below the table, whatever the room: paragraphs, each after an empty line.
-    fn notes(&self) -> &str;
+    /// Returns what stands below the table: paragraphs, each after an empty line. Beyond this many bytes,
+    /// it has only what stands there whatever the room.
+    fn notes(&self, limit: usize) -> Cow<'_, str>;
 
     /// Returns how many rows there are.
     fn n_rows(&self) -> usize;
@@ -60,7 +63,7 @@ fn whole<C: Content>(content: &C, limit: usize) -> Option<String> {
             return None;
         }
     }
-    page += content.notes();
+    page += &content.notes(usize::MAX);
     for number in 0..content.n_quotes() {
         if page.len() > limit {
             return None;
@@ -74,7 +77,8 @@ fn whole<C: Content>(content: &C, limit: usize) -> Option<String> {
 /// Returns as much of the page as fits.
 fn part<C: Content>(content: &C, limit: usize) -> String {
     let (n_rows, n_quotes) = (content.n_rows(), content.n_quotes());
-    let fixed = [content.headline(), "\n", C::TABLE, content.notes()];
+    let notes = content.notes(limit / 4);
+    let fixed = [content.headline(), "\n", C::TABLE, &notes];
     let fixed: usize = fixed.iter().map(|text| text.len()).sum();
     let counts = match n_quotes {
         0 => missing_rows(n_rows),
@@ -115,7 +119,7 @@ fn part<C: Content>(content: &C, limit: usize) -> String {
     if n_missing > 0 {
         page += &missing_rows(n_missing);
     }
-    page += content.notes();
+    page += &notes;
     if n_unquoted > 0 {
         page += &content.unquoted(n_unquoted);
     }

@@ -240,8 +240,8 @@ impl Content for PlanPage<'_> {
         &self.headline
     }
 
-    fn notes(&self) -> &str {
-        &self.notes
+    fn notes(&self, _limit: usize) -> Cow<'_, str> {
+        Cow::Borrowed(&self.notes)
     }
 
     fn n_rows(&self) -> usize {

@@ -1,6 +1,10 @@
-//! Why turns followed: what policies have asked for, back to the first turn.
+//! Why turns followed: what policies have asked for, back to the first turn, and what went wrong with them.
+//!
+//! It names turns as the journal does, and knows neither stacks of the project nor what a policy says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
 
 use crate::printable::printable;
 use crate::record::journal::{EvaluatedTurn, RunRecord};
@@ -9,60 +13,180 @@ use crate::record::journal::{EvaluatedTurn, RunRecord};
 const NAMED: usize = 20;
 
 /// The causes of the turns of a run.
-pub(super) struct Causes<'a> {
-    /// The evaluation that asked for a turn, by stack and turn of that, and the policies.
-    by_turn: HashMap<(&'a str, u32), (&'a EvaluatedTurn, &'a [String])>,
+pub(in crate::report) struct Causes<'a> {
+    /// What asked for each turn of a stack that followed another one, by the number of the turn.
+    by_stack: HashMap<&'a str, BTreeMap<u32, Asked<'a>>>,
+}
+
+/// What asked for a turn.
+struct Asked<'a> {
+    evaluated: &'a EvaluatedTurn,
+    policies: &'a [String],
+}
+
+/// A turn that followed another one.
+#[derive(Debug, Serialize)]
+pub(in crate::report) struct Followed<'a> {
+    /// Which turn of its stack it is, from 1.
+    turn: u32,
+    /// The turns that led to it, the latest one first.
+    causes: Vec<Cause<'a>>,
+    /// Whether further turns led to these.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+}
+
+/// A turn that policies have answered with another one.
+#[derive(Debug, Serialize)]
+struct Cause<'a> {
+    stack: &'a str,
+    /// Which turn of its stack it is, from 1.
+    turn: u32,
+    /// The run that it belongs to, if that is an earlier one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<&'a str>,
+    /// How it ended, in the words of policies.
+    state: &'a str,
+    /// The policies that asked for what follows it.
+    policies: &'a [String],
 }
 
 impl<'a> Causes<'a> {
-    pub(super) fn new(record: &'a RunRecord) -> Self {
-        let mut by_turn = HashMap::new();
+    pub(in crate::report) fn new(record: &'a RunRecord) -> Self {
+        let mut by_stack: HashMap<&str, BTreeMap<u32, Asked<'_>>> = HashMap::new();
         for evaluated in &record.evaluated {
             let follows = &evaluated.evaluated;
             for follow in follows.queued.iter().chain(&follows.joined) {
-                let turn = (follow.stack.as_str(), follow.turn.unwrap_or(1));
-                by_turn.insert(turn, (evaluated, follow.policies.as_slice()));
+                let asked = Asked {
+                    evaluated,
+                    policies: &follow.policies,
+                };
+                let turns = by_stack.entry(&follow.stack).or_default();
+                turns.insert(follow.turn.unwrap_or(1), asked);
             }
         }
-        Causes { by_turn }
+        Causes { by_stack }
     }
 
-    /// Returns a line for each turn of a stack that followed another one: `turn 2 follows /a (FAILED), policy
-    /// retry`, and what that followed itself.
-    pub(super) fn lines(&self, stack: &str) -> Vec<String> {
-        let turns = self.by_turn.keys().filter(|(path, _)| *path == stack);
-        let mut numbers: Vec<u32> = turns.map(|(_, turn)| *turn).collect();
-        numbers.sort_unstable();
-        let lines = numbers.into_iter().map(|number| {
-            let mut line = match number {
-                1 => "follows".to_owned(),
-                number => format!("turn {number} follows"),
-            };
-            let mut turn = (stack, number);
-            for _ in 0..NAMED {
-                let Some((evaluated, policies)) = self.by_turn.get(&turn) else {
-                    return line;
-                };
-                let before = &evaluated.evaluated;
-                let number = evaluated.turn.unwrap_or(1);
-                let named = match number {
-                    1 => printable(&before.stack).into_owned(),
-                    number => format!("{} (turn {number})", printable(&before.stack)),
-                };
-                let arrow = if line.ends_with("follows") {
-                    ""
-                } else {
-                    ", which followed"
-                };
-                line += &format!(
-                    "{arrow} {named}: {}, policy {}",
-                    printable(&before.state),
-                    printable(&policies.join(", "))
-                );
-                turn = (&before.stack, number);
-            }
-            line + ", …"
-        });
-        lines.collect()
+    /// Returns the turns of a stack that followed others, in their order.
+    pub(in crate::report) fn of(&self, stack: &str) -> Vec<Followed<'a>> {
+        let turns = self.by_stack.get(stack).into_iter().flatten();
+        turns
+            .map(|(turn, asked)| self.chain(*turn, asked))
+            .collect()
     }
+
+    fn chain(&self, turn: u32, asked: &Asked<'a>) -> Followed<'a> {
+        let mut causes = vec![Cause::new(asked)];
+        let before = |cause: &Cause<'a>| {
+            // The turns of an earlier run have the same numbers, and other causes.
+            let turns = self.by_stack.get(cause.stack);
+            turns?.get(&cause.turn).filter(|_| cause.run.is_none())
+        };
+        let mut next = before(&causes[0]);
+        while let Some(asked) = next.filter(|_| causes.len() < NAMED) {
+            let cause = Cause::new(asked);
+            next = before(&cause);
+            causes.push(cause);
+        }
+        Followed {
+            turn,
+            causes,
+            more: next.is_some(),
+        }
+    }
+}
+
+impl<'a> Cause<'a> {
+    fn new(asked: &Asked<'a>) -> Self {
+        let evaluated = &asked.evaluated.evaluated;
+        Cause {
+            stack: &evaluated.stack,
+            turn: asked.evaluated.turn.unwrap_or(1),
+            run: evaluated.run.as_deref(),
+            state: &evaluated.state,
+            policies: asked.policies,
+        }
+    }
+
+    /// Returns the stack, and which turn and run it was unless that goes without saying.
+    fn name(&self) -> String {
+        let mut name = printable(self.stack).into_owned();
+        if self.turn != 1 {
+            name += &format!(" (turn {})", self.turn);
+        }
+        if let Some(run) = self.run {
+            name += &format!(" in run {}", printable(run));
+        }
+        name
+    }
+}
+
+impl Followed<'_> {
+    /// Returns what it followed: `turn 2 follows /a: FAILED, policy retry`, and what that followed itself.
+    pub(in crate::report) fn line(&self) -> String {
+        let mut line = match self.turn {
+            1 => "follows ".to_owned(),
+            number => format!("turn {number} follows "),
+        };
+        for (number, cause) in self.causes.iter().enumerate() {
+            if number > 0 {
+                line += ", which followed ";
+            }
+            let (state, policies) = (printable(cause.state), cause.policies.join(", "));
+            line += &format!("{}: {state}, policy {}", cause.name(), printable(&policies));
+        }
+        if self.more {
+            line += ", …";
+        }
+        line
+    }
+
+    /// Returns the same where there is little room: `turn 2 ← retry ← /a`.
+    pub(in crate::report) fn arrows(&self) -> String {
+        let mut arrows = match self.turn {
+            1 => "←".to_owned(),
+            number => format!("turn {number} ←"),
+        };
+        for (number, cause) in self.causes.iter().enumerate() {
+            if number > 0 {
+                arrows += " ←";
+            }
+            let policies = cause.policies.join(", ");
+            arrows += &format!(" {} ← {}", printable(&policies), cause.name());
+        }
+        if self.more {
+            arrows += " ← …";
+        }
+        arrows
+    }
+}
+
+/// Returns what went wrong with policies, and what they have asked for in vain, each as a sentence without
+/// control characters.
+pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
+    let mut problems = Vec::new();
+    for EvaluatedTurn { evaluated, .. } in &record.evaluated {
+        let after = printable(&evaluated.stack);
+        for policy in &evaluated.policies {
+            if let Some(problem) = &policy.problem {
+                let (policy, problem) = (printable(&policy.policy), printable(problem));
+                problems.push(format!("policy {policy} failed after {after}: {problem}"));
+            }
+        }
+        for dropped in &evaluated.dropped {
+            let policies = dropped.policies.join(", ");
+            let mut problem = format!(
+                "{} did not follow {after}, policy {}: {}",
+                printable(&dropped.name),
+                printable(&policies),
+                printable(&dropped.why)
+            );
+            if let Some(chain) = &dropped.chain {
+                problem += &format!(": {}", printable(chain));
+            }
+            problems.push(problem);
+        }
+    }
+    problems
 }

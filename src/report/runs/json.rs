@@ -97,7 +97,7 @@ struct RunJson<'a> {
 }
 
 #[derive(Serialize)]
-struct EvaluatedJson<'a> {
+pub(in crate::report) struct EvaluatedJson<'a> {
     /// Which turn of its stack it was.
     turn: u32,
     #[serde(flatten)]

@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::causes::Causes;
+use super::causes::{Causes, policy_problems};
 use super::{ListedRun, ShownRun, ShownStack, how_ended, nth};
 use crate::duration;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
-    Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, EvaluatedTurn, Header,
-    ReactionRecord, RunRecord, RunState, StackRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, Header, ReactionRecord,
+    RunState, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
@@ -149,42 +149,14 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         for line in attempts(stack) {
             writeln!(out, "{:9}    {line}", "")?;
         }
-        for line in causes.lines(&stack.path) {
-            writeln!(out, "{:9}    {line}", "")?;
+        for followed in causes.of(&stack.path) {
+            writeln!(out, "{:9}    {}", "", followed.line())?;
         }
     }
-    for line in policy_lines(&run.record) {
-        writeln!(out, "{line}")?;
+    for problem in policy_problems(&run.record) {
+        writeln!(out, "{problem}")?;
     }
     Ok(())
-}
-
-/// Returns what went wrong with policies, and what they have asked for in vain.
-fn policy_lines(record: &RunRecord) -> Vec<String> {
-    let mut lines = Vec::new();
-    for EvaluatedTurn { evaluated, .. } in &record.evaluated {
-        let after = printable(&evaluated.stack);
-        for policy in &evaluated.policies {
-            if let Some(problem) = &policy.problem {
-                let (policy, problem) = (printable(&policy.policy), printable(problem));
-                lines.push(format!("policy {policy} failed after {after}: {problem}"));
-            }
-        }
-        for dropped in &evaluated.dropped {
-            let policies = dropped.policies.join(", ");
-            let mut line = format!(
-                "{} did not follow {after}, policy {}: {}",
-                printable(&dropped.name),
-                printable(&policies),
-                printable(&dropped.why)
-            );
-            if let Some(chain) = &dropped.chain {
-                line += &format!(": {}", printable(chain));
-            }
-            lines.push(line);
-        }
-    }
-    lines
 }
 
 /// Writes why the turns of a stack in a run followed others; nothing if none did.
@@ -205,12 +177,12 @@ pub fn write_causes(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Re
             None => writeln!(out, "{word} in run {}", printable(&run.record.header.run))?,
         }
     }
-    let lines = Causes::new(&run.record).lines(stack);
-    if lines.is_empty() {
+    let turns = Causes::new(&run.record).of(stack);
+    if turns.is_empty() {
         writeln!(out, "  no policy asked for it: the run began with it")?;
     }
-    for line in lines {
-        writeln!(out, "  {line}")?;
+    for followed in turns {
+        writeln!(out, "  {}", followed.line())?;
     }
     Ok(())
 }

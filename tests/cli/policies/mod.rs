@@ -17,6 +17,8 @@ mod released_example; // the bundled example of it
 #[cfg(unix)]
 mod releases;
 #[cfg(unix)]
+mod reported; // reports of such runs
+#[cfg(unix)]
 mod resumed; // `orch run --resume` where policies follow
 #[cfg(unix)]
 mod walks; // random workflows

@@ -1,0 +1,209 @@
+//! Reports of runs that policies follow: what led to each turn, and what went wrong with policies.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::followed::{LIST, RETRY, run, sandbox};
+use crate::support::Sandbox;
+
+const JOIN: &str = r#"
+package join
+done(id) { input.workflow[i].stack_id == id; input.workflow[i].state == "FINISHED" }
+trigger["three"] { done("two-a"); done("two-b"); startswith(input.stack.id, "two") }
+"#;
+
+const REPORTS: [&str; 4] = ["out.json", "out.xml", "out.md", "out.html"];
+
+fn read(sandbox: &Sandbox, name: &str) -> String {
+    std::fs::read_to_string(sandbox.outside().join(name)).unwrap()
+}
+
+/// Writes all reports of a run, and makes sure that its record gives the same ones later.
+fn reported(sandbox: &Sandbox, flags: &str, code: i32) {
+    let wanted = REPORTS.map(|name| format!("--report ../{name}")).join(" ");
+    let ran = run(
+        sandbox,
+        &format!("--policies --output none {flags} {wanted}"),
+    );
+    assert_eq!(ran.code(), code, "{ran}");
+    let at_once = REPORTS.map(|name| read(sandbox, name));
+    assert_eq!(sandbox.orch(&format!("runs report {wanted}")).code(), 0);
+    for (name, before) in REPORTS.iter().zip(at_once) {
+        assert!(read(sandbox, name) == before, "{name} differs");
+    }
+}
+
+/// The rows of the Markdown report, without times.
+fn rows(sandbox: &Sandbox) -> String {
+    let time = regex::Regex::new(r"\b[0-9.]+s\b").unwrap();
+    let page = read(sandbox, "out.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let rows: Vec<_> = rows.map(|row| time.replace_all(row, "<s>")).collect();
+    rows.join("\n")
+}
+
+/// The values of the properties `follows` of each test case.
+fn followed_cases(sandbox: &Sandbox) -> Vec<(String, String)> {
+    let text = read(sandbox, "out.xml");
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let properties = document
+        .descendants()
+        .filter(|node| node.has_tag_name("property") && node.attribute("name") == Some("follows"));
+    let told = properties.map(|property| {
+        let case = property
+            .ancestors()
+            .find(|node| node.has_tag_name("testcase"));
+        let text = |value: Option<&str>| value.unwrap().to_owned();
+        (
+            text(case.unwrap().attribute("name")),
+            text(property.attribute("value")),
+        )
+    });
+    told.collect()
+}
+
+fn system_err(sandbox: &Sandbox) -> String {
+    let text = read(sandbox, "out.xml");
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let mut nodes = document.descendants();
+    let node = nodes.find(|node| node.has_tag_name("system-err")).unwrap();
+    node.text().unwrap().to_owned()
+}
+
+/// The data of the page.
+fn page(sandbox: &Sandbox) -> Value {
+    let page = read(sandbox, "out.html");
+    let (_, rest) = page
+        .split_once("<script type=\"application/json\" id=\"run\">")
+        .unwrap();
+    let (data, _) = rest.split_once("</script>").unwrap();
+    serde_json::from_str(data).unwrap()
+}
+
+/// What led to the turns of a stack, in a report.
+fn follows(report: &Value, stack: &str) -> Value {
+    let mut stacks = report["stacks"].as_array().unwrap().iter();
+    stacks.find(|told| told["path"] == stack).unwrap()["follows"].clone()
+}
+
+#[test]
+fn every_report_names_what_led_to_a_turn_back_to_the_first() {
+    let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
+    reported(&sandbox, "--match /one", 0);
+    assert_snapshot!(rows(&sandbox), @"
+    | `/one` | succeeded |  | <s> |  |
+    | `/two-a` | succeeded |  | <s> | `← list ← /one` |
+    | `/two-b` | succeeded |  | <s> | `← list ← /one` |
+    | `/three` | succeeded |  | <s> | `← join ← /two-b ← list ← /one` |
+    ");
+    let line = "follows /two-b: FINISHED, policy join, which followed /one: FINISHED, policy list";
+    let after_one = "follows /one: FINISHED, policy list";
+    assert_eq!(
+        followed_cases(&sandbox),
+        [
+            ("/two-a", after_one),
+            ("/two-b", after_one),
+            ("/three", line)
+        ]
+        .map(|(stack, line)| (stack.to_owned(), line.to_owned()))
+    );
+    let causes = json!([{"turn": 1, "causes": [
+        {"stack": "/two-b", "turn": 1, "state": "FINISHED", "policies": ["join"]},
+        {"stack": "/one", "turn": 1, "state": "FINISHED", "policies": ["list"]},
+    ]}]);
+    let report: Value = serde_json::from_str(&read(&sandbox, "out.json")).unwrap();
+    assert_eq!(follows(&report, "/three"), causes);
+    assert_eq!(follows(&report, "/one"), Value::Null);
+    assert_eq!(report["evaluated"][0]["state"], "FINISHED");
+    assert_eq!(follows(&page(&sandbox), "/three"), causes);
+}
+
+#[test]
+fn a_retry_is_told_by_its_number() {
+    let sandbox = sandbox(&[("retry", RETRY)]);
+    sandbox.write("/one/fails", "1");
+    reported(&sandbox, "--match /one", 0);
+    assert_snapshot!(rows(&sandbox), @"| `/one` | succeeded |  | <s> | `turn 2 ← retry ← /one` |");
+    let line = "turn 2 follows /one: FAILED, policy retry";
+    assert_eq!(
+        followed_cases(&sandbox),
+        [("/one".to_owned(), line.to_owned())]
+    );
+}
+
+#[test]
+fn a_loop_is_cut_and_its_end_is_a_problem() {
+    let again = "package again\ntrigger[input.stack.id] { true }\n";
+    let sandbox = sandbox(&[("again", again)]);
+    sandbox.write(
+        "/limits.orch.hcl",
+        "orch {\n  config {\n    policies {\n      max_turns = 30\n    }\n  }\n}\n",
+    );
+    reported(&sandbox, "--match /one", 1);
+    let told = follows(&page(&sandbox), "/one");
+    let last = told.as_array().unwrap().last().unwrap();
+    assert_eq!((&last["turn"], &last["more"]), (&json!(30), &json!(true)));
+    assert_eq!(last["causes"].as_array().unwrap().len(), 20);
+    let problem = "/one did not follow /one, policy again: max_turns";
+    assert!(
+        system_err(&sandbox).starts_with(problem),
+        "{}",
+        system_err(&sandbox)
+    );
+    let row = rows(&sandbox);
+    assert!(
+        row.contains("turn 3 ← again ← /one (turn 2) ← again ← /one;"),
+        "{row}"
+    );
+    assert!(row.len() < 1000, "{row}");
+}
+
+#[test]
+fn what_goes_wrong_with_policies_is_in_every_report_and_names_are_text() {
+    let odd = "</script>|`x` <b>\u{202e}&amp;";
+    let wrong = "package wrong\ntrigger[\"three\"] { true }\nflag := 1\n";
+    let asks = format!(
+        "package asks\ntrigger[`{}`] {{ true }}\n",
+        odd.replace('`', "'")
+    );
+    let sandbox = sandbox(&[("wrong", wrong), ("asks", &asks)]);
+    reported(&sandbox, "--match /one", 1);
+    assert_snapshot!(system_err(&sandbox), @r#"
+    policy wrong failed after /one: policies/wrong.rego: `flag` must be a set or a list of strings, or an object whose values are `true`
+    </script>|'x' <b>\u{202e}&amp; did not follow /one, policy asks: unknown
+    "#);
+    let page = page(&sandbox);
+    let problems: Vec<&str> = page["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap())
+        .collect();
+    assert_eq!(problems.join("\n"), system_err(&sandbox));
+    let markdown = read(&sandbox, "out.md");
+    let lines: Vec<&str> = markdown
+        .lines()
+        .filter(|line| line.starts_with("- "))
+        .collect();
+    assert_snapshot!(lines.join("\n"), @"
+    - <code>policy wrong failed after /one&#58; policies/wrong&#46;rego&#58; &#96;flag&#96; must be a set or a list of strings&#44; or an object whose values are &#96;true&#96;</code>
+    - <code>&#60;/script&#62;&#124;&#39;x&#39; &#60;b&#62;&#92;u&#123;202e&#125;&#38;amp&#59; did not follow /one&#44; policy asks&#58; unknown</code>
+    ");
+}
+
+#[test]
+fn problems_that_do_not_fit_are_counted() {
+    let asks = "package asks\nimport rego.v1\ntrigger contains sprintf(\"nobody-%d\", [n]) if some n in numbers.range(1, 99)\n";
+    let sandbox = sandbox(&[("asks", asks)]);
+    let flags = "--policies --match /one --report ../out.md --max-bytes 1024";
+    assert_eq!(run(&sandbox, flags).code(), 0);
+    let page = read(&sandbox, "out.md");
+    assert!(page.len() <= 1024, "{}", page.len());
+    let shown = page.lines().filter(|line| line.starts_with("- ")).count();
+    let missing = page
+        .lines()
+        .find_map(|line| line.split_once(" more problems of policies"));
+    let (missing, _) = missing.unwrap();
+    assert_eq!(shown + missing.parse::<usize>().unwrap(), 99, "{page}");
+    assert!(shown > 0, "{page}");
+}
