@@ -56,8 +56,8 @@ pub use run::{
     StreamWriters, failure_text,
 };
 pub use runs::{
-    ListedRun, ShownRun, local_time, write_causes, write_run, write_run_json,
-    write_run_refusal_json, write_runs, write_runs_json,
+    ListedRun, ShownRun, local_time, write_causes, write_causes_json, write_causes_refusal_json,
+    write_run, write_run_json, write_run_refusal_json, write_runs, write_runs_json,
 };
 pub use state::{
     ShownState, Written, holder_text, write_backups_json, write_entry, write_entry_json,

@@ -8,7 +8,10 @@ mod text;
 use std::path::PathBuf;
 
 pub(super) use self::causes::{Causes, Followed, policy_problems};
-pub use self::json::{write_run_json, write_run_refusal_json, write_runs_json};
+pub use self::json::{
+    write_causes_json, write_causes_refusal_json, write_run_json, write_run_refusal_json,
+    write_runs_json,
+};
 use self::stack::nth;
 pub(super) use self::stack::{ShownStack, how_ended};
 pub(super) use self::text::{facts, words};

@@ -14,8 +14,8 @@ use orch::path::StackPath;
 use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
 use orch::report::{
-    Document, Ordered, Refusal, Story, write_causes, write_why, write_why_after,
-    write_why_after_json, write_why_json,
+    Document, Ordered, Refusal, Story, write_causes, write_causes_json, write_causes_refusal_json,
+    write_why, write_why_after, write_why_after_json, write_why_json,
 };
 use orch::selection::attached::Attached;
 use orch::selection::why::{Question, chain};
@@ -27,7 +27,7 @@ use super::runs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads, find_project, host_environment};
 use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// Explain one stack: why it is selected or not, and what it runs after and before
@@ -374,11 +374,19 @@ const MAX_KNOWN: usize = 5;
 
 /// Explains why a stack had its turns in a run.
 fn why_in_run(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus> {
-    if args.format == Format::Json {
-        let message = "`--run` explains in words; its causes are in `evaluated`";
-        let hint = format!("see `orch runs show {run} --format json`");
-        return Err(ProgramError::usage(message).hint(hint));
+    let told = tell_causes(chdir, args, run);
+    if let Err(error) = &told
+        && args.format == Format::Json
+        && matches!(error.kind(), ErrorKind::Refused | ErrorKind::Usage)
+    {
+        let mut out = console::stdout();
+        write_causes_refusal_json(&mut out, &error.message())?;
+        out.flush()?;
     }
+    told
+}
+
+fn tell_causes(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus> {
     let found = find_project(chdir)?;
     let shown = runs::shown_in(&found.root, run)?;
     let path = found.directory.resolve(&args.stack).ok();
@@ -393,7 +401,10 @@ fn why_in_run(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus
         return Err(ProgramError::usage(message));
     }
     let mut out = console::stdout();
-    write_causes(&mut out, &shown, &path)?;
+    match args.format {
+        Format::Text => write_causes(&mut out, &shown, &path)?,
+        Format::Json => write_causes_json(&mut out, &shown, &path)?,
+    }
     out.flush()?;
     Ok(ExitStatus::Success)
 }

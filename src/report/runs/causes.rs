@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::printable::printable;
-use crate::record::journal::{EvaluatedTurn, RunRecord};
+use crate::record::journal::{EvaluatedRecord, EvaluatedTurn, PolicyRecord, RunRecord};
 
 /// How many turns of a chain are named.
 const NAMED: usize = 20;
@@ -49,6 +49,42 @@ struct Cause<'a> {
     state: &'a str,
     /// The policies that asked for what follows it.
     policies: &'a [String],
+    #[serde(skip)]
+    evaluated: &'a EvaluatedRecord,
+}
+
+/// A turn that followed another one, with what the policies that asked for it have answered.
+#[derive(Serialize)]
+pub(super) struct AnsweredJson<'a> {
+    turn: u32,
+    causes: Vec<AnswersJson<'a>>,
+    more: bool,
+}
+
+#[derive(Serialize)]
+struct AnswersJson<'a> {
+    #[serde(flatten)]
+    cause: &'a Cause<'a>,
+    /// What these policies have answered.
+    answers: Vec<&'a PolicyRecord>,
+}
+
+impl<'a> From<&'a Followed<'a>> for AnsweredJson<'a> {
+    fn from(followed: &'a Followed<'a>) -> Self {
+        let causes = followed.causes.iter().map(|cause| {
+            let answers = cause.evaluated.policies.iter();
+            let answers = answers.filter(|answer| cause.policies.contains(&answer.policy));
+            AnswersJson {
+                cause,
+                answers: answers.collect(),
+            }
+        });
+        AnsweredJson {
+            turn: followed.turn,
+            causes: causes.collect(),
+            more: followed.more,
+        }
+    }
 }
 
 impl<'a> Causes<'a> {
@@ -106,6 +142,7 @@ impl<'a> Cause<'a> {
             run: evaluated.run.as_deref(),
             state: &evaluated.state,
             policies: asked.policies,
+            evaluated,
         }
     }
 

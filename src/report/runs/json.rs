@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::causes::{AnsweredJson, Causes, Followed};
 use super::{ListedRun, ShownRun};
 use crate::record::journal::{
     Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, EvaluatedRecord, EvaluatedTurn,
@@ -258,6 +259,58 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         evaluated: record.evaluated.iter().map(EvaluatedJson::from).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// Writes why the turns of a stack in a run followed others.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct CausesJson<'a> {
+        format: u32,
+        run: &'a str,
+        path: &'a str,
+        /// How the stack ended, in a word.
+        state: Option<&'a str>,
+        /// The turns that followed others.
+        turns: Vec<AnsweredJson<'a>>,
+    }
+    let shown = run.stacks().find(|shown| shown.record.path == stack);
+    let turns: Vec<Followed<'_>> = Causes::new(&run.record).of(stack);
+    let document = CausesJson {
+        format: FORMAT,
+        run: &run.record.header.run,
+        path: stack,
+        state: shown.map(super::ShownStack::outcome),
+        turns: turns.iter().map(AnsweredJson::from).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// Writes that a run or a stack of it is unknown where its causes were to be written, in the form of other
+/// refusals.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_causes_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
+    let document = serde_json::json!({
+        "format": FORMAT,
+        "refused": { "problem": problem, "command": null },
+        "stacks": [],
+        "valid": true,
+        "diagnostics": [],
+        "errors": [],
+        "run": null,
+        "path": null,
+        "state": null,
+        "turns": [],
+    });
+    serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
 }
 

@@ -119,6 +119,45 @@ fn every_report_names_what_led_to_a_turn_back_to_the_first() {
 }
 
 #[test]
+fn the_causes_of_a_stack_in_a_run_are_data_with_what_was_answered() {
+    let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    let mut told = sandbox.orch("why /three --run last --format json").json();
+    for cause in told["turns"][0]["causes"].as_array_mut().unwrap() {
+        cause["answers"][0]["elapsed_ms"] = json!(0);
+    }
+    let (format, state) = (&told["format"], &told["state"]);
+    assert_eq!((format, state), (&json!(1), &json!("succeeded")));
+    assert_eq!(told["path"], "/three");
+    assert_eq!(
+        told["turns"],
+        json!([{"turn": 1, "more": false, "causes": [
+            {
+                "stack": "/two-b", "turn": 1, "state": "FINISHED", "policies": ["join"],
+                "answers": [{"policy": "join", "trigger": ["three"], "elapsed_ms": 0}],
+            },
+            {
+                "stack": "/one", "turn": 1, "state": "FINISHED", "policies": ["list"],
+                "answers": [{"policy": "list", "trigger": ["two-a", "two-b"], "elapsed_ms": 0}],
+            },
+        ]}])
+    );
+    let first = sandbox.orch("why /one --run last --format json").json();
+    assert_eq!(first["turns"], json!([]));
+    for unknown in ["/four --run last", "/one --run 0000"] {
+        let refused = sandbox.orch(&format!("why {unknown} --format json"));
+        assert_ne!(refused.code(), 0);
+        let document: Value = serde_json::from_str(&refused.stdout).unwrap();
+        let keys =
+            |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+        for key in keys(&told) {
+            assert!(keys(&document).contains(&key), "{unknown}: {key}");
+        }
+        assert!(document["refused"]["problem"].is_string());
+    }
+}
+
+#[test]
 fn a_retry_is_told_by_its_number() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "1");
