@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::language::parse::parse;
-use crate::language::syntax::Body;
+use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::{
     CONFIGURATION, Files, ParsedFile, declares_root, is_configuration, is_skip_mark, read_text,
@@ -174,6 +174,37 @@ impl<'r> Outline<'r> {
         for stack in self.declared(&directory, "tags") {
             let own = stack.tags().map(str::to_owned);
             tags.lock().expect(NO_PANIC).extend(own);
+        }
+    }
+
+    /// Returns the last labels of the top-level blocks of a kind: the names of policies or modules.
+    pub fn labels(&self, kind: &str) -> BTreeSet<String> {
+        let labels = Mutex::default();
+        if let Ok(pool) = pool() {
+            pool.scope(|scope| self.add_labels(ProjectPath::root(), kind, scope, &labels));
+        }
+        labels.into_inner().expect(NO_PANIC)
+    }
+
+    fn add_labels<'s>(
+        &'s self,
+        path: ProjectPath,
+        kind: &'s str,
+        scope: &rayon::Scope<'s>,
+        labels: &'s Mutex<BTreeSet<String>>,
+    ) {
+        let may_matter = |text: &str| text.contains("root") || text.contains(kind);
+        let Some(directory) = self.read(path, may_matter) else {
+            return;
+        };
+        for name in &directory.names {
+            let path = directory.path.join(name);
+            scope.spawn(move |scope| self.add_labels(path, kind, scope, labels));
+        }
+        for file in &directory.files {
+            let last = |block: &Block| block.labels.last().map(|label| label.text.to_string());
+            let named = file.body.blocks(kind).filter_map(last);
+            labels.lock().expect(NO_PANIC).extend(named);
         }
     }
 

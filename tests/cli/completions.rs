@@ -43,6 +43,26 @@ fn sandbox() -> Sandbox {
 }
 
 #[test]
+fn policies_and_modules_have_names() {
+    let sandbox = sandbox();
+    sandbox.write(
+        "/names.orch.hcl",
+        "policy \"trigger\" \"retry\" {\n  file = \"r.rego\"\n}\n",
+    );
+    sandbox.write(
+        "/prod/names.orch.hcl",
+        "policy \"trigger\" \"chain\" {\n  file = \"c.rego\"\n}\n\
+         module \"vpc\" {\n  source = \"/m\"\n  tag = \"v\"\n}\nmodule \"a\\nb\" {}\n",
+    );
+    let found = |line: &str| candidates(&sandbox, "/prod", &format!("orch {line}"));
+    assert_eq!(found("policy eval "), "chain retry");
+    assert_eq!(found("policy eval r"), "retry");
+    assert_eq!(found("list --released "), "vpc@");
+    assert_eq!(found("run --released v"), "vpc@");
+    assert_eq!(found("run --released x"), "");
+}
+
+#[test]
 fn the_state_is_a_base_where_there_is_one() {
     let sandbox = sandbox();
     let found = |line: &str| candidates(&sandbox, "/prod", &format!("orch {line}"));

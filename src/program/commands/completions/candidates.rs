@@ -21,7 +21,7 @@ use crate::program::help::TOPICS;
 type Values = fn(&Surroundings, &str) -> Vec<Value>;
 
 /// The names of values in the help, and their kinds.
-const VALUES: [(&str, Values); 9] = [
+const VALUES: [(&str, Values); 11] = [
     ("STACK", Surroundings::stacks),
     ("PATH", Surroundings::stacks),
     ("GLOB", Surroundings::globs),
@@ -29,6 +29,8 @@ const VALUES: [(&str, Values); 9] = [
     ("TAG,…", Surroundings::tag_lists),
     ("TAG=N", Surroundings::tag_limits),
     ("RUN", Surroundings::runs),
+    ("NAME|FILE", Surroundings::policies),
+    ("MODULE@OLD..NEW", Surroundings::releases),
     ("REV|applied", Surroundings::bases),
     ("COMMAND|TOPIC", |_, typed| subjects(typed)),
 ];

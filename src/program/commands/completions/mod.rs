@@ -126,7 +126,7 @@ fn in_shell(
     if shell == "fish" {
         return Some(format!("{value}\t{help}"));
     }
-    let kind = if value.ends_with(['/', '=']) {
+    let kind = if value.ends_with(['/', '=', '@']) {
         '+'
     } else {
         '='

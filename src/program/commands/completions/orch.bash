@@ -16,7 +16,7 @@ _orch() {
         COMPREPLY+=("$candidate")
     done < <(ORCH_COMPLETE=bash orch -- "${COMP_LINE:0:COMP_POINT}" "$2" 2>/dev/null)
     # The word continues after these.
-    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=:,] ]]; then
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=:,@] ]]; then
         compopt -o nospace 2>/dev/null
     fi
 }

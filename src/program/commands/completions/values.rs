@@ -1,4 +1,4 @@
-//! The names in a project: stacks, tags, runs.
+//! The names in a project: stacks, tags, runs, policies, modules.
 //!
 //! Files that cannot be read are silently ignored. Names with control characters are left out:
 //! no shell could show or type them.
@@ -113,6 +113,27 @@ impl Surroundings {
         let tags = tags.filter(|tag| !tag.is_empty() && is_wanted(tag));
         let value = |tag: String| Value::new(format!("{before}{tag}{end}"));
         tags.map(value).collect()
+    }
+
+    /// Returns the names of policies.
+    pub(super) fn policies(&self, typed: &str) -> Vec<Value> {
+        self.labels("policy", typed, "")
+    }
+
+    /// Returns the beginnings of releases of modules.
+    pub(super) fn releases(&self, typed: &str) -> Vec<Value> {
+        self.labels("module", typed, "@")
+    }
+
+    fn labels(&self, kind: &str, typed: &str, end: &str) -> Vec<Value> {
+        let Ok(found) = find_project(&self.chdir) else {
+            return Vec::new();
+        };
+        let names = Outline::new(&found.root).labels(kind).into_iter();
+        let is_wanted =
+            |name: &String| name.starts_with(typed) && matches!(printable(name), Cow::Borrowed(_));
+        let names = names.filter(|name| !name.is_empty() && is_wanted(name));
+        names.map(|name| Value::new(name + end)).collect()
     }
 
     /// Returns the base that is not a revision, where there is one.
