@@ -1,6 +1,6 @@
 //! The part of the history that is not yet in another commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CommitId, GitError, Repository};
 
@@ -25,15 +25,21 @@ pub struct CommitText {
 }
 
 impl Repository {
-    /// Returns what a commit says of itself. It must be present.
+    /// Returns what commits say of themselves; those that are not here are left out.
     ///
     /// # Errors
     ///
     /// If git cannot answer.
-    pub fn commit_text(&self, commit: &CommitId) -> Result<CommitText, GitError> {
+    pub fn commit_texts(
+        &self,
+        commits: &BTreeSet<CommitId>,
+    ) -> Result<BTreeMap<CommitId, CommitText>, GitError> {
+        if commits.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         self.ask(
-            |library| library.commit_text(commit),
-            |program| program.commit_text(commit),
+            |library| library.commit_texts(commits),
+            |program| program.commit_texts(commits),
         )
     }
 

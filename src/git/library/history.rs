@@ -1,5 +1,7 @@
 //! Questions about the history that libgit2 answers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use git2::{Delta, DiffFile, DiffFindOptions, DiffOptions, Error, ErrorClass, ErrorCode, Oid};
 
 use super::Library;
@@ -8,15 +10,26 @@ use crate::git::{CommitId, CommitText, HistoryCommit, Rename, project_path, repo
 use crate::path::ProjectPath;
 
 impl Library {
-    pub(in crate::git) fn commit_text(&self, commit: &CommitId) -> Result<CommitText, Error> {
-        let commit = self.find(commit)?;
-        Ok(CommitText {
-            author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
-            committed_at: commit.time().seconds(),
-            message: String::from_utf8_lossy(commit.message_bytes())
-                .trim()
-                .to_owned(),
-        })
+    pub(in crate::git) fn commit_texts(
+        &self,
+        commits: &BTreeSet<CommitId>,
+    ) -> Result<BTreeMap<CommitId, CommitText>, Error> {
+        let mut texts = BTreeMap::new();
+        for id in commits {
+            let commit = match self.find(id) {
+                Ok(commit) => commit,
+                Err(error) if error.code() == ErrorCode::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let message = String::from_utf8_lossy(commit.message_bytes());
+            let text = CommitText {
+                author: String::from_utf8_lossy(commit.author().name_bytes()).into_owned(),
+                committed_at: commit.time().seconds(),
+                message: message.trim().to_owned(),
+            };
+            texts.insert(id.clone(), text);
+        }
+        Ok(texts)
     }
 
     /// Returns what can be reached from some commits and not from another one.

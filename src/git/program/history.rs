@@ -1,5 +1,7 @@
 //! Questions about the history that the `git` program answers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Program, checked};
 use crate::git::answer::{Fields, object};
 use crate::git::renames::RENAME_LIMIT;
@@ -15,17 +17,49 @@ const BATCH: usize = 256;
 const MAX_LIMITS: usize = 2000;
 
 impl Program {
-    pub(in crate::git) fn commit_text(&self, commit: &CommitId) -> Result<CommitText, GitError> {
-        let arguments = ["show", "-s", "--format=%an%x00%ct%x00%B", commit.as_str()];
-        let answer = self.ask(&arguments)?;
-        let answer = String::from_utf8_lossy(&answer);
-        let mut parts = answer.splitn(3, '\0');
-        let mut next = || parts.next().unwrap_or_default();
-        Ok(CommitText {
-            author: next().to_owned(),
-            committed_at: next().parse().unwrap_or_default(),
-            message: next().trim().to_owned(),
-        })
+    pub(in crate::git) fn commit_texts(
+        &self,
+        commits: &BTreeSet<CommitId>,
+    ) -> Result<BTreeMap<CommitId, CommitText>, GitError> {
+        // What is not here is neither fetched nor an error.
+        let requests: Vec<String> = commits.iter().map(CommitId::to_string).collect();
+        let present = self.batch("--batch-check", &requests)?;
+        let present = String::from_utf8_lossy(&present);
+        let present = present.lines().filter_map(|line| line.split_once(' '));
+        let present = present.filter(|(_, rest)| rest.starts_with("commit "));
+        let present: Vec<String> = present.map(|(id, _)| id.to_owned()).collect();
+        if present.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let arguments = [
+            "log",
+            "--no-walk=unsorted",
+            "--no-show-signature",
+            "--encoding=UTF-8",
+            "--format=%H%x00%an%x00%ct%x00%B%x00",
+            "--stdin",
+        ];
+        let prepared = self.prepare(&arguments);
+        let text = prepared.text.clone();
+        let answer = checked(text, prepared.output_for(&present, "\n")?)?;
+        let mut fields = Fields::new(&answer, &arguments);
+        let mut texts = BTreeMap::new();
+        // The line break behind each commit stands before the id of the next.
+        while let Some(id) = fields.next() {
+            let known = CommitId::new(String::from_utf8_lossy(id).trim());
+            let rest = (fields.next(), fields.next(), fields.next());
+            let (Some(known), (Some(author), Some(at), Some(message))) = (known, rest) else {
+                return Err(fields.unexpected(id));
+            };
+            let [author, at, message] = [author, at, message].map(String::from_utf8_lossy);
+            let text = CommitText {
+                author: author.into_owned(),
+                committed_at: at.parse().unwrap_or_default(),
+                message: message.trim().to_owned(),
+            };
+            texts.insert(known, text);
+        }
+        Ok(texts)
     }
 
     /// Returns what can be reached from some commits and not from another one.

@@ -1,10 +1,15 @@
 //! What policies are told of a run: the commit, the repository, and who runs `orch`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::Context as _;
 use orch::author;
-use orch::git::Repository;
+use orch::change::Pairs;
+use orch::git::{CommitId, CommitText, Repository};
 use orch::project::Project;
-use orch::run::workflow::{CommitInput, RunFacts, SessionInput};
+use orch::project::stack::StackIndex;
+use orch::run::workflow::{CommitInput, RunFacts, SessionInput, StackOnRecord, state_on_record};
+use orch::state::document::{Document, Entry};
 
 use super::Loaded;
 use crate::program::error::Result;
@@ -42,6 +47,68 @@ impl Loaded {
             ..known
         })
     }
+
+    /// Reads the document of the state, and returns what it has on record of stacks, as policies are told it.
+    ///
+    /// # Errors
+    ///
+    /// If the document cannot be used, or git cannot answer.
+    pub(super) fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
+        let mut document = self.opened()?.read()?;
+        let opened = self.state.as_ref().context("it has been opened")?;
+        opened.check(&self.project, &mut document)?;
+        on_record(&self.project, &document)
+    }
+}
+
+/// Returns what a document has on record of the stacks of a project, as policies are told it.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub(super) fn on_record(
+    project: &Project,
+    document: &Document,
+) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
+    let pairs = Pairs::new(&project.stacks, document);
+    let entries = pairs.iter();
+    let entries = entries.map(|(stack, key)| (stack, &document.stacks[key]));
+    let entries: Vec<(StackIndex, &Entry)> = entries.collect();
+    let commits = entries.iter().filter_map(|(stack, entry)| {
+        let commit = entry.applied.as_ref()?.commit.as_deref()?;
+        Some((*stack, CommitId::new(commit)?))
+    });
+    let commits: BTreeMap<StackIndex, CommitId> = commits.collect();
+    let distinct: BTreeSet<CommitId> = commits.values().cloned().collect();
+    // Without a repository, the ids are all that is known.
+    let texts = match Repository::open(&project.root) {
+        Ok(repository) => repository.commit_texts(&distinct),
+        Err(_) => Ok(BTreeMap::new()),
+    };
+    let texts = texts.context("failed to ask git")?;
+    let known = |(stack, entry): (StackIndex, &Entry)| {
+        let commit = commits.get(&stack);
+        let record = StackOnRecord {
+            state: state_on_record(entry)?,
+            is_applied: entry.applied.is_some(),
+            // The state does not know the branch from which a commit was applied.
+            commit: commit.map(|id| commit_input(id, texts.get(id), String::new())),
+        };
+        Some((stack, record))
+    };
+    Ok(entries.into_iter().filter_map(known).collect())
+}
+
+/// Returns what policies are told of a commit, given what it says of itself if it is here.
+fn commit_input(id: &CommitId, text: Option<&CommitText>, branch: String) -> CommitInput {
+    let text = text.cloned().unwrap_or_default();
+    CommitInput {
+        author: text.author,
+        branch,
+        created_at: text.committed_at.saturating_mul(1_000_000_000),
+        hash: id.to_string(),
+        message: text.message,
+    }
 }
 
 /// Returns what policies are told of a repository and of its HEAD.
@@ -60,15 +127,11 @@ pub(super) fn repository_facts(project: &Project, repository: &Repository) -> Re
         (facts.namespace, facts.repository) = names_in(&url);
     }
     if let Some(head) = repository.commit("HEAD").context("failed to ask git")? {
-        let text = repository.commit_text(&head).context("failed to ask git")?;
+        let texts = repository.commit_texts(&BTreeSet::from([head.clone()]));
+        let texts = texts.context("failed to ask git")?;
         let branch = repository.branch().ok().flatten();
-        facts.commit = CommitInput {
-            author: text.author,
-            branch: branch.unwrap_or_else(built_branch),
-            created_at: text.committed_at.saturating_mul(1_000_000_000),
-            hash: head.to_string(),
-            message: text.message,
-        };
+        let branch = branch.unwrap_or_else(built_branch);
+        facts.commit = commit_input(&head, texts.get(&head), branch);
     }
     Ok(facts)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tracing::debug;
 
 use super::input::{self, RunFacts, StackInput, TurnFacts};
-use super::{Consequences, Workflow};
+use super::{Consequences, StackOnRecord, TurnKind, Workflow};
 use crate::policy::{Answer, List, PolicyNumber, Worker};
 use crate::project::stack::StackIndex;
 use crate::record::samples::{Sample, Samples};
@@ -78,6 +78,21 @@ impl Follower {
         follower
     }
 
+    /// Tells policies what is on record of stacks. The state of one that has a turn is that of its turn.
+    pub fn recall(&mut self, records: impl IntoIterator<Item = (StackIndex, StackOnRecord)>) {
+        for (stack, record) in records {
+            record.tell(&mut self.stacks[stack.get()]);
+        }
+        for turn in self.workflow.turns() {
+            if let Some(stack) = turn.stack {
+                self.stacks[stack.get()].set_state(turn.state);
+            }
+        }
+        for stack in 0..self.stacks.len() {
+            self.tell_stack(stack);
+        }
+    }
+
     /// Keeps the inputs that policies ask for from now on.
     pub fn keep_samples(&mut self, samples: Samples) {
         self.samples = Some(samples);
@@ -97,8 +112,13 @@ impl Follower {
     pub fn reaches(&mut self, position: usize, state: TurnState) {
         self.workflow.reaches(position, state, now());
         self.tell_turn(position);
-        if let Some(stack) = self.workflow.turns()[position].stack {
-            self.stacks[stack.get()].set_state(state);
+        let turn = &self.workflow.turns()[position];
+        if let Some(stack) = turn.stack {
+            let input = &mut self.stacks[stack.get()];
+            input.set_state(state);
+            if state == TurnState::Finished && turn.kind == TurnKind::Tracked {
+                input.set_tracked_commit(self.facts.commit.clone());
+            }
             self.tell_stack(stack.get());
         }
     }

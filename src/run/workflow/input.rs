@@ -150,7 +150,7 @@ struct WorkerPool {
 }
 
 impl StackInput {
-    /// Returns what policies are told of a stack that has had no turn.
+    /// Returns what policies are told of a stack of which nothing is on record.
     pub fn new(stack: &Stack, facts: &RunFacts, settings: &ProjectSettings) -> Self {
         let branch = settings.default_branch.clone();
         let mut seen = BTreeSet::new();
@@ -189,6 +189,11 @@ impl StackInput {
     /// Sets the state of its latest turn.
     pub fn set_state(&mut self, state: TurnState) {
         self.state = state.word();
+    }
+
+    /// Sets the commit that was applied last.
+    pub fn set_tracked_commit(&mut self, commit: CommitInput) {
+        self.tracked_commit = commit;
     }
 }
 

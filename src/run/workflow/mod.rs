@@ -6,6 +6,7 @@ mod earlier;
 mod follower;
 mod input;
 mod names;
+mod on_record;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,7 @@ pub use self::input::{
     StackInput, TurnFacts, id, input, workflow_entry,
 };
 pub use self::names::StackNames;
+pub use self::on_record::{StackOnRecord, state_on_record};
 use super::evaluated::{Dropped, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::TurnIndex;
 use crate::path::StackPath;

@@ -13,6 +13,8 @@ mod loaded; // which policies load, what they are attached to, and what they ans
 mod meaning; // what policies answer where the interpreter alone answers something else
 mod modules; // what `module` blocks may say, and where
 #[cfg(unix)]
+mod on_record; // what they are told of the state
+#[cfg(unix)]
 mod released_example; // the bundled example of it
 #[cfg(unix)]
 mod releases;

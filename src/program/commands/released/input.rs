@@ -8,8 +8,7 @@ use orch::project::Project;
 use orch::project::module::ModuleSource;
 use orch::project::stack::StackIndex;
 use orch::release::Release;
-use orch::run::evaluated::TurnState;
-use orch::run::workflow::StackInput;
+use orch::run::workflow::{StackInput, StackOnRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -54,8 +53,8 @@ struct WorkerPool {
     public: bool,
 }
 
-/// Returns the input of a release: the module, and the stacks that consume its old version, each with the state
-/// of its last turn if that is known.
+/// Returns the input of a release: the module, and the stacks that consume its old version, each with what is on
+/// record of it, if anything is.
 ///
 /// # Errors
 ///
@@ -64,14 +63,14 @@ pub(super) fn input(
     release: &Release,
     project: &Project,
     repository: &Repository,
-    consumers: &[(StackIndex, Option<TurnState>)],
+    consumers: &[(StackIndex, Option<StackOnRecord>)],
 ) -> Result<Box<RawValue>> {
     let facts = repository_facts(project, repository)?;
     let settings = &project.settings;
-    let stack = |&(stack, state): &(StackIndex, Option<TurnState>)| {
-        let mut input = StackInput::new(&project.stacks[stack], &facts, settings);
-        if let Some(state) = state {
-            input.set_state(state);
+    let stack = |(stack, record): &(StackIndex, Option<StackOnRecord>)| {
+        let mut input = StackInput::new(&project.stacks[*stack], &facts, settings);
+        if let Some(record) = record {
+            record.clone().tell(&mut input);
         }
         input
     };

@@ -11,9 +11,8 @@ use orch::git::{GitError, Repository};
 use orch::project::stack::StackIndex;
 use orch::release::{Release, ReleaseError, ReleaseName, consumers};
 use orch::report::Refusal;
-use orch::run::evaluated::TurnState;
+use orch::run::workflow::StackOnRecord;
 use orch::selection::select::ReleasedQuery;
-use orch::state::document::Outcome;
 
 use super::{Loaded, count};
 use crate::program::console;
@@ -44,13 +43,16 @@ impl Loaded {
         let mut consumers = consumers.context("failed to find the calls of the module")?;
         let module = &release.module.name.value;
         let old = &release.old.version;
-        let mut states = BTreeMap::new();
+        let mut records = BTreeMap::new();
         if consumers.is_empty() {
             console::note(&format!("no call of `{module}` resolves to {old}"));
         } else if self.project.settings.state.is_some() {
-            states = self.states_on_record()?;
+            records = self.read_on_record()?;
+            // What was only tried may have no part of the module.
+            let is_applied =
+                |stack: &StackIndex| records.get(stack).is_some_and(|it| it.is_applied);
             let all = consumers.len();
-            consumers.retain(|stack, _| states.contains_key(stack));
+            consumers.retain(|stack, _| is_applied(stack));
             let unapplied = all - consumers.len();
             if unapplied > 0 {
                 console::note(&format!(
@@ -60,8 +62,8 @@ impl Loaded {
             }
         }
         let stacks = consumers.keys();
-        let stacks = stacks.map(|stack| (*stack, states.get(stack).copied()));
-        let stacks: Vec<(StackIndex, Option<TurnState>)> = stacks.collect();
+        let stacks = stacks.map(|stack| (*stack, records.get(stack).cloned()));
+        let stacks: Vec<(StackIndex, Option<StackOnRecord>)> = stacks.collect();
         Ok(ReleasedQuery {
             module: module.clone(),
             old: old.to_string(),
@@ -118,27 +120,5 @@ impl Loaded {
             command,
         }))?;
         Ok(error)
-    }
-
-    /// Returns the stacks that have been applied, each with the state of its last attempt.
-    fn states_on_record(&mut self) -> Result<BTreeMap<StackIndex, TurnState>> {
-        let mut document = self.opened()?.read()?;
-        let opened = self.state.as_ref().context("it has been opened")?;
-        opened.check(&self.project, &mut document)?;
-        let state = |path: &str| {
-            let entry = document.stacks.get(path)?;
-            entry.applied.as_ref()?;
-            let last = entry.last.as_ref();
-            let has_failed = last.is_some_and(|last| last.outcome != Outcome::Succeeded);
-            Some(if has_failed {
-                TurnState::Failed
-            } else {
-                TurnState::Finished
-            })
-        };
-        let stacks = self.project.stacks.iter();
-        Ok(stacks
-            .filter_map(|(index, stack)| Some((index, state(stack.path.as_str())?)))
-            .collect())
     }
 }

@@ -9,8 +9,8 @@ use orch::printable::printable;
 use orch::project::policy::{OnPolicyError, PolicyBlock};
 use orch::project::stack::StackIndex;
 use orch::release::Release;
-use orch::run::evaluated::TurnState;
 use orch::run::workflow::StackNames;
+use orch::run::workflow::StackOnRecord;
 use tracing::info;
 
 use super::input::input;
@@ -32,7 +32,7 @@ impl Loaded {
         &mut self,
         release: &Release,
         repository: &Repository,
-        consumers: &[(StackIndex, Option<TurnState>)],
+        consumers: &[(StackIndex, Option<StackOnRecord>)],
     ) -> Result<BTreeMap<StackIndex, Vec<String>>> {
         let module = &release.module.name;
         let is_attached = |attached: &orch::selection::attached::Attached, position: usize| {

@@ -20,16 +20,22 @@ use orch::run::turn::TurnIndex;
 use orch::run::workflow::{
     self, Follower, SessionInput, StackNames, TurnKind, Workflow, WorkflowTurn, turn_id,
 };
+use orch::state::document::Document;
 
 use super::{Ready, RunArgs, command};
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::{self, EarlierWorkflow, TRACKED, check_digests};
 use crate::program::commands::policy_files::LoadedPolicies;
+use crate::program::commands::run_facts::on_record;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 
 /// The word of a journal for turns that are tasks.
 const TASK: &str = "task";
+
+/// The way out where policies cannot be told of what is on record.
+const NOT_READ: &str =
+    "policies are told how stacks stand in the state; with `--no-record`, it is left alone";
 
 /// What it takes to let policies follow a run.
 pub(super) struct FollowedRun {
@@ -236,6 +242,32 @@ impl FollowedRun {
             told.push(evaluated);
         }
         (sequence, told)
+    }
+
+    /// Tells the policies what is on record of stacks in the state: in a document of it if there is one, else in
+    /// what is read now. A run that leaves the state alone does not read it.
+    ///
+    /// # Errors
+    ///
+    /// If the document cannot be used, or git cannot answer.
+    pub(super) fn recall(
+        &mut self,
+        loaded: &mut Loaded,
+        run: &PreparedRun,
+        document: Option<&Document>,
+    ) -> Result<()> {
+        let is_left_alone = run.recording() == Some(Recorded::Never);
+        if loaded.project.settings.state.is_none() || is_left_alone {
+            return Ok(());
+        }
+        let records = match document {
+            Some(document) => on_record(&loaded.project, document)?,
+            None => loaded
+                .read_on_record()
+                .map_err(|error| error.hint(NOT_READ))?,
+        };
+        self.follower.recall(records);
+        Ok(())
     }
 
     /// Lets the policies follow a run that has begun.

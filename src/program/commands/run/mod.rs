@@ -107,6 +107,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Refused);
     }
     if args.dry_run {
+        if let Some(followed) = &mut followed {
+            followed.recall(&mut loaded, run, None)?;
+        }
         return dry_run::dry_run(&loaded, &ready, followed, &reports);
     }
     if !ready.is_safe(&mut loaded, &disabled) {
@@ -139,6 +142,10 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             ControlFlow::Continue(followed) => followed,
             ControlFlow::Break(status) => return Ok(status),
         };
+    }
+    if let Some(followed) = &mut followed {
+        let document = kept.as_ref().map(|(_, kept)| kept.document());
+        followed.recall(&mut loaded, &ready.run, document)?;
     }
     if let (Some(followed), Some((plan, kept))) = (&followed, &mut kept) {
         plan.add_followups(kept.followups(&loaded, &ready.run, followed)?);

@@ -1,0 +1,45 @@
+//! What policies are told of stacks before they have a turn: what the state has on record of them.
+
+use super::input::{CommitInput, StackInput};
+use crate::run::evaluated::TurnState;
+use crate::state::document::{Entry, INTERRUPTED, Outcome};
+
+/// How a run that exceeded its time limit has left a stack, in the words of the state.
+const RUN_TIMED_OUT: &str = "run-timed-out";
+
+/// What the state has on record of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackOnRecord {
+    /// How its last turn ended.
+    pub state: TurnState,
+    /// Whether it has been applied, and not only tried to be.
+    pub is_applied: bool,
+    /// The commit that was applied last, if that is known.
+    pub commit: Option<CommitInput>,
+}
+
+impl StackOnRecord {
+    /// Gives it to the input of policies.
+    pub fn tell(self, input: &mut StackInput) {
+        input.set_state(self.state);
+        if let Some(commit) = self.commit {
+            input.set_tracked_commit(commit);
+        }
+    }
+}
+
+/// Returns how the last turn of a stack ended; none if it has never been applied, nor tried to be.
+pub fn state_on_record(entry: &Entry) -> Option<TurnState> {
+    if entry.intent.is_some() {
+        return Some(TurnState::Applying);
+    }
+    let Some(last) = &entry.last else {
+        // It was put on record without a run.
+        return entry.applied.is_some().then_some(TurnState::Finished);
+    };
+    Some(match (&last.outcome, last.failure.as_deref()) {
+        (Outcome::Succeeded, _) => TurnState::Finished,
+        (_, Some(INTERRUPTED | RUN_TIMED_OUT)) => TurnState::Stopped,
+        _ => TurnState::Failed,
+    })
+}
