@@ -547,3 +547,22 @@ fn a_plan_is_resumed_where_it_stopped_whatever_has_followed() {
     done(&repository, "apply ../saved --resume");
     assert_eq!(acts(&repository), ["apply create a"]);
 }
+
+#[test]
+fn policies_are_told_what_is_on_record_of_stacks_that_have_no_turn() {
+    let repository = changed("");
+    let applied = repository.git("rev-parse HEAD~1").trim().to_owned();
+    done(&repository, "apply --auto-approve --match a");
+    let input = sample(&repository, "list", "/a");
+    let told = input["stacks"].as_array().unwrap().iter();
+    let told = told.map(|stack| {
+        let hash = stack["tracked_commit"]["hash"].as_str();
+        (stack["state"].as_str().unwrap(), hash == Some(&*applied))
+    });
+    let told: Vec<(&str, bool)> = told.collect();
+    assert_eq!(
+        told,
+        [("FINISHED", false), ("FINISHED", true), ("FINISHED", true)]
+    );
+    assert_eq!(input["stack"]["tracked_commit"], input["run"]["commit"]);
+}

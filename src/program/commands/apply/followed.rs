@@ -26,6 +26,7 @@ use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
 use crate::program::commands::plan::subjects::{Drivers, OnRecord};
 use crate::program::commands::policy_files::LoadedPolicies;
+use crate::program::commands::run_facts::on_record;
 use crate::program::commands::state::held::StateLock;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -154,7 +155,10 @@ impl Carrying<'_> {
             (it.earlier.turns, it.earlier.unevaluated)
         });
         let workflow = Workflow::new(run.to_owned(), names, settings, before, turns);
-        let follower = loaded.follower(now.policies, now.facts, workflow);
+        let mut follower = loaded.follower(now.policies, now.facts, workflow);
+        if let Some(document) = document {
+            follower.recall(on_record(project, document)?);
+        }
         let followups = FollowUps {
             codes,
             run: run.to_owned(),
