@@ -8,7 +8,7 @@ mod input;
 mod names;
 mod on_record;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub use self::earlier::EarlierTurns;
 pub use self::follower::{FollowedPolicy, Follower, now};
@@ -116,6 +116,10 @@ pub struct Workflow {
     turns: Vec<WorkflowTurn>,
     /// How many of them are of earlier runs.
     n_earlier: usize,
+    /// The positions of the turns of each stack, in order.
+    by_path: HashMap<StackPath, Vec<usize>>,
+    /// How many turns follow others.
+    n_followups: usize,
 }
 
 /// What follows from the end of a turn.
@@ -141,12 +145,20 @@ impl Workflow {
         earlier: Vec<WorkflowTurn>,
         turns: Vec<WorkflowTurn>,
     ) -> Self {
+        let n_earlier = earlier.len();
+        let turns = [earlier, turns].concat();
+        let mut by_path: HashMap<StackPath, Vec<usize>> = HashMap::new();
+        for (position, turn) in turns.iter().enumerate() {
+            by_path.entry(turn.path.clone()).or_default().push(position);
+        }
         Workflow {
             run,
             names,
             settings,
-            n_earlier: earlier.len(),
-            turns: [earlier, turns].concat(),
+            n_followups: turns.iter().filter(|turn| turn.after.is_some()).count(),
+            turns,
+            n_earlier,
+            by_path,
         }
     }
 
@@ -173,8 +185,9 @@ impl Workflow {
         };
         let turn = &self.turns[position];
         let run = run_of(turn);
-        let before = self.turns[..position].iter();
-        let same = before.filter(|other| other.path == turn.path && run_of(other) == run);
+        let before = self.by_path[&turn.path].iter();
+        let before = before.take_while(|other| **other < position);
+        let same = before.filter(|other| run_of(&self.turns[**other]) == run);
         let number = same.count() + 1;
         (run, u32::try_from(number).unwrap_or(u32::MAX))
     }
@@ -241,15 +254,10 @@ impl Workflow {
             why,
         };
         let path = self.names.path(stack).clone();
-        let (parent, own) = (&self.turns[position], &self.turns[self.n_earlier..]);
+        let parent = &self.turns[position];
         let is_same = parent.stack == Some(stack);
         let answers_failure = parent.answers_failure || parent.state != TurnState::Finished;
-        let waits =
-            |turn: &WorkflowTurn| turn.stack == Some(stack) && turn.state == TurnState::Queued;
-        // Of a stack that is destroyed and made anew, it is the latter.
-        let brings_forward = |turn: &WorkflowTurn| waits(turn) && turn.kind != TurnKind::Destroy;
-        let waiting = own.iter().position(brings_forward);
-        let waiting = waiting.or_else(|| own.iter().position(waits));
+        let waiting = self.waiting(stack);
         let flags = if is_same {
             parent.flags.clone()
         } else {
@@ -273,7 +281,7 @@ impl Workflow {
             }
         }
         consequences.is_retried |= is_same;
-        let number = waiting.unwrap_or(own.len());
+        let number = waiting.unwrap_or(self.turns.len() - self.n_earlier);
         let follow = Follow {
             turn: TurnIndex::new(number),
             stack: path.clone(),
@@ -283,6 +291,8 @@ impl Workflow {
             consequences.joined.push(follow);
         } else {
             let id = turn_id(&self.run, number);
+            let of_path = self.by_path.entry(path.clone()).or_default();
+            of_path.push(self.turns.len());
             self.turns.push(WorkflowTurn {
                 is_followup: true,
                 ..WorkflowTurn::new(id, Some(stack), path, at)
@@ -293,11 +303,31 @@ impl Workflow {
         let turn = &mut self.turns[number];
         turn.triggered_by = policies.first().map(|policy| format!("policy/{policy}"));
         turn.policies = policies;
+        self.n_followups += usize::from(turn.after.is_none());
         turn.after = Some(position);
         turn.answers_failure |= answers_failure;
         for (flag, policies) in flags {
             turn.flags.entry(flag).or_default().extend(policies);
         }
+    }
+
+    /// Returns the positions of the turns of a stack, in order.
+    fn of_stack(&self, stack: StackIndex) -> impl Iterator<Item = usize> + Clone {
+        let of_path = self.by_path.get(self.names.path(stack));
+        let of_path = of_path.into_iter().flatten().copied();
+        // A stack that is gone may have had a path that is none.
+        of_path.filter(move |position| self.turns[*position].stack == Some(stack))
+    }
+
+    /// Returns the number of the turn of a stack that waits, if one does. Of a stack that is destroyed and made
+    /// anew, it is the latter.
+    fn waiting(&self, stack: StackIndex) -> Option<usize> {
+        let own = self.of_stack(stack);
+        let own = own.filter(|position| *position >= self.n_earlier);
+        let mut waiting = own.filter(|position| self.turns[*position].state == TurnState::Queued);
+        let is_made = |position: &usize| self.turns[*position].kind != TurnKind::Destroy;
+        let position = waiting.clone().find(is_made).or_else(|| waiting.next())?;
+        Some(position - self.n_earlier)
     }
 
     /// Returns the limit that one more turn of a stack would exceed, if it would.
@@ -307,18 +337,16 @@ impl Workflow {
             TurnState::Canceled,
             TurnState::Discarded,
         ];
-        let has_run = |turn: &&WorkflowTurn| !never_ran.contains(&turn.state);
-        let of_stack = self.turns.iter().filter(|turn| turn.stack == Some(stack));
+        let has_run = |position: &usize| !never_ran.contains(&self.turns[*position].state);
         let PolicySettings {
             max_turns,
             max_followups,
             ..
         } = self.settings;
-        if of_stack.filter(has_run).count() >= max_turns as usize {
+        if self.of_stack(stack).filter(has_run).count() >= max_turns as usize {
             return Some(("max_turns", max_turns));
         }
-        let followups = self.turns.iter().filter(|turn| turn.after.is_some());
-        (followups.count() >= max_followups as usize).then_some(("max_followups", max_followups))
+        (self.n_followups >= max_followups as usize).then_some(("max_followups", max_followups))
     }
 
     /// Returns what led to a follow-up of a turn, from its end: `/c ← retry ← /c`.
