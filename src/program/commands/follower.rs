@@ -9,7 +9,6 @@ use orch::folder::GuardedFolder;
 use orch::project::Project;
 use orch::project::policy::OnPolicyError;
 use orch::record::journal::{PoliciesRecord, RunRecord};
-use orch::record::samples::Samples;
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
 use orch::run::workflow::{
@@ -45,8 +44,7 @@ pub(super) fn follow(
     if begun.folder().is_some()
         && let Ok(Some(place)) = GuardedFolder::find(root)
     {
-        let samples = Samples::of_run(place, begun.id());
-        follower.keep_samples(samples);
+        follower.keep_samples(place);
     }
     let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated, n_reopened);
     Ok(result.context("failed to start the thread that asks policies")?)

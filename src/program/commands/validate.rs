@@ -8,6 +8,7 @@ use orch::change::trigger;
 use orch::diagnostic::Severity;
 use orch::project::stack::{self, StackIndex};
 use orch::report::{Document, write_validation};
+use orch::selection::attached::Attached;
 
 use super::format::Format;
 use super::{CyclesAre, Loaded, Reads, count};
@@ -50,6 +51,9 @@ pub(super) fn validate(
     // What is on record does not matter: for any generation, the same is wrong.
     let (_, problems) = loaded.evaluator().of_stacks(all);
     loaded.add_shared(problems);
+    if !loaded.project.policies.is_empty() {
+        Attached::resolve(&loaded.project, &mut loaded.problems.diagnostics);
+    }
     let root = &loaded.project.root;
     let unmatched = stack::unmatched(&loaded.project.stacks, root);
     loaded.problems.diagnostics.extend(unmatched);

@@ -58,12 +58,9 @@ impl EarlierTurns {
                 });
                 let changes: Vec<_> = changes.collect();
                 set_flags(&mut earlier.turns[place].flags, &changes);
-                let queued = said.queued.iter().map(|follow| (follow, true));
-                let joined = said.joined.iter().map(|follow| (follow, false));
-                for (follow, is_queued) in queued.chain(joined) {
+                for follow in said.queued.iter().chain(&said.joined) {
                     if let Some(&next) = places.get(&(run, follow.stack.as_str(), follow.turn)) {
                         earlier.follows(next, place, follow);
-                        earlier.turns[next].is_followup |= is_queued;
                     }
                 }
             }
@@ -124,8 +121,11 @@ impl EarlierTurns {
             let mut next = WorkflowTurn::new(id, stack, path, at);
             next.kind = match turn.operation.as_deref() {
                 Some("destroy") => TurnKind::Destroy,
+                _ if turn.is_added => TurnKind::Tracked,
                 _ => kind,
             };
+            // What led to it may not have come to be on record.
+            next.is_followup = turn.is_added;
             next.state = state;
             next.history.push(state);
             if let Some(asked) = asked
@@ -152,7 +152,6 @@ impl EarlierTurns {
         turn.policies.clone_from(&follow.policies);
         turn.triggered_by = follow.policies.first().map(|name| format!("policy/{name}"));
         turn.after = Some(after);
-        turn.kind = TurnKind::Tracked;
         turn.answers_failure |= before.answers_failure || before.state != TurnState::Finished;
         if before.path == turn.path {
             for (flag, setters) in before.flags {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::value::RawValue;
 use tracing::debug;
 
 use super::input::{self, RunFacts, StackInput, TurnFacts};
 use super::{Consequences, StackOnRecord, TurnKind, Workflow};
+use crate::folder::GuardedFolder;
 use crate::policy::{Answer, List, PolicyNumber, Worker};
 use crate::project::stack::StackIndex;
 use crate::record::samples::{Sample, Samples};
@@ -39,8 +41,8 @@ pub struct Follower {
     stacks: Vec<StackInput>,
     ids: Vec<String>,
     workflow: Workflow,
-    /// Where inputs are kept that policies ask for.
-    samples: Option<Samples>,
+    /// The folder of the runs in which inputs are kept that policies ask for.
+    samples: Option<GuardedFolder>,
 }
 
 impl Follower {
@@ -94,8 +96,8 @@ impl Follower {
     }
 
     /// Keeps the inputs that policies ask for from now on.
-    pub fn keep_samples(&mut self, samples: Samples) {
-        self.samples = Some(samples);
+    pub fn keep_samples(&mut self, place: GuardedFolder) {
+        self.samples = Some(place);
     }
 
     /// Returns the turns of the workflow.
@@ -163,16 +165,8 @@ impl Follower {
                     Ok(Err(problem)) => (Answer::default(), Some(problem.in_file(&policy.file))),
                     Err(error) => (Answer::default(), Some(error.to_string())),
                 };
-                if let Some(samples) = self.samples.as_ref().filter(|_| answer.sample) {
-                    let number = ended.id.rsplit('.').next().and_then(|it| it.parse().ok());
-                    let sample = Sample {
-                        turn: number.unwrap_or_default(),
-                        policy: policy.name.clone(),
-                    };
-                    // A sample is worth no failure of a run.
-                    if let Err(error) = samples.write(&sample, &self.worker.with_lists(&input)) {
-                        debug!(%error, "a sample cannot be kept");
-                    }
+                if answer.sample {
+                    self.keep_sample(&ended.id, &policy.name, &input);
                 }
                 answers.push(PolicyAnswer {
                     policy: policy.name.clone(),
@@ -203,6 +197,23 @@ impl Follower {
             dropped: consequences.dropped.clone(),
         };
         (evaluated, consequences)
+    }
+
+    /// Keeps an input with the run of its turn: in another run that goes on with it, another turn has its number.
+    fn keep_sample(&self, turn: &str, policy: &str, input: &RawValue) {
+        let place = self.samples.as_ref().zip(turn.rsplit_once('.'));
+        let Some((place, (run, number))) = place else {
+            return;
+        };
+        let sample = Sample {
+            turn: number.parse().unwrap_or_default(),
+            policy: policy.to_owned(),
+        };
+        let samples = Samples::of_run(place.clone(), run);
+        // A sample is worth no failure of a run.
+        if let Err(error) = samples.write(&sample, &self.worker.with_lists(input)) {
+            debug!(%error, "a sample cannot be kept");
+        }
     }
 
     fn tell_turn(&mut self, position: usize) {

@@ -62,6 +62,21 @@ pub struct WorkflowTurn {
     pub updated_at: u64,
 }
 
+impl WorkflowTurn {
+    /// Returns whether it is known that it never ran.
+    fn never_ran(&self) -> bool {
+        matches!(
+            self.state,
+            TurnState::Skipped | TurnState::Canceled | TurnState::Discarded
+        )
+    }
+
+    /// Returns whether it was added, and not only to come anyway, unless it never ran.
+    fn is_counted_followup(&self) -> bool {
+        self.is_followup && self.after.is_some() && !self.never_ran()
+    }
+}
+
 /// What a turn is to policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnKind {
@@ -118,7 +133,7 @@ pub struct Workflow {
     n_earlier: usize,
     /// The positions of the turns of each stack, in order.
     by_path: HashMap<StackPath, Vec<usize>>,
-    /// How many turns follow others.
+    /// How many turns were added, without those of which it is known that they never ran.
     n_followups: usize,
 }
 
@@ -155,7 +170,10 @@ impl Workflow {
             run,
             names,
             settings,
-            n_followups: turns.iter().filter(|turn| turn.after.is_some()).count(),
+            n_followups: turns
+                .iter()
+                .filter(|turn| turn.is_counted_followup())
+                .count(),
             turns,
             n_earlier,
             by_path,
@@ -195,9 +213,13 @@ impl Workflow {
     /// Notes how far a turn has come.
     pub fn reaches(&mut self, position: usize, state: TurnState, at: u64) {
         let turn = &mut self.turns[position];
+        let was_counted = turn.is_counted_followup();
         turn.state = state;
         turn.history.push(state);
         turn.updated_at = at;
+        if was_counted && !turn.is_counted_followup() {
+            self.n_followups -= 1;
+        }
     }
 
     /// Notes what is known of a turn besides.
@@ -291,6 +313,7 @@ impl Workflow {
             consequences.joined.push(follow);
         } else {
             let id = turn_id(&self.run, number);
+            self.n_followups += 1;
             let of_path = self.by_path.entry(path.clone()).or_default();
             of_path.push(self.turns.len());
             self.turns.push(WorkflowTurn {
@@ -303,7 +326,6 @@ impl Workflow {
         let turn = &mut self.turns[number];
         turn.triggered_by = policies.first().map(|policy| format!("policy/{policy}"));
         turn.policies = policies;
-        self.n_followups += usize::from(turn.after.is_none());
         turn.after = Some(position);
         turn.answers_failure |= answers_failure;
         for (flag, policies) in flags {
@@ -332,12 +354,7 @@ impl Workflow {
 
     /// Returns the limit that one more turn of a stack would exceed, if it would.
     fn exceeded(&self, stack: StackIndex) -> Option<(&'static str, u32)> {
-        let never_ran = [
-            TurnState::Skipped,
-            TurnState::Canceled,
-            TurnState::Discarded,
-        ];
-        let has_run = |position: &usize| !never_ran.contains(&self.turns[*position].state);
+        let has_run = |position: &usize| !self.turns[*position].never_ran();
         let PolicySettings {
             max_turns,
             max_followups,

@@ -190,6 +190,21 @@ fn no_loop_goes_on_for_ever() {
 }
 
 #[test]
+fn turns_that_were_to_come_anyway_do_not_count_as_follow_ups() {
+    let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
+    sandbox.write(
+        "/limits.orch.hcl",
+        "orch {\n  config {\n    policies {\n      max_followups = 1\n    }\n  }\n}\n",
+    );
+    let ran = run(
+        &sandbox,
+        "--policies --match /one --match /two-a --match /two-b",
+    );
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(turns(&sandbox)[3], "/three 4 join");
+}
+
+#[test]
 fn unknown_names_are_warnings_and_excluded_stacks_do_not_follow() {
     let names = r#"
 package names

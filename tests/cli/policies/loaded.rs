@@ -356,3 +356,15 @@ fn a_link_does_not_lead_a_policy_out_of_the_project() {
     assert_eq!(said.code(), 3);
     assert!(said.stderr.contains("a link leads out of the project"));
 }
+
+#[test]
+fn what_a_policy_is_attached_to_is_validated_with_everything_else() {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/a/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/p.rego", "package p\n");
+    let block = "policy \"trigger\" \"p\" {\n  file   = \"p.rego\"\n  attach = [\"/gone\"]\n}\n";
+    sandbox.write("/p.orch.hcl", block);
+    let output = sandbox.orch("validate");
+    assert_eq!(output.code(), 3, "{output}");
+    assert!(output.stderr.contains("/gone"), "{output}");
+}

@@ -86,6 +86,22 @@ fn what_had_ended_without_being_evaluated_is_evaluated_first() {
 }
 
 #[test]
+fn a_sample_of_a_turn_that_had_ended_is_kept_with_its_run() {
+    let sampled =
+        "package sampled\nsample { true }\ntrigger[\"two-a\"] { input.stack.id == \"one\" }\n";
+    let sandbox = sandbox(&[("sampled", sampled)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "ended");
+    assert_eq!(resume(&sandbox, "").code(), 0);
+    for (run, stack) in run_ids(&sandbox).iter().zip(["one", "two-a"]) {
+        let sample = format!("/.orch/runs/{run}/samples/1.sampled.json");
+        let input: Value = serde_json::from_str(&sandbox.read(&sample)).unwrap();
+        assert_eq!(input["run"]["id"], format!("{run}.1"));
+        assert_eq!(input["stack"]["id"], stack);
+    }
+}
+
+#[test]
 fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     let arguments = "--policies --followup '../do apply' --match /one";
@@ -99,6 +115,18 @@ fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
     let expected =
         json!([{"stack": "/two-a", "by": "policy/again", "kept": true, "follows": true}]);
     assert_eq!(*asked, expected);
+}
+
+#[test]
+fn what_was_added_is_a_follow_up_also_if_nothing_on_record_says_why() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    let arguments = "--policies=task --followup 'sh -c \"echo follow-up >> ../log\"' --match /one";
+    assert_eq!(run(&sandbox, arguments).code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "added");
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(turns(&sandbox), ["follow-up", "follow-up"]);
 }
 
 #[test]
