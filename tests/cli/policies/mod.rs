@@ -11,6 +11,7 @@ mod halted; // runs that are ended from outside
 mod hostile; // policies that mean harm: what they are refused, and what they cost
 mod loaded; // which policies load, what they are attached to, and what they answer
 mod meaning; // what policies answer where the interpreter alone answers something else
+mod modelled; // random workflows, against a naive model
 mod modules; // what `module` blocks may say, and where
 #[cfg(unix)]
 mod on_record; // what they are told of the state
