@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    acts, applied, assert_tidy, declare, done, entry, fails, hook, log, unhook, want, with_state,
-    world,
+    acts, applied, assert_tidy, declare, done, entry, fails, hook, log, project, unhook, want,
+    with_state, world,
 };
 use crate::policies::command_graph::obeys_the_schema;
 use crate::support::{Repository, Sandbox, answered_after, journal_of, run_ids};
@@ -565,4 +565,21 @@ fn policies_are_told_what_is_on_record_of_stacks_that_have_no_turn() {
         [("FINISHED", false), ("FINISHED", true), ("FINISHED", true)]
     );
     assert_eq!(input["stack"]["tracked_commit"], input["run"]["commit"]);
+}
+
+#[test]
+fn without_a_state_what_follows_is_planned_as_well() {
+    let repository = project(&[("/a", ""), ("/b", "")]);
+    attach(&repository, "list", LIST);
+    repository.commit();
+    done(&repository, "plan --match a -o ../saved");
+    log(&repository);
+    let said = done(&repository, "apply ../saved");
+    assert_eq!(endings(&repository), ["/a succeeded", "/b unconfirmed"]);
+    assert!(!said.contains("keeps no state"), "it is known: {said}");
+    assert_eq!(acts(&repository), ["apply create a"]);
+    let (run, _) = last_apply(&repository);
+    let file = format!(".orch/runs/{run}/followup.plan");
+    done(&repository, &format!("apply {file}"));
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
 }

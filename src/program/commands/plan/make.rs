@@ -68,7 +68,7 @@ pub(in crate::program::commands) fn planned(
         loaded.check_conditions(selection.stacks());
     }
     let replaced = loaded.named_by(request.replace)?;
-    let recorded = loaded.on_record()?;
+    let recorded = loaded.on_record(request.only.is_some())?;
     if let Some(status) = loaded.report()? {
         return Ok(ControlFlow::Break(status));
     }

@@ -188,12 +188,14 @@ impl Loaded {
         Ok(named)
     }
 
-    /// Returns what is on record, if the project keeps a state.
-    pub(super) fn on_record(&mut self) -> Result<Option<OnRecord>> {
+    /// Returns what is on record, if the project keeps a state. If not, a note says so, unless it was said before.
+    pub(super) fn on_record(&mut self, is_known: bool) -> Result<Option<OnRecord>> {
         if self.project.settings.state.is_none() {
-            console::note(
-                "the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed",
-            );
+            if !is_known {
+                console::note(
+                    "the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed",
+                );
+            }
             return Ok(None);
         }
         let counted = Counted::default();
