@@ -381,6 +381,25 @@ fn what_was_rejected_is_discarded_and_followed() {
 }
 
 #[test]
+fn whoever_rejects_a_plan_approves_nothing_else() {
+    let repository = changed("");
+    attach(
+        &repository,
+        "rejected",
+        "package rejected\ntrigger[\"/b\"] { input.run.state == \"DISCARDED\" }\n",
+    );
+    repository.commit();
+    log(&repository);
+    let arguments = "destroy --match a --auto-approve";
+    let Some((code, said)) = answered_after(&repository, arguments, "no\n", || ()) else {
+        return;
+    };
+    assert_eq!(code, 4, "{said}");
+    assert_eq!(endings(&repository), ["/a cancelled", "/b unconfirmed"]);
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
 fn a_policy_that_is_wrong_is_told_before_anything_runs() {
     let repository = changed("");
     repository.write("/policies/list.rego", "package list\ntrigger[");

@@ -123,7 +123,11 @@ impl Carrying<'_> {
         applying: &mut Applying<'a, 'l>,
     ) -> Result<FollowedApply> {
         let ApplyOptions {
-            run, folder, extra, ..
+            run,
+            folder,
+            extra,
+            is_rejected,
+            ..
         } = *options;
         let project = &loaded.project;
         let excluded = self.excluded(loaded)?;
@@ -165,7 +169,7 @@ impl Carrying<'_> {
             folder: folder.to_owned(),
             extra: extra.to_vec(),
             keeps_state: document.is_some(),
-            stacks: self.stacks(loaded, document, &now.ahead),
+            stacks: self.stacks(loaded, document, &now.ahead, is_rejected),
         };
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);
@@ -223,6 +227,7 @@ impl Carrying<'_> {
         loaded: &'l Loaded,
         document: Option<&Document>,
         ahead: &BTreeMap<StackIndex, String>,
+        is_rejected: bool,
     ) -> Vec<FollowUpStack<'l>> {
         let project = &loaded.project;
         let drivers = Drivers::new(loaded, document);
@@ -238,7 +243,8 @@ impl Carrying<'_> {
             let is_known = document.is_some_and(|it| it.stacks.contains_key(path));
             is_known && !moves.contains(path) && drivers.entry(stack).is_none()
         };
-        let all_approved = self.args.auto_approve && !self.is_from_file;
+        // Who has just said no has approved nothing.
+        let all_approved = self.args.auto_approve && !self.is_from_file && !is_rejected;
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
             let driver = drivers.of(stack);
             let entry = drivers.entry(stack).map(|(_, entry)| entry);
