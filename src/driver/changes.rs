@@ -2,12 +2,12 @@
 //!
 //! What the tool calls sensitive is replaced by a mark wherever it stands.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+use super::terraform::{ChangeJson, PlanJson};
 
 /// Whose the resources of such plans are.
 const VENDOR: &str = "terraform";
@@ -53,39 +53,6 @@ pub struct ChangedPlan {
     pub terraform_version: String,
     /// Its resources, then its outputs, each as the tool sorts them.
     pub changes: Vec<Changed>,
-}
-
-#[derive(Deserialize)]
-struct PlanJson {
-    #[serde(default)]
-    terraform_version: String,
-    #[serde(default)]
-    resource_changes: Vec<ResourceJson>,
-    #[serde(default)]
-    output_changes: BTreeMap<String, ChangeJson>,
-}
-
-#[derive(Deserialize)]
-struct ResourceJson {
-    address: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default, rename = "type")]
-    type_name: String,
-    change: ChangeJson,
-}
-
-#[derive(Deserialize)]
-struct ChangeJson {
-    actions: Vec<String>,
-    #[serde(default)]
-    before: Option<Box<RawValue>>,
-    #[serde(default)]
-    after: Option<Box<RawValue>>,
-    #[serde(default)]
-    before_sensitive: Option<Box<RawValue>>,
-    #[serde(default)]
-    after_sensitive: Option<Box<RawValue>>,
 }
 
 impl ChangeJson {
@@ -209,7 +176,7 @@ mod tests {
     /// Returns the data of a resource that a plan has these changes of.
     fn data(change: &str) -> String {
         let plan = format!(
-            r#"{{"resource_changes":[{{"address":"a.b","name":"b","type":"a","change":{change}}}]}}"#
+            r#"{{"format_version":"1.2","resource_changes":[{{"address":"a.b","name":"b","type":"a","change":{change}}}]}}"#
         );
         let found = of(&plan);
         serde_json::to_string(&found[0].data).unwrap()
@@ -274,7 +241,7 @@ mod tests {
                 r#"{{"actions":{actions},"after":{{}},"before":{{}},"before_sensitive":false,"after_sensitive":false}}"#
             );
             let plan = format!(
-                r#"{{"resource_changes":[{{"address":"a.b","change":{change}}}],"output_changes":{{"o":{change}}}}}"#
+                r#"{{"format_version":"1.2","resource_changes":[{{"address":"a.b","change":{change}}}],"output_changes":{{"o":{change}}}}}"#
             );
             of(&plan).iter().map(|it| it.kind).collect::<Vec<_>>()
         };

@@ -39,15 +39,17 @@ pub enum BadPlan {
 }
 
 #[derive(Deserialize)]
-struct PlanJson {
+pub(super) struct PlanJson {
     format_version: String,
     #[serde(default)]
-    resource_changes: Vec<ResourceJson>,
+    pub(super) terraform_version: String,
+    #[serde(default)]
+    pub(super) resource_changes: Vec<ResourceJson>,
     /// What differs from the state of the tool: all that a plan with `-refresh-only` is about.
     #[serde(default)]
     resource_drift: Vec<ResourceJson>,
     #[serde(default)]
-    output_changes: BTreeMap<String, ChangeJson>,
+    pub(super) output_changes: BTreeMap<String, ChangeJson>,
     #[serde(default)]
     prior_state: Option<StateJson>,
     #[serde(default)]
@@ -57,30 +59,34 @@ struct PlanJson {
 }
 
 #[derive(Deserialize)]
-struct ResourceJson {
-    address: String,
+pub(super) struct ResourceJson {
+    pub(super) address: String,
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default, rename = "type")]
+    pub(super) type_name: String,
     #[serde(default)]
     mode: String,
     #[serde(default)]
     deposed: Option<String>,
     #[serde(default)]
     action_reason: Option<String>,
-    change: ChangeJson,
+    pub(super) change: ChangeJson,
 }
 
 #[derive(Deserialize)]
-struct ChangeJson {
-    actions: Vec<String>,
+pub(super) struct ChangeJson {
+    pub(super) actions: Vec<String>,
     #[serde(default)]
-    before: Option<Box<RawValue>>,
+    pub(super) before: Option<Box<RawValue>>,
     #[serde(default)]
-    after: Option<Box<RawValue>>,
+    pub(super) after: Option<Box<RawValue>>,
     #[serde(default)]
     after_unknown: Option<Box<RawValue>>,
     #[serde(default)]
-    before_sensitive: Option<Box<RawValue>>,
+    pub(super) before_sensitive: Option<Box<RawValue>>,
     #[serde(default)]
-    after_sensitive: Option<Box<RawValue>>,
+    pub(super) after_sensitive: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -204,6 +210,7 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         deposed,
         action_reason,
         change,
+        ..
     } in changed
     {
         if mode == "data" || !change.changes() {
