@@ -35,6 +35,9 @@ pub struct SavedPlan {
     pub allow_destroy: Option<usize>,
     /// The words that every `plan` got.
     pub extra: Vec<Argument>,
+    /// The stacks that were excluded when it was made, by path: nothing that follows may bring them in.
+    #[serde(default)]
+    pub excluded: Vec<StackPath>,
     /// What is on record of the stacks that a run was working on, or that a killed run had left.
     #[serde(default)]
     pub unfinished: BTreeMap<StackPath, String>,
@@ -112,6 +115,7 @@ impl SavedPlan {
             project: None,
             allow_destroy: None,
             extra: Vec::new(),
+            excluded: Vec::new(),
             unfinished: BTreeMap::new(),
             stacks,
         }

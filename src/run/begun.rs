@@ -193,9 +193,11 @@ impl BegunRun {
         };
         let followups = prepared.iter().map(|prepared| {
             let (operation, steps, acting) = match &prepared.work {
-                FollowUpWork::Driver(operation, steps, acting) => {
-                    (*operation, steps, Some(*acting))
-                }
+                FollowUpWork::Driver {
+                    operation,
+                    steps,
+                    acting,
+                } => (*operation, steps, Some(*acting)),
                 FollowUpWork::Command(_) if is_recorded(&prepared.stack) => {
                     (Operation::Run, &recorded, None)
                 }

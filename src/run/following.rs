@@ -57,9 +57,15 @@ pub struct PreparedFollowUp {
 pub enum FollowUpWork {
     /// The command of `orch run`, or why it cannot be run.
     Command(Result<Task, String>),
-    /// The steps of a driver, whose commands the director has: what is done with the stack, the steps, and a number. From
-    /// that number on, they do what those before have planned.
-    Driver(Operation, Arc<[Step]>, usize),
+    /// The steps of a driver, whose commands the director has.
+    Driver {
+        /// What is done with the stack.
+        operation: Operation,
+        /// The steps.
+        steps: Arc<[Step]>,
+        /// The first of them that does what those before have planned; their number if none does.
+        acting: usize,
+    },
 }
 
 /// The commands of turns that are added, and the policies that have asked for turns.
@@ -103,7 +109,7 @@ impl FollowUps {
             Some(FollowUpWork::Command(task)) => {
                 task.clone().map(Some).map_err(Failure::NotStarted)
             }
-            Some(FollowUpWork::Driver(..)) | None => Ok(None),
+            Some(FollowUpWork::Driver { .. }) | None => Ok(None),
         }
     }
 

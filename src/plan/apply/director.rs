@@ -3,6 +3,8 @@
 mod added;
 mod checked;
 
+use std::fs;
+
 use super::followups::FollowUps;
 use super::turn::{Attempted, Course, Role, TurnState};
 use super::updated::Updated;
@@ -10,6 +12,7 @@ use super::{ChangedOutputs, NotShown};
 use crate::driver::{AnswerAction, Outputs, StepRole};
 use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
+use crate::plan::commands::SHOWN_FILE;
 use crate::plan::entry::{Action, Asked};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::run::directed::Director;
@@ -164,6 +167,10 @@ impl Director for ApplyDirector<'_, '_> {
             self.prepare_followup(number)?;
             self.check_rules(number)?;
             let course = self.course(number, step.attempt);
+            if step.attempt > 1 {
+                // What the last attempt was to change says nothing of this one.
+                _ = fs::remove_file(self.turns[number].folder.join(SHOWN_FILE));
+            }
             self.turns[number].attempt = Attempted {
                 number: step.attempt,
                 course,

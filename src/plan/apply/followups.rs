@@ -13,7 +13,7 @@ use super::steps::{commands, steps};
 use super::turn::{FollowUp, Role, TurnState};
 use super::within::Shown;
 use super::{ApplyStack, TurnChecks};
-use crate::driver::{Driver, StepRole};
+use crate::driver::Driver;
 use crate::plan::code::{Codes, PlanStack};
 use crate::plan::commands::Preparation;
 use crate::plan::entry::Asked;
@@ -147,7 +147,15 @@ impl<'p> FollowUps<'_, 'p> {
     }
 
     /// Makes the commands of a turn whose time has come.
-    pub(super) fn prepare(&self, turn: &mut TurnState<'p>) -> Result<Vec<Task>, String> {
+    pub(super) fn prepared(&self, mut turn: TurnState<'p>) -> TurnState<'p> {
+        let tasks = self.tasks(&mut turn);
+        if let Some(followup) = &mut turn.followup {
+            followup.tasks = Some(tasks);
+        }
+        turn
+    }
+
+    fn tasks(&self, turn: &mut TurnState<'p>) -> Result<Vec<Task>, String> {
         let stack = turn.stack.stack.here();
         if let Some(problem) = stack.and_then(|it| self.stacks[it.get()].problem.clone()) {
             return Err(problem);
@@ -156,13 +164,7 @@ impl<'p> FollowUps<'_, 'p> {
         let mut preparation = Preparation::new(self.codes, &self.run);
         let found = commands(&mut preparation, turn, &self.extra, self.keeps_state);
         preparation.finish().map_err(|cannot| cannot.to_string())?;
-        let mut tasks = Vec::new();
-        for (role, _, task) in found.unwrap_or_default() {
-            if role == Role::Driver(StepRole::Plan) {
-                turn.plan.clone_from(&task);
-            }
-            tasks.extend(task);
-        }
+        let (_, tasks) = turn.take(found.unwrap_or_default());
         Ok(tasks)
     }
 }

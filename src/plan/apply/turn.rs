@@ -191,9 +191,7 @@ impl TurnState<'_> {
         }
         Outputs::of_tool(BufReader::new(File::open(path)?)).map(Some)
     }
-}
 
-impl TurnState<'_> {
     /// Returns whether what it would change is approved: of what a plan has shown, that was decided before.
     pub(super) fn is_approved(&self) -> bool {
         let followup = self.followup.as_ref();

@@ -1,21 +1,19 @@
 //! The flags that say whether policies follow an apply.
 
 use clap::{Args, ValueEnum};
-use orch::project::Problems;
 
 use super::Loaded;
 use super::policy_files::LoadedPolicies;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
 
 /// Whether policies follow an apply.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct FollowFlags {
-    /// Let trigger policies say what follows each turn, as they do by default, or not
+    /// Whether trigger policies say what follows each turn
     ///
-    /// What they ask for is planned when its time has come, and applied if its stack has `autodeploy = true`,
-    /// or with --auto-approve, unless FILE is given. Otherwise its plan is kept, and can be applied later. See `orch help
+    /// What they ask for is planned when its turn comes, and applied if its stack has `autodeploy = true`, or with
+    /// --auto-approve unless FILE is given. Otherwise its plan is kept, and can be applied later. See `orch help
     /// policies`.
     #[arg(
         long,
@@ -43,30 +41,22 @@ pub(crate) enum FollowArg {
 }
 
 impl Loaded {
-    /// Loads the policies that follow an apply, if any does; the exit status if one is wrong.
-    pub(super) fn apply_policies(
-        &mut self,
-        flags: &FollowFlags,
-    ) -> Result<std::result::Result<Option<LoadedPolicies>, ExitStatus>> {
+    /// Loads the policies that follow an apply, if any does. What is wrong with them goes to the problems.
+    pub(super) fn apply_policies(&mut self, flags: &FollowFlags) -> Result<Option<LoadedPolicies>> {
         if flags.policies == FollowArg::Off {
             if !flags.metadata.is_empty() {
                 let what = "`--metadata` has no effect with `--policies=off`";
                 return Err(ProgramError::usage(what));
             }
-            return Ok(Ok(None));
+            return Ok(None);
         }
         if self.project.policies.is_empty() {
-            return Ok(Ok(None));
+            return Ok(None);
         }
-        // What was found before has been shown.
-        self.problems = Problems::default();
         let policies = self.load_policies(|attached, position| {
             attached.policies_of_stacks().contains(&position)
         })?;
-        if let Some(status) = self.report()? {
-            return Ok(Err(status));
-        }
         let is_any = !policies.attached.policies_of_stacks().is_empty();
-        Ok(Ok(is_any.then_some(policies)))
+        Ok(is_any.then_some(policies))
     }
 }

@@ -1,13 +1,15 @@
 //! What asks the policies of a project what follows, in any command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
 use orch::folder::GuardedFolder;
+use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::policy::OnPolicyError;
+use orch::project::stack::StackIndex;
 use orch::record::journal::{PoliciesRecord, RunRecord};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
@@ -15,6 +17,7 @@ use orch::run::workflow::{
     self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
 };
 use orch::selection::attached::Attached;
+use orch::selection::select::Query;
 
 use super::Loaded;
 use super::policy_files::LoadedPolicies;
@@ -51,6 +54,23 @@ pub(super) fn follow(
 }
 
 impl Loaded {
+    /// Returns the stacks that a query excludes: no policy brings them in.
+    pub(super) fn excluded(&self, query: Option<&Query>) -> BTreeSet<StackIndex> {
+        let Some(query) = query.filter(|query| !query.exclude.is_empty()) else {
+            return BTreeSet::new();
+        };
+        let stacks = self.project.stacks.iter();
+        let excluded = stacks.filter(|(_, stack)| query.excludes(stack));
+        excluded.map(|(stack, _)| stack).collect()
+    }
+
+    /// Returns their paths.
+    pub(super) fn excluded_paths(&self, query: &Query) -> Vec<StackPath> {
+        let excluded = self.excluded(Some(query)).into_iter();
+        let excluded = excluded.map(|stack| self.project.stacks[stack].path.clone());
+        excluded.collect()
+    }
+
     /// Returns what follows a workflow with policies that were loaded.
     pub(super) fn follower(
         &self,

@@ -324,6 +324,14 @@ impl Loaded {
         }
     }
 
+    /// Shows what is wrong, but no warnings if these were shown before. Must be called once.
+    fn report_unless_shown(&mut self, is_shown: bool) -> Result<Option<ExitStatus>> {
+        if is_shown && !self.problems.has_errors() {
+            self.problems = Problems::default();
+        }
+        self.report()
+    }
+
     /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> Result<Option<ExitStatus>> {
         self.settle_problems();

@@ -16,6 +16,16 @@ trigger["/b"] { input.run.state == "FINISHED"; input.stack.id == "/a" }
 sample { true }
 "#;
 
+/// Tries a stack again that has failed.
+const RETRY: &str = r#"
+package retry
+trigger[stack.id] {
+    stack := input.stack
+    input.run.state == "FAILED"
+    is_null(input.run.triggered_by)
+}
+"#;
+
 /// Attaches a policy to all stacks.
 fn attach(sandbox: &Sandbox, name: &str, text: &str) {
     sandbox.write(&format!("/policies/{name}.rego"), text);
@@ -114,6 +124,43 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
 }
 
 #[test]
+fn a_follow_up_that_only_brings_back_what_drifted_waits_for_approval_as_well() {
+    let repository = changed("");
+    repository.write("/b/want", "1");
+    repository.commit();
+    done(&repository, "plan --match a -o ../saved");
+    std::fs::write(repository.outside().join("world/b"), "3").unwrap();
+    let said = done(&repository, "apply ../saved");
+    assert_eq!(endings(&repository), ["/a succeeded", "/b unconfirmed"]);
+    assert!(!said.contains("nothing waits for approval"), "{said}");
+    let (run, _) = last_apply(&repository);
+    log(&repository);
+    done(
+        &repository,
+        &format!("apply .orch/runs/{run}/followup.plan"),
+    );
+    assert_eq!(acts(&repository), ["apply update b"]);
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+}
+
+#[test]
+fn warnings_are_shown_once_although_policies_follow() {
+    let repository = changed("");
+    repository.write("/warned.orch.hcl", "policy \"trigger\" \"none\" {\n  file = \"/policies/list.rego\"\n  attach = [\"tag:none\"]\n}\n");
+    declare(&repository, "/c", "after = [\"/nowhere\"]");
+    repository.commit();
+    let once = |said: String| {
+        for warning in ["`tag:none`", "`/nowhere`"] {
+            assert_eq!(said.matches(warning).count(), 1, "{said}");
+        }
+    };
+    done(&repository, "plan --match a -o ../saved");
+    once(done(&repository, "apply ../saved"));
+    want(&repository, "/a", "3");
+    once(done(&repository, "apply --auto-approve --match a"));
+}
+
+#[test]
 fn a_follow_up_that_would_change_nothing_has_finished() {
     let repository = changed("");
     repository.write("/b/want", "1");
@@ -171,11 +218,7 @@ fn changes_are_applied_where_that_is_approved() {
 #[test]
 fn a_retry_counts_for_what_runs_after_its_stack() {
     let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
-    attach(
-        &repository,
-        "retry",
-        "package retry\ntrigger[stack.id] { stack := input.stack; input.run.state == \"FAILED\"; is_null(input.run.triggered_by) }\n",
-    );
+    attach(&repository, "retry", RETRY);
     repository.commit();
     // Fails the first time.
     let once = "[ -e ../../failed ] || { touch ../../failed; exit 1; }";
@@ -196,11 +239,7 @@ fn a_retry_counts_for_what_runs_after_its_stack() {
 #[test]
 fn a_retry_that_nobody_has_approved_leaves_the_failure() {
     let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
-    attach(
-        &repository,
-        "retry",
-        "package retry\ntrigger[stack.id] { stack := input.stack; input.run.state == \"FAILED\"; is_null(input.run.triggered_by) }\n",
-    );
+    attach(&repository, "retry", RETRY);
     repository.commit();
     hook(
         &repository,
@@ -315,11 +354,7 @@ fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
 #[test]
 fn a_stack_that_is_replaced_is_made_anew_by_a_retry() {
     let repository = applied(&[("/a", "")]);
-    attach(
-        &repository,
-        "retry",
-        "package retry\ntrigger[\"/a\"] { input.run.state == \"FAILED\"; is_null(input.run.triggered_by) }\n",
-    );
+    attach(&repository, "retry", RETRY);
     repository.commit();
     hook(
         &repository,
@@ -435,11 +470,18 @@ fn a_plan_asks_no_policy() {
 
 #[test]
 fn what_is_excluded_does_not_follow() {
-    let repository = changed("");
-    let said = done(&repository, "apply --auto-approve --match a --exclude b");
-    assert_eq!(endings(&repository), ["/a succeeded"]);
-    assert!(said.contains("/b"), "{said}");
-    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+    for is_saved in [false, true] {
+        let repository = changed("autodeploy = true");
+        let said = if is_saved {
+            done(&repository, "plan --exclude b -o ../saved");
+            done(&repository, "apply ../saved")
+        } else {
+            done(&repository, "apply --auto-approve --match a --exclude b")
+        };
+        assert_eq!(endings(&repository), ["/a succeeded"]);
+        assert!(said.contains("/b"), "{said}");
+        assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+    }
 }
 
 #[test]

@@ -36,7 +36,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             let steps: Arc<[Step]> = steps.into_iter().map(|(_, step)| step).collect();
             PreparedFollowUp {
                 stack: of_stack.path.clone(),
-                work: FollowUpWork::Driver(turn.operation, steps, acting),
+                work: FollowUpWork::Driver {
+                    operation: turn.operation,
+                    steps,
+                    acting,
+                },
                 attempts: attempts_of(followups.codes, PlanStack::Here(stack)),
                 node: places.first + stack.get(),
                 rank: places.ranks[stack.get()],
@@ -63,9 +67,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let stack = stacks.find(&turn.stack);
         let stack = stack.expect("only stacks of the tree are added");
         let folder = folder_of(&followups.folder, self.turns.len());
-        let mut state = followups.turn(stack, folder, self.checker.is_some());
-        let roles = followups.steps(&state).into_iter().map(|(role, _)| role);
-        state.roles = roles.collect();
+        let state = followups.turn(stack, folder, self.checker.is_some());
         self.turns.push(state);
     }
 
@@ -76,26 +78,17 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let (Some(followups), Some(known)) = (&self.followups, &turn.followup) else {
             return Ok(());
         };
-        let prepared = match (&known.tasks, turn.stack.stack.here()) {
-            (None, Some(stack)) => {
-                let folder = turn.folder.clone();
-                let mut turn = followups.turn(stack, folder, self.checker.is_some());
-                let tasks = followups.prepare(&mut turn);
-                turn.roles.clone_from(&self.turns[number].roles);
-                let problem = tasks.as_ref().err().cloned();
-                if let Some(followup) = &mut turn.followup {
-                    followup.tasks = Some(tasks);
-                }
-                self.turns[number] = turn;
-                problem
-            }
-            (tasks, _) => tasks
-                .as_ref()
-                .and_then(|tasks| tasks.as_ref().err().cloned()),
-        };
-        match prepared {
-            Some(problem) => Err(Failure::NotStarted(problem)),
-            None => Ok(()),
+        if known.tasks.is_none()
+            && let Some(stack) = turn.stack.stack.here()
+        {
+            let folder = turn.folder.clone();
+            let turn = followups.turn(stack, folder, self.checker.is_some());
+            self.turns[number] = followups.prepared(turn);
+        }
+        let known = self.turns[number].followup.as_ref();
+        match known.and_then(|known| known.tasks.as_ref()) {
+            Some(Err(problem)) => Err(Failure::NotStarted(problem.clone())),
+            _ => Ok(()),
         }
     }
 }

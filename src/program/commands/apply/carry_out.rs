@@ -16,7 +16,7 @@ use orch::state::document::Action;
 use super::approve::{Approved, approve, rejected};
 use super::carrying::Carrying;
 use super::check::Now;
-use super::followed::NowPolicies;
+use super::followed::{Following, NowPolicies};
 use super::record::upstream;
 use super::unconfirmed::Unconfirmed;
 use crate::program::commands::Loaded;
@@ -83,7 +83,15 @@ impl Carrying<'_> {
                 return Ok(ExitStatus::Success);
             }
         }
-        let policies = now.policies.take();
+        let policies = match now.policies.take() {
+            Some(policies) => {
+                let Now {
+                    loaded, document, ..
+                } = &mut now;
+                Some(self.following(loaded, document.as_ref(), policies)?)
+            }
+            None => None,
+        };
         let is_rejected = approved == Approved::No;
         if is_rejected {
             console::note("not approved: policies are asked what follows from that");
@@ -123,7 +131,7 @@ impl Carrying<'_> {
         run: &str,
         lock: Option<StateLock>,
         mut commits: Commits,
-        policies: Option<NowPolicies>,
+        policies: Option<Following>,
         is_rejected: bool,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let loaded = &now.loaded;

@@ -27,8 +27,6 @@ pub(super) struct Carrying<'a> {
     pub(super) resumes: bool,
     /// The safeguards that are disabled.
     pub(super) disabled: &'a Disabled,
-    /// The stacks that must not follow either, as written.
-    pub(super) exclude: &'a [String],
     /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
     pub(super) is_from_file: bool,
 }

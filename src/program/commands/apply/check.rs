@@ -5,7 +5,6 @@ use orch::git::CommitId;
 use orch::plan::entry::PlanMode;
 use orch::plan::protection::Destroyer;
 use orch::plan::stale::{Grounds, OperationKey, Present, Progress, Stale};
-use orch::project::Problems;
 use orch::project::stack::StackIndex;
 use orch::record::journal::UncommittedFile;
 use orch::selection::select::Selection;
@@ -15,6 +14,7 @@ use super::carrying::Carrying;
 use super::followed::NowPolicies;
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
+use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::protection::refuse;
 use crate::program::commands::state::held::{StateLock, follow_all};
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
@@ -47,7 +47,7 @@ impl Carrying<'_> {
         earlier: Option<&Now>,
         lock: Option<&mut StateLock>,
     ) -> Result<std::result::Result<Now, ExitStatus>> {
-        let mut loaded = match self.load()? {
+        let (mut loaded, policies) = match self.load(earlier.is_some())? {
             Ok(loaded) => loaded,
             Err(status) => return Ok(Err(status)),
         };
@@ -100,10 +100,10 @@ impl Carrying<'_> {
         if !protected.is_empty() {
             return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));
         }
-        let policies = match self.policies(&mut loaded, document.as_ref())? {
-            Ok(policies) => policies,
-            Err(status) => return Ok(Err(status)),
-        };
+        let policies = policies.map(|policies| NowPolicies {
+            earlier: self.earlier_workflow(&loaded),
+            policies,
+        });
         Ok(Ok(Now {
             loaded,
             document,
@@ -121,14 +121,18 @@ impl Carrying<'_> {
     }
 
     /// Returns how the stacks stand.
-    fn standings(&self, loaded: &mut Loaded, document: &Document) -> Result<Standings> {
+    pub(super) fn standings(&self, loaded: &mut Loaded, document: &Document) -> Result<Standings> {
         let address = self.saved.plan.state.as_ref();
         let address = address.map_or_else(String::new, |state| state.address.clone());
         loaded.standings_in(document, address, Counted::default(), false)
     }
 
-    /// Loads the project as it is now; the exit status if the plan cannot be carried out in it.
-    fn load(&self) -> Result<std::result::Result<Loaded, ExitStatus>> {
+    /// Loads the project as it is now, and the policies that follow; the exit status if the plan cannot be
+    /// carried out in it. `is_again` says whether its warnings have been shown.
+    fn load(
+        &self,
+        is_again: bool,
+    ) -> Result<std::result::Result<(Loaded, Option<LoadedPolicies>), ExitStatus>> {
         let reads = Reads::CONFIGURATION
             .with_listing()
             .with_status(ReadStatus::Exact);
@@ -136,21 +140,15 @@ impl Carrying<'_> {
         if let Some(status) = loaded.check(None)? {
             return Ok(Err(status));
         }
-        if !self.is_from_file {
-            // It has just been planned: these have been shown.
-            loaded.problems = Problems::default();
-        }
         let entries = self.saved.plan.entries.iter();
         let stacks = entries.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
         loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
-        if !self.is_from_file && !loaded.problems.has_errors() {
-            loaded.problems = Problems::default();
-        }
-        if let Some(status) = loaded.report()? {
+        let policies = loaded.apply_policies(&self.args.policies)?;
+        if let Some(status) = loaded.report_unless_shown(is_again || !self.is_from_file)? {
             return Ok(Err(status));
         }
-        Ok(Ok(loaded))
+        Ok(Ok((loaded, policies)))
     }
 
     /// Checks that the plan still holds.

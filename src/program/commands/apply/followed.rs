@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Context as _;
-use orch::change::{Counted, Pairs};
 use orch::driver::Driver;
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
 use orch::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
 use orch::plan::code::Codes;
+use orch::project::Project;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord, RunRecord, Runs};
 use orch::run::begun::BegunRun;
@@ -18,27 +18,22 @@ use orch::run::turn::Operation;
 use orch::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
 };
-use orch::selection::select::PathFilter;
 use orch::state::document::{Action, Document};
 
 use super::carrying::Carrying;
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
-use crate::program::commands::plan::subjects::{Drivers, OnRecord};
+use crate::program::commands::plan::subjects::{Drivers, OnRecord, taken};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
 use crate::program::commands::state::held::StateLock;
-use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use crate::program::error::Result;
 
-/// What is known now for the policies of an apply.
+/// The policies of an apply as they are now.
 pub(super) struct NowPolicies {
-    policies: LoadedPolicies,
-    facts: RunFacts,
-    /// Why something may not be applied to stacks that a later commit was applied to.
-    ahead: BTreeMap<StackIndex, String>,
+    pub(super) policies: LoadedPolicies,
     /// The workflow that goes on, if the apply is resumed.
-    earlier: Option<EarlierWorkflow>,
+    pub(super) earlier: Option<EarlierWorkflow>,
 }
 
 impl NowPolicies {
@@ -49,6 +44,14 @@ impl NowPolicies {
     }
 }
 
+/// The policies of an apply that is about to begin, and what they are told.
+pub(super) struct Following {
+    now: NowPolicies,
+    facts: RunFacts,
+    /// Why something may not be applied to stacks that a later commit was applied to.
+    ahead: BTreeMap<StackIndex, String>,
+}
+
 /// What it takes to let policies follow an apply.
 pub(super) struct FollowedApply {
     follower: Follower,
@@ -57,11 +60,28 @@ pub(super) struct FollowedApply {
     unevaluated: Vec<usize>,
     /// How many turns that earlier runs have left open are added at once.
     n_reopened: usize,
+    /// The names of the drivers of what may follow.
+    drivers: Vec<(StackIndex, String)>,
     /// What goes on record of the policies.
     pub(super) record: PoliciesRecord,
 }
 
 impl FollowedApply {
+    /// Returns what is put on record of what policies ask for, by stack.
+    pub(super) fn records(
+        &self,
+        project: &Project,
+        lock: &StateLock,
+    ) -> HashMap<StackPath, StackRecord> {
+        let records = self.drivers.iter().filter_map(|(stack, driver)| {
+            let action = Action::Apply;
+            let command = format!("{driver} {}", action.word());
+            let record = lock.record(project, *stack, action, command)?;
+            Some((project.stacks[*stack].path.clone(), record))
+        });
+        records.collect()
+    }
+
     /// Lets the policies follow an apply that has begun.
     pub(super) fn follow(self, loaded: &Loaded, begun: BegunRun) -> Result<BegunRun> {
         let root = &loaded.project.root;
@@ -77,39 +97,29 @@ impl FollowedApply {
 }
 
 impl Carrying<'_> {
-    /// Returns what is known now for the policies that follow the apply, if any does; the exit status if one is
-    /// wrong.
-    pub(super) fn policies(
+    /// Reads what the policies of the apply are told.
+    pub(super) fn following(
         &self,
         loaded: &mut Loaded,
         document: Option<&Document>,
-    ) -> Result<std::result::Result<Option<NowPolicies>, ExitStatus>> {
-        let flags = &self.args.policies;
-        let policies = match loaded.apply_policies(flags)? {
-            Ok(Some(policies)) => policies,
-            Ok(None) => return Ok(Ok(None)),
-            Err(status) => return Ok(Err(status)),
-        };
+        policies: NowPolicies,
+    ) -> Result<Following> {
         let ahead = match document {
             Some(document) if !self.planning.allow_rollback => {
-                let address = self.saved.plan.state.as_ref();
-                let address = address.map_or_else(String::new, |state| state.address.clone());
-                let counted = Counted::default();
-                let standings = loaded.standings_in(document, address, counted, false)?;
+                let standings = self.standings(loaded, document)?;
+                let document = document.clone();
                 loaded.ahead(&OnRecord {
-                    document: document.clone(),
+                    document,
                     standings,
                 })?
             }
             _ => BTreeMap::new(),
         };
-        let earlier = self.earlier_workflow(loaded);
-        Ok(Ok(Some(NowPolicies {
-            earlier,
-            policies,
-            facts: loaded.run_facts(&flags.metadata)?,
+        Ok(Following {
+            facts: loaded.run_facts(&self.args.policies.metadata)?,
+            now: policies,
             ahead,
-        })))
+        })
     }
 
     /// Prepares an apply for its policies.
@@ -119,7 +129,7 @@ impl Carrying<'_> {
         document: Option<&Document>,
         codes: Codes<'a, 'l>,
         options: &ApplyOptions<'_>,
-        now: NowPolicies,
+        following: Following,
         applying: &mut Applying<'a, 'l>,
     ) -> Result<FollowedApply> {
         let ApplyOptions {
@@ -130,11 +140,14 @@ impl Carrying<'_> {
             ..
         } = *options;
         let project = &loaded.project;
-        let excluded = self.excluded(loaded)?;
-        let paths = excluded.iter();
-        let paths = paths.map(|stack| project.stacks[*stack].path.to_string());
-        let (turns, n_reopened, asked) = turns(applying, run, now.earlier.as_ref(), &now.facts);
-        let then = now.earlier.as_ref().map(|it| &it.record);
+        let Following {
+            now: NowPolicies { policies, earlier },
+            facts,
+            ahead,
+        } = following;
+        let excluded = &self.saved.excluded;
+        let (turns, n_reopened, asked) = turns(applying, run, earlier.as_ref(), &facts);
+        let then = earlier.as_ref().map(|it| &it.record);
         let metadata = &self.args.policies.metadata;
         let record = PoliciesRecord {
             workflow: then.map_or(run, |it| &it.workflow).to_owned(),
@@ -144,8 +157,8 @@ impl Carrying<'_> {
                 Some(then) if metadata.is_empty() => then.metadata.clone(),
                 _ => metadata.clone(),
             },
-            excluded: paths.collect(),
-            digests: loaded.policy_digests(&now.policies),
+            excluded: excluded.iter().map(StackPath::to_string).collect(),
+            digests: loaded.policy_digests(&policies),
             turns: turn_stacks(applying),
             asked,
         };
@@ -153,23 +166,31 @@ impl Carrying<'_> {
             let hint = "make a new plan, or add `--policies=off`";
             check_digests(&record, then).map_err(|error| error.hint(hint))?;
         }
-        let names = StackNames::new(&project.stacks, excluded);
+        let excluded = excluded.iter();
+        let excluded = excluded.filter_map(|path| project.stacks.find(path));
+        let names = StackNames::new(&project.stacks, excluded.collect());
         let settings = project.settings.policies;
-        let (before, unevaluated) = now.earlier.map_or_else(Default::default, |it| {
+        let (before, unevaluated) = earlier.map_or_else(Default::default, |it| {
             (it.earlier.turns, it.earlier.unevaluated)
         });
         let workflow = Workflow::new(run.to_owned(), names, settings, before, turns);
-        let mut follower = loaded.follower(now.policies, now.facts, workflow);
+        let mut follower = loaded.follower(policies, facts, workflow);
         if let Some(document) = document {
             follower.recall(on_record(project, document)?);
         }
+        let stacks = self.stacks(loaded, document, &ahead, is_rejected);
+        let drivers = project.stacks.iter().zip(&stacks);
+        let drivers = drivers
+            .filter(|(_, it)| it.problem.is_none())
+            .map(|((stack, _), it)| (stack, it.driver.name.to_owned()))
+            .collect();
         let followups = FollowUps {
             codes,
             run: run.to_owned(),
             folder: folder.to_owned(),
             extra: extra.to_vec(),
             keeps_state: document.is_some(),
-            stacks: self.stacks(loaded, document, &now.ahead, is_rejected),
+            stacks,
         };
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);
@@ -178,13 +199,14 @@ impl Carrying<'_> {
             followups,
             unevaluated,
             n_reopened,
+            drivers,
             record,
         })
     }
 
     /// Returns the workflow of the runs on this machine that have carried out a part of the plan, if the apply is
     /// resumed and policies followed these.
-    fn earlier_workflow(&self, loaded: &Loaded) -> Option<EarlierWorkflow> {
+    pub(super) fn earlier_workflow(&self, loaded: &Loaded) -> Option<EarlierWorkflow> {
         let project = &loaded.project;
         let folder = self
             .resumes
@@ -208,19 +230,6 @@ impl Carrying<'_> {
         Some(EarlierWorkflow::new(project, &records, last))
     }
 
-    /// Returns the stacks that `--exclude` names.
-    fn excluded(&self, loaded: &Loaded) -> Result<BTreeSet<StackIndex>> {
-        let mut excluded = BTreeSet::new();
-        for glob in self.exclude {
-            let filter = PathFilter::new(&loaded.directory, glob);
-            let filter = filter.map_err(|bad| ProgramError::usage(bad.to_string()))?;
-            let stacks = loaded.project.stacks.iter();
-            let found = stacks.filter(|(_, stack)| filter.matches(&stack.path));
-            excluded.extend(found.map(|(stack, _)| stack));
-        }
-        Ok(excluded)
-    }
-
     /// Returns what follow-ups are made of, by stack.
     fn stacks<'l>(
         &self,
@@ -236,13 +245,8 @@ impl Carrying<'_> {
             .iter()
             .flat_map(|knot| knot.stacks.iter().copied())
             .collect();
-        let pairs = document.map(|document| Pairs::new(&project.stacks, document));
-        let moves: BTreeSet<&str> = pairs.iter().flat_map(Pairs::iter).map(|it| it.1).collect();
-        let is_taken = |stack: StackIndex| {
-            let path = project.stacks[stack].path.as_str();
-            let is_known = document.is_some_and(|it| it.stacks.contains_key(path));
-            is_known && !moves.contains(path) && drivers.entry(stack).is_none()
-        };
+        let taken = document.map(|document| taken(&project.stacks, document));
+        let taken = taken.unwrap_or_default();
         // Who has just said no has approved nothing.
         let all_approved = self.args.auto_approve && !self.is_from_file && !is_rejected;
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
@@ -253,10 +257,7 @@ impl Carrying<'_> {
                     Some("it is part of a cycle (see `orch validate`)".to_owned())
                 }
                 None => Some("it has no driver (see `orch help drivers`)".to_owned()),
-                Some(_) if is_taken(stack) => {
-                    Some("another stack is on record at its path".to_owned())
-                }
-                Some(_) => ahead.get(&stack).cloned(),
+                Some(_) => taken.get(&stack).or_else(|| ahead.get(&stack)).cloned(),
             };
             FollowUpStack {
                 driver: driver.unwrap_or_else(|| Driver::none(project)),
@@ -292,9 +293,14 @@ fn turns(
         let mut turn = WorkflowTurn::new(id, stack.here(), turn.stack.clone(), at);
         let last = earlier.and_then(|it| it.earlier.last(&turn.path));
         if let Some((_, last)) = last {
-            asked.extend(turn.ask_again(last, &facts.session));
+            let again = turn.ask_again(last, &facts.session);
+            // It does what the plan shows.
+            turn.is_followup = false;
+            asked.extend(again.map(|it| AskedRecord {
+                follows: false,
+                ..it
+            }));
         }
-        turn.is_followup = false; // it does what the plan shows
         turn.kind = match operation {
             Operation::Destroy => TurnKind::Destroy,
             Operation::Run | Operation::Ask | Operation::Apply => TurnKind::Tracked,
@@ -324,21 +330,4 @@ fn turn_stacks(applying: &Applying<'_, '_>) -> Vec<String> {
     let is_any_twice = stacks.len() < turns.len();
     let turns = turns.iter().filter(|_| is_any_twice);
     turns.map(|turn| turn.stack.to_string()).collect()
-}
-
-/// Returns what is put on record of what policies ask for, by stack.
-pub(super) fn records(
-    loaded: &Loaded,
-    document: Option<&Document>,
-    lock: &StateLock,
-) -> HashMap<StackPath, StackRecord> {
-    let drivers = Drivers::new(loaded, document);
-    let stacks = loaded.project.stacks.iter();
-    let records = stacks.filter_map(|(stack, of_stack)| {
-        let action = Action::Apply;
-        let command = format!("{} {}", drivers.of(stack)?.name, action.word());
-        let record = lock.record(&loaded.project, stack, action, command)?;
-        Some((of_stack.path.clone(), record))
-    });
-    records.collect()
 }

@@ -297,7 +297,6 @@ fn plan_and_apply(
         progress: Progress::default(),
         resumes: false,
         disabled: &disabled,
-        exclude: &request.select.exclude,
         is_from_file: false,
     }
     .carry_out(commits)
@@ -343,7 +342,6 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         progress,
         resumes: args.resume,
         disabled: &disabled,
-        exclude: &[],
         is_from_file: true,
     }
     .carry_out(Commits::default())

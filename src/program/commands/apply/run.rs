@@ -20,7 +20,7 @@ use orch::run::run_command::RunCommand;
 use super::OutputArg;
 use super::carrying::Carrying;
 use super::check::Now;
-use super::followed::{FollowedApply, records};
+use super::followed::FollowedApply;
 use super::record::Recording;
 use super::turns::Todo;
 use super::unconfirmed::Unconfirmed;
@@ -68,8 +68,8 @@ impl Carrying<'_> {
                 };
                 let drivers = director.drivers();
                 let mut plan = recording.plan(&turns, &drivers, to_do, director.upstream());
-                if followed.is_some() {
-                    plan.add_followups(records(loaded, now.document.as_ref(), &lock));
+                if let Some(followed) = &followed {
+                    plan.add_followups(followed.records(&loaded.project, &lock));
                 }
                 lock.begin(begun, plan, &loaded.project, run)?
             }

@@ -52,7 +52,8 @@ impl Carrying<'_> {
             planning: self.planning,
             options: PlanOptions {
                 mode: PlanMode::Normal,
-                is_full: false,
+                // Each was to change by what its tool said, whatever its inputs say.
+                is_full: true,
             },
             replace: &[],
             is_kept: true,
@@ -61,13 +62,14 @@ impl Carrying<'_> {
             only: Some(&left.stacks),
             document: None,
         };
-        let planned = match planned(self.chdir, &request)? {
+        let mut planned = match planned(self.chdir, &request)? {
             ControlFlow::Continue(planned) => planned,
             ControlFlow::Break(wrong) => {
                 console::warning("the plan of what waits for approval could not be made");
                 return Ok(worse(status, wrong));
             }
         };
+        planned.saved.excluded.clone_from(&self.saved.excluded);
         show(&planned.saved)?;
         if !planned.saved.plan.failed.is_empty() {
             let plan = plan_again(&left.stacks);

@@ -55,10 +55,9 @@ pub(in crate::program::commands) fn planned(
     if loaded.project.settings.state.is_none() {
         check_fetch(request.select)?;
     }
-    if let Some(flags) = request.policies
-        && let Err(status) = loaded.apply_policies(flags)?
-    {
-        return Ok(ControlFlow::Break(status));
+    if let Some(flags) = request.policies {
+        // Nobody wants to approve a plan and then hear that a policy is wrong.
+        loaded.apply_policies(flags)?;
     }
     let query = loaded.query(filters)?;
     let selection = loaded.selection(request, &query);
@@ -69,7 +68,7 @@ pub(in crate::program::commands) fn planned(
     }
     let replaced = loaded.named_by(request.replace)?;
     let recorded = loaded.on_record(request.only.is_some())?;
-    if let Some(status) = loaded.report()? {
+    if let Some(status) = loaded.report_unless_shown(request.only.is_some())? {
         return Ok(ControlFlow::Break(status));
     }
     loaded.sweep_checkouts();
@@ -123,6 +122,7 @@ pub(in crate::program::commands) fn planned(
     let is_destroy = plan.mode == PlanMode::Destroy;
     let left_behind = is_destroy.then(|| loaded.left_behind(&plan, document));
     let mut saved = SavedPlan::new(plan, Vec::new());
+    saved.excluded = loaded.excluded_paths(&query);
     let mut plans = Vec::new();
     if request.is_kept {
         saved.extra = arguments(&request.planning.extra);

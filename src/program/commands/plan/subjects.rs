@@ -74,22 +74,32 @@ impl Subject<'_> {
 impl Subjects<'_> {
     /// Blocks the stacks at whose paths others are on record.
     pub(super) fn block_taken(&mut self, stacks: &Stacks, document: &document::Document) {
-        let pairs = Pairs::new(stacks, document);
-        // Those of stacks that have moved make room.
-        let leaving: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
+        let mut taken = taken(stacks, document);
         for subject in &mut self.all {
-            let path = stacks[subject.stack].path.as_str();
-            let taken = document.stacks.get(path);
-            let Some(taken) =
-                taken.filter(|_| pairs.key(subject.stack).is_none() && !leaving.contains(path))
-            else {
-                continue;
-            };
-            let id = taken.id.as_deref().map(printable).unwrap_or_default();
-            let why = format!("another stack is on record at its path, with the id `{id}`");
-            subject.blocked.get_or_insert(why);
+            if let Some(why) = taken.remove(&subject.stack) {
+                subject.blocked.get_or_insert(why);
+            }
         }
     }
+}
+
+/// Returns the stacks at whose paths others are on record, each with why nothing may be done with it.
+pub(in crate::program::commands) fn taken(
+    stacks: &Stacks,
+    document: &document::Document,
+) -> BTreeMap<StackIndex, String> {
+    let pairs = Pairs::new(stacks, document);
+    // Those of stacks that have moved make room.
+    let leaving: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
+    let taken = stacks.iter().filter_map(|(stack, of_stack)| {
+        let path = of_stack.path.as_str();
+        let taken = document.stacks.get(path)?;
+        let is_free = pairs.key(stack).is_some() || leaving.contains(path);
+        let id = taken.id.as_deref().map(printable).unwrap_or_default();
+        let why = format!("another stack is on record at its path, with the id `{id}`");
+        (!is_free).then_some((stack, why))
+    });
+    taken.collect()
 }
 
 /// The stacks that are planned.

@@ -211,7 +211,7 @@ impl FollowedRun {
         let followups = self.followups.iter_mut();
         followups.filter_map(|followup| match &mut followup.work {
             FollowUpWork::Command(task) => task.as_mut().ok(),
-            FollowUpWork::Driver(..) => None,
+            FollowUpWork::Driver { .. } => None,
         })
     }
 
@@ -287,7 +287,7 @@ impl FollowedRun {
 fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
     match &followup.work {
         FollowUpWork::Command(task) => task.as_ref().map_err(String::as_str),
-        FollowUpWork::Driver(..) => Err("it has no command"),
+        FollowUpWork::Driver { .. } => Err("it has no command"),
     }
 }
 

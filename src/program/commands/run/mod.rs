@@ -45,7 +45,7 @@ use orch::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
-use orch::selection::select::{Query, Selection};
+use orch::selection::select::Selection;
 
 use self::again::Again;
 pub(crate) use self::arguments::RunArgs;
@@ -252,18 +252,6 @@ impl Ready {
         let read_only = &loaded.project.settings.read_only;
         let is_guarded = |words: &[OsString]| guards(words, disabled, read_only);
         !self.command.any(&self.run.sequence, is_guarded) || loaded.is_safe(disabled)
-    }
-}
-
-impl Loaded {
-    /// Returns the stacks that a query excludes.
-    fn excluded(&self, query: Option<&Query>) -> BTreeSet<StackIndex> {
-        let Some(query) = query.filter(|query| !query.exclude.is_empty()) else {
-            return BTreeSet::new();
-        };
-        let stacks = self.project.stacks.iter();
-        let excluded = stacks.filter(|(_, stack)| query.excludes(stack));
-        excluded.map(|(stack, _)| stack).collect()
     }
 }
 
