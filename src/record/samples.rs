@@ -18,7 +18,7 @@ const EXTENSION: &str = ".json";
 /// What was sampled: an evaluation, of which a turn has one for each policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    /// The number of the turn in its run, from 1.
+    /// The number of the turn in its run, from 1; 0 of what came before the first.
     pub turn: u32,
     /// The policy.
     pub policy: String,

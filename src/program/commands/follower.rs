@@ -11,6 +11,7 @@ use orch::project::Project;
 use orch::project::policy::OnPolicyError;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{PoliciesRecord, RunRecord};
+use orch::record::samples::{Sample, Samples};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
 use orch::run::workflow::{
@@ -18,9 +19,11 @@ use orch::run::workflow::{
 };
 use orch::selection::attached::Attached;
 use orch::selection::select::Query;
+use tracing::debug;
 
 use super::Loaded;
 use super::policy_files::LoadedPolicies;
+use super::released::ReleaseSamples;
 use crate::program::error::{ProgramError, Result};
 
 /// The word of a journal for turns that deploy.
@@ -51,6 +54,29 @@ pub(super) fn follow(
     }
     let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated, n_reopened);
     Ok(result.context("failed to start the thread that asks policies")?)
+}
+
+/// Keeps what policies want to be kept of a release with the run that has begun: as of a turn 0, before the first.
+pub(super) fn keep_release_samples(
+    root: &Path,
+    begun: &BegunRun,
+    run: &str,
+    kept: &ReleaseSamples,
+) {
+    if kept.is_empty() || begun.folder().is_none() {
+        return;
+    }
+    let Ok(Some(place)) = GuardedFolder::find(root) else {
+        return;
+    };
+    let samples = Samples::of_run(place, run);
+    for (policy, input) in kept {
+        let policy = policy.clone();
+        // A sample is worth no failure of a run.
+        if let Err(error) = samples.write(&Sample { turn: 0, policy }, input) {
+            debug!(%error, "a sample cannot be kept");
+        }
+    }
 }
 
 impl Loaded {

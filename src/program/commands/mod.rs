@@ -74,6 +74,7 @@ use self::changed::{ChangeQuery, GitState, PendingGitState};
 pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
 use self::reads::{ReadStatus, Reads};
+use self::released::ReleaseSamples;
 pub(crate) use self::run::flag_on_record;
 use self::standings::Digested;
 use self::state::Opened;
@@ -240,6 +241,8 @@ struct Loaded {
     generations: Arc<Generations>,
     /// The digests of all stacks, once they have been made.
     digested: Option<Digested>,
+    /// What policies want to be kept of a release, once they have been asked.
+    release_samples: ReleaseSamples,
     /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
     fetches_seen: bool,
     /// The digests that a plan rests on, once they have been made.
@@ -301,6 +304,7 @@ impl Loaded {
             relocated: BTreeMap::new(),
             generations: Arc::default(),
             digested: None,
+            release_samples: Vec::new(),
             fetches_seen: false,
             grounds: None,
             directory,

@@ -7,6 +7,23 @@ use crate::support::{Output, Repository, Sandbox};
 /// Names everything that it is given.
 const ALL: &str = "package spacelift\n\ntrigger contains stack.id if some stack in input.stacks\n";
 
+/// A state, and a driver that notes when it is asked.
+const CONFIGURATION: &str = r#"
+orch {
+  config {
+    driver = "echo"
+    state {
+      project = "acme"
+    }
+  }
+}
+driver "echo" {
+  plan            = ["sh", "-c", "echo asked >> asked; exit 2"]
+  apply           = ["true"]
+  changes_on_exit = [2]
+}
+"#;
+
 /// A module of a registry whose versions 1.2.0, 1.3.0, 1.4.0 and 2.0.0 have tags, and stacks that call it.
 const FILES: &str = r#"
 //- /modules.orch.hcl
@@ -430,22 +447,7 @@ fn a_policy_for_a_module_that_is_not_there_is_a_warning() {
 fn a_plan_asks_the_tools_of_what_policies_name_although_no_file_has_changed() {
     let sandbox = Sandbox::new(FILES);
     sandbox.write("/consumers.rego", ALL);
-    let configuration = r#"
-orch {
-  config {
-    driver = "echo"
-    state {
-      project = "acme"
-    }
-  }
-}
-driver "echo" {
-  plan            = ["sh", "-c", "echo asked >> asked; exit 2"]
-  apply           = ["true"]
-  changes_on_exit = [2]
-}
-"#;
-    sandbox.write("/state.orch.hcl", configuration);
+    sandbox.write("/state.orch.hcl", CONFIGURATION);
     sandbox.write("/.gitignore", "asked\n");
     let repository = released(sandbox, &TAGS);
     assert_eq!(repository.orch("state init").code(), 0);
@@ -478,6 +480,29 @@ fn without_git_there_are_no_versions() {
         output.stderr.contains("change into its git repository"),
         "{output}"
     );
+}
+
+#[test]
+fn the_input_is_kept_with_the_run_if_the_policy_wants_that() {
+    let sandbox = Sandbox::new(FILES);
+    sandbox.write("/consumers.rego", format!("{ALL}\nsample := true\n"));
+    sandbox.write("/state.orch.hcl", CONFIGURATION);
+    sandbox.write("/.gitignore", "asked\n");
+    let repository = released(sandbox, &TAGS);
+    assert_eq!(repository.orch("state init").code(), 0);
+    assert_eq!(repository.orch("state adopt").code(), 0);
+    for command in [
+        "run --released vpc@1.3.0..1.4.0 true",
+        "apply --released vpc@1.3.0..1.4.0 --auto-approve",
+    ] {
+        let output = repository.orch(command);
+        assert_eq!(output.code(), 0, "{output}");
+        let kept = repository.orch("policy samples").stdout;
+        let id = kept.trim_end();
+        assert!(id.ends_with(".0.consumers"), "{command}: {kept}");
+        let again = repository.orch(&format!("policy eval consumers --sample {id}"));
+        assert!(again.stdout.contains("Exact"), "{again}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use orch::run::safeguard::Disabled;
 use super::CarryingArgs;
 use super::approve::Approval;
 use crate::program::commands::plan::PlanningArgs;
+use crate::program::commands::released::ReleaseSamples;
 
 /// A plan to carry out.
 pub(super) struct Carrying<'a> {
@@ -27,6 +28,8 @@ pub(super) struct Carrying<'a> {
     pub(super) resumes: bool,
     /// The safeguards that are disabled.
     pub(super) disabled: &'a Disabled,
+    /// What policies want to be kept of the release that it is about.
+    pub(super) release_samples: ReleaseSamples,
     /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
     pub(super) is_from_file: bool,
 }

@@ -281,6 +281,7 @@ fn plan_and_apply(
     }
     let mut planned = planned;
     let commits = std::mem::take(&mut planned.commits);
+    let release_samples = std::mem::take(&mut planned.loaded.release_samples);
     let (saved, archive) = planned.without_names()?;
     Carrying {
         chdir,
@@ -297,6 +298,7 @@ fn plan_and_apply(
         progress: Progress::default(),
         resumes: false,
         disabled: &disabled,
+        release_samples,
         is_from_file: false,
     }
     .carry_out(commits)
@@ -342,6 +344,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         progress,
         resumes: args.resume,
         disabled: &disabled,
+        release_samples: Vec::new(),
         is_from_file: true,
     }
     .carry_out(Commits::default())

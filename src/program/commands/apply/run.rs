@@ -24,6 +24,7 @@ use super::followed::FollowedApply;
 use super::record::Recording;
 use super::turns::Todo;
 use super::unconfirmed::Unconfirmed;
+use crate::program::commands::follower::keep_release_samples;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
 use crate::program::commands::run::{annotate, begin_error, holder};
@@ -74,6 +75,7 @@ impl Carrying<'_> {
                 lock.begin(begun, plan, &loaded.project, run)?
             }
         };
+        keep_release_samples(&loaded.project.root, &begun, run, &self.release_samples);
         let folder = begun.folder().map(Path::to_owned);
         let is_quiet = turns.is_empty() && followed.is_none();
         let begun = match followed {

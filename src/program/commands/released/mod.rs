@@ -14,6 +14,7 @@ use orch::report::Refusal;
 use orch::run::workflow::StackOnRecord;
 use orch::selection::select::ReleasedQuery;
 
+pub(super) use self::policies::ReleaseSamples;
 use super::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};

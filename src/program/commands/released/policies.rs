@@ -11,12 +11,16 @@ use orch::project::stack::StackIndex;
 use orch::release::Release;
 use orch::run::workflow::StackNames;
 use orch::run::workflow::StackOnRecord;
+use serde_json::value::RawValue;
 use tracing::info;
 
 use super::input::input;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
+
+/// The inputs that policies of a module want to be kept, with the names of the policies.
+pub(in crate::program::commands) type ReleaseSamples = Vec<(String, Box<RawValue>)>;
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
@@ -68,8 +72,15 @@ impl Loaded {
                 }
             };
             let Answer {
-                trigger, prints, ..
+                trigger,
+                sample,
+                prints,
+                ..
             } = answer;
+            if sample {
+                let policy = block.name.value.clone();
+                self.release_samples.push((policy, input.clone()));
+            }
             for line in prints {
                 info!(policy = block.name.value, "{}", printable(&line));
             }

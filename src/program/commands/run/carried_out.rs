@@ -14,6 +14,7 @@ use super::output::{How, Output, Shown, advertise_colour};
 use super::state::KeptState;
 use super::{Ready, RunArgs, annotate, begin_error, exit_status, holder, report};
 use crate::program::commands::Loaded;
+use crate::program::commands::follower::keep_release_samples;
 use crate::program::commands::reports::Reports;
 use crate::program::commands::state::held;
 use crate::program::console;
@@ -59,12 +60,13 @@ impl CarriedOut<'_> {
         };
         let mut commands = CommandLines::new(&command, &sequence);
         let mut begun = begin(loaded, run, circumstances, self.kept)?;
+        let root = &loaded.project.root;
+        keep_release_samples(root, &begun, &run_id, &loaded.release_samples);
         if let Some(followed) = self.followed {
             commands = commands.with_followup(&followed.command, sequence.len());
-            begun = followed.follow(&loaded.project.root, begun)?;
+            begun = followed.follow(root, begun)?;
         }
         begun.notes.iter().for_each(holder::show);
-        let root = &loaded.project.root;
         let output = Output::new(
             root,
             Shown {
