@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::author;
 use crate::project::Project;
 use crate::record::journal::{
-    BaseRecord, DirectionRecord, FORMAT, Header, PoliciesRecord, arguments,
+    BaseRecord, DirectionRecord, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
 };
 use crate::run::begun::{BeginError, BegunRun, Circumstances};
 use crate::run::execute::{Execution, Task};
@@ -24,6 +24,8 @@ use crate::selection::reference::References;
 pub enum Purpose {
     /// Tools are asked.
     Plan,
+    /// Tools are asked what follow-ups of an apply would change that nobody has approved.
+    PlanFollowUps,
     /// A plan is carried out.
     Apply,
 }
@@ -33,6 +35,15 @@ impl Purpose {
     pub fn word(self) -> &'static str {
         match self {
             Purpose::Plan => "plan",
+            Purpose::PlanFollowUps => PLAN_FOLLOW_UPS,
+            Purpose::Apply => "apply",
+        }
+    }
+
+    /// Returns the command whose run this is.
+    fn command(self) -> &'static str {
+        match self {
+            Purpose::Plan | Purpose::PlanFollowUps => "plan",
             Purpose::Apply => "apply",
         }
     }
@@ -95,7 +106,7 @@ pub fn begin(
         arguments: arguments(&run.typed.arguments),
         directory: run.typed.directory.to_string(),
         resumes: None,
-        command: arguments(&["orch", run.purpose.word()].map(OsString::from)),
+        command: arguments(&["orch", run.purpose.command()].map(OsString::from)),
         purpose: Some(run.purpose.word().to_owned()),
         plan: run.plan.map(str::to_owned),
         eval: false,

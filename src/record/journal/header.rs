@@ -11,6 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
 
+/// What a run is for in which tools are asked what follow-ups of an apply would change that nobody has approved.
+/// It belongs to the apply: that is still the last run.
+pub const PLAN_FOLLOW_UPS: &str = "plan_followups";
+
 /// What a run was meant to do, and under which circumstances.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
@@ -34,7 +38,7 @@ pub struct Header {
     pub resumes: Option<String>,
     /// The command and its arguments, as given.
     pub command: Vec<Argument>,
-    /// What the run is for, if that is not its command alone: `plan`.
+    /// What the run is for, if that is not its command alone: `plan`, `apply` or [`PLAN_FOLLOW_UPS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// The plan that it carries out, if it does.

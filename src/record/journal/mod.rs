@@ -38,7 +38,7 @@ pub use self::header::{
     Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
     SettingsRecord, TagLimitRecord, UncommittedFile, arguments,
 };
-pub use self::header::{AskedRecord, PoliciesRecord};
+pub use self::header::{AskedRecord, PLAN_FOLLOW_UPS, PoliciesRecord};
 pub use self::lock::{Holder, Locking, ProjectLock};
 pub use self::read::ReadError;
 pub use self::record::{

@@ -10,7 +10,7 @@ use std::time::Duration;
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, Ended, Finished};
-use super::header::{Header, arguments};
+use super::header::{Header, PLAN_FOLLOW_UPS, arguments};
 use super::read::{ReadError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
@@ -216,6 +216,17 @@ impl Runs {
         self.ids.iter().find(is_alive).map(String::as_str)
     }
 
+    /// Returns the ids of the runs that `last` and `last~N` count, newest first: not those that are part of what
+    /// another one does. Reads the headers of those that are looked at.
+    pub fn by_age(&self) -> impl Iterator<Item = &str> {
+        let is_part = |id: &&String| {
+            let ends = self.open(id).ok().and_then(|file| read_ends(file).ok());
+            ends.is_some_and(|(header, _)| header.purpose.as_deref() == Some(PLAN_FOLLOW_UPS))
+        };
+        let ids = self.ids.iter().filter(move |id| !is_part(id));
+        ids.map(String::as_str)
+    }
+
     /// Returns the id that the user means: `last` is the newest run, `last~1` the one before it; else a
     /// beginning or an end that only one id has.
     ///
@@ -227,10 +238,10 @@ impl Runs {
             return Err(FindError::Empty);
         }
         if let Some(age) = age(wanted) {
-            return match self.ids.get(age) {
+            return match self.by_age().nth(age) {
                 Some(id) => Ok(id),
                 None if self.ids.is_empty() => Err(FindError::NoRuns),
-                None => Err(FindError::TooOld(wanted.to_owned(), self.ids.len())),
+                None => Err(FindError::TooOld(wanted.to_owned(), self.by_age().count())),
             };
         }
         let lower = wanted.to_ascii_lowercase();

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::folder::{GuardedFolder, Unusable};
 use crate::project::stack::{StackIndex, Stacks};
-use crate::record::journal::{BaseRecord, FindError, Header, Liveness, ReadError, RunRecord, Runs};
+use crate::record::journal::{
+    BaseRecord, FindError, Header, Liveness, PLAN_FOLLOW_UPS, ReadError, RunRecord, Runs,
+};
 use crate::run::order::{Direction, Order};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
@@ -115,7 +117,10 @@ impl EarlierRun {
         if let Some(purpose) = &record.header.purpose {
             return Err(ResumeError::Other {
                 run: run.to_owned(),
-                purpose: purpose.clone(),
+                purpose: match purpose.as_str() {
+                    PLAN_FOLLOW_UPS => "plan".to_owned(),
+                    purpose => purpose.to_owned(),
+                },
             });
         }
         let command = record.header.command.first();

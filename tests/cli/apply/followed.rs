@@ -113,6 +113,18 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
         "{said}"
     );
     assert_tidy(&repository);
+    // The last run is the apply, not the one in which its follow-ups were planned.
+    let shown = done(&repository, "runs show");
+    assert!(shown.contains(&format!("run {run} succeeded")), "{shown}");
+    let before = done(&repository, "runs show last~1");
+    assert!(before.contains("typed    orch plan --match a"), "{before}");
+    let newest = run_ids(&repository).pop().unwrap();
+    fails(
+        &repository,
+        &format!("run --resume {newest}"),
+        4,
+        "it was one of `orch plan`",
+    );
     let shown = done(&repository, &format!("show {file}"));
     assert!(shown.contains("/b  update"), "{shown}");
     log(&repository);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
+use orch::plan::Purpose;
 use orch::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
 use orch::plan::entry::PlanMode;
 use orch::project::lifecycle::ConditionKind;
@@ -12,6 +13,7 @@ use orch::state::document::Document;
 use super::carrying::Carrying;
 use super::turns::Todo;
 use crate::program::commands::Loaded;
+use crate::program::commands::plan::ask::Origin;
 use crate::program::commands::plan::outputs::OutputReader;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -43,7 +45,10 @@ impl Carrying<'_> {
             loaded,
             args: self.planning,
             document,
-            base: None,
+            origin: Origin {
+                purpose: Purpose::Plan,
+                base: None,
+            },
         };
         let mut checker = loaded.checker()?;
         for &stack in &applied {

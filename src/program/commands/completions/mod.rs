@@ -1,7 +1,7 @@
 //! `orch completions`, and the candidates that a shell asks for.
 //!
 //! The script of a shell calls `orch` for each completion, with `ORCH_COMPLETE` and the command line.
-//! Flags come from the definition of the command line; stacks, tags and runs come from the project.
+//! Flags come from the definition of the command line; stacks, tags, runs, policies and modules come from the project.
 //! Nothing is printed to stderr, and a broken project offers the names that can be read.
 
 mod candidates;
@@ -28,7 +28,8 @@ const VARIABLE: &str = "ORCH_COMPLETE";
 
 /// Print a completion script for a shell
 ///
-/// The script asks orch for candidates: it completes the stacks, tags and runs of the project as well.
+/// The script asks orch for candidates: it completes the stacks, tags, runs, policies and modules of the project
+/// as well.
 /// Its first lines say how to install it; in bash: eval "$(orch completions bash)"
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {

@@ -209,13 +209,13 @@ fn run_names(runs: &Runs, typed: &str) -> Vec<Value> {
             format!("{}: {command}", brief.state.word())
         })
     };
-    let ids = || runs.ids().iter().enumerate();
-    let by_age = ids().filter_map(|(age, id)| match age {
+    let ids = runs.ids().iter().enumerate();
+    let by_age = runs.by_age().enumerate().filter_map(|(age, id)| match age {
         0 => Some(("last".to_owned(), age, id)),
         _ if typed.starts_with("last") => Some((format!("last~{age}"), age, id)),
         _ => None,
     });
-    let by_id = ids().map(|(age, id)| (id.clone(), age, id));
+    let by_id = ids.map(|(age, id)| (id.clone(), age, id.as_str()));
     let names = by_age.chain(by_id);
     let begun = names.filter(|(name, ..)| name.starts_with(typed));
     begun

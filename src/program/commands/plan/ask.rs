@@ -25,14 +25,14 @@ use orch::run::run_command::RunCommand;
 use orch::run::schedule::OnError;
 use orch::selection::select::Query;
 
-use super::PlanningArgs;
 use super::entries::Needed;
 use super::starts::PlanStarts;
+use super::{PlanRequest, PlanningArgs};
 use crate::program::commands::Loaded;
 use crate::program::commands::private_folder::{PrivateFolder, sweep};
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
-use crate::program::commands::run::{base_record, begin_error, holder, show_missing};
+use crate::program::commands::run::{begin_error, holder, show_missing};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -168,13 +168,14 @@ pub(super) struct RemovedQuestions<'a, 'p> {
 /// is not possible.
 pub(super) fn ask<'p>(
     loaded: &'p Loaded,
-    args: &PlanningArgs,
+    request: &PlanRequest<'_>,
     query: &Query,
     needs: &[Needed<'_, '_>],
     removed: RemovedQuestions<'_, 'p>,
     earlier: AskedTools,
 ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
     let project = &loaded.project;
+    let args = request.planning;
     let mut asked = earlier;
     let paths = |it: &Needed<'_, '_>| {
         Some((
@@ -231,8 +232,9 @@ pub(super) fn ask<'p>(
         tasks.find(|task| task.arguments.first().is_some_and(|it| it == "plan"))
     });
     let plans: Vec<Option<Task>> = plans.map(Option::<&Task>::cloned).collect();
-    let base = base_record(query.since().as_ref());
-    let (summary, output, starts) = carry_out(loaded, args, base, &asked.id, place.path(), asking)?;
+    let origin = request.origin(query);
+    let (summary, output, starts) =
+        carry_out(loaded, args, origin, &asked.id, place.path(), asking)?;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
     }
@@ -298,12 +300,21 @@ pub(in crate::program::commands) fn cannot_ask(
     }
 }
 
+/// What the journal of such a run says of where it comes from.
+#[derive(Clone)]
+pub(in crate::program::commands) struct Origin {
+    /// What it is for.
+    pub(in crate::program::commands) purpose: Purpose,
+    /// What changes were measured from.
+    pub(in crate::program::commands) base: Option<BaseRecord>,
+}
+
 /// Runs the tools; shows only how far they are, on a terminal. Also returns where plans begin that do not
 /// begin with their logs, by turn.
 pub(super) fn carry_out(
     loaded: &Loaded,
     args: &PlanningArgs,
-    base: Option<BaseRecord>,
+    origin: Origin,
     id: &str,
     folder: &Path,
     asking: Asking,
@@ -312,7 +323,7 @@ pub(super) fn carry_out(
     let jobs = args.jobs();
     let run = DriverRun {
         id,
-        purpose: Purpose::Plan,
+        purpose: origin.purpose,
         plan: None,
         on_error: OnError::Continue,
         jobs,
@@ -321,7 +332,7 @@ pub(super) fn carry_out(
             directory: loaded.directory.clone(),
         },
         policies: None,
-        base,
+        base: origin.base,
     };
     let circumstances = Circumstances {
         is_recorded: loaded.rule != RootRule::WorkingDirectory,

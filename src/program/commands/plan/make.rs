@@ -27,7 +27,6 @@ use super::{PlanRequest, Planned};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::filters::check_fetch;
 use crate::program::commands::protection::refuse;
-use crate::program::commands::run::base_record;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
@@ -97,7 +96,7 @@ pub(in crate::program::commands) fn planned(
         loaded: &loaded,
         args: request.planning,
         document: recorded.as_ref().map(|recorded| &recorded.document),
-        base: base_record(query.since().as_ref()),
+        origin: request.origin(&query),
     };
     let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
     if let Some(status) = loaded.add_backends(&mut subjects) {
@@ -337,7 +336,7 @@ impl Loaded {
         find_made_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
-        let asked = match ask::ask(self, request.planning, query, &needs, nothing, read)? {
+        let asked = match ask::ask(self, request, query, &needs, nothing, read)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
@@ -431,7 +430,7 @@ impl Loaded {
             codes: &of_commands,
             questions,
         };
-        let asked = match ask::ask(self, request.planning, query, &[], removed, asked)? {
+        let asked = match ask::ask(self, request, query, &[], removed, asked)? {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };

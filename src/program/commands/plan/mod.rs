@@ -35,19 +35,20 @@ use orch::driver::steering;
 use orch::path::{ProjectPath, StackPath};
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{LeftBehind, RequestedOptions, SavedPlan, archive};
+use orch::plan::{LeftBehind, Purpose, RequestedOptions, SavedPlan, archive};
 use orch::printable::printable;
 use orch::report::{Document, write_plan, write_plan_json};
 use orch::run::safeguard::Disabled;
+use orch::selection::select::Query;
 
-use self::ask::AskedTools;
+use self::ask::{AskedTools, Origin};
 pub(super) use self::make::planned;
 use self::subjects::{Drivers, OnRecord, Subject, Subjects};
 use super::commits::Commits;
 use super::follow_flags::FollowFlags;
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::private_folder::PrivateFolder;
-use super::run::jobs;
+use super::run::{base_record, jobs};
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{Loaded, working_directory};
 use crate::program::console;
@@ -234,6 +235,17 @@ impl Planned {
 }
 
 impl PlanRequest<'_> {
+    /// Returns where the runs come from in which tools are asked, given what is selected.
+    fn origin(&self, query: &Query) -> Origin {
+        Origin {
+            purpose: match self.only {
+                None => Purpose::Plan,
+                Some(_) => Purpose::PlanFollowUps,
+            },
+            base: base_record(query.since().as_ref()),
+        }
+    }
+
     fn requested(&self) -> RequestedOptions {
         RequestedOptions {
             full: self.options.is_full,

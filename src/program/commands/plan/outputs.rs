@@ -10,14 +10,13 @@ use orch::plan::checks::{Checker, StackOutputs};
 use orch::plan::code::{Code, Codes};
 use orch::plan::read_outputs::{no_outputs, prepare, printed};
 use orch::project::stack::StackIndex;
-use orch::record::journal::BaseRecord;
 use orch::report::failure_text;
 use orch::run::event::Outcome;
 use orch::run::request::new_id;
 use orch::state::document::Document;
 
 use super::PlanningArgs;
-use super::ask::{FOLDER, cannot_ask, carry_out, show_log};
+use super::ask::{FOLDER, Origin, cannot_ask, carry_out, show_log};
 use super::subjects::Drivers;
 use crate::program::commands::Loaded;
 use crate::program::commands::private_folder::PrivateFolder;
@@ -33,7 +32,7 @@ pub(in crate::program::commands) struct OutputReader<'l> {
     pub(in crate::program::commands) args: &'l PlanningArgs,
     /// What is on record, if the project keeps a state.
     pub(in crate::program::commands) document: Option<&'l Document>,
-    pub(in crate::program::commands) base: Option<BaseRecord>,
+    pub(in crate::program::commands) origin: Origin,
 }
 
 impl OutputReader<'_> {
@@ -86,7 +85,7 @@ impl OutputReader<'_> {
         let (summary, output, _) = carry_out(
             loaded,
             self.args,
-            self.base.clone(),
+            self.origin.clone(),
             &id,
             folder.path(),
             asking,

@@ -115,7 +115,7 @@ impl Loaded {
         let needs: Vec<_> = needs.filter(|it| is_read(it.subject.stack)).collect();
         read = match ask::ask(
             self,
-            request.planning,
+            request,
             query,
             &needs,
             RemovedQuestions::default(),

@@ -59,7 +59,7 @@ impl Loaded {
             }
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
-            asked = match ask::ask(self, request.planning, query, &needs, nothing, asked)? {
+            asked = match ask::ask(self, request, query, &needs, nothing, asked)? {
                 Ok(asked) => asked,
                 Err(status) => return Ok(Err(status)),
             };
@@ -108,7 +108,7 @@ impl Loaded {
             find_made_first(self, subjects, recorded, request.options);
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
-            asked = match ask::ask(self, request.planning, query, &needs, nothing, asked)? {
+            asked = match ask::ask(self, request, query, &needs, nothing, asked)? {
                 Ok(asked) => asked,
                 Err(status) => return Ok(Err(status)),
             };
