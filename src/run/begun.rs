@@ -212,7 +212,14 @@ impl BegunRun {
                 rank: prepared.rank,
             }
         });
-        let n_all = follower.workflow().turns().len();
+        let workflow = follower.workflow();
+        for turn in (0..self.execution.turns.len()).map(TurnIndex::new) {
+            // What an earlier run has left answers what failed there.
+            if workflow.turns()[workflow.position(turn)].answers_failure {
+                self.execution.schedule.answer_failure(turn);
+            }
+        }
+        let n_all = workflow.turns().len();
         let reopened = n_all - n_reopened..n_all;
         self.execution.n_earlier = unevaluated.len() + usize::from(n_reopened > 0);
         let (followups, earlier) = (followups.collect(), self.inbox.earlier());

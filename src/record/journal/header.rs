@@ -106,13 +106,14 @@ pub struct PoliciesRecord {
     pub asked: Vec<AskedRecord>,
 }
 
-/// Who asked for a turn that a run begins with.
+/// A turn that a run begins with and that stands for one of an earlier run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRecord {
     /// Its stack.
     pub stack: String,
-    /// Who asked for it: `policy/retry`, or a user.
-    pub by: String,
+    /// Who asked for it, if anybody did: `policy/retry`, or a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// Whether it is the turn of another run that did not end; else it is one that is run again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,

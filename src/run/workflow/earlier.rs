@@ -125,14 +125,14 @@ impl EarlierTurns {
                 _ => kind,
             };
             // What led to it may not have come to be on record.
-            next.is_followup = turn.is_added;
+            (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
             next.state = state;
             next.history.push(state);
             if let Some(asked) = asked
                 .get(turn.stack.as_str())
                 .filter(|_| turn.turn.is_none())
             {
-                next.triggered_by = Some(asked.by.clone());
+                next.triggered_by.clone_from(&asked.by);
                 next.is_followup = asked.follows;
                 if asked.follows {
                     next.kind = TurnKind::Tracked;
@@ -181,9 +181,10 @@ impl WorkflowTurn {
             self.triggered_by = Some(user.to_owned());
             (self.kind, self.is_followup) = (last.kind, last.is_followup);
         }
-        Some(AskedRecord {
+        let is_known = self.triggered_by.is_some() || self.is_followup || !self.flags.is_empty();
+        is_known.then(|| AskedRecord {
             stack: self.path.to_string(),
-            by: self.triggered_by.clone()?,
+            by: self.triggered_by.clone(),
             kept: is_kept,
             follows: self.is_followup,
         })
@@ -198,5 +199,6 @@ impl WorkflowTurn {
         self.answers_failure = unfinished.answers_failure;
         self.kind = unfinished.kind;
         self.is_followup = unfinished.is_followup;
+        self.was_added = unfinished.was_added;
     }
 }

@@ -46,6 +46,8 @@ pub struct WorkflowTurn {
     pub facts: TurnFacts,
     /// Whether it was added, or is one that was added in an earlier run: it has the command of follow-ups.
     pub is_followup: bool,
+    /// Whether policies have added it, in this run or in one that ended before it began.
+    pub was_added: bool,
     /// Who asked for it, if that is not the run itself: `policy/retry`, or a user.
     pub triggered_by: Option<String>,
     /// The policies that have asked for it.
@@ -71,9 +73,9 @@ impl WorkflowTurn {
         )
     }
 
-    /// Returns whether it was added, and not only to come anyway, unless it never ran.
-    fn is_counted_followup(&self) -> bool {
-        self.is_followup && self.after.is_some() && !self.never_ran()
+    /// Returns whether it counts for the limit of follow-ups.
+    fn is_counted(&self) -> bool {
+        self.was_added && !self.never_ran()
     }
 }
 
@@ -111,6 +113,7 @@ impl WorkflowTurn {
             kind: TurnKind::Tracked,
             facts: TurnFacts::default(),
             is_followup: false,
+            was_added: false,
             triggered_by: None,
             policies: Vec::new(),
             after: None,
@@ -170,10 +173,7 @@ impl Workflow {
             run,
             names,
             settings,
-            n_followups: turns
-                .iter()
-                .filter(|turn| turn.is_counted_followup())
-                .count(),
+            n_followups: turns.iter().filter(|turn| turn.is_counted()).count(),
             turns,
             n_earlier,
             by_path,
@@ -213,11 +213,11 @@ impl Workflow {
     /// Notes how far a turn has come.
     pub fn reaches(&mut self, position: usize, state: TurnState, at: u64) {
         let turn = &mut self.turns[position];
-        let was_counted = turn.is_counted_followup();
+        let was_counted = turn.is_counted();
         turn.state = state;
         turn.history.push(state);
         turn.updated_at = at;
-        if was_counted && !turn.is_counted_followup() {
+        if was_counted && !turn.is_counted() {
             self.n_followups -= 1;
         }
     }
@@ -318,6 +318,7 @@ impl Workflow {
             of_path.push(self.turns.len());
             self.turns.push(WorkflowTurn {
                 is_followup: true,
+                was_added: true,
                 ..WorkflowTurn::new(id, Some(stack), path, at)
             });
             consequences.queued.push(follow);

@@ -130,6 +130,40 @@ fn what_was_added_is_a_follow_up_also_if_nothing_on_record_says_why() {
 }
 
 #[test]
+fn what_was_added_before_a_kill_counts_for_the_limit() {
+    for last in ["added", "evaluated"] {
+        let sandbox = sandbox(&[("again", AGAIN)]);
+        let limit = "orch {\n  config {\n    policies {\n      max_followups = 1\n    }\n  }\n}\n";
+        sandbox.write("/limit.orch.hcl", limit);
+        assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+        assert_eq!(turns(&sandbox), ["/one 1", "/two-a 2 again"]);
+        kill_behind(&sandbox, |line| line["event"] == last);
+        sandbox.remove("/log");
+        let ran = resume(&sandbox, "");
+        assert_eq!(ran.code(), 1, "{last}: {ran}");
+        assert_eq!(turns(&sandbox), ["/two-a 1 again"], "{last}");
+        assert!(ran.stderr.contains("`max_followups = 1`"), "{last}: {ran}");
+    }
+}
+
+#[test]
+fn what_answers_a_failure_still_does_when_it_is_resumed() {
+    let policy = r#"
+package clean
+trigger["three"] { input.stack.id == "one"; input.run.state == "FAILED"; is_null(input.run.triggered_by) }
+"#;
+    let sandbox = sandbox(&[("clean", policy)]);
+    sandbox.write("/one/fails", "9");
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+    assert_eq!(turns(&sandbox), ["/one 1", "/three 2 clean"]);
+    kill_behind(&sandbox, |line| line["event"] == "evaluated");
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 1, "{ran}");
+    assert_eq!(turns(&sandbox), ["/one 1", "/three 2 clean"], "{ran}");
+}
+
+#[test]
 fn changed_policies_are_stale() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     sandbox.write("/two-a/fails", "1");

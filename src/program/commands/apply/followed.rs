@@ -295,7 +295,7 @@ fn turns(
         if let Some((_, last)) = last {
             let again = turn.ask_again(last, &facts.session);
             // It does what the plan shows.
-            turn.is_followup = false;
+            (turn.is_followup, turn.was_added) = (false, false);
             asked.extend(again.map(|it| AskedRecord {
                 follows: false,
                 ..it

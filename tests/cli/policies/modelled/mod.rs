@@ -8,6 +8,7 @@ mod scenario;
 use std::fs;
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 use serde_json::Value;
 
 use self::model::Model;
@@ -17,12 +18,15 @@ use crate::support::{Output, Sandbox, journal_of, run_ids};
 
 /// Returns what the newest run has left.
 fn record(sandbox: &Sandbox) -> Record {
-    let run = run_ids(sandbox).pop().unwrap();
-    let text = sandbox.read(&journal_of(&run));
+    let runs = run_ids(sandbox);
+    let run = runs.last().unwrap();
+    let text = sandbox.read(&journal_of(run));
     let lines = text.lines().skip(1);
-    let folder = fs::read_dir(sandbox.path(&format!("/.orch/runs/{run}/samples")));
+    let folders = runs
+        .iter()
+        .filter_map(|run| fs::read_dir(sandbox.path(&format!("/.orch/runs/{run}/samples"))).ok());
     let mut samples = Vec::new();
-    for file in folder.into_iter().flatten() {
+    for file in folders.flatten() {
         let file = file.unwrap();
         let name = file.file_name().into_string().unwrap();
         let of = |policy: &&&str| name.ends_with(&format!(".{policy}.json"));
@@ -35,31 +39,67 @@ fn record(sandbox: &Sandbox) -> Record {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect(),
         samples,
-        run,
+        runs,
     }
 }
 
-/// Runs, and lets the model follow.
+/// Cuts the journal of the newest run behind one of its lines, as if `orch` had been killed then.
+fn kill_behind(sandbox: &Sandbox, line: Index) {
+    let run = run_ids(sandbox).pop().unwrap();
+    let text = sandbox.read(&journal_of(&run));
+    let lines: Vec<&str> = text.lines().collect();
+    let kept = 1 + line.index(lines.len());
+    sandbox.write(&journal_of(&run), lines[..kept].join("\n") + "\n");
+}
+
+/// Runs and resumes, and lets the model follow.
 fn check(scenario: &Scenario) -> Result<(), TestCaseError> {
     let sandbox = scenario.sandbox();
     let mut model = Model::new(scenario);
-    let output = sandbox.orch(&scenario.arguments());
-    if model.turns.is_empty() {
-        prop_assert!(run_ids(&sandbox).is_empty(), "{}", output);
-        return Ok(());
+    let mut kills = scenario.kills.iter();
+    let mut output = sandbox.orch(&scenario.arguments());
+    let mut said = output.to_string();
+    let mut n_runs = run_ids(&sandbox).len();
+    prop_assert_eq!(n_runs, usize::from(!model.turns.is_empty()), "{}", said);
+    while n_runs > 0 {
+        let kill = kills.next();
+        let is_killed = kill.is_some_and(Option::is_some);
+        if let Some(Some(line)) = kill {
+            kill_behind(&sandbox, *line);
+        }
+        let record = record(&sandbox);
+        let compared = compare(
+            &sandbox,
+            &record,
+            &mut model,
+            (!is_killed).then_some(&output),
+        );
+        compared.map_err(|problem| {
+            TestCaseError::fail(format!("{problem}\n{said}\n{:#?}", record.lines))
+        })?;
+        if kill.is_none() {
+            break;
+        }
+        let is_left = model.resume();
+        sandbox.write("/log", "");
+        output = sandbox.orch("run --resume last");
+        said += &output.to_string();
+        n_runs += 1;
+        if !is_left {
+            prop_assert_eq!(run_ids(&sandbox).len(), n_runs - 1, "{}", said);
+            break;
+        }
+        prop_assert_eq!(run_ids(&sandbox).len(), n_runs, "{}", said);
     }
-    let record = record(&sandbox);
-    let compared = compare(&sandbox, &record, &mut model, &output);
-    compared
-        .map_err(|problem| TestCaseError::fail(format!("{problem}\n{output}\n{:#?}", record.lines)))
+    Ok(())
 }
 
-/// Compares what a run has left and put out with the model.
+/// Compares what a run has left with the model. What it has put out is known if it was not killed.
 fn compare(
     sandbox: &Sandbox,
     record: &Record,
     model: &mut Model<'_>,
-    output: &Output,
+    output: Option<&Output>,
 ) -> Result<(), String> {
     record.compare(model)?;
     let log = fs::read_to_string(sandbox.path("/log")).unwrap_or_default();
@@ -69,6 +109,9 @@ fn compare(
         let found = found.ok_or_else(|| format!("no command has found `{line}`: {log:?}"))?;
         log.remove(found);
     }
+    let Some(output) = output else {
+        return Ok(());
+    };
     let finished = record.lines.last().map_or(&Value::Null, |line| line);
     if finished["event"] != "finished" || finished["status"] != output.code() || !log.is_empty() {
         return Err(format!("{finished}, {}, {log:?}", output.code()));
@@ -85,7 +128,12 @@ proptest! {
     })]
 
     #[test]
-    fn a_workflow_goes_as_the_model_says(scenario in scenario()) {
+    fn a_workflow_goes_as_the_model_says(scenario in scenario(0)) {
+        check(&scenario)?;
+    }
+
+    #[test]
+    fn a_workflow_that_is_killed_and_resumed_goes_as_the_model_says(scenario in scenario(3)) {
         check(&scenario)?;
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Phase {
     Failed,
     Skipped,
     Cancelled,
+    /// It was running when `orch` was killed.
+    Killed,
 }
 
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub(super) struct Turn {
     is_added: bool,
     /// The policies that asked for it last.
     pub(super) by: Vec<&'static str>,
+    /// Whether a user asked for it again.
+    pub(super) is_by_user: bool,
     /// Whether it follows, directly or not, from a turn that did not finish.
     answers_failure: bool,
     /// The flags, and who has set them.
@@ -71,6 +75,7 @@ pub(super) struct Told {
     pub(super) state: &'static str,
     pub(super) is_tracked: bool,
     pub(super) by: Option<&'static str>,
+    pub(super) is_by_user: bool,
     pub(super) flags: BTreeSet<&'static str>,
     /// Each turn of the workflow: the stack, the state, whether it is tracked.
     pub(super) workflow: Vec<(&'static str, &'static str, bool)>,
@@ -80,7 +85,12 @@ pub(super) struct Told {
 pub(super) struct Model<'a> {
     scenario: &'a Scenario,
     pub(super) turns: Vec<Turn>,
-    /// What the commands find in their environment.
+    /// Where the turns of the present run begin, and those of the runs before it.
+    pub(super) first: usize,
+    pub(super) firsts: Vec<usize>,
+    /// What breaks ties, by stack: the lower goes first.
+    ranks: Vec<usize>,
+    /// What the commands of the present run find in their environment.
     pub(super) log: Vec<String>,
     events: Vec<Event>,
     has_problem: bool,
@@ -96,6 +106,7 @@ impl Phase {
             Phase::Failed => "FAILED",
             Phase::Skipped => "SKIPPED",
             Phase::Cancelled => "CANCELED",
+            Phase::Killed => "STOPPED",
         }
     }
 
@@ -112,18 +123,36 @@ impl Turn {
             is_tracked,
             is_added: false,
             by: Vec::new(),
+            is_by_user: false,
             answers_failure: false,
             flags: BTreeMap::new(),
             is_decided: false,
             is_retried: false,
         }
     }
-}
 
-impl Turn {
     /// Whether it has failed for good, as far as is known.
     fn is_failure(&self) -> bool {
         self.phase == Phase::Failed && self.is_decided && !self.is_retried
+    }
+
+    /// Returns the turn in another run that stands for this one, which has not succeeded.
+    fn again(&self) -> Turn {
+        let again = Turn::new(self.stack, self.is_tracked);
+        if !matches!(self.phase, Phase::Skipped | Phase::Cancelled) {
+            return Turn {
+                is_by_user: true,
+                ..again
+            };
+        }
+        Turn {
+            is_added: self.is_added,
+            by: self.by.clone(),
+            is_by_user: self.is_by_user,
+            answers_failure: self.answers_failure,
+            flags: self.flags.clone(),
+            ..again
+        }
     }
 }
 
@@ -132,6 +161,9 @@ impl<'a> Model<'a> {
         let mut model = Model {
             scenario,
             turns: Vec::new(),
+            first: 0,
+            firsts: vec![0],
+            ranks: (0..STACKS.len()).collect(),
             log: Vec::new(),
             events: Vec::new(),
             has_problem: false,
@@ -152,27 +184,77 @@ impl<'a> Model<'a> {
         let mut order = Vec::new();
         while !left.is_empty() {
             let is_next = |stack: &&usize| self.scenario.before(**stack).is_disjoint(&left);
-            let next = *left.iter().find(is_next).expect("no cycle");
+            let next = left.iter().filter(is_next);
+            let next = *next.min_by_key(|it| self.ranks[**it]).expect("no cycle");
             left.remove(&next);
             order.push(next);
         }
         order
     }
 
-    /// Returns the nth turn of a stack, from 1.
-    pub(super) fn find(&self, stack: usize, nth: usize) -> Option<usize> {
-        let mut same = (0..self.turns.len()).filter(|it| self.turns[*it].stack == stack);
+    /// Returns the nth turn of a stack in a run, from 1; the runs count from 0.
+    pub(super) fn find(&self, run: usize, stack: usize, nth: usize) -> Option<usize> {
+        let end = self.firsts.get(run + 1).copied();
+        let turns = *self.firsts.get(run)?..end.unwrap_or(self.turns.len());
+        let mut same = turns.filter(|it| self.turns[*it].stack == stack);
         same.nth(nth - 1)
+    }
+
+    /// `orch` has been killed or has ended, and another run goes on; returns whether anything is left to do.
+    pub(super) fn resume(&mut self) -> bool {
+        for turn in &mut self.turns[self.first..] {
+            turn.phase = match turn.phase {
+                Phase::Waiting => Phase::Skipped,
+                Phase::Running => Phase::Killed,
+                phase => phase,
+            };
+        }
+        let last: BTreeMap<usize, &Turn> = self.turns.iter().map(|it| (it.stack, it)).collect();
+        let left = last.values().filter(|it| it.phase != Phase::Succeeded);
+        let left: BTreeSet<usize> = left.map(|it| it.stack).collect();
+        // What is left goes first, as it was recorded.
+        let mut recorded: Vec<usize> = Vec::new();
+        for turn in &self.turns[self.first..] {
+            if left.contains(&turn.stack) && !recorded.contains(&turn.stack) {
+                recorded.push(turn.stack);
+            }
+        }
+        let rank = |it: usize| recorded.iter().position(|of| *of == it);
+        let ranks = (0..STACKS.len()).map(|it| rank(it).unwrap_or(recorded.len() + it));
+        self.ranks = ranks.collect();
+        let again: Vec<Turn> = self
+            .in_order(&left)
+            .into_iter()
+            .map(|it| last[&it].again())
+            .collect();
+        self.first = self.turns.len();
+        self.firsts.push(self.first);
+        self.turns.extend(again);
+        self.has_problem = false;
+        self.log.clear();
+        let phases: Vec<Phase> = self.turns.iter().map(|turn| turn.phase).collect();
+        for event in &mut self.events {
+            event.phases.clone_from(&phases);
+        }
+        !left.is_empty() || !self.events.is_empty()
+    }
+
+    /// `orch` was killed after it had added so many turns for the event that is next.
+    pub(super) fn add_early(&mut self, n: usize) {
+        let mut other = self.clone();
+        other.evaluate();
+        let added = other.turns.drain(self.turns.len()..).take(n);
+        self.turns.extend(added);
     }
 
     /// Whether a turn of a stack has failed for good.
     fn has_failed(&self, stack: usize) -> bool {
-        let mut turns = self.turns.iter();
+        let mut turns = self.turns[self.first..].iter();
         turns.any(|it| it.stack == stack && it.is_failure())
     }
 
     fn is_stopping(&self) -> bool {
-        let mut turns = self.turns.iter();
+        let mut turns = self.turns[self.first..].iter();
         self.scenario.on_error == "stop" && turns.any(Turn::is_failure)
     }
 
@@ -197,7 +279,7 @@ impl<'a> Model<'a> {
     /// Returns why a turn may not start now.
     fn obstacle(&self, turn: usize) -> Option<String> {
         let it = &self.turns[turn];
-        let here = &self.turns;
+        let here = &self.turns[self.first..];
         if it.phase != Phase::Waiting {
             return Some(format!("it is {:?}", it.phase));
         }
@@ -205,11 +287,14 @@ impl<'a> Model<'a> {
         if running >= self.scenario.jobs {
             return Some(format!("{running} are running"));
         }
+        if self.events.iter().any(|event| event.turn < self.first) {
+            return Some("turns of an earlier run are not evaluated".to_owned());
+        }
         if self.is_doomed(turn) {
             return Some("--on-error keeps it from starting".to_owned());
         }
         let before = self.scenario.before(it.stack);
-        for (other, of) in here.iter().enumerate() {
+        for (other, of) in (self.first..).zip(here) {
             let is_before = before.contains(&of.stack);
             let is_same = of.stack == it.stack && other < turn;
             // What follows is known, and whether a failure is one.
@@ -232,12 +317,13 @@ impl<'a> Model<'a> {
             return Err(format!("turn {turn} may not start: {obstacle}"));
         }
         let stack = self.turns[turn].stack;
-        for other in 0..self.turns.len() {
-            if self.turns[other].stack < stack && self.obstacle(other).is_none() {
+        for other in self.first..self.turns.len() {
+            let is_first = self.ranks[self.turns[other].stack] < self.ranks[stack];
+            if is_first && self.obstacle(other).is_none() {
                 return Err(format!("turn {turn} starts before turn {other}"));
             }
         }
-        let number = turn + 1;
+        let number = turn + 1 - self.first;
         let turn = &mut self.turns[turn];
         turn.phase = Phase::Running;
         let by = turn.by.join(",");
@@ -252,7 +338,7 @@ impl<'a> Model<'a> {
             Phase::Succeeded | Phase::Failed => now == Phase::Running,
             Phase::Skipped => self.is_doomed(turn) && self.scenario.on_error != "stop",
             Phase::Cancelled => self.is_doomed(turn) && self.scenario.on_error == "stop",
-            Phase::Waiting | Phase::Running => false,
+            Phase::Waiting | Phase::Running | Phase::Killed => false,
         };
         if !is_right {
             return Err(format!("turn {turn}, which is {now:?}, ends: {phase:?}"));
@@ -280,6 +366,7 @@ impl<'a> Model<'a> {
             state: turn.phase.word(true),
             is_tracked: turn.is_tracked,
             by: turn.by.first().copied(),
+            is_by_user: turn.is_by_user,
             flags: turn.flags.keys().copied().collect(),
             workflow: self
                 .turns
@@ -360,7 +447,7 @@ impl<'a> Model<'a> {
         let policies: Vec<&'static str> = by.iter().copied().collect();
         let had_not_started =
             |it: &usize| event.phases.get(*it).is_none_or(|it| *it == Phase::Waiting);
-        let mut turns = 0..self.turns.len();
+        let mut turns = self.first..self.turns.len();
         let there = turns.find(|it| self.turns[*it].stack == stack && had_not_started(it));
         let follows = if let Some(turn) = there {
             evaluated.joined.insert((turn, policies));
@@ -405,6 +492,7 @@ impl<'a> Model<'a> {
         let of = self.turns[event.turn].clone();
         let turn = &mut self.turns[follows];
         turn.by = by.iter().copied().collect();
+        turn.is_by_user = false;
         turn.answers_failure |= of.answers_failure || of.phase != Phase::Succeeded;
         if of.stack == stack {
             for (flag, by) in of.flags {
@@ -419,9 +507,9 @@ impl<'a> Model<'a> {
         if let Some(event) = self.events.first() {
             return Err(format!("turn {} is not evaluated", event.turn));
         }
-        let here = &self.turns;
+        let here = &self.turns[self.first..];
         if let Some(turn) = here.iter().position(|it| !it.phase.has_ended()) {
-            return Err(format!("turn {turn} has not ended"));
+            return Err(format!("turn {} has not ended", self.first + turn));
         }
         let mut turns = here.iter();
         let has_failed = turns.any(|it| it.phase != Phase::Succeeded && !it.is_retried);
@@ -460,7 +548,7 @@ impl When {
             && self.state.is_none_or(|state| state == told.state)
             && self
                 .is_asked
-                .is_none_or(|is_asked| is_asked == told.by.is_some())
+                .is_none_or(|is_asked| is_asked == (told.is_by_user || told.by.is_some()))
             && self.flag.is_none_or(|flag| told.flags.contains(flag))
             && self.no_flag.is_none_or(|flag| !told.flags.contains(flag))
             && self.is_tracked.is_none_or(|it| it == told.is_tracked)

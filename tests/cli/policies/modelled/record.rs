@@ -10,8 +10,8 @@ use super::scenario::{IDS, POLICIES, STACKS};
 /// What a run has left.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Its id.
-    pub(super) run: String,
+    /// The ids of the runs of the workflow; it is that of the last one.
+    pub(super) runs: Vec<String>,
     /// Its journal, without the header.
     pub(super) lines: Vec<Value>,
     /// What each policy was told.
@@ -21,35 +21,38 @@ pub(super) struct Record {
 impl Record {
     /// Follows the run with the model; the error is where they differ.
     pub(super) fn compare(&self, model: &mut Model<'_>) -> Result<(), String> {
-        for line in self.in_order() {
+        let (lines, n_early) = self.in_order();
+        for line in lines {
             let compared = self.compare_line(line, model);
             compared.map_err(|problem| format!("{problem}\n{line}\n{model:#?}"))?;
         }
+        model.add_early(n_early);
         Ok(())
     }
 
-    /// Returns the lines; those of turns that were added and skipped at once stand behind what added them.
-    fn in_order(&self) -> Vec<&Value> {
+    /// Returns the lines, and how many turns were added at the end for a reason that is not there; lines of
+    /// turns that were added and skipped at once stand behind what added them.
+    fn in_order(&self) -> (Vec<&Value>, usize) {
         let mut lines: Vec<&Value> = Vec::new();
         let mut early = Vec::new();
-        let mut is_adding = false;
+        let mut n_added = 0;
         for line in &self.lines {
             match line["event"].as_str().unwrap_or_default() {
-                "added" => is_adding = true,
-                "ended" if is_adding => early.push(line),
+                "added" => n_added += 1,
+                "ended" if n_added > 0 => early.push(line),
                 _ => {
-                    is_adding = false;
+                    n_added = 0;
                     lines.push(line);
                     lines.append(&mut early);
                 }
             }
         }
-        lines
+        (lines, n_added)
     }
 
     fn compare_line(&self, line: &Value, model: &mut Model<'_>) -> Result<(), String> {
         match line["event"].as_str().unwrap_or_default() {
-            "started" => model.start(Self::turn_of(line, model)?),
+            "started" => model.start(self.turn_of(line, model)?),
             "ended" => {
                 let phase = match line["outcome"].as_str().unwrap_or_default() {
                     "succeeded" => Phase::Succeeded,
@@ -57,7 +60,7 @@ impl Record {
                     "skipped" => Phase::Skipped,
                     _ => Phase::Cancelled,
                 };
-                model.end(Self::turn_of(line, model)?, phase)
+                model.end(self.turn_of(line, model)?, phase)
             }
             "evaluated" => self.compare_evaluated(line, model),
             "finished" => {
@@ -70,11 +73,11 @@ impl Record {
 
     fn compare_evaluated(&self, line: &Value, model: &mut Model<'_>) -> Result<(), String> {
         let (turn, told) = model.next_event().ok_or("nothing is left to evaluate")?;
-        same("the turn", &Self::turn_of(line, model)?, &turn)?;
+        same("the turn", &self.turn_of(line, model)?, &turn)?;
         same("the state", &line["state"], &Value::from(told.state))?;
-        let id = self.id_of(turn);
+        let id = self.id_of(turn, model);
         let expected = model.evaluate().ok_or("nothing is left to evaluate")?;
-        same("what follows", &Self::evaluated_of(line, model)?, &expected)?;
+        same("what follows", &self.evaluated_of(line, model)?, &expected)?;
         for (policy, answer) in &expected.answers {
             let is_it = |(of, it): &&(&str, Value)| of == policy && it["run"]["id"] == *id;
             match self.samples.iter().find(is_it) {
@@ -86,7 +89,7 @@ impl Record {
         Ok(())
     }
 
-    fn evaluated_of(line: &Value, model: &Model<'_>) -> Result<Evaluated, String> {
+    fn evaluated_of(&self, line: &Value, model: &Model<'_>) -> Result<Evaluated, String> {
         let mut evaluated = Evaluated::default();
         for policy in list(&line["policies"]) {
             let names: Vec<&'static str> = [&IDS[..], &STACKS[..], &["SEA", "nobody"]].concat();
@@ -101,7 +104,7 @@ impl Record {
         }
         let follows = |key: &str| -> Result<BTreeSet<(usize, Vec<&'static str>)>, String> {
             list(&line[key])
-                .map(|it| Ok((Self::turn_of(it, model)?, words(&it["policies"], &POLICIES))))
+                .map(|it| Ok((self.turn_of(it, model)?, words(&it["policies"], &POLICIES))))
                 .collect()
         };
         evaluated.queued = follows("queued")?;
@@ -119,17 +122,23 @@ impl Record {
     }
 
     /// Returns the id that policies know a turn by.
-    fn id_of(&self, turn: usize) -> String {
-        format!("{}.{}", self.run, turn + 1)
+    fn id_of(&self, turn: usize, model: &Model<'_>) -> String {
+        let runs = model.firsts.iter().rposition(|first| *first <= turn);
+        let run = runs.unwrap_or_default();
+        format!("{}.{}", self.runs[run], turn + 1 - model.firsts[run])
     }
 
     /// Returns the turn that a line, or an entry of one, is about.
-    fn turn_of(line: &Value, model: &Model<'_>) -> Result<usize, String> {
+    fn turn_of(&self, line: &Value, model: &Model<'_>) -> Result<usize, String> {
+        let run = match line["run"].as_str() {
+            Some(run) => self.runs.iter().position(|it| it == run),
+            None => Some(self.runs.len() - 1),
+        };
         let stack = STACKS.iter().position(|it| line["stack"] == *it);
         let nth = line["turn"]
             .as_u64()
             .map_or(1, |nth| usize::try_from(nth).unwrap());
-        let turn = stack.and_then(|stack| model.find(stack, nth));
+        let turn = run.and_then(|run| model.find(run, stack?, nth));
         turn.ok_or_else(|| format!("there is no such turn: {line}"))
     }
 }
@@ -166,6 +175,7 @@ fn told_of(sample: &Value) -> Told {
         state: word(&run["state"], &["FINISHED", "FAILED", "CANCELED"]),
         is_tracked: run["type"] == "TRACKED",
         by: policies.map(|it| word(&Value::from(it), &POLICIES)),
+        is_by_user: by.is_some() && policies.is_none(),
         flags: words(&run["flags"], &["x", "y", "z"]),
         workflow: list(&sample["workflow"])
             .map(|turn| {

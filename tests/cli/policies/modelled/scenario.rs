@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use proptest::sample::{select, subsequence};
+use proptest::sample::{Index, select, subsequence};
 
 use crate::support::Sandbox;
 
@@ -75,6 +75,8 @@ pub(super) struct Scenario {
     pub(super) is_task: bool,
     pub(super) max_turns: usize,
     pub(super) max_followups: usize,
+    /// Behind which line the journal of each run ends, if it is killed there, before it is resumed.
+    pub(super) kills: Vec<Option<Index>>,
 }
 
 fn when() -> impl Strategy<Value = When> {
@@ -125,8 +127,8 @@ fn policy() -> impl Strategy<Value = Policy> {
         })
 }
 
-/// Returns what random scenarios are made of.
-pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
+/// Returns what random scenarios are made of; `resumes` is how often each is resumed.
+pub(super) fn scenario(resumes: usize) -> impl Strategy<Value = Scenario> {
     let all: Vec<usize> = (0..STACKS.len()).collect();
     let pairs = vec![(0, 2), (2, 3), (0, 4), (3, 4), (1, 3)];
     let fails = prop::collection::vec(prop::bool::weighted(0.4), 0..5);
@@ -145,9 +147,13 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
             prop_oneof![1 => 1..5_usize, 1 => Just(5)],
             prop_oneof![1 => 0..6_usize, 3 => Just(12)],
         ),
+        prop::collection::vec(
+            prop::option::weighted(0.6, any::<Index>()),
+            resumes..=resumes,
+        ),
     )
         .prop_map(
-            |(after, policies, fails, selection, on_error, jobs, limits)| Scenario {
+            |(after, policies, fails, selection, on_error, jobs, limits, kills)| Scenario {
                 after,
                 policies,
                 fails,
@@ -158,6 +164,7 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                 is_task: selection.2,
                 max_turns: limits.0,
                 max_followups: limits.1,
+                kills,
             },
         )
 }
