@@ -7,69 +7,13 @@
 
 use std::ops::Range;
 
-use regorus::unstable::{
-    AssignOp, Expr, Module, Query, Ref, Rule, RuleAssign, RuleBody, RuleHead, Span,
-};
+use regorus::unstable::{AssignOp, Expr, Module, Query, Ref, Rule, RuleAssign, RuleBody, RuleHead};
 
-use crate::policy::Problem;
+use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use crate::policy::brackets::Inside;
 
-/// The text of a policy with other heads, and where each part of it comes from.
-pub(super) struct Moved {
-    pub(super) text: String,
-    /// The beginning of each part: in this text, and in the one that was written.
-    parts: Vec<(usize, usize)>,
-}
-
-impl Moved {
-    /// Returns a problem of this text as one of the text as it was written.
-    pub(super) fn problem(&self, written: &str, problem: Problem) -> Problem {
-        Problem {
-            place: problem.place.map(|place| self.place(written, place)),
-            ..problem
-        }
-    }
-
-    /// Returns the place in the text as it was written, of a place in this one: lines and columns from 1.
-    fn place(&self, written: &str, (line, column): (u32, u32)) -> (u32, u32) {
-        let at = offset(&self.text, line, column);
-        let after = self.parts.partition_point(|(begin, _)| *begin <= at);
-        let (begin, origin) = self.parts[after.saturating_sub(1)];
-        let end = self.parts.get(after).map_or(self.text.len(), |part| part.0);
-        let mut at = (origin + (at.min(end) - begin)).min(written.len());
-        while !written.is_char_boundary(at) {
-            at -= 1;
-        }
-        let before = &written[..at];
-        let line_begin = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let number = |count: usize| u32::try_from(count + 1).unwrap_or(u32::MAX);
-        (
-            number(before.matches('\n').count()),
-            number(before[line_begin..].chars().count()),
-        )
-    }
-}
-
-fn offset(text: &str, line: u32, column: u32) -> usize {
-    let lines = text.split_inclusive('\n');
-    let mut at = 0;
-    for (number, content) in (1..).zip(lines) {
-        if number == line {
-            let characters = content.char_indices().map(|(index, _)| index);
-            let skipped = usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX);
-            return at
-                + characters
-                    .chain([content.len()])
-                    .nth(skipped)
-                    .unwrap_or(content.len());
-        }
-        at += content.len();
-    }
-    at
-}
-
 /// Returns the text of a module with the heads moved, or `None` if no head computes anything.
-pub(super) fn moved(module: &Module, text: &str) -> Option<Moved> {
+pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
     let mut edits = Vec::new();
     let mut prefix = "head".to_owned();
     while text.contains(&prefix) {
@@ -82,28 +26,11 @@ pub(super) fn moved(module: &Module, text: &str) -> Option<Moved> {
                 edits: &mut edits,
                 prefix: &prefix,
             };
-            let end = mover.with_quotes(range(span)).end;
+            let end = with_quotes(text, range(span)).end;
             mover.rule(head, bodies, end, module.rego_v1);
         }
     }
-    if edits.is_empty() {
-        return None;
-    }
-    edits.sort_by_key(|edit| (edit.replaced.start, edit.replaced.end));
-    Some(applied(text, &edits))
-}
-
-/// A change to the text.
-struct Edit {
-    /// What goes.
-    replaced: Range<usize>,
-    /// What comes: a text of our own or one from elsewhere.
-    by: Vec<Piece>,
-}
-
-enum Piece {
-    Own(String),
-    From(Range<usize>),
+    Edited::new(text, edits)
 }
 
 struct Mover<'e> {
@@ -129,7 +56,7 @@ impl Mover<'_> {
         let mut places = name.indices;
         if key.is_some() && places.len() < expressions.len() {
             // `contains` has eight letters.
-            places.push(name.end + 8..self.with_quotes(range(span)).end);
+            places.push(name.end + 8..with_quotes(self.text, range(span)).end);
         }
         if bodies.is_empty() && places.is_empty() {
             return;
@@ -182,12 +109,12 @@ impl Mover<'_> {
         else {
             return;
         };
-        let end = self.with_quotes(range(&last.span)).end;
+        let end = with_quotes(self.text, range(&last.span)).end;
         let has_braces = range(&first.span).start > range(&query.span).start;
         let mut by = vec![Piece::Own(";".to_owned())];
         by.extend(statements(computed));
         if !has_braces {
-            let start = self.with_quotes(range(&query.span)).start;
+            let start = with_quotes(self.text, range(&query.span)).start;
             self.insert(start, vec![Piece::Own("{".to_owned())]);
             by.push(Piece::Own("}".to_owned()));
         }
@@ -196,26 +123,13 @@ impl Mover<'_> {
 
     /// Returns where the value of an assignment is.
     fn assigned(&self, assign: &RuleAssign) -> Range<usize> {
-        let whole = self.with_quotes(range(&assign.span));
+        let whole = with_quotes(self.text, range(&assign.span));
         let operator = if assign.op == AssignOp::ColEq {
             ":="
         } else {
             "="
         };
         whole.start + operator.len()..whole.end
-    }
-
-    /// Returns a range with the quotes at its ends: to the parser, a string is what is between its quotes.
-    fn with_quotes(&self, mut range: Range<usize>) -> Range<usize> {
-        let is_quote = |character: Option<&u8>| matches!(character, Some(b'"' | b'`'));
-        let text = self.text.as_bytes();
-        if is_quote(text.get(range.end)) {
-            range.end += 1;
-        }
-        if is_quote(text[..range.start].last()) {
-            range.start -= 1;
-        }
-        range
     }
 
     fn insert(&mut self, at: usize, by: Vec<Piece>) {
@@ -233,10 +147,6 @@ fn statements(computed: &Computed) -> Vec<Piece> {
         pieces.push(Piece::From(range.clone()));
     }
     pieces
-}
-
-fn range(span: &Span) -> Range<usize> {
-    span.start as usize..span.end as usize
 }
 
 /// The name of a rule, as it is written.
@@ -340,31 +250,4 @@ fn may_be_undefined(expression: &Expr) -> bool {
             .any(|(_, key, value)| may_be_undefined(key) || may_be_undefined(value)),
         _ => true,
     }
-}
-
-fn applied(text: &str, edits: &[Edit]) -> Moved {
-    let mut moved = Moved {
-        text: String::new(),
-        parts: Vec::new(),
-    };
-    let mut copied = 0;
-    let copy = |moved: &mut Moved, range: Range<usize>| {
-        moved.parts.push((moved.text.len(), range.start));
-        moved.text += &text[range];
-    };
-    for edit in edits {
-        copy(&mut moved, copied..edit.replaced.start);
-        copied = edit.replaced.end;
-        for piece in &edit.by {
-            match piece {
-                Piece::Own(own) => {
-                    moved.parts.push((moved.text.len(), edit.replaced.start));
-                    moved.text += own;
-                }
-                Piece::From(range) => copy(&mut moved, range.clone()),
-            }
-        }
-    }
-    copy(&mut moved, copied..text.len());
-    moved
 }

@@ -3,8 +3,10 @@
 //! For the worker only: nothing here is limited in time or memory.
 
 mod builtins;
+mod edits;
 mod functions;
 mod heads;
+mod negations;
 mod recursion;
 mod references;
 mod results;
@@ -13,9 +15,10 @@ mod unbound;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use regorus::unstable::{Module, Ref};
 use regorus::{Engine, PolicyLengthConfig, Value};
 
-use self::heads::Moved;
+use self::edits::Edited;
 use self::references::{Definition, Target};
 pub(super) use self::suite::Suite;
 use super::{Answer, Dialect, LoadProblem, MAX_BYTES, Problem, brackets};
@@ -27,8 +30,8 @@ pub(super) struct Policy {
     pub(super) dialect: Dialect,
     /// The queries of its results.
     queries: Vec<(results::Result, String)>,
-    /// Its text, and the one that is evaluated, if that is another.
-    moved: Option<(String, Moved)>,
+    /// The edits that lead from its text to the one that is evaluated, each with the text before it.
+    edits: Vec<(String, Edited)>,
 }
 
 impl Policy {
@@ -54,17 +57,15 @@ impl Policy {
         engine
             .eval_query("true".to_owned(), false)
             .map_err(|error| problem(&error.to_string()))?;
-        let mut moved = None;
-        if let Some(text_moved) = heads::moved(&module, text) {
-            engine = parse(file, &text_moved.text, dialect)
-                .map_err(|error| text_moved.problem(text, error))?;
-            moved = Some((text.to_owned(), text_moved));
+        let edits = edits(file, text, module, dialect)?;
+        if let Some((_, last)) = edits.last() {
+            engine = parse(file, &last.text, dialect).map_err(|error| as_written(&edits, error))?;
         }
         Ok(Policy {
             engine,
             dialect,
             queries,
-            moved,
+            edits,
         })
     }
 
@@ -88,12 +89,42 @@ impl Policy {
         // Whoever changes the lists of the input wants to be the only one that has them.
         self.engine.set_input(Value::Null);
         answer.prints = results::prints(self.engine.take_prints().unwrap_or_default());
-        evaluated.map_err(|error| match &self.moved {
-            Some((text, moved)) => moved.problem(text, error),
-            None => error,
-        })?;
+        evaluated.map_err(|error| as_written(&self.edits, error))?;
         Ok(answer)
     }
+}
+
+/// Returns the edits that make the interpreter do what OPA does, each with the text before it.
+///
+/// # Errors
+///
+/// If the parser does not understand what an edit has made of the text.
+fn edits(
+    file: &str,
+    text: &str,
+    mut module: Ref<Module>,
+    dialect: Dialect,
+) -> Result<Vec<(String, Edited)>, Problem> {
+    let mut edits: Vec<(String, Edited)> = Vec::new();
+    for edit in [negations::edited, heads::edited] {
+        let before = edits.last().map_or(text, |(_, edited)| &edited.text);
+        let Some(edited) = edit(&module, before) else {
+            continue;
+        };
+        let engine = parse(file, &edited.text, dialect);
+        edits.push((before.to_owned(), edited));
+        let mut engine = engine.map_err(|error| as_written(&edits, error))?;
+        module.clone_from(&engine.get_modules()[0]);
+    }
+    Ok(edits)
+}
+
+/// Returns a problem of the last text as one of the text as it was written.
+fn as_written(edits: &[(String, Edited)], problem: Problem) -> Problem {
+    let edits = edits.iter().rev();
+    edits.fold(problem, |problem, (before, edited)| {
+        edited.problem(before, problem)
+    })
 }
 
 /// Parses a file: as Rego v1, else as Rego v0. Returns its text as it was parsed, too.

@@ -95,6 +95,17 @@ pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<Definit
         .collect()
 }
 
+/// Returns the names that stand for something of a module or elsewhere: of its rules and imports.
+pub(super) fn names(module: &Module) -> HashSet<String> {
+    let rules = module.policy.iter();
+    let rules = rules.filter_map(|rule| ground(head_of(rule)).0.first().cloned());
+    let imports = module.imports.iter().filter_map(|import| {
+        let name = import.r#as.as_ref().map(|name| name.text().to_owned());
+        name.or_else(|| ground(&import.refr).0.last().cloned())
+    });
+    rules.chain(imports).collect()
+}
+
 fn head_of(rule: &Rule) -> &Expr {
     match rule {
         Rule::Default { refr, .. }

@@ -6,7 +6,7 @@ use regorus::{Engine, Value};
 
 use super::references::{self, Definition};
 use super::{
-    add, check_functions, heads, new_engine, parse_either, problem, recursion, results, unbound,
+    add, check_functions, edits, new_engine, parse_either, problem, recursion, results, unbound,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -51,12 +51,10 @@ impl Suite {
             unbound::check(&own).map_err(wrong)?;
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
-            let moved = heads::moved(module, text).map(|moved| moved.text);
-            parsed.push((
-                &file.name,
-                moved.unwrap_or_else(|| text.to_owned()),
-                dialect,
-            ));
+            let edits = edits(&file.name, text, module.clone(), dialect).map_err(wrong)?;
+            let last = edits.into_iter().next_back();
+            let text = last.map_or_else(|| text.to_owned(), |(_, edited)| edited.text);
+            parsed.push((&file.name, text, dialect));
         }
         let last = files.len().saturating_sub(1);
         let wrong = |problem: Problem| (last, LoadProblem::Refused(problem));

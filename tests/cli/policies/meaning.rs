@@ -253,3 +253,85 @@ length(_) = 3
     trigger: k
     ");
 }
+
+/// What OPA answers too.
+#[test]
+fn a_negation_is_undefined_where_what_it_is_about_is_undefined() {
+    let policy = r#"
+package p
+import rego.v1
+stacks := object.get(input, "none", [
+  {"id": "a", "owner": "ci-1", "labels": [{"name": "x"}]},
+  {"id": "b", "labels": [{"other": "x"}]},
+  {"id": "c", "owner": "ada", "labels": []},
+])
+one := {"a": 1}
+few contains "x"
+none := input.none
+flag contains "a function" if not startswith(input.missing, "x")
+flag contains "an operator" if not input.missing < 1
+flag contains "a sum" if not input.missing + 1 == 2
+flag contains "members" if not "x" in input.missing
+flag contains "a member" if not input.missing in {"x"}
+flag contains "an index" if not one[input.missing]
+flag contains "an index of an index" if not one[lower(input.missing)]
+flag contains "a list" if not [input.missing] == [1]
+flag contains "an object" if not {"a": input.missing} == {"a": 1}
+flag contains "a rule" if not startswith(none, "x")
+flag contains "equal" if not input.missing == 1
+flag contains "equal from the right" if not 1 == input.missing
+flag contains "itself" if not input.missing
+flag contains "a text" if not contains("abc", "x;y}{")
+flag contains "a set" if not "y" in few
+flag contains "with" if not input.missing < 1 with input as {"missing": 5}
+flag contains "else" if other == 2
+other := 1 if { not input.missing > 1 } else := 2
+trigger contains concat(" ", [s.id, "1"]) if { some s in stacks; not startswith(s.owner, "ci") }
+trigger contains concat(" ", [s.id, "2"]) if { some s in stacks
+  not s.owner in {"ada"} # nobody }
+}
+trigger contains concat(" ", [s.id, "3"]) if { some s in stacks; not of_ada(s) }
+trigger contains concat(" ", [s.id, "4"]) if {
+  some s in stacks
+  every label in s.labels { not startswith(label.name, "y") }
+}
+trigger contains concat(" ", ids) if ids := [s.id | some s in stacks; not lower(s.owner) == "ada"]
+of_ada(s) if { not s.owner == "ada"; not lower(s.owner) == "eve" }
+"#;
+    assert_snapshot!(answer(policy), @"
+    trigger: a
+    trigger: a 2
+    trigger: a 4
+    trigger: b 3
+    trigger: c 1
+    trigger: c 3
+    trigger: c 4
+    flag: a set
+    flag: a text
+    flag: else
+    flag: equal
+    flag: equal from the right
+    flag: itself
+    flag: with
+    ");
+}
+
+#[test]
+fn negations_of_rego_v0_are_undefined_likewise_and_places_are_those_of_the_file() {
+    let policy = r#"
+package p
+stacks = object.get(input, "none", [{"id": "a", "owner": "ci-1"}, {"id": "b"}, {"id": "c", "owner": "ada"}])
+trigger[s.id] { s := stacks[_]; not startswith(s.owner, "ci") }
+flag["unowned"] { not stacks[1].owner > 1
+  stacks }
+"#;
+    assert_snapshot!(answer(policy), @"trigger: c");
+    let wrong = r#"
+package p
+flag["x"] { x := ["a"][_]; not startswith(x, concat("", ["b"])); x % 2 == 0 }
+"#;
+    assert_snapshot!(answer(wrong), @r#"
+    error: the policy failed
+      caused by: p.rego:3:66: `mod` expects numeric argument. Got `"a"` instead
+    "#);
+}

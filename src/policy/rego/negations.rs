@@ -1,0 +1,260 @@
+//! Makes undefined what a negation is about, where OPA does.
+//!
+//! `not startswith(input.stack.locked_by, "ci")` is undefined in OPA where the stack has no `locked_by`: it
+//! evaluates what a function, an operator or an index is given before the negation. To the interpreter, the
+//! whole is false, and so its negation true. So the text that it evaluates is `known := input.stack.locked_by;
+//! not startswith(input.stack.locked_by, "ci")`. Only of both sides of `==` and `=` OPA asks what the interpreter
+//! asks.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead};
+
+use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::references::names;
+
+/// Returns the text of a module with what negations need to be defined, or `None` if they need nothing.
+pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
+    let mut prefix = "known".to_owned();
+    while text.contains(&prefix) {
+        prefix.push('_');
+    }
+    let mut negations = Negations {
+        text,
+        names: names(module),
+        prefix: &prefix,
+        n_known: 0,
+        edits: Vec::new(),
+    };
+    for rule in &module.policy {
+        if let Rule::Spec { head, bodies, .. } = &**rule {
+            negations.head(head);
+            for body in bodies {
+                if let Some(assign) = &body.assign {
+                    negations.expression(&assign.value);
+                }
+                negations.query(&body.query);
+            }
+        }
+    }
+    Edited::new(text, negations.edits)
+}
+
+struct Negations<'t> {
+    text: &'t str,
+    /// The names of rules and imports: all others are variables.
+    names: HashSet<String>,
+    prefix: &'t str,
+    /// How many names were given.
+    n_known: usize,
+    edits: Vec<Edit>,
+}
+
+impl Negations<'_> {
+    fn head(&mut self, head: &RuleHead) {
+        let (key, assign) = match head {
+            RuleHead::Set { key, .. } => (key.as_ref(), None),
+            RuleHead::Compr { assign, .. } | RuleHead::Func { assign, .. } => {
+                (None, assign.as_ref())
+            }
+        };
+        if let Some(key) = key {
+            self.expression(key);
+        }
+        if let Some(assign) = assign {
+            self.expression(&assign.value);
+        }
+    }
+
+    fn query(&mut self, query: &Query) {
+        let before = self.edits.len();
+        for statement in &query.stmts {
+            self.statement(statement);
+        }
+        let (Some(first), Some(last)) = (query.stmts.first(), query.stmts.last()) else {
+            return;
+        };
+        // A body of one statement may have no braces.
+        let start = range(&first.span).start;
+        let is_own = |edit: &Edit| edit.replaced.start == start;
+        let has_braces = start > range(&query.span).start;
+        if !has_braces && self.edits[before..].iter().any(is_own) {
+            let end = with_quotes(self.text, range(&last.span)).end;
+            let brace = |at: usize, brace: &str| Edit {
+                replaced: at..at,
+                by: vec![Piece::Own(brace.to_owned())],
+            };
+            self.edits.insert(before, brace(start, "{ "));
+            self.edits.push(brace(end, " }"));
+        }
+    }
+
+    fn statement(&mut self, statement: &LiteralStmt) {
+        match &statement.literal {
+            Literal::SomeVars { .. } => {}
+            Literal::SomeIn { collection, .. } => self.expression(collection),
+            Literal::Expr { expr, .. } => self.expression(expr),
+            Literal::NotExpr { expr, .. } => {
+                self.expression(expr);
+                let mut operands = Vec::new();
+                self.operands(expr, &mut operands);
+                self.require(statement, &operands);
+            }
+            Literal::Every { domain, query, .. } => {
+                self.expression(domain);
+                self.query(query);
+            }
+        }
+    }
+
+    /// Looks for negations in the comprehensions of an expression.
+    fn expression(&mut self, expression: &Expr) {
+        if let Expr::ArrayCompr { query, .. }
+        | Expr::SetCompr { query, .. }
+        | Expr::ObjectCompr { query, .. } = expression
+        {
+            self.query(query);
+        }
+        for part in parts(expression) {
+            self.expression(part);
+        }
+    }
+
+    /// Finds what has to be defined before a negated expression is evaluated.
+    fn operands(&self, expression: &Expr, found: &mut Vec<Range<usize>>) {
+        match expression {
+            Expr::BoolExpr {
+                op: BoolOp::Eq,
+                lhs,
+                rhs,
+                ..
+            }
+            | Expr::AssignExpr { lhs, rhs, .. } => {
+                for side in [lhs, rhs] {
+                    self.side(side, found);
+                }
+            }
+            Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => {
+                self.side(expression, found);
+            }
+            _ => {
+                for part in parts(expression) {
+                    self.operand(part, found);
+                }
+            }
+        }
+    }
+
+    /// Finds what has to be defined of what may be undefined itself.
+    fn side(&self, expression: &Expr, found: &mut Vec<Range<usize>>) {
+        match expression {
+            Expr::RefDot { refr, .. } => self.side(refr, found),
+            Expr::RefBrack { refr, index, .. } => {
+                self.side(refr, found);
+                self.operand(index, found);
+            }
+            Expr::Var { .. } => {}
+            _ => self.operand(expression, found),
+        }
+    }
+
+    fn operand(&self, expression: &Expr, found: &mut Vec<Range<usize>>) {
+        let is_needed = match expression {
+            Expr::String { .. }
+            | Expr::RawString { .. }
+            | Expr::Number { .. }
+            | Expr::Bool { .. }
+            | Expr::Null { .. }
+            | Expr::ArrayCompr { .. }
+            | Expr::SetCompr { .. }
+            | Expr::ObjectCompr { .. } => false,
+            Expr::Var { span, .. } => self.names.contains(span.text()),
+            Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => {
+                for part in parts(expression) {
+                    self.operand(part, found);
+                }
+                false
+            }
+            _ => true,
+        };
+        // What stands for several values has to stay where it is.
+        if is_needed && !has_wildcard(expression) {
+            found.push(with_quotes(self.text, range(expression.span())));
+        }
+    }
+
+    /// Adds statements before a negation.
+    fn require(&mut self, statement: &LiteralStmt, operands: &[Range<usize>]) {
+        let start = range(&statement.span).start;
+        let with = statement.with_mods.first().map(|first| {
+            let last = statement.with_mods.last().unwrap_or(first);
+            let end = with_quotes(self.text, range(last.r#as.span())).end;
+            range(&first.span).start..end
+        });
+        let mut by = Vec::new();
+        for operand in operands {
+            self.n_known += 1;
+            by.push(Piece::Own(format!("{}{} := ", self.prefix, self.n_known)));
+            by.push(Piece::From(operand.clone()));
+            if let Some(with) = &with {
+                by.push(Piece::Own(" ".to_owned()));
+                by.push(Piece::From(with.clone()));
+            }
+            by.push(Piece::Own("; ".to_owned()));
+        }
+        if !by.is_empty() {
+            let replaced = start..start;
+            self.edits.push(Edit { replaced, by });
+        }
+    }
+}
+
+/// Returns whether `_` stands in an expression, but for comprehensions.
+fn has_wildcard(expression: &Expr) -> bool {
+    match expression {
+        Expr::Var { span, .. } => span.text() == "_",
+        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => false,
+        _ => parts(expression).into_iter().any(has_wildcard),
+    }
+}
+
+/// Returns the expressions that an expression is made of.
+fn parts(expression: &Expr) -> Vec<&Expr> {
+    match expression {
+        Expr::String { .. }
+        | Expr::RawString { .. }
+        | Expr::Number { .. }
+        | Expr::Bool { .. }
+        | Expr::Null { .. }
+        | Expr::Var { .. } => Vec::new(),
+        Expr::Array { items, .. } | Expr::Set { items, .. } => {
+            items.iter().map(|item| &**item).collect()
+        }
+        Expr::Object { fields, .. } => {
+            let fields = fields.iter();
+            fields
+                .flat_map(|(_, key, value)| [&**key, &**value])
+                .collect()
+        }
+        Expr::ArrayCompr { term, .. } | Expr::SetCompr { term, .. } => vec![term],
+        Expr::ObjectCompr { key, value, .. } => vec![key, value],
+        Expr::Call { params, .. } => params.iter().map(|it| &**it).collect(),
+        Expr::UnaryExpr { expr, .. } => vec![expr],
+        Expr::RefDot { refr, .. } => vec![refr],
+        Expr::RefBrack { refr, index, .. } => vec![refr, index],
+        Expr::BinExpr { lhs, rhs, .. }
+        | Expr::BoolExpr { lhs, rhs, .. }
+        | Expr::ArithExpr { lhs, rhs, .. }
+        | Expr::AssignExpr { lhs, rhs, .. } => vec![lhs, rhs],
+        Expr::Membership {
+            key,
+            value,
+            collection,
+            ..
+        } => {
+            let key = key.as_ref().map(|key| &**key);
+            key.into_iter().chain([&**value, &**collection]).collect()
+        }
+    }
+}
