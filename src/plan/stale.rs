@@ -154,6 +154,19 @@ pub struct Progress {
     pub told: BTreeSet<(StackPath, OperationKey)>,
     /// Whether it has begun, as far as is known.
     pub has_begun: bool,
+    /// The runs of it that policies have followed, by id: what follow-ups have done there is not of the plan, and
+    /// is not what others have done either.
+    pub followed: BTreeSet<String>,
+}
+
+impl Progress {
+    /// Returns whether the last that was done with a stack was done in a run of the plan.
+    fn is_in_its_runs(&self, entry: &Entry) -> bool {
+        let intent = entry.intent.as_ref().map(|intent| Some(&intent.run));
+        let last = entry.last.as_ref().map(|last| last.run.as_ref());
+        let run = intent.or(last).flatten();
+        run.is_some_and(|run| self.followed.contains(run))
+    }
 }
 
 /// An operation of a plan, in an order that has destroys first.
@@ -427,7 +440,11 @@ impl<'a> Grounds<'a> {
                 let saw_taint = of_stack.record.as_deref().is_some_and(shows_taint);
                 let is_tainted = entry.tainted.is_some() && !saw_taint;
                 let is_tainted = is_tainted || self.is_tainted_since(saved, entry);
-                is_of_plan(entry, plan) && !is_tainted
+                let action = saved.plan.entry(&path).map(|entry| entry.action);
+                // What was destroyed would be destroyed once more.
+                let is_followed = !action.is_some_and(|action| done::destroys(saved, action))
+                    && progress.is_in_its_runs(entry);
+                (is_of_plan(entry, plan) || is_followed) && !is_tainted
             }
             None => progress.done.contains(&destroyed),
         };

@@ -397,6 +397,18 @@ impl Document {
 }
 
 impl Entry {
+    /// Returns whether a run was ended while it was doing something with the stack, so that nobody knows how far it
+    /// came.
+    pub fn was_cut_off_in(&self, run: &str) -> bool {
+        match (&self.intent, &self.last) {
+            (Some(intent), _) => intent.run == run,
+            (None, Some(last)) => {
+                last.failure.as_deref() == Some(INTERRUPTED) && last.run.as_deref() == Some(run)
+            }
+            (None, None) => false,
+        }
+    }
+
     /// Gives what has not been merged yet a serial.
     fn number(&mut self, serial: u64) {
         if let Some(applied) = &mut self.applied

@@ -64,6 +64,7 @@ impl Grounds<'_> {
         let path = &self.present.project.stacks[stack].path;
         let is_done = |operation| progress.done.contains(&(path.clone(), operation));
         let is_ours = is_of_plan(entry, &saved.plan.id)
+            || progress.is_in_its_runs(entry)
             || is_done(OperationKey::Apply)
             || is_done(OperationKey::Destroy);
         !is_ours && self.is_newer(saved, stack)

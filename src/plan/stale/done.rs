@@ -169,7 +169,7 @@ impl Grounds<'_> {
 }
 
 /// Returns whether the entry of a stack means that it goes, for good or to be made anew.
-fn destroys(saved: &SavedPlan, action: Action) -> bool {
+pub(super) fn destroys(saved: &SavedPlan, action: Action) -> bool {
     let is_gone = saved.plan.mode == PlanMode::Destroy && action == Action::NoOp;
     is_gone || matches!(action, Action::Delete | Action::Replace)
 }

@@ -1,6 +1,6 @@
 //! The turns of earlier runs of a workflow, as their journals have them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
@@ -76,6 +76,15 @@ impl EarlierTurns {
         Some((position, &self.turns[position]))
     }
 
+    /// Takes the last turn of a stack, if it has finished, as one that was killed: nobody knows what it has done.
+    pub fn reopen(&mut self, stack: &StackPath) {
+        let last = self.last.get(stack).copied();
+        if let Some(position) = last.filter(|it| self.turns[*it].state == TurnState::Finished) {
+            self.turns[position].state = TurnState::Stopped;
+            self.unevaluated.retain(|open| *open != position);
+        }
+    }
+
     /// Returns the last turns of stacks of the tree that follow from others and have neither succeeded nor been left
     /// unconfirmed, in the order in which they were asked for.
     pub fn open_followups(&self) -> Vec<&WorkflowTurn> {
@@ -87,6 +96,15 @@ impl EarlierTurns {
         last.sort_unstable();
         let last = last.into_iter().map(|position| &self.turns[position]);
         last.filter(is_open).collect()
+    }
+
+    /// Returns the stacks of the tree whose last turns were left unconfirmed, by path, each with the id of the run
+    /// of that turn.
+    pub fn unconfirmed(&self) -> BTreeMap<&StackPath, &str> {
+        let last = self.last.values().map(|position| &self.turns[*position]);
+        let unconfirmed =
+            last.filter(|turn| turn.stack.is_some() && turn.state == TurnState::Unconfirmed);
+        unconfirmed.map(|turn| (&turn.path, turn.run())).collect()
     }
 
     fn add_turns(&mut self, record: &RunRecord, stacks: &Stacks) {

@@ -65,6 +65,11 @@ pub struct WorkflowTurn {
 }
 
 impl WorkflowTurn {
+    /// Returns the id of its run.
+    pub fn run(&self) -> &str {
+        self.id.rsplit_once('.').map_or("", |(run, _)| run)
+    }
+
     /// Returns whether it is known that it never ran.
     fn never_ran(&self) -> bool {
         matches!(
@@ -197,17 +202,13 @@ impl Workflow {
 
     /// Returns the run of a turn of an earlier run, and which turn of its stack it was there, from 1.
     fn place_of_earlier(&self, position: usize) -> (String, u32) {
-        let run_of = |turn: &WorkflowTurn| {
-            let run = turn.id.rsplit_once('.').map_or("", |(run, _)| run);
-            run.to_owned()
-        };
         let turn = &self.turns[position];
-        let run = run_of(turn);
+        let run = turn.run();
         let before = self.by_path[&turn.path].iter();
         let before = before.take_while(|other| **other < position);
-        let same = before.filter(|other| run_of(&self.turns[**other]) == run);
+        let same = before.filter(|other| self.turns[**other].run() == run);
         let number = same.count() + 1;
-        (run, u32::try_from(number).unwrap_or(u32::MAX))
+        (run.to_owned(), u32::try_from(number).unwrap_or(u32::MAX))
     }
 
     /// Notes how far a turn has come.

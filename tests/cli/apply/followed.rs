@@ -591,6 +591,68 @@ fn a_follow_up_that_was_left_open_is_resumed() {
 }
 
 #[test]
+fn what_waits_for_approval_is_planned_by_a_resume_if_a_kill_was_faster() {
+    let repository = changed("");
+    done(&repository, "plan --match a -o ../saved");
+    done(&repository, "apply ../saved");
+    let (run, _) = last_apply(&repository);
+    let file = format!(".orch/runs/{run}/followup.plan");
+    repository.remove(&format!("/{file}"));
+    let said = done(&repository, "apply ../saved --resume");
+    assert!(said.contains(&format!("`orch apply {file}`")), "{said}");
+    assert!(!said.contains("nothing to do"), "{said}");
+    let said = done(&repository, "apply ../saved --resume");
+    assert!(said.contains("there is nothing to do"), "{said}");
+    log(&repository);
+    done(&repository, &format!("apply {file}"));
+    assert_eq!(acts(&repository), ["apply update b"]);
+}
+
+#[test]
+fn a_plan_holds_although_follow_ups_have_changed_what_it_rests_on() {
+    let repository = applied(&[("/a", "autodeploy = true"), ("/b", "after = [\"/a\"]")]);
+    attach(&repository, "retry", RETRY);
+    want(&repository, "/b", "2");
+    want(&repository, "/a", "2");
+    done(&repository, "plan -o ../saved");
+    log(&repository);
+    hook(&repository, "apply", "a", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/a (turn 2): failed");
+    assert_eq!(acts(&repository), ["apply update a", "apply update a"]);
+    unhook(&repository, "apply", "a");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+    // What anybody else has done makes it stale.
+    want(&repository, "/a", "3");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "apply", "a", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/a (turn 2): failed");
+    fails(&repository, "apply --auto-approve --policies=off", 1, "/a");
+    fails(&repository, "apply ../saved --resume", 4, "does not hold");
+}
+
+#[test]
+fn a_follow_up_that_did_not_come_to_be_on_record_runs_again() {
+    let repository = changed("autodeploy = true");
+    done(&repository, "plan --match a -o ../saved");
+    hook(&repository, "apply", "b", "kill -9 $PPID");
+    log(&repository);
+    let output = repository.command("apply ../saved").output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+    // The journal was written in time, and the state was not.
+    let (run, _) = last_apply(&repository);
+    let ended = r#"{"at":"2026-11-23T14:14:50Z","operation":"apply","event":"ended","stack":"/b","outcome":"succeeded","elapsed_ms":6,"attempts":1}"#;
+    let journal = journal_of(&run);
+    let text = repository.read(&journal);
+    repository.write(&journal, format!("{text}{ended}\n"));
+    unhook(&repository, "apply", "b");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(endings(&repository), ["/b succeeded"]);
+    assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+}
+
+#[test]
 fn a_plan_is_resumed_where_it_stopped_whatever_has_followed() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     attach(

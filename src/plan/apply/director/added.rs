@@ -1,6 +1,6 @@
 //! Turns that are added while a plan is carried out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -58,6 +58,12 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let last: BTreeMap<&StackPath, bool> = last.collect();
         let unconfirmed = last.into_iter().filter(|(_, is_it)| *is_it);
         unconfirmed.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Returns the stacks that had turns, which began.
+    pub fn had_turns(&self) -> BTreeSet<StackPath> {
+        let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
+        begun.map(|turn| turn.path.clone()).collect()
     }
 
     /// Adds a turn: the next by number.

@@ -69,8 +69,14 @@ impl Carrying<'_> {
             }
         }
         if !is_left {
-            console::note("there is nothing to do");
-            return Ok(ExitStatus::Success);
+            let policies = now.policies.as_ref();
+            let left = policies.map(|policies| policies.unplanned(&now.loaded));
+            let left = left.unwrap_or_default();
+            if left.stacks.is_empty() {
+                console::note("there is nothing to do");
+            }
+            drop((lock, now));
+            return self.keep(&left, ExitStatus::Success);
         }
         // Whoever was asked, or waited for the lock, may have waited for hours.
         if approved != Approved::Unasked || lock.is_some() {
@@ -83,6 +89,8 @@ impl Carrying<'_> {
                 return Ok(ExitStatus::Success);
             }
         }
+        let unplanned = now.policies.as_ref();
+        let unplanned = unplanned.map(|policies| policies.unplanned(&now.loaded));
         let policies = match now.policies.take() {
             Some(policies) => {
                 let Now {
@@ -96,9 +104,10 @@ impl Carrying<'_> {
         if is_rejected {
             console::note("not approved: policies are asked what follows from that");
         }
-        let (status, left) =
+        let (status, mut left) =
             self.prepare_and_run(&now, &run, lock, commits, policies, is_rejected)?;
         drop(now);
+        left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
         if is_rejected {
             return Err(rejected());

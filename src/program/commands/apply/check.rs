@@ -101,7 +101,7 @@ impl Carrying<'_> {
             return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));
         }
         let policies = policies.map(|policies| NowPolicies {
-            earlier: self.earlier_workflow(&loaded),
+            earlier: self.earlier_workflow(&loaded, document.as_ref()),
             policies,
         });
         Ok(Ok(Now {

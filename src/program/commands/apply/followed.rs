@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Context as _;
+use orch::change::Pairs;
 use orch::driver::Driver;
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
@@ -206,7 +207,14 @@ impl Carrying<'_> {
 
     /// Returns the workflow of the runs on this machine that have carried out a part of the plan, if the apply is
     /// resumed and policies followed these.
-    pub(super) fn earlier_workflow(&self, loaded: &Loaded) -> Option<EarlierWorkflow> {
+    ///
+    /// What is on record counts more than what happened on this machine: a turn has not ended if the killed run had
+    /// no time to put that on record.
+    pub(super) fn earlier_workflow(
+        &self,
+        loaded: &Loaded,
+        document: Option<&Document>,
+    ) -> Option<EarlierWorkflow> {
         let project = &loaded.project;
         let folder = self
             .resumes
@@ -227,7 +235,21 @@ impl Carrying<'_> {
             policies.is_some_and(|it| it.workflow == last.workflow)
         });
         let records: Vec<&RunRecord> = records.iter().collect();
-        Some(EarlierWorkflow::new(project, &records, last))
+        let mut workflow = EarlierWorkflow::new(project, &records, last);
+        let Some(document) = document else {
+            return Some(workflow);
+        };
+        let pairs = Pairs::new(&project.stacks, document);
+        for (stack, of_stack) in project.stacks.iter() {
+            let entry = pairs.key(stack).map(|key| &document.stacks[key]);
+            let last = workflow.earlier.last(&of_stack.path);
+            if let (Some(entry), Some((_, last))) = (entry, last)
+                && entry.was_cut_off_in(last.run())
+            {
+                workflow.earlier.reopen(&of_stack.path);
+            }
+        }
+        Some(workflow)
     }
 
     /// Returns what follow-ups are made of, by stack.

@@ -24,6 +24,7 @@ pub(super) fn progress(root: &Path, plan: &str) -> Progress {
         if record.header.policies.is_some() {
             progress.has_begun |= record.stacks.iter().any(|it| !it.attempts.is_empty());
             progress.done.extend(done_of_turns(&record.turns));
+            progress.followed.insert(id.clone());
             continue;
         }
         for stack in &record.stacks {

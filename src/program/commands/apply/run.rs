@@ -118,6 +118,7 @@ impl Carrying<'_> {
         };
         let unconfirmed = Unconfirmed {
             stacks: director.unconfirmed(),
+            had_turns: director.had_turns(),
             folder,
             is_interrupted: summary.signal.is_some(),
         };

@@ -1,5 +1,6 @@
 //! What follow-ups would change and nobody has approved: one plan of all, kept with the run that they were in.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -7,9 +8,12 @@ use std::path::PathBuf;
 use orch::path::StackPath;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::printable::command_line;
+use orch::record::journal::run_folder;
 
 use super::carrying::Carrying;
+use super::followed::NowPolicies;
 use super::show;
+use crate::program::commands::Loaded;
 use crate::program::commands::plan::{PlanRequest, planned};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
@@ -24,10 +28,43 @@ const FILE: &str = "followup.plan";
 pub(super) struct Unconfirmed {
     /// The stacks, by path.
     pub(super) stacks: Vec<StackPath>,
+    /// The stacks that had turns in the run, by path.
+    pub(super) had_turns: BTreeSet<StackPath>,
     /// The folder of the run, if it has one.
     pub(super) folder: Option<PathBuf>,
     /// Whether the run was interrupted: nobody waits for a plan.
     pub(super) is_interrupted: bool,
+}
+
+impl Unconfirmed {
+    /// Adds what earlier runs have left, but for stacks that have had a turn since.
+    pub(super) fn add(&mut self, earlier: Unconfirmed) {
+        let earlier = earlier.stacks.into_iter();
+        let open = earlier.filter(|stack| !self.had_turns.contains(stack));
+        self.stacks.extend(open.collect::<Vec<_>>());
+        self.stacks.sort_unstable();
+        self.stacks.dedup();
+    }
+}
+
+impl NowPolicies {
+    /// Returns what earlier runs have left unconfirmed, and were ended before a plan of that was kept. The folder is
+    /// that of the last of these runs.
+    pub(super) fn unplanned(&self, loaded: &Loaded) -> Unconfirmed {
+        let mut left = Unconfirmed::default();
+        let Some(earlier) = &self.earlier else {
+            return left;
+        };
+        let unconfirmed = earlier.earlier.unconfirmed();
+        for (stack, run) in unconfirmed {
+            let folder = run_folder(&loaded.project.root, run);
+            if folder.join(FILE).symlink_metadata().is_err() {
+                left.stacks.push(stack.clone());
+                left.folder = left.folder.max(Some(folder));
+            }
+        }
+        left
+    }
 }
 
 impl Carrying<'_> {
