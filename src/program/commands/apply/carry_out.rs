@@ -102,7 +102,7 @@ impl Carrying<'_> {
         };
         let is_rejected = approved == Approved::No;
         if is_rejected {
-            console::note("not approved: policies are asked what follows from that");
+            console::note("not approved: asking policies what follows");
         }
         let (status, mut left) =
             self.prepare_and_run(&now, &run, lock, commits, policies, is_rejected)?;

@@ -83,7 +83,7 @@ impl Carrying<'_> {
             console::note(&format!("{wait}: `{plan}` shows what would change"));
             return Ok(status);
         };
-        console::note(&format!("{wait}: a plan is made of what would change"));
+        console::note(&format!("{wait}: planning what would change"));
         let request = PlanRequest {
             select: &SelectArgs::default(),
             planning: self.planning,

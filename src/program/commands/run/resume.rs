@@ -76,9 +76,9 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
         .map_or(0, |it| it.earlier.unevaluated.len());
     match n_open {
         0 => note_rest(&resumed),
-        1 => console::note("policies are asked about 1 turn first that had ended"),
+        1 => console::note("1 turn had ended before its policies were asked: they are asked first"),
         more => console::note(&format!(
-            "policies are asked about {more} turns first that had ended"
+            "{more} turns had ended before their policies were asked: they are asked first"
         )),
     }
     Ok(Some(Resumed {
