@@ -11,6 +11,7 @@ mod halted; // runs that are ended from outside
 mod hostile; // policies that mean harm: what they are refused, and what they cost
 mod loaded; // which policies load, what they are attached to, and what they answer
 mod meaning; // what policies answer where the interpreter alone answers something else
+#[cfg(unix)]
 mod modelled; // random workflows, against a naive model
 mod modules; // what `module` blocks may say, and where
 #[cfg(unix)]
@@ -18,11 +19,13 @@ mod on_record; // what they are told of the state
 #[cfg(unix)]
 mod released_example; // the bundled example of it
 #[cfg(unix)]
-mod releases;
+mod releases; // `--released`
 #[cfg(unix)]
 mod reported; // reports of such runs
 #[cfg(unix)]
 mod resumed; // `orch run --resume` where policies follow
 #[cfg(unix)]
+mod told; // what policies are told of a run
+#[cfg(unix)]
 mod walks; // random workflows
-mod worker; // the process in which they are evaluated // `--released`
+mod worker; // the process in which they are evaluated
