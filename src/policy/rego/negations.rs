@@ -1,10 +1,9 @@
-//! Makes undefined what a negation is about, where OPA does.
+//! Makes negations undefined where OPA does.
 //!
-//! `not startswith(input.stack.locked_by, "ci")` is undefined in OPA where the stack has no `locked_by`: it
-//! evaluates what a function, an operator or an index is given before the negation. To the interpreter, the
-//! whole is false, and so its negation true. So the text that it evaluates is `known := input.stack.locked_by;
-//! not startswith(input.stack.locked_by, "ci")`. Only of both sides of `==` and `=` OPA asks what the interpreter
-//! asks.
+//! For a stack without `locked_by`, `not startswith(input.stack.locked_by, "ci")` is undefined in OPA: what a
+//! function, an operator or an index is given is evaluated before the negation. To the interpreter the call is
+//! false, and its negation true. So the text that it evaluates is `known := input.stack.locked_by;
+//! not startswith(input.stack.locked_by, "ci")`. Both sides of `==` and `=` belong to the negation in OPA too.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query, Rule,
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use super::references::names;
 
-/// Returns the text of a module with what negations need to be defined, or `None` if they need nothing.
+/// Returns the text of a module in which negations require what has to be defined, or `None` if none does.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
     let mut prefix = "known".to_owned();
     while text.contains(&prefix) {
@@ -46,7 +45,7 @@ struct Negations<'t> {
     /// The names of rules and imports: all others are variables.
     names: HashSet<String>,
     prefix: &'t str,
-    /// How many names were given.
+    /// How many names have been given out.
     n_known: usize,
     edits: Vec<Edit>,
 }
@@ -178,7 +177,7 @@ impl Negations<'_> {
             }
             _ => true,
         };
-        // What stands for several values has to stay where it is.
+        // OPA refuses a wildcard here; without one there is one value to require.
         if is_needed && !has_wildcard(expression) {
             found.push(with_quotes(self.text, range(expression.span())));
         }

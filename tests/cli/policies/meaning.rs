@@ -317,6 +317,41 @@ of_ada(s) if { not s.owner == "ada"; not lower(s.owner) == "eve" }
 }
 
 #[test]
+fn negations_stand_wherever_a_query_may() {
+    let policy = r#"
+package p
+import rego.v1
+flag contains sprintf("a list %v", [[1 | not startswith(input.missing, "x")]])
+flag contains sprintf("a set %v", [{1 | not startswith("abc", "x")}])
+flag contains sprintf("an object %v", [{"k": 1 | not startswith("abc", "x")}])
+flag contains "a negation" if not count([1 | not startswith("abc", "x")]) == 5
+flag contains "a body without braces" if [1 | not startswith("abc", "x")][0]
+flag contains "every" if { every x in [1] { not startswith("abc", "x"); x == 1 } }
+flag contains "a comment" if not startswith(lower("ABC"), "x") # }
+flag contains "another line" if
+  not startswith(lower("ABC"), "x")
+flag contains "several lines" if { not
+  startswith(lower("ABC"),
+    "x") }
+flag contains sprintf("else %v", [other])
+other := 1 if not startswith(lower("ABC"), "a")
+else := 2 if not startswith(lower("ABC"), "x")
+"#;
+    assert_snapshot!(answer(policy), @r#"
+    flag: a body without braces
+    flag: a comment
+    flag: a list []
+    flag: a negation
+    flag: a set {1}
+    flag: an object {"k": 1}
+    flag: another line
+    flag: else 2
+    flag: every
+    flag: several lines
+    "#);
+}
+
+#[test]
 fn negations_of_rego_v0_are_undefined_likewise_and_places_are_those_of_the_file() {
     let policy = r#"
 package p
