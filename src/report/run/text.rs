@@ -1,6 +1,6 @@
 //! A run in words: its events, and a summary at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -335,19 +335,23 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Lists the turns that have changed something, or would, and counts the others. Also returns
-    /// the number of turns with changes.
+    /// Lists the turns that have changed something, or would, and counts the stacks in which none has. Also
+    /// returns the number of turns with changes.
     fn changes(self, endings: &[Ending]) -> (String, usize) {
         let mut text = String::new();
-        let (mut n_changed, mut n_unchanged) = (0, 0);
+        let mut n_changed = 0;
+        let (mut unchanged, mut others) = (HashSet::new(), HashSet::new());
         for ending in endings {
+            let stack = &self.turns[ending.turn].stack;
             let Some(changes) = ending.changes else {
+                others.insert(stack); // it may have changed something in that turn
                 continue;
             };
             if !changes.has_changes {
-                n_unchanged += 1;
+                unchanged.insert(stack);
                 continue;
             }
+            others.insert(stack);
             n_changed += 1;
             let path = self.path(ending.turn);
             text += &match changes_text(&changes.into()).as_str() {
@@ -355,7 +359,7 @@ impl<'a> RunText<'a> {
                 counted => format!("orch: {PALE}changes{PALE:#} in {path}: {counted}\n"),
             };
         }
-        text += &match n_unchanged {
+        text += &match unchanged.difference(&others).count() {
             0 => String::new(),
             1 => "orch: no changes in 1 stack\n".to_owned(),
             n_unchanged => format!("orch: no changes in {n_unchanged} stacks\n"),

@@ -281,7 +281,9 @@ fn attempt(attempt: &AttemptRecord) -> String {
     if let Some(wait) = attempt.wait {
         parts.push(format!("the next one was due in {}", duration::exact(wait)));
     }
-    format!("attempt {}: {}", attempt.number, parts.join("; "))
+    let turn = attempt.turn.map(|turn| format!("turn {turn}, "));
+    let (turn, number) = (turn.unwrap_or_default(), attempt.number);
+    format!("{turn}attempt {number}: {}", parts.join("; "))
 }
 
 /// Continues the sentence about how a stack ended.

@@ -249,6 +249,22 @@ fn a_retry_counts_for_what_runs_after_its_stack() {
 }
 
 #[test]
+fn stacks_with_several_turns_are_told_apart_from_several_stacks() {
+    let repository = changed("");
+    let again = "package again\ntrigger[\"/a\"] { input.stack.id == \"/a\"; is_null(input.run.triggered_by) }\n";
+    attach(&repository, "list", again);
+    repository.commit();
+    let said = done(&repository, "apply --auto-approve --match a");
+    assert_eq!(endings(&repository), ["/a succeeded", "/a.2 succeeded"]);
+    assert!(!said.contains("no changes in"), "{said}");
+    let shown = done(&repository, "runs show");
+    assert!(
+        shown.contains("  turn 2, attempt 1: ended after"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_retry_that_nobody_has_approved_leaves_the_failure() {
     let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     attach(&repository, "retry", RETRY);
