@@ -229,12 +229,16 @@ pub struct RunSummary {
 impl RunSummary {
     /// Returns whether everything that was wanted was done.
     pub fn is_success(&self) -> bool {
+        self.has_ended_well() && !self.has_policy_problem
+    }
+
+    /// Returns whether every turn succeeded, was left unconfirmed, or was replaced by another one.
+    pub fn has_ended_well(&self) -> bool {
         let mut endings = self.endings.iter();
-        let is_done = endings.all(|ending| {
+        endings.all(|ending| {
             matches!(ending.outcome, Outcome::Succeeded | Outcome::Unconfirmed)
                 || self.replaced.contains(&ending.turn)
-        });
-        is_done && !self.has_policy_problem
+        })
     }
 
     /// Returns whether a turn changed something, or would, as far as that is known; also one of a run

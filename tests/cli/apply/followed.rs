@@ -589,6 +589,10 @@ fn a_follow_up_that_was_left_open_is_resumed() {
         let output = repository.command("apply ../saved").output().unwrap();
         assert!(!output.status.success(), "{output:?}");
         assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+        // What is left open is not "nothing to do".
+        fails(&repository, "apply ../saved", 4, "add `--resume`");
+        let said = done(&repository, "apply ../saved --resume --policies=off");
+        assert!(said.contains("1 follow-up that an earlier run"), "{said}");
         unhook(&repository, "apply", "b");
         let said = done(&repository, "apply ../saved --resume");
         assert_eq!(acts(&repository), ["apply update b"], "{said}");

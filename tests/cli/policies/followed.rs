@@ -306,8 +306,14 @@ trigger["two-a"] { input.run.type == "TRACKED"; input.stack.id == "three" }
     for refused in ["--policies --reverse", "--followup x", "--metadata x"] {
         assert_eq!(run(&sandbox, refused).code(), 64, "{refused}");
     }
-    let refused = sandbox.orch("run --policies -- terraform destroy");
-    assert_eq!(refused.code(), 64);
+    for destroys in [
+        "run --policies -- terraform destroy",
+        "run --policies --followup 'terraform apply -destroy' -- true",
+    ] {
+        let refused = sandbox.orch(destroys);
+        assert_eq!(refused.code(), 64, "{destroys}: {refused}");
+        assert!(refused.stderr.contains("would be destroyed"), "{refused}");
+    }
 }
 
 #[test]

@@ -75,6 +75,9 @@ impl Carrying<'_> {
             if left.stacks.is_empty() {
                 console::note("there is nothing to do");
             }
+            if now.policies.is_none() {
+                self.warn_of_open_followups(&now);
+            }
             drop((lock, now));
             return self.keep(&left, ExitStatus::Success);
         }
@@ -110,9 +113,22 @@ impl Carrying<'_> {
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
         if is_rejected {
-            return Err(rejected());
+            let what = "not approved: nothing of the plan was carried out";
+            return Err(ProgramError::refused(what));
         }
         Ok(status)
+    }
+
+    /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
+    fn warn_of_open_followups(&self, now: &Now) {
+        let earlier = self.earlier_workflow(&now.loaded, now.document.as_ref());
+        let n_open = earlier.map_or(0, |it| it.earlier.open_followups().len());
+        let what = match n_open {
+            0 => return,
+            1 => "1 follow-up that an earlier run has left open is",
+            _ => "follow-ups that an earlier run has left open are",
+        };
+        console::warning(&format!("{what} not run, since no policies are evaluated"));
     }
 
     /// Returns whether anything is left to do.
@@ -125,7 +141,7 @@ impl Carrying<'_> {
         if now.to_do(self.saved).is_empty() && !is_open {
             return Ok(false);
         }
-        if now.progress.has_begun && !self.resumes {
+        if (now.progress.has_begun || is_open) && !self.resumes {
             let what = "this plan has begun to be carried out";
             return Err(ProgramError::refused(what)
                 .hint("to go on with it, add `--resume`; or make a new plan"));

@@ -33,7 +33,7 @@ use crate::program::error::Result;
 /// The policies of an apply as they are now.
 pub(super) struct NowPolicies {
     pub(super) policies: LoadedPolicies,
-    /// The workflow that goes on, if the apply is resumed.
+    /// The workflow of earlier runs of the plan, if there were any.
     pub(super) earlier: Option<EarlierWorkflow>,
 }
 
@@ -205,8 +205,8 @@ impl Carrying<'_> {
         })
     }
 
-    /// Returns the workflow of the runs on this machine that have carried out a part of the plan, if the apply is
-    /// resumed and policies followed these.
+    /// Returns the workflow of the runs on this machine that have carried out a part of the plan in a file, if
+    /// policies followed these.
     ///
     /// What is on record counts more than what happened on this machine: a turn has not ended if the killed run had
     /// no time to put that on record.
@@ -217,7 +217,7 @@ impl Carrying<'_> {
     ) -> Option<EarlierWorkflow> {
         let project = &loaded.project;
         let folder = self
-            .resumes
+            .is_from_file
             .then(|| GuardedFolder::find(&project.root).ok().flatten());
         let runs = Runs::find(folder??).ok()?;
         let plan = self.saved.plan.id.as_str();

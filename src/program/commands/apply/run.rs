@@ -171,7 +171,8 @@ impl Carrying<'_> {
 
     /// Says how to go on, if something is left to do.
     fn note_rest(&self, summary: &RunSummary) {
-        if !summary.is_success() {
+        // What a limit or a failed policy has kept from following is not left to do.
+        if !summary.has_ended_well() {
             let is_refused =
                 |ending: &Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
             console::note(if summary.endings.iter().any(is_refused) {

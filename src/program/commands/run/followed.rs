@@ -86,6 +86,11 @@ pub(super) fn mode(
             ))),
         };
     }
+    let followup = flags.followup.as_deref().map(shell_words::split);
+    let followup = followup.and_then(Result::ok).unwrap_or_default();
+    let followup: Vec<OsString> = followup.into_iter().map(OsString::from).collect();
+    let follows_destroy = matches(loaded, &followup)? == Some(Recorded::Destroy);
+    let hint = "leave out `--policies`";
     if is_reverse || kind == Some(Recorded::Destroy) {
         let what = if is_reverse {
             "`--reverse`"
@@ -95,7 +100,13 @@ pub(super) fn mode(
         return Err(ProgramError::usage(format!(
             "policies cannot follow {what}: they may ask for stacks that are not selected, and these would be destroyed"
         ))
-        .hint("leave out `--policies`"));
+        .hint(hint));
+    }
+    if follows_destroy {
+        return Err(ProgramError::usage(
+            "`--followup` must not destroy: policies may ask for stacks that are not selected, and these would be destroyed",
+        )
+        .hint(hint));
     }
     let has_followup = resumed.is_some_and(|resumed| resumed.record.followup.is_some());
     if mode == PolicyRun::Task && flags.followup.is_none() && !has_followup {
@@ -111,6 +122,11 @@ fn recorded(loaded: &Loaded, args: &RunArgs, command: &[OsString]) -> Result<Opt
     if let Some(recorded) = args.settings().recording {
         return Ok(Some(recorded));
     }
+    matches(loaded, command)
+}
+
+/// Returns what the patterns of the state say of a command.
+fn matches(loaded: &Loaded, command: &[OsString]) -> Result<Option<Recorded>> {
     let host = |name: &str| std::env::var(name).ok();
     let patterns = match &loaded.project.settings.state {
         None => RecordPatterns::built_in(),
