@@ -1,5 +1,5 @@
-# Stacks that call a module by its version, and a policy that says which of them follow when a new version
-# is released. README.md goes through it.
+# Stacks that call versions of a module, and a policy that says which of them follow when a new version is
+# released. README.md walks through it.
 
 orch {
   root = true

@@ -2,7 +2,7 @@ package counted
 
 import rego.v1
 
-# A label says how often a stack is tried; without it, twice.
+# A label says how many times a stack is tried; the default is two.
 default allowed := 2
 
 allowed := to_number(trim_prefix(label, "tries:")) if {

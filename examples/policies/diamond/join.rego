@@ -7,7 +7,7 @@ finished contains turn.stack_id if {
 	turn.state == "FINISHED"
 }
 
-# Whichever of the two ends last brings the app.
+# Whichever of the two finishes last triggers the app.
 trigger contains "app" if {
 	"database" in finished
 	"queue" in finished

@@ -7,7 +7,7 @@ finished contains turn.stack_id if {
 	turn.state == "FINISHED"
 }
 
-# A label lists all that its bearer waits for: `after:database,queue`.
+# A label lists the stacks that its stack waits for: `after:database,queue`.
 trigger contains bearer.id if {
 	input.run.type == "TRACKED"
 	input.run.state == "FINISHED"

@@ -2,7 +2,7 @@ package clients
 
 import rego.v1
 
-# A stack names what it needs in its labels, and follows when that has been deployed.
+# The labels of a stack name the stacks that it needs; it follows when one of them has been deployed.
 trigger contains client.id if {
 	input.run.type == "TRACKED"
 	input.run.state == "FINISHED"

@@ -2,7 +2,7 @@ package list
 
 import rego.v1
 
-# When the network is there, these two follow.
+# Once the network is deployed, these two follow.
 followers := {"database", "app"}
 
 trigger contains stack if {

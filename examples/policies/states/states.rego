@@ -2,7 +2,7 @@ package states
 
 import rego.v1
 
-# A label says after which end of which stack its bearer follows: `on:app=FAILED`.
+# A label names a stack, and the state in which it must end for this one to follow: `on:app=FAILED`.
 wanted := sprintf("on:%s=%s", [input.stack.id, input.run.state])
 
 trigger contains bearer.id if {

@@ -1,4 +1,4 @@
 stack {
-  id      = "app"
+  id     = "app"
   labels = ["after:database,queue"]
 }

@@ -1,4 +1,4 @@
 stack {
-  id      = "database"
+  id     = "database"
   labels = ["after:network"]
 }

@@ -1,4 +1,4 @@
 stack {
-  id      = "queue"
+  id     = "queue"
   labels = ["after:network"]
 }

@@ -1,4 +1,4 @@
 stack {
-  id      = "app"
+  id     = "app"
   labels = ["needs:database"]
 }

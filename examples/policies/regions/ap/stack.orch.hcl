@@ -1,4 +1,4 @@
 stack {
-  id      = "ap"
+  id     = "ap"
   labels = ["region:3"]
 }

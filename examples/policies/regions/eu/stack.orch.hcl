@@ -1,4 +1,4 @@
 stack {
-  id      = "eu"
+  id     = "eu"
   labels = ["region:1"]
 }

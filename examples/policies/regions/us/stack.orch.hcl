@@ -1,4 +1,4 @@
 stack {
-  id      = "us"
+  id     = "us"
   labels = ["region:2"]
 }

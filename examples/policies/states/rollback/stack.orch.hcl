@@ -1,4 +1,4 @@
 stack {
-  id      = "rollback"
+  id     = "rollback"
   labels = ["on:app=FAILED"]
 }

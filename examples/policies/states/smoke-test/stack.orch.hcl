@@ -1,4 +1,4 @@
 stack {
-  id      = "smoke-test"
+  id     = "smoke-test"
   labels = ["on:app=FINISHED"]
 }
