@@ -28,7 +28,7 @@ pub(super) fn check(text: &str) -> Result<(), Problem> {
                 depth += 1;
                 if depth > MAX_DEPTH {
                     let message = format!(
-                        "brackets nest more than {MAX_DEPTH} deep; give the inner part a rule of its own"
+                        "brackets are nested more than {MAX_DEPTH} deep; move the inner part to a rule of its own"
                     );
                     return Err(Problem {
                         place: Some((line, column)),

@@ -138,7 +138,7 @@ pub(crate) fn read(
                         Ok(Duration::ZERO) => problems.push(invalid(
                             attribute,
                             "`timeout` must be longer than zero",
-                            "an evaluation takes some time",
+                            "this allows no time at all",
                         )),
                         Ok(timeout) => policy.timeout = timeout,
                         Err(problem) => problems.push(
@@ -277,7 +277,7 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
         return None;
     };
     if &*kind.text != TRIGGER {
-        let message = format!("`{}` is not a kind of policies", kind.text);
+        let message = format!("`{}` is not a kind of policy", kind.text);
         let diagnostic = Diagnostic::error(Code::InvalidValue, message);
         let diagnostic = diagnostic.label(kind.span, "the only kind is `trigger`");
         problems.push(diagnostic.help(help));
@@ -308,7 +308,7 @@ fn rego_file(
         problems.push(invalid(
             attribute,
             "`file` must be the path of a Rego file",
-            "this is none",
+            "this is not a path",
         ));
         return None;
     }

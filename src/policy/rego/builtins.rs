@@ -128,8 +128,8 @@ const ALLOWED: [&str; 117] = [
 
 /// Functions that ask the world, and what they ask.
 const REFUSED: [(&str, &str); 7] = [
-    ("http.send", "talks to other machines"),
-    ("net.lookup_ip_addr", "talks to other machines"),
+    ("http.send", "accesses the network"),
+    ("net.lookup_ip_addr", "accesses the network"),
     ("opa.runtime", "reads the environment"),
     ("rand.intn", "is random"),
     ("test.sleep", "waits"),

@@ -131,7 +131,7 @@ fn as_written(edits: &[(String, Edited)], problem: Problem) -> Problem {
 fn parse_either<'t>(file: &str, text: &'t str) -> Result<(Engine, &'t str, Dialect), LoadProblem> {
     if text.len() > MAX_BYTES {
         let message = format!(
-            "the file has {} bytes, and a policy has {MAX_BYTES} (256 KiB) at most",
+            "the file has {} bytes, but a policy may have at most {MAX_BYTES} (256 KiB)",
             text.len()
         );
         return Err(LoadProblem::Refused(Problem::new(message)));
@@ -187,7 +187,7 @@ fn check_nul(text: &str) -> Result<(), Problem> {
         None => Ok(()),
         place => Err(Problem {
             place,
-            message: "a NUL character cannot be part of a policy".to_owned(),
+            message: "a policy must not contain NUL characters".to_owned(),
         }),
     }
 }
@@ -209,10 +209,10 @@ fn check_functions(definitions: &[Definition], dialect: Dialect) -> Result<(), P
         }
         let is_old = functions::OLD.contains(&name.as_str());
         if reference.n_arguments.is_some() && is_old && dialect == Dialect::V1 {
-            return Err(at(format!("`{name}` is a function of Rego v0 only")));
+            return Err(at(format!("`{name}` is a function only in Rego v0")));
         }
         if reference.n_arguments.is_some() && !is_old && !builtins::is_allowed(name) {
-            return Err(at(format!("`{name}` is not a function that policies have")));
+            return Err(at(format!("`{name}` is not a function that `orch` has")));
         }
         if let (Some(given), Some(wanted)) = (reference.n_arguments, builtins::n_parameters(name))
             && !(wanted..=wanted + 1).contains(&given)

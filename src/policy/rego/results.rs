@@ -65,7 +65,7 @@ impl Result {
         })?;
         if texts.iter().map(String::len).sum::<usize>() > MAX_ANSWERED {
             let limit = MAX_ANSWERED >> 20;
-            return Err(Problem::new(format!("`{name}` has more than {limit} MiB")));
+            return Err(Problem::new(format!("`{name}` is larger than {limit} MiB")));
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ pub(super) fn queries(
         if let Some(function) = rules.find(|rule| rule.is_function) {
             return Err(Problem {
                 place: Some(function.place),
-                message: format!("`{name}` is a function, and must be a rule without arguments"),
+                message: format!("`{name}` must be a rule without arguments, not a function"),
             });
         }
         queries.push((result, format!("{}.{name}", below_data(package))));
@@ -148,7 +148,7 @@ pub(super) fn prints(mut prints: Vec<String>) -> Vec<String> {
     if n_kept < prints.len() {
         let n_lost = prints.len() - n_kept;
         prints.truncate(n_kept);
-        prints.push(format!("({n_lost} more were too much to keep)"));
+        prints.push(format!("({n_lost} more not kept: too much output)"));
     }
     prints
 }

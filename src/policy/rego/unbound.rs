@@ -35,7 +35,7 @@ pub(super) fn check(definitions: &[Definition]) -> Result<(), Problem> {
             return Err(Problem {
                 place: Some(place),
                 message: format!(
-                    "`{name}` is not defined: it is no rule, and nothing gives it a value"
+                    "`{name}` is not defined: no rule has this name, and nothing gives it a value"
                 ),
             });
         }

@@ -58,10 +58,10 @@ pub(crate) struct SelectArgs {
 
     /// Only stacks that policies name at the release of a module, as in 'vpc@1.3.0..1.4.0'
     ///
-    /// The module is a `module` block, both versions have tags, and policies are attached to
-    /// `module:NAME`. These get the stacks whose calls of the module resolve to the old version: by `version`
-    /// or `?ref=`, in the stack itself or in local modules that it uses. In a project that keeps a
-    /// state, only stacks that have been applied count. See `orch help releases`.
+    /// The module needs a `module` block, both versions need tags, and policies must be attached to
+    /// `module:NAME`. Their input has the stacks whose calls of the module resolve to the old version: by
+    /// `version` or `?ref=`, in the stack itself or in local modules that it uses. In a project that keeps
+    /// a state, only stacks that have been applied count. See `orch help releases`.
     #[arg(
         long,
         value_name = "MODULE@OLD..NEW",

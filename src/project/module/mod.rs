@@ -138,7 +138,7 @@ pub(crate) fn read(
             let is_call = matches!(written, "version" | "providers" | "count" | "for_each");
             problems.push(if is_call {
                 diagnostic.help(
-                    "this block says how the versions of a module are tagged; calls of it stand in Terraform files",
+                    "this block says how the versions of a module are tagged; its calls are in Terraform files",
                 )
             } else {
                 diagnostic
@@ -246,7 +246,7 @@ fn source(
     };
     if value.contains('?') {
         let label = "`?` asks for one version";
-        let help = "leave out what begins with `?`: `tag` says which versions there are";
+        let help = "leave out the `?` and what follows it: `tag` says which versions there are";
         problems.push(wrong(label, help));
         return None;
     }
@@ -267,7 +267,10 @@ fn source(
     } else {
         let Some(address) = Address::parse(&value) else {
             let help = "write `acme/vpc/aws`, `git::https://…/repository.git//directory`, or a directory of this project, as in `/modules/vpc`";
-            problems.push(wrong("neither of a registry nor of git", help));
+            problems.push(wrong(
+                "neither a registry address nor a git repository",
+                help,
+            ));
             return None;
         };
         ModuleSource::Address(address)
@@ -278,7 +281,7 @@ fn source(
 fn tag(written: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> Option<TagPattern> {
     let pattern = TagPattern::parse(&written.value);
     if pattern.is_none() {
-        let message = format!("`{}` does not say how tags look", written.value);
+        let message = format!("`{}` is not a pattern for tags", written.value);
         let diagnostic = Diagnostic::error(Code::InvalidPattern, message)
             .label(written.span, "needs exactly one `*`, for the version")
             .help("write `tag = \"modules/vpc/v*\"` for tags such as `modules/vpc/v1.3.0`");

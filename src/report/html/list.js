@@ -38,7 +38,7 @@ function causesText(causes) {
     const index = earlier === undefined ? positions.get(stack) : undefined;
     const name = index === undefined ? visible(stack) : toFront(index);
     const which = `${turn === 1 ? "" : ` (turn ${turn})`}${earlier === undefined ? "" : ` in run ${earlier}`}`;
-    const answer = visible(`${which}: ${state}, policy ${policies.join(", ")}`);
+    const answer = visible(`${which}: ${state}, ${policies.length === 1 ? "policy" : "policies"} ${policies.join(", ")}`);
     return [nth > 0 && ", which followed ", name, answer];
   });
 }

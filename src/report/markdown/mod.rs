@@ -228,8 +228,8 @@ fn problem_lines(run: &ShownRun) -> Vec<String> {
 /// Returns the line that counts the problems of policies that have no room.
 fn missing_problems(count: usize) -> String {
     match count {
-        1 => "\n1 more problem of a policy is left out here.\n".to_owned(),
-        more => format!("\n{more} more problems of policies are left out here.\n"),
+        1 => "\n1 more problem with policies is left out here.\n".to_owned(),
+        more => format!("\n{more} more problems with policies are left out here.\n"),
     }
 }
 

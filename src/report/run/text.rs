@@ -205,20 +205,23 @@ impl<'a> RunText<'a> {
             why,
         } in &evaluated.dropped
         {
+            let asks = if policies.len() == 1 { "asks" } else { "ask" };
             let (name, by) = (printable(name), by(policies));
             lines += &match why {
                 WhyDropped::Unknown => format!(
-                    "{PALE}warning{PALE:#}: {by} asks for `{name}` after {after}: no stack has that id or path\n"
+                    "{PALE}warning{PALE:#}: {by} {asks} for `{name}` after {after}, but no stack has that id or path\n"
                 ),
                 WhyDropped::Excluded => {
-                    format!("orch: {by} asks for {name} after {after}: `--exclude` leaves it out\n")
+                    format!(
+                        "orch: {by} {asks} for {name} after {after}, but `--exclude` leaves it out\n"
+                    )
                 }
                 WhyDropped::Limit {
                     setting,
                     allowed,
                     chain,
                 } => format!(
-                    "{BAD}error{BAD:#}: {name} does not follow {after}: `{setting} = {allowed}` in `config.policies` allows no more: {}\n",
+                    "{BAD}error{BAD:#}: {name} does not follow {after}: it would exceed `{setting} = {allowed}` of `config.policies`: {}\n",
                     printable(chain)
                 ),
             };
@@ -235,7 +238,7 @@ impl<'a> RunText<'a> {
         }
         if ending.outcome == Outcome::Unconfirmed {
             return format!(
-                "{BOLD}orch: {path}:{BOLD:#} unconfirmed {elapsed}: what it would change is not approved"
+                "{BOLD}orch: {path}:{BOLD:#} unconfirmed {elapsed}: its changes wait for approval"
             );
         }
         let changes = ending.changes.map(|changes| changes_text(&changes.into()));

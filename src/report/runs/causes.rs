@@ -170,8 +170,8 @@ impl Followed<'_> {
             if number > 0 {
                 line += ", which followed ";
             }
-            let (state, policies) = (printable(cause.state), cause.policies.join(", "));
-            line += &format!("{}: {state}, policy {}", cause.name(), printable(&policies));
+            let (state, policies) = (printable(cause.state), named(cause.policies));
+            line += &format!("{}: {state}, {policies}", cause.name());
         }
         if self.more {
             line += ", …";
@@ -199,6 +199,16 @@ impl Followed<'_> {
     }
 }
 
+/// Names policies, without control characters.
+fn named(policies: &[String]) -> String {
+    let word = if policies.len() == 1 {
+        "policy"
+    } else {
+        "policies"
+    };
+    format!("{word} {}", printable(&policies.join(", ")))
+}
+
 /// Returns what went wrong with policies, and what they have asked for in vain, each as a sentence without
 /// control characters.
 pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
@@ -212,12 +222,15 @@ pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
             }
         }
         for dropped in &evaluated.dropped {
-            let policies = dropped.policies.join(", ");
+            let why = match dropped.why.as_str() {
+                "unknown" => "no stack has that id or path".to_owned(),
+                "excluded" => "`--exclude` leaves it out".to_owned(),
+                setting => format!("it would exceed `{}`", printable(setting)),
+            };
             let mut problem = format!(
-                "{} did not follow {after}, policy {}: {}",
+                "{} did not follow {after}, {}: {why}",
                 printable(&dropped.name),
-                printable(&policies),
-                printable(&dropped.why)
+                named(&dropped.policies)
             );
             if let Some(chain) = &dropped.chain {
                 problem += &format!(": {}", printable(chain));

@@ -172,9 +172,9 @@ fn the_graph_shows_who_names_whom_and_warns_of_loops() {
     assert_eq!(
         loops,
         [
-            "warning: turns may follow each other for ever: /app → p (FAILED) → /app",
-            "warning: turns may follow each other for ever: /app/web → p (FAILED) → /app/web",
-            "warning: turns may follow each other for ever: /net → p (FAILED) → /net",
+            "warning: turns may follow each other forever: /app → p (FAILED) → /app",
+            "warning: turns may follow each other forever: /app/web → p (FAILED) → /app/web",
+            "warning: turns may follow each other forever: /net → p (FAILED) → /net",
         ]
     );
     let json = sandbox.orch("policy graph --format json").json();
@@ -227,8 +227,8 @@ fn the_graph_tells_of_unknown_names_and_of_policies_that_fail() {
     assert_eq!(graph.code(), 0);
     assert_eq!(
         graph.stderr,
-        "warning: the policy `p` names `nobody` at the end of `/app`, \
-         and no stack has that id or path\n"
+        "warning: the policy `p` names `nobody` after `/app`, \
+         but no stack has that id or path\n"
     );
     sandbox.write("/p.rego", "package p\n\ntrigger := 1\n");
     let graph = sandbox.orch("policy graph");

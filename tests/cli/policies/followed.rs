@@ -176,7 +176,7 @@ fn no_loop_goes_on_for_ever() {
     assert_eq!(ran.code(), 1);
     assert_eq!(turns(&sandbox).len(), 5);
     let error = ran.stderr.lines().find(|line| line.starts_with("error"));
-    assert_snapshot!(error.unwrap(), @"error: /one does not follow /one (turn 5): `max_turns = 5` in `config.policies` allows no more: /one ← again ← /one ← again ← /one ← again ← /one ← again ← /one ← again ← /one");
+    assert_snapshot!(error.unwrap(), @"error: /one does not follow /one (turn 5): it would exceed `max_turns = 5` of `config.policies`: /one ← again ← /one ← again ← /one ← again ← /one ← again ← /one ← again ← /one");
 
     sandbox.remove("/log");
     sandbox.write(
@@ -226,8 +226,8 @@ trigger["TWO-B"] { input.stack.id == "one" }
         .filter(|line| line.contains("asks for"))
         .collect();
     assert_snapshot!(told.join("\n"), @"
-    warning: policy `names` asks for `nobody` after /one: no stack has that id or path
-    orch: policy `names` asks for /three after /one: `--exclude` leaves it out
+    warning: policy `names` asks for `nobody` after /one, but no stack has that id or path
+    orch: policy `names` asks for /three after /one, but `--exclude` leaves it out
     ");
 }
 

@@ -180,14 +180,17 @@ fn a_function_is_called_with_as_many_arguments_as_it_has() {
 fn only_brackets_of_the_code_count_and_ten_are_deep_enough() {
     let deep = |depth: usize| format!("x := {}{}", "[".repeat(depth), "]".repeat(depth));
     assert_refused(&[
-        (&deep(11), "p.rego:2:16: brackets nest more than 10 deep"),
+        (
+            &deep(11),
+            "p.rego:2:16: brackets are nested more than 10 deep",
+        ),
         (
             &deep(10_000),
-            "p.rego:2:16: brackets nest more than 10 deep",
+            "p.rego:2:16: brackets are nested more than 10 deep",
         ),
         (
             &deep(10_000).replace('[', "(").replace(']', ")"),
-            "2:16: brackets nest more than 10",
+            "2:16: brackets are nested more than 10",
         ),
     ]);
     let many = "[{(".repeat(10_000);
@@ -224,12 +227,12 @@ fn texts_that_are_none_are_refused_with_their_places() {
         ("x := `abc", "as Rego v1: p.rego:2:7: unmatched `"),
         (
             "x := \"a\0b\"",
-            "p.rego:2:8: a NUL character cannot be part of a policy",
+            "p.rego:2:8: a policy must not contain NUL characters",
         ),
         // To the library it would be the end of the text.
         (
             "\n\0trigger contains \"a\"",
-            "p.rego:3:1: a NUL character cannot be part of a policy",
+            "p.rego:3:1: a policy must not contain NUL characters",
         ),
     ]);
     let sandbox = policy("");
@@ -256,7 +259,7 @@ fn an_answer_has_a_limit_and_prints_are_cut() {
     let row = "some i in numbers.range(1, 100); x := sprintf(\"%100000d\", [i])";
     let said = answer(&format!("package p\ntrigger contains x if {{ {row} }}\n"));
     assert!(
-        said.contains("p.rego: `trigger` has more than 1 MiB"),
+        said.contains("p.rego: `trigger` is larger than 1 MiB"),
         "{said}"
     );
     let said = answer(&format!(
@@ -264,7 +267,7 @@ fn an_answer_has_a_limit_and_prints_are_cut() {
     ));
     assert_snapshot!(said, @"
     print: p.rego:2: one
-    print: (100 more were too much to keep)
+    print: (100 more not kept: too much output)
     trigger: a
     ");
 }

@@ -163,11 +163,11 @@ fn what_asks_the_world_or_does_not_exist_is_refused_before_it_is_called() {
         ),
         (
             "x := http.send({})",
-            "`http.send` is not allowed in a policy: it talks to other machines",
+            "`http.send` is not allowed in a policy: it accesses the network",
         ),
         (
             "x := base46.encode(\"a\")",
-            "`base46.encode` is not a function that policies have",
+            "`base46.encode` is not a function that `orch` has",
         ),
         ("f(x) := f(x)", "p.rego:2:1: `f` is recursive"),
         (
@@ -175,14 +175,17 @@ fn what_asks_the_world_or_does_not_exist_is_refused_before_it_is_called() {
             "p.rego:2:1: `f` is recursive through `g`",
         ),
         ("a if data.p[input.x]", "p.rego:2:1: `a` is recursive"),
-        ("trigger(x) := x", "p.rego:2:1: `trigger` is a function"),
+        (
+            "trigger(x) := x",
+            "p.rego:2:1: `trigger` must be a rule without arguments, not a function",
+        ),
         (
             "x := [[[[[[[[[[[1]]]]]]]]]]]",
-            "p.rego:2:16: brackets nest more than 10 deep",
+            "p.rego:2:16: brackets are nested more than 10 deep",
         ),
         (
             "x contains y if y == 1",
-            "p.rego:2:17: `y` is not defined: it is no rule, and nothing gives it a value",
+            "p.rego:2:17: `y` is not defined: no rule has this name, and nothing gives it a value",
         ),
         ("a if stak.id", "p.rego:2:6: `stak` is not defined"),
         (
@@ -322,7 +325,7 @@ orch {
         .filter(|line| line.starts_with("error") || line.starts_with("warning"))
         .collect();
     assert_snapshot!(headlines.join("\n"), @r#"
-    error: `push` is not a kind of policies
+    error: `push` is not a kind of policy
     error: `b b` cannot be the name of a policy
     error: a `policy` block needs `file`
     error: unknown attribute `fil` in `policy`

@@ -140,7 +140,7 @@ trigger["undefined"] { not cast_string(1); not cast_null(1); not cast_object(1);
     ");
     let new = answer("package p\ntrigger contains \"a\" if any([true])\n");
     assert!(
-        new.contains("p.rego:2:25: `any` is a function of Rego v0 only"),
+        new.contains("p.rego:2:25: `any` is a function only in Rego v0"),
         "{new}"
     );
 }

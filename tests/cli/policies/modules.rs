@@ -109,11 +109,11 @@ fn what_cannot_be_a_module_is_refused() {
         ),
         (
             "module \"a\" {\n  source = \"x/y/z\"\n  tag = \"v1\"\n}",
-            "`v1` does not say how tags look",
+            "`v1` is not a pattern for tags",
         ),
         (
             "module \"a\" {\n  source = \"x/y/z\"\n  tag = \"*/v*\"\n}",
-            "`*/v*` does not say how tags look",
+            "`*/v*` is not a pattern for tags",
         ),
         (
             "module \"a\" {\n  source = \"x/y/z\"\n  tag = \"\"\n}",
@@ -162,8 +162,5 @@ fn what_cannot_be_a_module_is_refused() {
 fn a_call_of_terraform_in_the_wrong_file_is_told_apart() {
     let text = "module \"a\" {\n  source  = \"x/y/z\"\n  version = \"1.0.0\"\n}\n";
     let said = refused("/modules.orch.hcl", text);
-    assert!(
-        said.contains("calls of it stand in Terraform files"),
-        "{said}"
-    );
+    assert!(said.contains("its calls are in Terraform files"), "{said}");
 }

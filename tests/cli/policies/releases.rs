@@ -377,7 +377,7 @@ error: no policy is attached to the module `vpc`
 1 | module \"vpc\" {
   |        ^^^^^ nothing says which stacks follow its release
   |
-  = help: attach one: write `attach = [\"module:vpc\"]` into a block `policy \"trigger\" \"…\"`
+  = help: attach one: write `attach = [\"module:vpc\"]` in a block `policy \"trigger\" \"…\"`
 
 ";
     assert_eq!(output.stderr, expected);
@@ -477,7 +477,7 @@ fn without_git_there_are_no_versions() {
     let output = sandbox.orch("list --released vpc@1.3.0..1.4.0");
     assert_eq!((output.code(), &*output.stdout), (4, ""), "{output}");
     assert!(
-        output.stderr.contains("change into its git repository"),
+        output.stderr.contains("run `orch` in its git repository"),
         "{output}"
     );
 }
@@ -546,7 +546,7 @@ fn a_policy_that_fails_leaves_the_selection_unknown() {
     let repository = project("package spacelift\n\ntrigger := 1\n");
     let output = list(&repository, "");
     assert_eq!((output.code(), &*output.stdout), (4, ""), "{output}");
-    let start = "error: which stacks follow the release is not known";
+    let start = "error: cannot tell which stacks follow the release";
     assert!(output.stderr.starts_with(start), "{output}");
     assert!(
         output
@@ -645,8 +645,7 @@ fn only_stacks_that_have_been_applied_count_where_a_state_is_kept() {
         (0, "exact\nlocal\n"),
         "{output}"
     );
-    let expected =
-        "note: of 4 stacks whose calls of `vpc` resolve to 1.3.0, 2 never applied do not count\n";
+    let expected = "note: of 4 stacks whose calls of `vpc` resolve to 1.3.0, 2 have never been applied and do not count\n";
     assert_eq!(output.stderr, expected);
 }
 

@@ -183,7 +183,7 @@ fn a_loop_is_cut_and_its_end_is_a_problem() {
     let last = told.as_array().unwrap().last().unwrap();
     assert_eq!((&last["turn"], &last["more"]), (&json!(30), &json!(true)));
     assert_eq!(last["causes"].as_array().unwrap().len(), 20);
-    let problem = "/one did not follow /one, policy again: max_turns";
+    let problem = "/one did not follow /one, policy again: it would exceed `max_turns`";
     assert!(
         system_err(&sandbox).starts_with(problem),
         "{}",
@@ -209,7 +209,7 @@ fn what_goes_wrong_with_policies_is_in_every_report_and_names_are_text() {
     reported(&sandbox, "--match /one", 1);
     assert_snapshot!(system_err(&sandbox), @r#"
     policy wrong failed after /one: policies/wrong.rego: `flag` must be a set or a list of strings, or an object whose values are `true`
-    </script>|'x' <b>\u{202e}&amp; did not follow /one, policy asks: unknown
+    </script>|'x' <b>\u{202e}&amp; did not follow /one, policy asks: no stack has that id or path
     "#);
     let page = page(&sandbox);
     let problems: Vec<&str> = page["problems"]
@@ -226,7 +226,7 @@ fn what_goes_wrong_with_policies_is_in_every_report_and_names_are_text() {
         .collect();
     assert_snapshot!(lines.join("\n"), @"
     - <code>policy wrong failed after /one&#58; policies/wrong&#46;rego&#58; &#96;flag&#96; must be a set or a list of strings&#44; or an object whose values are &#96;true&#96;</code>
-    - <code>&#60;/script&#62;&#124;&#39;x&#39; &#60;b&#62;&#92;u&#123;202e&#125;&#38;amp&#59; did not follow /one&#44; policy asks&#58; unknown</code>
+    - <code>&#60;/script&#62;&#124;&#39;x&#39; &#60;b&#62;&#92;u&#123;202e&#125;&#38;amp&#59; did not follow /one&#44; policy asks&#58; no stack has that id or path</code>
     ");
 }
 
@@ -241,7 +241,7 @@ fn problems_that_do_not_fit_are_counted() {
     let shown = page.lines().filter(|line| line.starts_with("- ")).count();
     let missing = page
         .lines()
-        .find_map(|line| line.split_once(" more problems of policies"));
+        .find_map(|line| line.split_once(" more problems with policies"));
     let (missing, _) = missing.unwrap();
     assert_eq!(shown + missing.parse::<usize>().unwrap(), 99, "{page}");
     assert!(shown > 0, "{page}");

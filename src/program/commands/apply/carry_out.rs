@@ -105,7 +105,7 @@ impl Carrying<'_> {
         };
         let is_rejected = approved == Approved::No;
         if is_rejected {
-            console::note("not approved: asking policies what follows");
+            console::note("not approved: evaluating policies to see what follows");
         }
         let (status, mut left) =
             self.prepare_and_run(&now, &run, lock, commits, policies, is_rejected)?;

@@ -24,11 +24,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Evaluate one policy, and print what it answers
 ///
-/// Prints the results `trigger`, `flag`, `reset_flag` and `sample`, and what the policy prints. A policy
-/// that fails ends the command with 1.
+/// Prints the results `trigger`, `flag`, `reset_flag` and `sample`, and what the policy prints. If the policy
+/// fails, the exit status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// A policy of the project, or a file: what has a `.` or a `/`
+    /// The name of a policy, or a file: anything with a `.` or a `/`
     #[arg(value_name = "NAME|FILE")]
     policy: String,
 
@@ -49,16 +49,16 @@ pub(crate) struct EvalArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct InputArgs {
-    /// The input: a file with a JSON object, or `-` for standard input
+    /// Read the input, a JSON object, from this file; `-` is standard input
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 
-    /// The input: one that was kept; `orch policy samples` lists them
+    /// Use an input that was kept; `orch policy samples` lists them
     #[arg(long, value_name = "ID")]
     sample: Option<String>,
 
-    /// The input: as if a run of all stacks had just ended with the turn of this one, and all others
-    /// had finished
+    /// Make up the input: the turn of this stack has just ended, in a run in which all others have
+    /// finished
     #[arg(long, value_name = "STACK")]
     stack: Option<String>,
 }
@@ -191,7 +191,7 @@ fn in_scenario(
     let found = loaded.project.stacks.written(&loaded.directory, written);
     let mut found = found.into_iter().flatten();
     let (Some(stack), None) = (found.next(), found.next()) else {
-        let message = format!("`{}` is not a stack, or several", printable(written));
+        let message = format!("`{}` does not name exactly one stack", printable(written));
         return Err(ProgramError::usage(message).hint("`orch list` shows the stacks"));
     };
     let facts = loaded.run_facts(&[])?;
@@ -233,7 +233,7 @@ fn object(text: &str, shown: &str) -> Result<Box<RawValue>> {
     let wrong = |problem: String| ProgramError::usage(format!("in the input `{shown}`: {problem}"));
     let compact = compact.map_err(|error| wrong(error.to_string()))?;
     if !is_object {
-        return Err(wrong("a JSON object was expected".to_owned()));
+        return Err(wrong("expected a JSON object".to_owned()));
     }
     Ok(compact)
 }

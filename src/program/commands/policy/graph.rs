@@ -23,10 +23,9 @@ const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];
 
 /// Show which stacks policies name when others have finished or failed
 ///
-/// Every policy is evaluated for every stack that it is attached to, once as if the stack had finished and
-/// once as if it had failed; all other stacks have finished, and the turn is one that a policy has asked
-/// for. Stacks that name each other in a circle are warned of: their turns follow each other until
-/// `max_turns` ends it.
+/// Evaluates every policy for every stack that it is attached to, as if the stack had finished and as if
+/// it had failed, in a turn that a policy asked for; all other stacks have finished. Warns of loops:
+/// stacks whose turns would follow each other until `max_turns` ends that.
 #[derive(Debug, Args)]
 pub(crate) struct GraphArgs {
     /// The format of the graph
@@ -102,7 +101,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
         let path = printable(project.stacks[stack].path.as_str()).into_owned();
         let wanted = printable(&wanted).into_owned();
         console::warning(&format!(
-            "the policy `{policy}` names `{wanted}` at the end of `{path}`, and no stack has that id or path"
+            "the policy `{policy}` names `{wanted}` after `{path}`, but no stack has that id or path"
         ));
     }
     write(project, arrows, args.format)?;
@@ -136,8 +135,10 @@ fn write(
     }
     out.flush()?;
     for chain in graph.loops() {
-        console::warning(&format!("turns may follow each other for ever: {chain}"));
-        console::help("only `max_turns` ends it; let a policy look at `input.run.triggered_by`");
+        console::warning(&format!("turns may follow each other forever: {chain}"));
+        console::help(
+            "only `max_turns` would end this; to end it earlier, check `input.run.triggered_by` in a policy",
+        );
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ use crate::program::exit::ExitStatus;
     after_help = "\
 Examples:
   orch policy validate                                load every policy of the project
-  orch policy eval retry --input failed.json          what a policy answers to an input
+  orch policy eval retry --input failed.json          what a policy answers for an input
   orch policy eval retry --stack net --state FAILED   the same if a stack had just failed
   orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe
   orch policy test policies                           run the tests below a directory

@@ -60,7 +60,7 @@ pub(super) fn samples(chdir: &[PathBuf], args: &SamplesArgs) -> Result<ExitStatu
 /// Returns an input by the id that the list shows; its run may be shortened as elsewhere.
 pub(super) fn read(chdir: &[PathBuf], id: &str) -> Result<String> {
     let unknown = || {
-        let message = "an id of a sample is `RUN.TURN.POLICY`; `orch policy samples` lists them";
+        let message = "the id of a sample is `RUN.TURN.POLICY`; `orch policy samples` lists them";
         ProgramError::usage(message)
     };
     let (run, sample) = id.split_once('.').ok_or_else(unknown)?;
@@ -68,8 +68,8 @@ pub(super) fn read(chdir: &[PathBuf], id: &str) -> Result<String> {
     let (run, samples) = of_run(chdir, run)?;
     let input = samples.read(&sample).context("the sample cannot be read")?;
     let input = input.ok_or_else(|| {
-        let error = ProgramError::usage(format!("no input `{run}.{sample}` was kept"));
-        error.hint("`orch policy samples RUN` lists those of a run")
+        let error = ProgramError::usage(format!("there is no sample `{run}.{sample}`"));
+        error.hint("`orch policy samples RUN` lists the samples of a run")
     })?;
     Ok(String::from_utf8(input).context("the sample is not UTF-8")?)
 }

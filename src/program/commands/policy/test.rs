@@ -29,14 +29,14 @@ const TEST: &str = "_test";
 ///
 /// A test is a rule whose name begins with `test_`, in a file `X_test.rego`, which is loaded together with
 /// `X.rego` beside it. It passes if it is true; `test_retry if { … with input as {…} }` gives the policy
-/// an input. A rule whose name begins with `todo_test_` is skipped. A test that fails ends the command
-/// with 1.
+/// an input. A rule whose name begins with `todo_test_` is skipped. If a test fails, the exit
+/// status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// Files, `X.rego` or `X_test.rego`, and directories [default: the current directory]
     ///
-    /// Of a directory, all below it is meant, but not what orch leaves out everywhere: directories
-    /// whose name begins with a dot, and those with a file `.orchskip` or `.tmskip`.
+    /// A directory stands for all files at and below it, except in directories that orch skips
+    /// everywhere: those whose name begins with a dot, and those with a file `.orchskip` or `.tmskip`.
     #[arg(value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
 
@@ -92,10 +92,10 @@ fn below(directory: &Path, path: &Path) -> Result<BTreeSet<PathBuf>> {
     let shown = printable(&path.to_string_lossy()).to_string();
     let place = directory.join(path);
     let metadata = place.metadata();
-    let metadata = metadata.with_context(|| format!("failed to look at `{shown}`"))?;
+    let metadata = metadata.with_context(|| format!("failed to find `{shown}`"))?;
     if !metadata.is_dir() {
         let test = test_file(path).ok_or_else(|| {
-            let message = format!("`{shown}` is no Rego file");
+            let message = format!("`{shown}` is not a Rego file");
             ProgramError::usage(message).hint("name `X.rego`, `X_test.rego` or a directory")
         })?;
         let exists = directory.join(&test).is_file();

@@ -56,8 +56,12 @@ impl Loaded {
             consumers.retain(|stack, _| is_applied(stack));
             let unapplied = all - consumers.len();
             if unapplied > 0 {
+                let not_counted = match unapplied {
+                    1 => "1 has never been applied and does not count".to_owned(),
+                    more => format!("{more} have never been applied and do not count"),
+                };
                 console::note(&format!(
-                    "of {} whose calls of `{module}` resolve to {old}, {unapplied} never applied do not count",
+                    "of {} whose calls of `{module}` resolve to {old}, {not_counted}",
                     count(all, "stack")
                 ));
             }
@@ -87,7 +91,7 @@ impl Loaded {
                 let hint = match closest {
                     Some(closest) => format!("did you mean `{closest}`?"),
                     None if known.is_empty() => {
-                        "the project has no modules; a block `module` in an `.orch.hcl` file says what calls name, and how tags look; see `orch help releases`".to_owned()
+                        "the project has no `module` block; see `orch help releases`".to_owned()
                     }
                     None => format!("the modules are {}", known.join(", ")),
                 };
@@ -98,14 +102,14 @@ impl Loaded {
                 let error = ProgramError::refused(why.to_string());
                 let error = error.hint(format!("if the tag exists elsewhere, run `{FETCH_TAGS}`"));
                 if known.is_empty() {
-                    error.hint("no tag looks like a version: check `tag` of the module")
+                    error.hint("no tag looks like a version: check `tag` in the `module` block")
                 } else {
                     error.hint(format!("its newest versions here are {}", known.join(", ")))
                 }
             }
             ReleaseError::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
                 ProgramError::refused(why.to_string())
-                    .hint("the versions of a module are tags: change into its git repository")
+                    .hint("the versions of a module are tags: run `orch` in its git repository")
             }
             ReleaseError::Git(_) => {
                 let failed = "failed to read the tags of the repository";

@@ -111,8 +111,8 @@ fn failed(block: &PolicyBlock, problem: &str) -> Result<()> {
         }
         OnPolicyError::Fail => {
             let error =
-                anyhow::Error::msg(message).context("which stacks follow the release is not known");
-            let hint = "mend the policy, or let it fail: `on_error = \"ignore\"`";
+                anyhow::Error::msg(message).context("cannot tell which stacks follow the release");
+            let hint = "fix the policy, or go on without it: `on_error = \"ignore\"`";
             Err(ProgramError::new(ErrorKind::Refused, error).hint(hint))
         }
     }
@@ -124,7 +124,7 @@ fn unattached(release: &Release) -> Diagnostic {
     Diagnostic::error(Code::UnknownReference, message)
         .label(name.span, "nothing says which stacks follow its release")
         .help(format!(
-            "attach one: write `attach = [\"module:{}\"]` into a block `policy \"trigger\" \"…\"`",
+            "attach one: write `attach = [\"module:{}\"]` in a block `policy \"trigger\" \"…\"`",
             name.value
         ))
 }

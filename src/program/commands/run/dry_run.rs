@@ -94,7 +94,8 @@ fn show_followed(
             let path = text.path(TurnIndex::new(number));
             let follows = match &turn.policies[..] {
                 [] => String::new(),
-                policies => format!("  (policy {})", policies.join(", ")),
+                [policy] => format!("  (policy {policy})"),
+                policies => format!("  (policies {})", policies.join(", ")),
             };
             writeln!(out, "{path}: {}{follows}", lines.of(number))?;
         }

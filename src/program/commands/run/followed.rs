@@ -35,7 +35,7 @@ const TASK: &str = "task";
 
 /// The way out where policies cannot be told of what is on record.
 const NOT_READ: &str =
-    "policies are told how stacks stand in the state; with `--no-record`, it is left alone";
+    "policies are given what the state says of stacks; with `--no-record`, it is not read";
 
 /// What it takes to let policies follow a run.
 pub(super) struct FollowedRun {
@@ -98,7 +98,7 @@ pub(super) fn mode(
             "a command that destroys"
         };
         return Err(ProgramError::usage(format!(
-            "policies cannot follow {what}: they may ask for stacks that are not selected, and these would be destroyed"
+            "policies cannot be combined with {what}: they may ask for stacks that are not selected, and these would be destroyed"
         ))
         .hint(hint));
     }
@@ -207,7 +207,8 @@ impl FollowedRun {
                 match command_of(&self.followups[stack.get()]) {
                     Ok(followup) => *task = followup.clone(),
                     Err(problem) => {
-                        let message = format!("`{}` cannot follow: {problem}", turn.path);
+                        let message =
+                            format!("the follow-up of `{}` cannot run: {problem}", turn.path);
                         let error = anyhow::Error::msg(message);
                         return Err(ProgramError::new(ErrorKind::Configuration, error));
                     }
@@ -429,7 +430,7 @@ fn followups(
         let environment = environments.remove(&stack).unwrap_or_default();
         let task = match (wrong.remove(&stack), &attempts) {
             (Some(problem), _) => Err(problem),
-            (None, Err(_)) => Err("nothing says which failures of it to retry".to_owned()),
+            (None, Err(_)) => Err("its retries are not configured correctly".to_owned()),
             (None, Ok(_)) => {
                 let found = finder.find(stack, command.of(stack), environment);
                 found.map_err(|error| error.to_string())

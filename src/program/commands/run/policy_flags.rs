@@ -10,8 +10,8 @@ pub(crate) struct PolicyFlags {
     /// Let trigger policies say what follows each turn
     ///
     /// When a stack's turn has ended, the policies that are attached to the stack are evaluated, and the
-    /// stacks that they name get a turn, selected or not. What follows a turn that did not succeed runs
-    /// whatever --on-error says. See `orch help policies`.
+    /// stacks that they name get a turn each: a follow-up, selected or not. What follows a turn that did not
+    /// succeed runs whatever --on-error says. See `orch help policies`.
     #[arg(
         long,
         value_enum,
@@ -22,7 +22,7 @@ pub(crate) struct PolicyFlags {
     )]
     pub(crate) policies: Option<PoliciesArg>,
 
-    /// Run this command in what policies ask for, instead of the command of the run
+    /// Run this command in follow-ups, instead of the command of the run
     #[arg(long, value_name = "COMMAND")]
     pub(crate) followup: Option<String>,
 

@@ -76,9 +76,11 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
         .map_or(0, |it| it.earlier.unevaluated.len());
     match n_open {
         0 => note_rest(&resumed),
-        1 => console::note("1 turn had ended before its policies were asked: they are asked first"),
+        1 => console::note(
+            "1 turn ended before its policies were evaluated: they are evaluated first",
+        ),
         more => console::note(&format!(
-            "{more} turns had ended before their policies were asked: they are asked first"
+            "{more} turns ended before their policies were evaluated: they are evaluated first"
         )),
     }
     Ok(Some(Resumed {
