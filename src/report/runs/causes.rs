@@ -146,16 +146,8 @@ impl<'a> Cause<'a> {
         }
     }
 
-    /// Returns the stack, and which turn and run it was unless that goes without saying.
     fn name(&self) -> String {
-        let mut name = printable(self.stack).into_owned();
-        if self.turn != 1 {
-            name += &format!(" (turn {})", self.turn);
-        }
-        if let Some(run) = self.run {
-            name += &format!(" in run {}", printable(run));
-        }
-        name
+        turn_name(self.stack, self.turn, self.run)
     }
 }
 
@@ -199,6 +191,18 @@ impl Followed<'_> {
     }
 }
 
+/// Returns the stack of a turn, and which turn and run it was unless that goes without saying.
+fn turn_name(stack: &str, turn: u32, run: Option<&str>) -> String {
+    let mut name = printable(stack).into_owned();
+    if turn != 1 {
+        name += &format!(" (turn {turn})");
+    }
+    if let Some(run) = run {
+        name += &format!(" in run {}", printable(run));
+    }
+    name
+}
+
 /// Names policies, without control characters.
 fn named(policies: &[String]) -> String {
     let word = if policies.len() == 1 {
@@ -213,8 +217,9 @@ fn named(policies: &[String]) -> String {
 /// control characters.
 pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
     let mut problems = Vec::new();
-    for EvaluatedTurn { evaluated, .. } in &record.evaluated {
-        let after = printable(&evaluated.stack);
+    for EvaluatedTurn { evaluated, turn } in &record.evaluated {
+        let run = evaluated.run.as_deref();
+        let after = turn_name(&evaluated.stack, turn.unwrap_or(1), run);
         for policy in &evaluated.policies {
             if let Some(problem) = &policy.problem {
                 let (policy, problem) = (printable(&policy.policy), printable(problem));

@@ -183,7 +183,7 @@ fn a_loop_is_cut_and_its_end_is_a_problem() {
     let last = told.as_array().unwrap().last().unwrap();
     assert_eq!((&last["turn"], &last["more"]), (&json!(30), &json!(true)));
     assert_eq!(last["causes"].as_array().unwrap().len(), 20);
-    let problem = "/one did not follow /one, policy again: it would exceed `max_turns`";
+    let problem = "/one did not follow /one (turn 30), policy again: it would exceed `max_turns`";
     assert!(
         system_err(&sandbox).starts_with(problem),
         "{}",

@@ -120,10 +120,10 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
 fn of_file(chdir: &[PathBuf], written: &str) -> Result<Result<Evaluated, ExitStatus>> {
     let path = working_directory(chdir)?.join(written);
     let wrong = |problem: String| {
-        let message = format!("the policy `{written}` cannot be loaded: {problem}");
+        let message = format!("the policy `{written}` cannot be loaded:{problem}");
         ProgramError::new(ErrorKind::Configuration, anyhow::Error::msg(message))
     };
-    let text = policy_files::read(&path, None).map_err(&wrong)?;
+    let text = policy_files::read(&path, None).map_err(|problem| wrong(format!(" {problem}")))?;
     let mut worker = policy_files::worker()?;
     match policy_files::load(&mut worker, written, &text, TIMEOUT)? {
         Ok((number, dialect)) => Ok(Ok(Evaluated {

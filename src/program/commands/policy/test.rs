@@ -166,7 +166,7 @@ fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLin
     for path in policy.iter().map(PathBuf::as_path).chain([path]) {
         let name = path.to_string_lossy().into_owned();
         let text = policy_files::read(&directory.join(path), None);
-        let text = text.map_err(|problem| not_loaded(&name, &problem))?;
+        let text = text.map_err(|problem| not_loaded(&name, &format!(" {problem}")))?;
         files.push(RegoFile { name, text });
     }
     let tests = worker.find_tests(&files, TIMEOUT);
@@ -202,6 +202,6 @@ fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLin
 }
 
 fn not_loaded(file: &str, problem: &str) -> ProgramError {
-    let message = format!("`{}` cannot be loaded: {problem}", printable(file));
+    let message = format!("`{}` cannot be loaded:{problem}", printable(file));
     ProgramError::new(ErrorKind::Configuration, anyhow::Error::msg(message))
 }
