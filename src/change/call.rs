@@ -1,4 +1,4 @@
-//! Calls of modules that are no directories of the project: from a registry, or through git.
+//! Calls of modules that are not directories of the project: from a registry, or through git.
 
 use super::cause::{Location, Use};
 

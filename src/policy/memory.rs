@@ -1,4 +1,4 @@
-//! How much memory a process uses, as its system tells.
+//! How much memory a process uses, according to the operating system.
 
 use std::time::Duration;
 

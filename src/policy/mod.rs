@@ -1,7 +1,7 @@
 //! Trigger policies: Rego files that say what follows a finished turn.
 //!
 //! A pull request may bring any policy, and the interpreter can be made to overflow its stack, to fill the
-//! memory and to run for ever. So policies are parsed and evaluated in a child process, a [`Worker`], which
+//! memory and to run forever. So policies are parsed and evaluated in a child process, a [`Worker`], which
 //! is killed when it takes too long or too much; [`serve()`] is that process. The two exchange lines
 //! of JSON, see `protocol`.
 //!

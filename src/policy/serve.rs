@@ -1,6 +1,6 @@
 //! The child process in which policies are loaded and evaluated.
 //!
-//! What it is asked comes from a thread of its own: when its parent is gone, the lines end and so does the
+//! One thread reads requests, another one evaluates. When the parent is gone, the requests end, and so does the
 //! process, even in the middle of an evaluation.
 
 use std::io::{self, BufRead, Write};

@@ -1,4 +1,4 @@
-//! Which stacks policies name at the ends of others, and where that leads back to where it began.
+//! Which stacks policies name when others have ended, and the loops among them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};

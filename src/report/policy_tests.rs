@@ -1,4 +1,4 @@
-//! What the tests of policies came to.
+//! The results of the tests of policies.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What policies were asked when a turn had ended, and what became of that.
+//! What policies answered when a turn had ended, and what became of that.
 
 use std::time::Duration;
 

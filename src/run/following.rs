@@ -1,7 +1,7 @@
-//! A run whose turns policies follow.
+//! A run with policies, which say what follows when a turn has ended.
 //!
-//! Policies are asked in a thread of their own, one turn after the other in the order in which they ended, while
-//! the run goes on. What they are told of a turn is how far all had come when it ended, however long that takes.
+//! Policies are evaluated in a thread of their own, one turn at a time in the order in which turns ended, while
+//! the run goes on. They see all turns as they were when that turn ended, however long the evaluation takes.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};

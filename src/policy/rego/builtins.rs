@@ -1,7 +1,7 @@
 //! Which functions policies may call.
 //!
 //! A policy is a function of its input: the same input gives the same answer, tomorrow and on another
-//! machine. So functions that ask the world are refused.
+//! machine. So functions that depend on anything else are refused.
 
 use regorus::unstable::BUILTINS;
 
@@ -126,7 +126,7 @@ const ALLOWED: [&str; 117] = [
     "yaml.unmarshal",
 ];
 
-/// Functions that ask the world, and what they ask.
+/// Functions that are refused, and what they do.
 const REFUSED: [(&str, &str); 7] = [
     ("http.send", "accesses the network"),
     ("net.lookup_ip_addr", "accesses the network"),

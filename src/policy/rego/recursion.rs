@@ -1,4 +1,4 @@
-//! Rules that need themselves, directly or through others.
+//! Recursive rules: those that need themselves, directly or through others.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What asks the policies of a project what follows, in any command.
+//! Evaluates the policies of a project when turns end, for any command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

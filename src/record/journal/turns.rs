@@ -1,4 +1,4 @@
-//! What a journal says of single turns, where policies follow the run.
+//! What a journal says of single turns, in a run with policies.
 
 use std::collections::{HashMap, HashSet};
 

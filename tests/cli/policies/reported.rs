@@ -1,4 +1,4 @@
-//! Reports of runs that policies follow: what led to each turn, and what went wrong with policies.
+//! Reports of runs with policies: what led to each turn, and what went wrong with policies.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

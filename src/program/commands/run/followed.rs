@@ -1,4 +1,4 @@
-//! A run that policies follow: which they are, what they are told, and what may follow.
+//! A run with policies: which they are, what they are told, and what may follow.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;

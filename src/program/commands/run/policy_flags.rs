@@ -1,4 +1,4 @@
-//! The flags that say whether policies follow a run.
+//! The flags of `orch run` that are about policies.
 
 use clap::{Args, ValueEnum};
 use orch::project::policy::PolicyRun;
