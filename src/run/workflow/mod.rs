@@ -303,7 +303,9 @@ impl Workflow {
                 return;
             }
         }
-        consequences.is_retried |= is_same;
+        // No follow-up destroys, so that none can make up for a destroy that failed.
+        let is_destroy = self.turns[position].kind == TurnKind::Destroy;
+        consequences.is_retried |= is_same && !is_destroy;
         let number = waiting.unwrap_or(self.turns.len() - self.n_earlier);
         let follow = Follow {
             turn: TurnIndex::new(number),

@@ -380,6 +380,23 @@ fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
 }
 
 #[test]
+fn no_follow_up_makes_up_for_a_destroy_that_failed() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    let again = "package again\ntrigger[\"/b\"] { input.run.state == \"FAILED\" }\n";
+    attach(&repository, "again", again);
+    repository.commit();
+    hook(&repository, "destroy", "b", "exit 1");
+    fails(
+        &repository,
+        "destroy --auto-approve --allow-destroy=2",
+        1,
+        "/b",
+    );
+    assert!(world(&repository, "a").is_some());
+    assert!(world(&repository, "b").is_some());
+}
+
+#[test]
 fn a_stack_that_is_replaced_is_made_anew_by_a_retry() {
     let repository = applied(&[("/a", "")]);
     attach(&repository, "retry", RETRY);
