@@ -1,4 +1,4 @@
-//! Edits to the text of a policy, before it is evaluated: places are told as they were written.
+//! Edits to the text of a policy before it is evaluated. Problems keep their places in the text as it was written.
 
 use std::ops::Range;
 
@@ -72,17 +72,17 @@ fn offset(text: &str, line: u32, column: u32) -> usize {
 
 /// A change to the text.
 pub(super) struct Edit {
-    /// What goes.
+    /// What is replaced.
     pub(super) replaced: Range<usize>,
-    /// What comes: in pieces.
+    /// What takes its place, in pieces.
     pub(super) by: Vec<Piece>,
 }
 
-/// A part of what comes.
+/// A piece of what takes its place.
 pub(super) enum Piece {
     /// A text of our own.
     Own(String),
-    /// What stands elsewhere in the text.
+    /// A part of the text, copied from where it is.
     From(Range<usize>),
 }
 

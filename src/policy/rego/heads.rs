@@ -231,7 +231,7 @@ fn indices(mut refr: &Ref<Expr>) -> Vec<&Expr> {
 }
 
 /// Returns whether an expression may have a value for some of the values of its variables, and none for others.
-fn may_be_undefined(expression: &Expr) -> bool {
+pub(super) fn may_be_undefined(expression: &Expr) -> bool {
     match expression {
         Expr::String { .. }
         | Expr::RawString { .. }

@@ -11,6 +11,7 @@ use std::ops::Range;
 use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::heads::may_be_undefined;
 use super::references::names;
 
 /// Returns the text of a module in which negations require what has to be defined, or `None` if none does.
@@ -160,14 +161,6 @@ impl Negations<'_> {
 
     fn operand(&self, expression: &Expr, found: &mut Vec<Range<usize>>) {
         let is_needed = match expression {
-            Expr::String { .. }
-            | Expr::RawString { .. }
-            | Expr::Number { .. }
-            | Expr::Bool { .. }
-            | Expr::Null { .. }
-            | Expr::ArrayCompr { .. }
-            | Expr::SetCompr { .. }
-            | Expr::ObjectCompr { .. } => false,
             Expr::Var { span, .. } => self.names.contains(span.text()),
             Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => {
                 for part in parts(expression) {
@@ -175,7 +168,7 @@ impl Negations<'_> {
                 }
                 false
             }
-            _ => true,
+            _ => may_be_undefined(expression),
         };
         // OPA refuses a wildcard here; without one there is one value to require.
         if is_needed && !has_wildcard(expression) {
@@ -209,7 +202,7 @@ impl Negations<'_> {
     }
 }
 
-/// Returns whether `_` stands in an expression, but for comprehensions.
+/// Returns whether `_` is part of an expression, outside of comprehensions.
 fn has_wildcard(expression: &Expr) -> bool {
     match expression {
         Expr::Var { span, .. } => span.text() == "_",

@@ -1,4 +1,4 @@
-//! The flags that say whether policies follow an apply.
+//! The flags of `orch apply` that are about policies.
 
 use clap::{Args, ValueEnum};
 
@@ -10,7 +10,7 @@ use crate::program::error::{ProgramError, Result};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct FollowFlags {
-    /// Whether trigger policies say what follows each turn
+    /// Whether to evaluate trigger policies after each turn
     ///
     /// What they ask for is planned when its turn comes, and applied if its stack has `autodeploy = true`, or with
     /// --auto-approve unless FILE is given. Otherwise its plan is kept, and can be applied later. See `orch help

@@ -56,7 +56,8 @@ pub(super) fn follow(
     Ok(result.context("failed to start the thread that asks policies")?)
 }
 
-/// Keeps what policies want to be kept of a release with the run that has begun: as of a turn 0, before the first.
+/// Keeps the inputs that policies of a module want to be kept, with the run that has begun: as samples of a turn 0,
+/// before the first.
 pub(super) fn keep_release_samples(
     root: &Path,
     begun: &BegunRun,
@@ -90,7 +91,7 @@ impl Loaded {
         excluded.map(|(stack, _)| stack).collect()
     }
 
-    /// Returns their paths.
+    /// Returns the paths of the stacks that a query excludes.
     pub(super) fn excluded_paths(&self, query: &Query) -> Vec<StackPath> {
         let excluded = self.excluded(Some(query)).into_iter();
         let excluded = excluded.map(|stack| self.project.stacks[stack].path.clone());

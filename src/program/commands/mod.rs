@@ -241,7 +241,7 @@ struct Loaded {
     generations: Arc<Generations>,
     /// The digests of all stacks, once they have been made.
     digested: Option<Digested>,
-    /// What policies want to be kept of a release, once they have been asked.
+    /// The inputs that policies of a module want to be kept, once they have been evaluated.
     release_samples: ReleaseSamples,
     /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
     fetches_seen: bool,

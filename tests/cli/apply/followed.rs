@@ -397,6 +397,21 @@ fn no_follow_up_makes_up_for_a_destroy_that_failed() {
 }
 
 #[test]
+fn no_follow_up_makes_up_for_a_replacement_whose_destroy_failed() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    let again = "package again\ntrigger[\"/a\"] { input.run.state == \"FAILED\" }\n";
+    attach(&repository, "again", again);
+    repository.commit();
+    hook(&repository, "destroy", "a", "exit 1");
+    let apply = "apply --auto-approve --allow-destroy=2 --match a --replace a";
+    fails(&repository, apply, 1, "/a");
+    unhook(&repository, "destroy", "a");
+    log(&repository);
+    done(&repository, apply);
+    assert_eq!(acts(&repository), ["destroy delete a", "apply create a"]);
+}
+
+#[test]
 fn a_stack_that_is_replaced_is_made_anew_by_a_retry() {
     let repository = applied(&[("/a", "")]);
     attach(&repository, "retry", RETRY);

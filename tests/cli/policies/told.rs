@@ -103,8 +103,8 @@ trigger["three"] { startswith(input.stack.id, "two-"); done("two-a"); done("two-
             "#!/bin/sh\necho \"$ORCH_STACK_PATH $ORCH_TURN ${{ORCH_POLICY-}}\" >> ../log\n\
              touch ../began-${{ORCH_STACK_ID#two-}}\n\
              case $ORCH_STACK_ID in\n\
-             two-a) until {of_a}; do :; done; touch ../a ;;\n\
-             two-b) until {of_b}; do :; done; touch ../b ;;\n\
+             two-a) while [ -e ../do ] && ! {of_a}; do :; done; touch ../a ;;\n\
+             two-b) while [ -e ../do ] && ! {of_b}; do :; done; touch ../b ;;\n\
              esac\n"
         );
         sandbox.write_program("/do", &script);

@@ -28,7 +28,7 @@ pub(super) struct Carrying<'a> {
     pub(super) resumes: bool,
     /// The safeguards that are disabled.
     pub(super) disabled: &'a Disabled,
-    /// What policies want to be kept of the release that it is about.
+    /// The inputs that policies of a module want to be kept, with `--released`.
     pub(super) release_samples: ReleaseSamples,
     /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
     pub(super) is_from_file: bool,

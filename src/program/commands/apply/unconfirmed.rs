@@ -1,4 +1,4 @@
-//! What follow-ups would change and nobody has approved: one plan of all, kept with the run that they were in.
+//! Unconfirmed follow-ups: one plan for all of them, kept with the run that they were in.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -102,7 +102,7 @@ impl Carrying<'_> {
         let mut planned = match planned(self.chdir, &request)? {
             ControlFlow::Continue(planned) => planned,
             ControlFlow::Break(wrong) => {
-                console::warning("the plan of what waits for approval could not be made");
+                console::warning("the follow-ups that wait for approval could not be planned");
                 return Ok(worse(status, wrong));
             }
         };
@@ -111,7 +111,7 @@ impl Carrying<'_> {
         if !planned.saved.plan.failed.is_empty() {
             let plan = plan_again(&left.stacks);
             console::note(&format!(
-                "a stack failed, so no plan was kept of what waits for approval: `{plan}` plans it again"
+                "a stack could not be planned, so no plan was kept: to plan the follow-ups again, run `{plan}`"
             ));
             return Ok(worse(status, ExitStatus::Run(1)));
         }

@@ -300,7 +300,7 @@ pub(in crate::program::commands) fn cannot_ask(
     }
 }
 
-/// What the journal of such a run says of where it comes from.
+/// Where a run comes from in which tools are asked, for its journal.
 #[derive(Clone)]
 pub(in crate::program::commands) struct Origin {
     /// What it is for.
