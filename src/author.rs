@@ -46,19 +46,23 @@ impl Author {
     }
 }
 
-/// Returns the name of the user, if it is known.
+/// Returns the name of the user, or words that say that nobody knows it.
 pub fn user(repository: Option<&Repository>) -> String {
+    known_user(repository).unwrap_or_else(|| "somebody unknown".to_owned())
+}
+
+/// Returns the name of the user, if it is known.
+pub fn known_user(repository: Option<&Repository>) -> Option<String> {
     let git = |name: &str| repository?.config(name).ok().flatten();
     let known = |text: &String| !text.trim().is_empty();
     let name = git("user.name").filter(known);
     let mail = git("user.email").filter(known);
     match (name, mail) {
-        (Some(name), Some(mail)) => format!("{name} <{mail}>"),
-        (Some(who), None) | (None, Some(who)) => who,
+        (Some(name), Some(mail)) => Some(format!("{name} <{mail}>")),
+        (Some(who), None) | (None, Some(who)) => Some(who),
         (None, None) => {
             let mut others = WHO.iter().filter_map(|name| std::env::var(name).ok());
-            let other = others.find(known);
-            other.unwrap_or_else(|| "somebody unknown".to_owned())
+            others.find(known)
         }
     }
 }

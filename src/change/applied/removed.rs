@@ -7,12 +7,11 @@ use super::deletions::{Deletion, Gone, deletions};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
 use super::given_up::GivenUp;
 use super::range::Since;
-use crate::change::base::{self, BaseQuery, BaseUnknown, RemoteBranch};
+use crate::change::base::{self, BaseQuery};
 use crate::change::error::ChangeError;
 use crate::change::present::Present;
 use crate::git::{CommitId, GitError, Holds, Repository};
 use crate::path::{ProjectPath, StackPath};
-use crate::project::config::ProjectSettings;
 use crate::state::document::Entry;
 
 /// What git proves about each stack, or why it proves nothing.
@@ -291,7 +290,8 @@ impl Seens {
         if lacking.is_empty() && missing.is_empty() && !is_shallow {
             return Ok(seens);
         }
-        let branch = default_branch(repository, &present.project.settings)?;
+        let query = BaseQuery::of(&present.project.settings);
+        let branch = base::known_default_branch(repository, &query)?;
         let remote = branch.as_ref().map(|branch| branch.remote.clone());
         seens.remote.clone_from(&remote);
         let tip = match &branch {
@@ -365,21 +365,4 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
 /// Returns the newest commit that is known to have what was applied.
 fn seen(entry: &Entry) -> Option<CommitId> {
     CommitId::new(entry.applied.as_ref()?.seen.as_deref()?)
-}
-
-/// Returns the default branch of the remote, if there is one and it is known.
-fn default_branch(
-    repository: &Repository,
-    settings: &ProjectSettings,
-) -> Result<Option<RemoteBranch>, GitError> {
-    let query = BaseQuery {
-        remote: settings.default_remote.clone(),
-        branch: settings.default_branch.clone(),
-        ..BaseQuery::default()
-    };
-    match base::default_branch(repository, &query) {
-        Ok(branch) => Ok(branch),
-        Err(BaseUnknown::Git(error)) => Err(error),
-        Err(_) => Ok(None),
-    }
 }

@@ -20,6 +20,7 @@ use self::finder::Finder;
 use self::refusal::refuse;
 pub use self::remedy::{Remedy, fetch_command};
 use crate::git::{CommitId, GitError, Repository};
+use crate::project::config::ProjectSettings;
 
 /// The commit that changes are measured from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,17 @@ pub struct BaseQuery {
     pub remote: Option<String>,
     /// `config.git.default_branch`.
     pub branch: Option<String>,
+}
+
+impl BaseQuery {
+    /// Returns what a project says of the base.
+    pub fn of(settings: &ProjectSettings) -> Self {
+        BaseQuery {
+            remote: settings.default_remote.clone(),
+            branch: settings.default_branch.clone(),
+            ..BaseQuery::default()
+        }
+    }
 }
 
 /// Why the base cannot be determined.
@@ -157,6 +169,23 @@ pub fn default_branch(
     };
     let branch = remote::default_branch(repository, query, &remote)?;
     Ok(Some(RemoteBranch { remote, branch }))
+}
+
+/// Returns the default branch of the remote; `None` where there is no remote, and where nobody knows which branch it
+/// is.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub fn known_default_branch(
+    repository: &Repository,
+    query: &BaseQuery,
+) -> Result<Option<RemoteBranch>, GitError> {
+    match default_branch(repository, query) {
+        Ok(branch) => Ok(branch),
+        Err(BaseUnknown::Git(error)) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Returns whether a text can be the name of a branch.

@@ -332,12 +332,10 @@ impl Loaded {
                 |file| std::fs::read_to_string(file).map_err(|error| error.to_string()),
             )?,
         };
-        let settings = &self.project.settings;
         let base_query = BaseQuery {
             revision: query.base.clone(),
             ci,
-            remote: settings.default_remote.clone(),
-            branch: settings.default_branch.clone(),
+            ..BaseQuery::of(&self.project.settings)
         };
         let mut deepened = 0;
         let mut previous = None;

@@ -112,7 +112,7 @@ impl Loaded {
         } = loaded;
         let project = &self.project;
         let inputs = project.stacks.iter().map(|(_, stack)| {
-            let input = StackInput::new(stack, &facts, &project.settings);
+            let input = StackInput::new(stack, &facts);
             (workflow::id(stack), input)
         });
         let inputs: Vec<(String, StackInput)> = inputs.collect();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 use orch::author;
 use orch::change::Pairs;
+use orch::change::base::{self, BaseQuery};
 use orch::git::{CommitId, CommitText, Repository};
 use orch::project::Project;
 use orch::project::stack::StackIndex;
@@ -23,7 +24,7 @@ impl Loaded {
     pub(super) fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
         let uncommitted = self.uncommitted();
         let repository = Repository::open(&self.project.root).ok();
-        let user = author::user(repository.as_ref());
+        let user = author::known_user(repository.as_ref()).unwrap_or_default();
         let teams = std::env::var("ORCH_TEAMS").unwrap_or_default();
         let teams = teams
             .split(',')
@@ -38,7 +39,15 @@ impl Loaded {
         };
         let known = match &repository {
             Some(repository) => repository_facts(&self.project, repository)?,
-            None => RunFacts::default(),
+            None => RunFacts {
+                tracked_branch: self
+                    .project
+                    .settings
+                    .default_branch
+                    .clone()
+                    .unwrap_or_default(),
+                ..RunFacts::default()
+            },
         };
         Ok(RunFacts {
             is_dirty: uncommitted.is_some_and(|files| !files.is_empty()),
@@ -133,6 +142,10 @@ pub(super) fn repository_facts(project: &Project, repository: &Repository) -> Re
         let branch = branch.unwrap_or_else(built_branch);
         facts.commit = commit_input(&head, texts.get(&head), branch);
     }
+    let query = BaseQuery::of(&project.settings);
+    let tracked = base::known_default_branch(repository, &query).context("failed to ask git")?;
+    let tracked = tracked.map(|known| known.branch).or(query.branch);
+    facts.tracked_branch = tracked.unwrap_or_else(|| facts.commit.branch.clone());
     Ok(facts)
 }
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::WorkflowTurn;
-use crate::project::config::ProjectSettings;
 use crate::project::stack::Stack;
 use crate::run::evaluated::TurnState;
 
@@ -120,6 +119,8 @@ pub struct RunFacts {
     pub namespace: String,
     /// The name of the repository, as its remote has it.
     pub repository: String,
+    /// The branch whose commits are deployed.
+    pub tracked_branch: String,
 }
 
 /// What policies are told of a stack.
@@ -151,8 +152,7 @@ struct WorkerPool {
 
 impl StackInput {
     /// Returns what policies are told of a stack of which nothing is on record.
-    pub fn new(stack: &Stack, facts: &RunFacts, settings: &ProjectSettings) -> Self {
-        let branch = settings.default_branch.clone();
+    pub fn new(stack: &Stack, facts: &RunFacts) -> Self {
         let mut seen = BTreeSet::new();
         let labels = stack.labels.iter().map(String::as_str).chain(stack.tags());
         let labels = labels.filter(|label| seen.insert(*label));
@@ -160,7 +160,7 @@ impl StackInput {
         StackInput {
             administrative: false,
             autodeploy: stack.autodeploy,
-            branch: branch.unwrap_or_else(|| facts.commit.branch.clone()),
+            branch: facts.tracked_branch.clone(),
             id: id(stack),
             labels: labels.map(str::to_owned).collect(),
             name: stack.name.clone(),

@@ -41,6 +41,9 @@ fn nulls(at: &str, value: &Value, found: &mut Vec<String>) {
 fn policies_are_told_who_began_a_run_and_where_its_code_is_from() {
     let repository = Repository::of(sandbox(&[("keep", KEEP)]));
     repository.git("remote add origin git@example.com:acme/network/infra.git");
+    repository.git("update-ref refs/remotes/origin/trunk HEAD");
+    repository.git("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/trunk");
+    repository.git("checkout -q -b feature");
     let words = "run --policies -X --match /one --metadata first --metadata second -- true";
     let mut command: Command = repository.command(words);
     command.env("ORCH_TEAMS", "ops, net ,").env("CI", "true");
@@ -54,6 +57,8 @@ fn policies_are_told_who_began_a_run_and_where_its_code_is_from() {
     assert_eq!(session["admin"], false);
     assert_eq!(stack["namespace"], "acme/network");
     assert_eq!(stack["repository"], "infra");
+    assert_eq!(stack["branch"], "trunk");
+    assert_eq!(run["branch"], "feature");
     assert_eq!(run["commit"], stack["tracked_commit"]);
     let head = repository.git("rev-parse HEAD");
     assert_eq!(run["commit"]["hash"], head.trim());
@@ -70,6 +75,27 @@ fn policies_are_told_who_began_a_run_and_where_its_code_is_from() {
         ".stacks.terraform_version",
     ];
     assert_eq!(found, known);
+}
+
+#[test]
+fn what_nobody_knows_is_empty() {
+    let sandbox = sandbox(&[("keep", KEEP)]);
+    let ran = sandbox.orch("run --policies --match /one -- true");
+    assert_eq!(ran.code(), 0, "{ran}");
+    let input = &kept(&sandbox)[0];
+    let (run, stack) = (&input["run"], &input["stack"]);
+    let session = &run["creator_session"];
+    for unknown in [
+        &run["branch"],
+        &run["commit"]["hash"],
+        &session["login"],
+        &session["name"],
+        &stack["branch"],
+        &stack["namespace"],
+        &stack["repository"],
+    ] {
+        assert_eq!(unknown, "", "{input}");
+    }
 }
 
 #[test]

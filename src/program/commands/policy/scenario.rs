@@ -58,9 +58,8 @@ pub(super) struct Scenario<'p> {
 impl<'p> Scenario<'p> {
     /// Tells the worker of all stacks.
     pub(super) fn new(project: &'p Project, worker: Worker, facts: RunFacts) -> Self {
-        let settings = &project.settings;
         let stacks = project.stacks.iter();
-        let stacks = stacks.map(|(_, stack)| StackInput::new(stack, &facts, settings));
+        let stacks = stacks.map(|(_, stack)| StackInput::new(stack, &facts));
         let stacks = stacks.collect();
         let mut scenario = Scenario {
             project,

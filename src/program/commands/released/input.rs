@@ -66,20 +66,18 @@ pub(super) fn input(
     consumers: &[(StackIndex, Option<StackOnRecord>)],
 ) -> Result<Box<RawValue>> {
     let facts = repository_facts(project, repository)?;
-    let settings = &project.settings;
     let stack = |(stack, record): &(StackIndex, Option<StackOnRecord>)| {
-        let mut input = StackInput::new(&project.stacks[*stack], &facts, settings);
+        let mut input = StackInput::new(&project.stacks[*stack], &facts);
         if let Some(record) = record {
             record.clone().tell(&mut input);
         }
         input
     };
     let module = &release.module;
-    let branch = settings.default_branch.as_deref();
     let input = Input {
         module: Module {
             administrative: false,
-            branch: branch.unwrap_or(&facts.commit.branch),
+            branch: &facts.tracked_branch,
             labels: &module.labels,
             current_version: release.new.version.to_string(),
             id: &module.name.value,

@@ -172,12 +172,7 @@ impl Loaded {
     /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands
     /// that the remote be asked.
     fn out_of_sync(&self, repository: &Repository, is_demanded: bool) -> Option<Violation> {
-        let settings = &self.project.settings;
-        let query = BaseQuery {
-            remote: settings.default_remote.clone(),
-            branch: settings.default_branch.clone(),
-            ..BaseQuery::default()
-        };
+        let query = BaseQuery::of(&self.project.settings);
         let upstream = match base::default_branch(repository, &query) {
             Err(unknown) => return Some(Violation::NoUpstream(unknown)),
             Ok(None) => return is_demanded.then_some(Violation::NoRemote),

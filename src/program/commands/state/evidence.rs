@@ -31,12 +31,7 @@ impl Published {
         settings: &ProjectSettings,
         commit: &CommitId,
     ) -> Result<Self, GitError> {
-        let query = BaseQuery {
-            remote: settings.default_remote.clone(),
-            branch: settings.default_branch.clone(),
-            ..BaseQuery::default()
-        };
-        let upstream = match base::default_branch(repository, &query) {
+        let upstream = match base::default_branch(repository, &BaseQuery::of(settings)) {
             Ok(None) => return Ok(Published::Yes),
             Ok(Some(upstream)) => upstream,
             Err(BaseUnknown::Git(error)) => return Err(error),
