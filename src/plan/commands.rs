@@ -32,6 +32,9 @@ pub(super) const ANSWER_FILE: &str = "answer.json";
 /// The file that the outputs are printed to.
 pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 
+/// The variable that says what a driver does with its stack.
+pub(super) const ACTION: &str = "ORCH_ACTION";
+
 /// The variable that says where Terraform keeps its data.
 const DATA: &str = "TF_DATA_DIR";
 
@@ -226,7 +229,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
             environment.insert(name.to_owned(), value);
         };
         set("ORCH_RUN_ID", Some(self.run.to_owned()));
-        set("ORCH_ACTION", Some(asked.word().to_owned()));
+        set(ACTION, Some(asked.word().to_owned()));
         let (code, index) = self.codes.of(stack);
         let generation = code.environments.namespaces().generation_of(index);
         set("ORCH_GENERATION", Some(generation.to_string()));

@@ -1,4 +1,4 @@
-//! What is told of a turn that has ended: what it was to change, and has changed.
+//! What policies are told of a turn that has ended: what it was to change, and has changed.
 
 use std::fs::File;
 
@@ -43,7 +43,7 @@ impl TurnState<'_> {
         }
         let is_work = self.attempt.is_unconfirmed || self.attempt.is_work == Some(true);
         let change = is_work.then(|| Changed {
-            kind: match (self.operation, self.asked) {
+            kind: match (self.operation, self.asked_now()) {
                 (Operation::Destroy, _) => ChangeKind::Deleted,
                 (_, Asked::Create) => ChangeKind::Added,
                 _ => ChangeKind::Changed,

@@ -160,7 +160,8 @@ impl<'p> FollowUps<'_, 'p> {
         if let Some(problem) = stack.and_then(|it| self.stacks[it.get()].problem.clone()) {
             return Err(problem);
         }
-        fs::create_dir_all(&turn.folder).map_err(|error| format!("its folder: {error}"))?;
+        fs::create_dir_all(&turn.folder)
+            .map_err(|error| format!("its folder cannot be created: {error}"))?;
         let mut preparation = Preparation::new(self.codes, &self.run);
         let found = commands(&mut preparation, turn, &self.extra, self.keeps_state);
         preparation.finish().map_err(|cannot| cannot.to_string())?;

@@ -9,7 +9,7 @@ use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::ask::{answer, of_command};
 use crate::plan::code::Codes;
-use crate::plan::commands::OUTPUTS_FILE;
+use crate::plan::commands::{ACTION, OUTPUTS_FILE};
 use crate::plan::entry::{Asked, allowed};
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
@@ -156,12 +156,16 @@ impl TurnState<'_> {
 
     /// Returns whether it has updated what existed.
     pub(super) fn has_updated(&self) -> bool {
+        self.operation == Operation::Apply && self.has_acted && self.asked_now() != Asked::Create
+    }
+
+    /// Returns what its driver is asked to do, now that it may have answered: what does not exist is made.
+    pub(super) fn asked_now(&self) -> Asked {
         let answer = self.attempt.answer.as_ref();
-        let has_existed = answer.is_none_or(|answer| answer.exists != Some(false));
-        self.operation == Operation::Apply
-            && self.has_acted
-            && self.asked != Asked::Create
-            && has_existed
+        match (self.asked, answer.and_then(|answer| answer.exists)) {
+            (Asked::Update, Some(false)) => Asked::Create,
+            (asked, _) => asked,
+        }
     }
 
     /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
@@ -212,6 +216,9 @@ impl TurnState<'_> {
         let number = before.filter(|role| matches!(role, Role::Driver(_)));
         let found = tasks.and_then(|tasks| tasks.as_ref().ok()?.get(number.count()));
         let missing = || Failure::NotStarted("its command is not known".to_owned());
-        found.cloned().ok_or_else(missing)
+        let mut task = found.cloned().ok_or_else(missing)?;
+        let action = self.asked_now().word().to_owned();
+        task.environment.insert(ACTION.to_owned(), Some(action));
+        Ok(task)
     }
 }

@@ -13,8 +13,8 @@ pub(crate) struct FollowFlags {
     /// Whether to evaluate trigger policies after each turn
     ///
     /// What they ask for is planned when its turn comes, and applied if its stack has `autodeploy = true`, or with
-    /// --auto-approve unless FILE is given. Otherwise its plan is kept, and can be applied later. See `orch help
-    /// policies`.
+    /// --auto-approve unless FILE is given. Otherwise, the changes are planned again at the end, and that plan is
+    /// kept for a later `orch apply`. See `orch help policies`.
     #[arg(
         long,
         value_enum,
@@ -26,7 +26,7 @@ pub(crate) struct FollowFlags {
     )]
     pub(crate) policies: FollowArg,
 
-    /// Give policies this text, as `user_provided_metadata` (can be repeated)
+    /// Pass this text to policies, in `run.user_provided_metadata` (can be repeated)
     #[arg(long, value_name = "TEXT")]
     pub(crate) metadata: Vec<String>,
 }

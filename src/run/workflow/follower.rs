@@ -1,4 +1,4 @@
-//! Asks policies what follows from the end of a turn.
+//! Asks the policies what follows a turn that has ended.
 
 use std::time::{Duration, Instant};
 

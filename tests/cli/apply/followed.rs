@@ -109,7 +109,7 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
     let (run, _) = last_apply(&repository);
     let file = format!(".orch/runs/{run}/followup.plan");
     assert!(
-        said.contains(&format!("`orch apply {file}` carries it out")),
+        said.contains(&format!("to carry it out, run `orch apply {file}`")),
         "{said}"
     );
     assert_tidy(&repository);
@@ -377,6 +377,25 @@ fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
     assert_eq!(input["run"]["changes"][0]["action"], "deleted");
     assert_eq!(input["run"]["type"], "DESTROY");
     obeys_the_schema(&input);
+}
+
+#[test]
+fn what_does_not_exist_yet_is_created_by_what_follows() {
+    let repository = project(&[("/a", ""), ("/b", "autodeploy = true")]);
+    attach(&repository, "list", LIST);
+    repository.commit();
+    done(&repository, "apply --auto-approve --match a");
+    // Without a state, only its driver knows.
+    let of_b = log(&repository).into_iter().filter(|it| it.ends_with('b'));
+    let of_b: Vec<String> = of_b.collect();
+    assert_eq!(
+        of_b,
+        ["plan update b", "apply create b", "outputs create b"]
+    );
+    let sample = sample(&repository, "list", "/b");
+    let changes = sample["run"]["changes"].as_array().unwrap().iter();
+    let actions: Vec<&Value> = changes.map(|it| &it["action"]).collect();
+    assert_eq!(actions, ["added", "added"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `orch run --resume` where policies follow the run: the workflow goes on.
+//! `orch run --resume` with policies: the workflow goes on.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! An apply that policies follow: what they are told, and what may follow.
+//! An apply with policies: what they are told, and what may follow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

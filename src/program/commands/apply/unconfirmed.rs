@@ -116,7 +116,7 @@ impl Carrying<'_> {
             return Ok(worse(status, ExitStatus::Run(1)));
         }
         if !planned.saved.plan.is_applyable() {
-            console::note("nothing waits for approval any more");
+            console::note("no follow-up waits for approval any more: nothing would change");
             return Ok(status);
         }
         let file = folder.join(FILE);
@@ -128,7 +128,7 @@ impl Carrying<'_> {
         let near = near.ok().filter(|_| is_at_root).unwrap_or(&file);
         let words = ["orch".into(), "apply".into(), near.as_os_str().to_owned()];
         console::note(&format!(
-            "the plan was kept: `{}` carries it out",
+            "the plan was kept: to carry it out, run `{}`",
             command_line(&words)
         ));
         Ok(status)

@@ -26,7 +26,7 @@ pub(crate) struct PolicyFlags {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) followup: Option<String>,
 
-    /// Give policies this text, as `user_provided_metadata` (can be repeated)
+    /// Pass this text to policies, in `run.user_provided_metadata` (can be repeated)
     #[arg(long, value_name = "TEXT")]
     pub(crate) metadata: Vec<String>,
 }
