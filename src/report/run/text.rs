@@ -276,11 +276,9 @@ impl<'a> RunText<'a> {
         run: Option<&str>,
     ) -> String {
         let count = |is: fn(&Outcome) -> bool| {
-            let mut endings = summary.endings.iter();
-            endings
-                .by_ref()
-                .filter(|ending| is(&ending.outcome))
-                .count()
+            let endings = summary.endings.iter();
+            let counted = endings.filter(|ending| !summary.replaced.contains(&ending.turn));
+            counted.filter(|ending| is(&ending.outcome)).count()
         };
         let counts = [
             (
@@ -293,6 +291,7 @@ impl<'a> RunText<'a> {
                 "failed",
                 BAD,
             ),
+            (summary.replaced.len(), "retried", PALE),
             (
                 count(|outcome| *outcome == Outcome::Unconfirmed),
                 "unconfirmed",
@@ -316,8 +315,13 @@ impl<'a> RunText<'a> {
             if let Some(failure) = failure_text(ending) {
                 let path = self.path(ending.turn);
                 let log = log(ending).map(|log| format!("; log: {log}"));
+                let (style, word) = if summary.replaced.contains(&ending.turn) {
+                    (PALE, "retried")
+                } else {
+                    (BAD, "failed")
+                };
                 text += &format!(
-                    "orch: {BAD}failed{BAD:#} {path}: {failure}{}\n",
+                    "orch: {style}{word}{style:#} {path}: {failure}{}\n",
                     log.unwrap_or_default()
                 );
             }
@@ -373,16 +377,28 @@ impl<'a> RunText<'a> {
     /// Lists the turns that did not start, with the cause: each, or the first of many with the same
     /// cause.
     fn not_run(self, endings: &[Ending], run: Option<&str>) -> String {
+        let unconfirmed = endings
+            .iter()
+            .filter(|it| it.outcome == Outcome::Unconfirmed);
+        let unconfirmed: HashSet<TurnIndex> = unconfirmed.map(|ending| ending.turn).collect();
+        // Where a retry changes nothing, it is the turn before it that failed.
+        let failed = |turn: TurnIndex| {
+            if unconfirmed.contains(&turn) {
+                printable(self.turns[turn].stack.as_str()).into_owned()
+            } else {
+                self.path(turn)
+            }
+        };
         let mut stacks: HashMap<(&str, String), Vec<TurnIndex>> = HashMap::new();
         for Ending { turn, outcome, .. } in endings {
-            if let Some(why) = self.why_not_run(outcome, "runs") {
+            if let Some(why) = why_not_run(outcome, "runs", &failed) {
                 stacks.entry(why).or_default().push(*turn);
             }
         }
         let mut text = String::new();
         let mut are_many = false;
         for Ending { turn, outcome, .. } in endings {
-            let Some(why) = self.why_not_run(outcome, "runs") else {
+            let Some(why) = why_not_run(outcome, "runs", &failed) else {
                 continue;
             };
             let stacks = &stacks[&why];
@@ -395,7 +411,7 @@ impl<'a> RunText<'a> {
                 let first = stacks[..NAMED].iter().map(|turn| self.path(*turn));
                 let first = first.collect::<Vec<_>>().join(", ");
                 let others = stacks.len() - NAMED;
-                let (_, cause) = self.why_not_run(outcome, "they run").unwrap_or_default();
+                let (_, cause) = why_not_run(outcome, "they run", &failed).unwrap_or_default();
                 text += &format!("orch: {PALE}{word}{PALE:#} {first} and {others} more: {cause}\n");
             }
         }
@@ -404,33 +420,38 @@ impl<'a> RunText<'a> {
         }
         text
     }
+}
 
-    /// Returns the outcome of a turn that did not start, as a word, and the cause, as a clause.
-    fn why_not_run(self, outcome: &Outcome, runs: &str) -> Option<(&'static str, String)> {
-        let cause = match outcome {
-            Outcome::Succeeded | Outcome::Failed(_) | Outcome::Unconfirmed => return None,
-            Outcome::Skipped { cause } => {
-                let cause = format!("{runs} after {}, which failed", self.path(*cause));
-                return Some(("skipped", cause));
-            }
-            Outcome::Cancelled(cause) => cause,
-        };
-        let cause = match cause {
-            CancelCause::Failed(cause) => {
-                format!("the run stopped when {} failed", self.path(*cause))
-            }
-            CancelCause::Signal(signal) => {
-                format!("the run was interrupted by {}", signal_name(*signal))
-            }
-            CancelCause::RunTimedOut(timeout) => {
-                format!("the run took longer than {}", duration::exact(*timeout))
-            }
-            CancelCause::Rejected => REJECTED.to_owned(),
-            CancelCause::StateLost => STATE_LOST.to_owned(),
-            CancelCause::Stuck => "nothing ran before it, and it could not start".to_owned(),
-        };
-        Some(("cancelled", cause))
-    }
+/// Returns the outcome of a turn that did not start, as a word, and the cause, as a clause. `failed` names a turn
+/// that others did not run for.
+fn why_not_run(
+    outcome: &Outcome,
+    runs: &str,
+    failed: &dyn Fn(TurnIndex) -> String,
+) -> Option<(&'static str, String)> {
+    let cause = match outcome {
+        Outcome::Succeeded | Outcome::Failed(_) | Outcome::Unconfirmed => return None,
+        Outcome::Skipped { cause } => {
+            let cause = format!("{runs} after {}, which failed", failed(*cause));
+            return Some(("skipped", cause));
+        }
+        Outcome::Cancelled(cause) => cause,
+    };
+    let cause = match cause {
+        CancelCause::Failed(cause) => {
+            format!("the run stopped when {} failed", failed(*cause))
+        }
+        CancelCause::Signal(signal) => {
+            format!("the run was interrupted by {}", signal_name(*signal))
+        }
+        CancelCause::RunTimedOut(timeout) => {
+            format!("the run took longer than {}", duration::exact(*timeout))
+        }
+        CancelCause::Rejected => REJECTED.to_owned(),
+        CancelCause::StateLost => STATE_LOST.to_owned(),
+        CancelCause::Stuck => "nothing ran before it, and it could not start".to_owned(),
+    };
+    Some(("cancelled", cause))
 }
 
 /// Returns how a turn failed and how long it took, if it failed.

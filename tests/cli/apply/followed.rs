@@ -277,12 +277,10 @@ fn a_retry_that_nobody_has_approved_leaves_the_failure() {
     );
     done(&repository, "plan -o ../saved");
     log(&repository);
-    fails(
-        &repository,
-        "apply ../saved",
-        1,
-        "1 follow-up waits for approval",
-    );
+    let waits = "1 follow-up waits for approval";
+    let said = fails(&repository, "apply ../saved", 1, waits);
+    let skipped = "skipped /b: runs after /a, which failed";
+    assert!(said.contains(skipped), "{said}");
     assert_eq!(acts(&repository), ["apply create a"]);
     assert_eq!(
         endings(&repository),

@@ -98,11 +98,16 @@ fn a_failed_turn_is_retried_once_and_what_comes_after_it_waits() {
     let ran = run(&sandbox, "--policies --match /one --match /three");
     assert_eq!(ran.code(), 0, "{ran}");
     assert_eq!(turns(&sandbox), ["/one 1", "/one 3 retry", "/three 2"]);
+    let said = ran.to_string();
+    assert!(said.contains("orch: retried /one: exit status 1"), "{ran}");
+    assert!(said.contains("orch: 2 succeeded, 1 retried in"), "{ran}");
 
     sandbox.remove("/log");
     sandbox.write("/one/fails", "2");
     let ran = run(&sandbox, "--policies --match /one --match /three");
     assert_eq!(ran.code(), 1, "a retry is not retried: {ran}");
+    let counted = "orch: 0 succeeded, 1 failed, 1 retried, 1 cancelled in";
+    assert!(ran.to_string().contains(counted), "{ran}");
     assert_eq!(turns(&sandbox), ["/one 1", "/one 3 retry"]);
 }
 
