@@ -87,7 +87,7 @@ impl Serialize for StacksJson<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let StacksJson(run, logs) = self;
         let mut stacks = serializer.serialize_seq(Some(run.record.stacks.len()))?;
-        let causes = Causes::new(&run.record);
+        let causes = Causes::new(run);
         for stack in run.stacks() {
             let follows = causes.of(&stack.record.path);
             stacks.serialize_element(&stack_json(stack, logs, follows))?;

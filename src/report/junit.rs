@@ -45,7 +45,7 @@ pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> 
     if !problems.is_empty() {
         suite.set_system_err(xml_lines(&problems));
     }
-    let causes = Causes::new(&run.record);
+    let causes = Causes::new(run);
     let mut left = QUOTED_OF_ALL;
     for stack in run.stacks() {
         let mut case = TestCase::new(xml(&stack.record.path), status(run, stack, logs, &mut left));

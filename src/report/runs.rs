@@ -32,6 +32,8 @@ pub struct ListedRun {
 pub struct ShownRun {
     /// What its journal says.
     pub record: RunRecord,
+    /// The earlier runs of its workflow, the latest first, as far as they are here.
+    pub earlier: Vec<RunRecord>,
     /// How it went.
     pub state: RunState,
     /// Where its journal and logs are.

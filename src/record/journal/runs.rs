@@ -318,6 +318,25 @@ impl Runs {
         self.ids.iter().find(resumes).map(String::as_str)
     }
 
+    /// Returns the earlier runs of the workflow that a run goes on with, the latest first; none if no policy followed
+    /// them. Runs that cannot be read are left out.
+    pub fn earlier_in_workflow(&self, record: &RunRecord) -> Vec<RunRecord> {
+        let run = record.header.run.as_str();
+        let of = |header: &Header| Some(header.policies.as_ref()?.workflow.clone());
+        let Some(workflow) = of(&record.header).filter(|first| *first != run) else {
+            return Vec::new();
+        };
+        // Ids tell when runs began.
+        let may_belong = |id: &&String| (workflow.as_str()..run).contains(&id.as_str());
+        let earlier = |id: &String| {
+            let (header, _) = read_ends(self.open(id).ok()?).ok()?;
+            let belongs = of(&header).is_some_and(|first| first == workflow);
+            belongs.then(|| self.record(id).ok()).flatten()
+        };
+        let ids = self.ids.iter().filter(may_belong);
+        ids.filter_map(earlier).collect()
+    }
+
     /// Returns whether a run is in progress, as far as can be known. A run without a journal is not.
     pub fn liveness(&self, id: &str) -> Liveness {
         let Ok(file) = self.open(id) else {

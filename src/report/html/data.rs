@@ -88,7 +88,7 @@ impl<'a> PageData<'a> {
     pub(super) fn new(run: &'a ShownRun, logs: &[LogFile<'_>]) -> Self {
         let record = &run.record;
         let course = Course::new(record);
-        let causes = Causes::new(record);
+        let causes = Causes::new(run);
         let mut logs = logs.iter().peekable();
         let stacks = run.stacks().enumerate().map(|(position, stack)| {
             let attempts = stack.record.attempts.iter().enumerate();

@@ -47,6 +47,7 @@ fn record(jobs: usize, stacks: &[Ran], edges: &[(usize, usize)]) -> RunRecord {
 fn shown(record: RunRecord, state: RunState, folder: &Path) -> (ShownRun, Logs) {
     let shown = ShownRun {
         record,
+        earlier: Vec::new(),
         state,
         folder: folder.to_owned(),
     };

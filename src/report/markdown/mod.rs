@@ -90,7 +90,7 @@ impl<'a> RunPage<'a> {
     fn new(run: &'a ShownRun, logs: &'a Logs) -> Self {
         let mut stacks: Vec<ShownStack> = run.stacks().collect();
         let headline = headline(run, &stacks);
-        let causes = Causes::new(&run.record);
+        let causes = Causes::new(run);
         let has_followed = |stack: &ShownStack| !causes.of(&stack.record.path).is_empty();
         let is_shown =
             |stack: &ShownStack| Rank::of(stack) != Rank::Unchanged || has_followed(stack);

@@ -59,6 +59,7 @@ fn run(command: &str, stacks: &[Told], folder: &Path) -> (ShownRun, Logs) {
     }
     let shown = ShownRun {
         record,
+        earlier: Vec::new(),
         state: RunState::Failed,
         folder: folder.to_owned(),
     };

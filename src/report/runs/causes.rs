@@ -1,11 +1,12 @@
 //! Why turns followed: what policies have asked for, back to the first turn, and what went wrong with them.
 //!
-//! It names turns as the journal does, and knows neither stacks of the project nor what a policy says.
+//! It names turns as the journals do, and knows neither stacks of the project nor what a policy says.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
+use super::ShownRun;
 use crate::printable::printable;
 use crate::record::journal::{EvaluatedRecord, EvaluatedTurn, PolicyRecord, RunRecord};
 
@@ -14,14 +15,27 @@ const NAMED: usize = 20;
 
 /// The causes of the turns of a run.
 pub(in crate::report) struct Causes<'a> {
+    /// What each run of the workflow knows: this one, and then the earlier ones, the latest first.
+    runs: Vec<RunCauses<'a>>,
+}
+
+/// What a run knows of the causes of its turns.
+struct RunCauses<'a> {
+    id: &'a str,
     /// What asked for each turn of a stack that followed another one, by the number of the turn.
-    by_stack: HashMap<&'a str, BTreeMap<u32, Asked<'a>>>,
+    asked: HashMap<&'a str, BTreeMap<u32, Asked<'a>>>,
+    /// The stacks whose first turn here is a follow-up of an earlier run, which goes on or is run again.
+    resumed: BTreeSet<&'a str>,
+    /// The number of the last turn of each stack.
+    last: HashMap<&'a str, u32>,
 }
 
 /// What asked for a turn.
 struct Asked<'a> {
     evaluated: &'a EvaluatedTurn,
     policies: &'a [String],
+    /// The run whose policies these were, by position.
+    run: usize,
 }
 
 /// A turn that followed another one.
@@ -87,8 +101,8 @@ impl<'a> From<&'a Followed<'a>> for AnsweredJson<'a> {
     }
 }
 
-impl<'a> Causes<'a> {
-    pub(in crate::report) fn new(record: &'a RunRecord) -> Self {
+impl<'a> RunCauses<'a> {
+    fn new(position: usize, record: &'a RunRecord) -> Self {
         let mut by_stack: HashMap<&str, BTreeMap<u32, Asked<'_>>> = HashMap::new();
         for evaluated in &record.evaluated {
             let follows = &evaluated.evaluated;
@@ -96,34 +110,69 @@ impl<'a> Causes<'a> {
                 let asked = Asked {
                     evaluated,
                     policies: &follow.policies,
+                    run: position,
                 };
                 let turns = by_stack.entry(&follow.stack).or_default();
                 turns.insert(follow.turn.unwrap_or(1), asked);
             }
         }
-        Causes { by_stack }
+        let kept = record.header.policies.iter().flat_map(|it| &it.asked);
+        let kept = kept.filter(|asked| asked.follows);
+        let mut last: HashMap<&str, u32> = HashMap::new();
+        for turn in &record.turns {
+            let number = last.entry(&turn.stack).or_default();
+            *number = turn.turn.unwrap_or(1).max(*number);
+        }
+        RunCauses {
+            id: &record.header.run,
+            asked: by_stack,
+            resumed: kept.map(|asked| asked.stack.as_str()).collect(),
+            last,
+        }
+    }
+}
+
+impl<'a> Causes<'a> {
+    pub(in crate::report) fn new(run: &'a ShownRun) -> Self {
+        let records = std::iter::once(&run.record).chain(&run.earlier);
+        let runs = records.enumerate();
+        Causes {
+            runs: runs
+                .map(|(position, record)| RunCauses::new(position, record))
+                .collect(),
+        }
     }
 
     /// Returns the turns of a stack that followed others, in their order.
     pub(in crate::report) fn of(&self, stack: &str) -> Vec<Followed<'a>> {
-        let turns = self.by_stack.get(stack).into_iter().flatten();
-        turns
-            .map(|(turn, asked)| self.chain(*turn, asked))
-            .collect()
+        let here = &self.runs[0];
+        let asked = here.asked.get(stack).into_iter().flat_map(BTreeMap::keys);
+        let mut turns: BTreeSet<u32> = asked.copied().collect();
+        turns.extend(here.resumed.contains(stack).then_some(1));
+        let followed = |turn| Some(self.chain(turn, self.asked(0, stack, turn)?));
+        turns.into_iter().filter_map(followed).collect()
+    }
+
+    /// Returns what asked for a turn of a run: its own policies, or those of an earlier run, in which it did not end
+    /// well.
+    fn asked(&self, run: usize, stack: &str, turn: u32) -> Option<&Asked<'a>> {
+        let here = &self.runs[run];
+        let own = here.asked.get(stack).and_then(|turns| turns.get(&turn));
+        if own.is_some() || turn != 1 || !here.resumed.contains(stack) {
+            return own;
+        }
+        let mut earlier = self.runs.iter().enumerate().skip(run + 1);
+        let (before, last) =
+            earlier.find_map(|(number, run)| Some((number, *run.last.get(stack)?)))?;
+        self.asked(before, stack, last)
     }
 
     fn chain(&self, turn: u32, asked: &Asked<'a>) -> Followed<'a> {
-        let mut causes = vec![Cause::new(asked)];
-        let before = |cause: &Cause<'a>| {
-            // The turns of an earlier run have the same numbers, and other causes.
-            let turns = self.by_stack.get(cause.stack);
-            turns?.get(&cause.turn).filter(|_| cause.run.is_none())
-        };
-        let mut next = before(&causes[0]);
+        let mut causes = vec![self.cause(asked)];
+        let mut next = self.before(asked);
         while let Some(asked) = next.filter(|_| causes.len() < NAMED) {
-            let cause = Cause::new(asked);
-            next = before(&cause);
-            causes.push(cause);
+            causes.push(self.cause(asked));
+            next = self.before(asked);
         }
         Followed {
             turn,
@@ -131,23 +180,36 @@ impl<'a> Causes<'a> {
             more: next.is_some(),
         }
     }
-}
 
-impl<'a> Cause<'a> {
-    fn new(asked: &Asked<'a>) -> Self {
+    /// Returns what asked for the turn that policies have answered.
+    fn before(&self, asked: &Asked<'a>) -> Option<&Asked<'a>> {
+        let EvaluatedTurn { evaluated, turn } = asked.evaluated;
+        let run = match &evaluated.run {
+            None => asked.run,
+            Some(id) => self.runs.iter().position(|run| run.id == id)?,
+        };
+        self.asked(run, &evaluated.stack, turn.unwrap_or(1))
+    }
+
+    fn cause(&self, asked: &Asked<'a>) -> Cause<'a> {
         let evaluated = &asked.evaluated.evaluated;
+        let of_policies = (asked.run > 0).then_some(self.runs[asked.run].id);
         Cause {
             stack: &evaluated.stack,
             turn: asked.evaluated.turn.unwrap_or(1),
-            run: evaluated.run.as_deref(),
+            run: evaluated.run.as_deref().or(of_policies),
             state: &evaluated.state,
             policies: asked.policies,
             evaluated,
         }
     }
+}
 
-    fn name(&self) -> String {
-        turn_name(self.stack, self.turn, self.run)
+impl Cause<'_> {
+    /// Returns its name where the one that is named before it, if one is, belongs to this run.
+    fn name(&self, run: Option<&str>) -> String {
+        let run = self.run.filter(|it| Some(*it) != run);
+        turn_name(self.stack, self.turn, run)
     }
 }
 
@@ -158,12 +220,14 @@ impl Followed<'_> {
             1 => "follows ".to_owned(),
             number => format!("turn {number} follows "),
         };
+        let mut run = None;
         for (number, cause) in self.causes.iter().enumerate() {
             if number > 0 {
                 line += ", which followed ";
             }
             let (state, policies) = (printable(cause.state), named(cause.policies));
-            line += &format!("{}: {state}, {policies}", cause.name());
+            line += &format!("{}: {state}, {policies}", cause.name(run));
+            run = cause.run;
         }
         if self.more {
             line += ", …";
@@ -177,12 +241,14 @@ impl Followed<'_> {
             1 => "←".to_owned(),
             number => format!("turn {number} ←"),
         };
+        let mut run = None;
         for (number, cause) in self.causes.iter().enumerate() {
             if number > 0 {
                 arrows += " ←";
             }
             let policies = cause.policies.join(", ");
-            arrows += &format!(" {} ← {}", printable(&policies), cause.name());
+            arrows += &format!(" {} ← {}", printable(&policies), cause.name(run));
+            run = cause.run;
         }
         if self.more {
             arrows += " ← …";

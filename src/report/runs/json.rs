@@ -279,7 +279,7 @@ pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> i
         turns: Vec<AnsweredJson<'a>>,
     }
     let shown = run.stacks().find(|shown| shown.record.path == stack);
-    let turns: Vec<Followed<'_>> = Causes::new(&run.record).of(stack);
+    let turns: Vec<Followed<'_>> = Causes::new(run).of(stack);
     let document = CausesJson {
         format: FORMAT,
         run: &run.record.header.run,

@@ -137,7 +137,7 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         writeln!(out, "  {name:8} {value}")?;
     }
     writeln!(out)?;
-    let causes = Causes::new(&run.record);
+    let causes = Causes::new(run);
     for shown in run.stacks() {
         let stack = shown.record;
         let word = printable(shown.outcome());
@@ -177,7 +177,7 @@ pub fn write_causes(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Re
             None => writeln!(out, "{word} in run {}", printable(&run.record.header.run))?,
         }
     }
-    let turns = Causes::new(&run.record).of(stack);
+    let turns = Causes::new(run).of(stack);
     if turns.is_empty() {
         writeln!(out, "  no policy asked for it: the run began with it")?;
     }

@@ -49,6 +49,31 @@ fn a_failed_follow_up_runs_again_and_what_follows_it_follows() {
 }
 
 #[test]
+fn what_led_to_a_turn_is_told_back_to_the_first_run() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    sandbox.write("/two-a/fails", "2");
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+    assert_eq!(resume(&sandbox, "").code(), 1);
+    let resumed = resume(&sandbox, "--report ../at-once.json");
+    assert_eq!(resumed.code(), 0, "{resumed}");
+    let first = run_ids(&sandbox)[0].clone();
+    let why = |stack: &str| sandbox.orch(&format!("why {stack} --run last")).stdout;
+    let of_one = format!("/one in run {first}: FINISHED, policy again");
+    let last = why("/two-a");
+    assert!(last.contains(&format!("  follows {of_one}\n")), "{last}");
+    let last = why("/three");
+    let line = format!("  follows /two-a: FINISHED, policy again, which followed {of_one}\n");
+    assert!(last.contains(&line), "{last}");
+    assert!(sandbox.orch("runs show").stdout.contains(&line));
+    // A report that is written at once says the same as one that is written later.
+    let later = sandbox.orch("runs report --report ../later.json");
+    assert_eq!(later.code(), 0, "{later}");
+    let read = |name: &str| std::fs::read_to_string(sandbox.outside().join(name)).unwrap();
+    assert_eq!(read("at-once.json"), read("later.json"));
+    assert!(read("later.json").contains(&format!("\"run\": \"{first}\"")));
+}
+
+#[test]
 fn a_turn_that_is_run_again_because_it_failed_is_not_retried() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "9");

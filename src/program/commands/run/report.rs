@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use orch::record::journal::{Liveness, RunRecord, RunState, run_folder};
+use orch::folder::GuardedFolder;
+use orch::record::journal::{Liveness, RunRecord, RunState, Runs, run_folder};
 use orch::record::logs::Logs;
 use orch::report::ShownRun;
 use orch::run::request::{PreparedRun, RunRequest};
@@ -63,7 +64,11 @@ fn write(
     // Without captured output, there are no logs.
     let none = Logs::new(folder.join("logs"));
     let logs = logs.unwrap_or(&none);
+    let runs = GuardedFolder::find(root).ok().flatten();
+    let runs = runs.and_then(|folder| Runs::find(folder).ok());
+    let earlier = runs.map(|runs| runs.earlier_in_workflow(&record));
     let shown = ShownRun {
+        earlier: earlier.unwrap_or_default(),
         record,
         state,
         folder,

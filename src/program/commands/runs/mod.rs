@@ -219,6 +219,7 @@ fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun
     let liveness = runs.liveness(&record.header.run);
     let shown = ShownRun {
         state: RunState::new(record.finished.as_ref(), liveness),
+        earlier: runs.earlier_in_workflow(&record),
         folder: runs.folder(&record.header.run),
         record,
     };
