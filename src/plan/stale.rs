@@ -13,6 +13,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use self::before::ChangedBefore;
+pub use self::done::failed_beside;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, MissingStack, Pairs};

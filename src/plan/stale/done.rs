@@ -1,5 +1,7 @@
 //! What has been done of a plan, as far as the document tells.
 
+use std::collections::BTreeSet;
+
 use super::{Grounds, OperationKey, Present, Progress};
 use super::{is_of_plan, is_settled, last_of_plan, mark, same, serial};
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
@@ -7,7 +9,26 @@ use crate::plan::saved::{SavedPlan, SavedStack};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::StackIndex;
 use crate::selection::graph::Towards;
-use crate::state::document::Action as Written;
+use crate::state::document::{Action as Written, Document, Entry};
+
+/// Returns the keys of the stacks that something was done with in runs of a plan, but not for the plan itself, and
+/// last without success.
+pub fn failed_beside<'d>(document: &'d Document, plan: &str) -> Vec<&'d str> {
+    let run_of = |entry: &Entry| -> Option<String> {
+        let intent = entry.intent.as_ref().map(|intent| intent.run.clone());
+        intent.or_else(|| entry.last.as_ref()?.run.clone())
+    };
+    let entries = document.stacks.values();
+    let ours = entries.filter(|entry| is_of_plan(entry, plan));
+    let runs: BTreeSet<String> = ours.filter_map(run_of).collect();
+    let is_beside = |(_, entry): &(&String, &Entry)| {
+        !is_settled(entry)
+            && !is_of_plan(entry, plan)
+            && run_of(entry).is_some_and(|run| runs.contains(&run))
+    };
+    let beside = document.stacks.iter().filter(is_beside);
+    beside.map(|(key, _)| key.as_str()).collect()
+}
 
 impl Grounds<'_> {
     /// Adds what the document says has been done of the entry of a stack: by this plan, or by somebody else

@@ -397,6 +397,26 @@ fn what_does_not_exist_yet_is_created_by_what_follows() {
 }
 
 #[test]
+fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
+    let repository = changed("autodeploy = true");
+    done(&repository, "plan --match a -o ../saved");
+    hook(&repository, "apply", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "apply", "b");
+    std::fs::remove_dir_all(repository.path("/.orch/runs")).unwrap();
+    log(&repository);
+    for arguments in ["apply ../saved", "apply ../saved --resume"] {
+        let said = fails(&repository, arguments, 4, "its journal is not here");
+        assert!(said.contains("run `orch plan --match /b`"), "{said}");
+    }
+    assert_eq!(log(&repository), [""; 0]);
+    done(&repository, "apply --match b --auto-approve");
+    assert_eq!(acts(&repository), ["apply update b"]);
+    let said = done(&repository, "apply ../saved");
+    assert!(said.contains("there is nothing to do"), "{said}");
+}
+
+#[test]
 fn no_follow_up_makes_up_for_a_destroy_that_failed() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     let again = "package again\ntrigger[\"/b\"] { input.run.state == \"FAILED\" }\n";

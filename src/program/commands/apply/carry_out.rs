@@ -1,13 +1,17 @@
 //! Carries a plan out: asks for approval, locks the state, prepares its turns.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use orch::change::Pairs;
 use orch::path::StackPath;
 use orch::plan::apply::{self, ApplyOptions, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::entry::PlanMode;
+use orch::plan::stale::failed_beside;
+use orch::printable::printable;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::run::request::new_id;
@@ -18,7 +22,7 @@ use super::carrying::Carrying;
 use super::check::Now;
 use super::followed::{Following, NowPolicies};
 use super::record::upstream;
-use super::unconfirmed::Unconfirmed;
+use super::unconfirmed::{Unconfirmed, plan_again};
 use crate::program::commands::Loaded;
 use crate::program::commands::commits::Commits;
 use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
@@ -72,11 +76,13 @@ impl Carrying<'_> {
             let policies = now.policies.as_ref();
             let left = policies.map(|policies| policies.unplanned(&now.loaded));
             let left = left.unwrap_or_default();
-            if left.stacks.is_empty() {
-                console::note("there is nothing to do");
-            }
             if now.policies.is_none() {
                 self.warn_of_open_followups(&now);
+            } else {
+                self.check_failed_followups(&now)?;
+            }
+            if left.stacks.is_empty() {
+                console::note("there is nothing to do");
             }
             drop((lock, now));
             return self.keep(&left, ExitStatus::Success);
@@ -129,6 +135,32 @@ impl Carrying<'_> {
             _ => "follow-ups that an earlier run has left open are",
         };
         console::warning(&format!("{what} not run, since no policies are evaluated"));
+    }
+
+    /// Checks that nothing that followed has failed: without the journals of earlier runs, which may be on another
+    /// machine, nobody can go on with it.
+    fn check_failed_followups(&self, now: &Now) -> Result<()> {
+        let Some(document) = &now.document else {
+            return Ok(());
+        };
+        let keys: BTreeSet<&str> = failed_beside(document, &self.saved.plan.id)
+            .into_iter()
+            .collect();
+        let pairs = Pairs::new(&now.loaded.project.stacks, document);
+        let failed = pairs.iter().filter(|(_, key)| keys.contains(key));
+        let failed = failed.map(|(stack, _)| now.loaded.project.stacks[stack].path.clone());
+        let failed: Vec<StackPath> = failed.collect();
+        let which = match &*failed {
+            [] => return Ok(()),
+            [stack] => printable(stack.as_str()).into_owned(),
+            [stack, others @ ..] => {
+                format!("{} and {} more", printable(stack.as_str()), others.len())
+            }
+        };
+        Err(ProgramError::refused(format!(
+            "nothing of this plan is left to do, but what followed it in {which} has not succeeded, and its journal is not here"
+        ))
+        .hint(format!("to plan it again, run `{}`", plan_again(&failed))))
     }
 
     /// Returns whether anything is left to do.

@@ -136,7 +136,7 @@ impl Carrying<'_> {
 }
 
 /// Returns the command that plans some stacks again.
-fn plan_again(stacks: &[StackPath]) -> String {
+pub(super) fn plan_again(stacks: &[StackPath]) -> String {
     /// How many are named.
     const MOST: usize = 5;
     let mut words: Vec<OsString> = vec!["orch".into(), "plan".into()];
