@@ -395,7 +395,12 @@ fn tell_causes(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatu
     if !known().any(|known| known == path) {
         let run = &shown.record.header.run;
         let mut message = format!("`{}` is not a stack of run {run}", printable(&path));
-        if let Some(meant) = closest(&path, known()) {
+        let is_instance = |known: &&str| {
+            let key = known.strip_prefix(&path);
+            key.is_some_and(|key| key.starts_with('['))
+        };
+        let instance = known().find(is_instance);
+        if let Some(meant) = instance.or_else(|| closest(&path, known())) {
             message += &format!("; did you mean `{}`?", printable(meant));
         }
         return Err(ProgramError::usage(message));

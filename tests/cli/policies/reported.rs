@@ -158,6 +158,19 @@ fn the_causes_of_a_stack_in_a_run_are_data_with_what_was_answered() {
 }
 
 #[test]
+fn the_causes_of_an_instance_are_asked_for_by_its_name() {
+    let sandbox = sandbox(&[("list", LIST)]);
+    let line = "stack {\n  for_each = [\"eu\", \"us\"]\n}\n";
+    sandbox.write("/each/stack.orch.hcl", line);
+    assert_eq!(run(&sandbox, "--policies --match /each").code(), 0);
+    let of_one = sandbox.orch("why 'each[\"us\"]' --run last");
+    assert_eq!(of_one.code(), 0, "{of_one}");
+    let of_all = sandbox.orch("why /each --run last");
+    let meant = "; did you mean `/each[\"eu\"]`?";
+    assert!(of_all.to_string().contains(meant), "{of_all}");
+}
+
+#[test]
 fn a_retry_is_told_by_its_number() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "1");
