@@ -4,6 +4,7 @@
 //! through [`crate::printable`]. JSON has structs of its own, so that a change of the domain cannot
 //! silently change the format.
 
+mod alike;
 mod annotation;
 mod changes;
 mod document;

@@ -6,6 +6,7 @@
 
 mod folding;
 mod groups;
+mod policies;
 mod prefixed;
 mod progress;
 mod terminal;

@@ -1,29 +1,24 @@
 //! A run in words: its events, and a summary at the end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
 use crate::duration;
 use crate::printable::printable;
+use crate::report::alike::{alike, names};
 use crate::report::failure::{self, REJECTED, STATE_LOST, failed, signal_name};
 use crate::report::resources::changes_text;
-use crate::run::evaluated::{Dropped, Evaluated, PolicyAnswer, WhyDropped};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
 use crate::run::turn::{Operation, TurnIndex};
 
-/// The number of turns that did not run for the same cause that have a line each; of more, this many
-/// are named.
-const MOST_ALIKE: usize = 5;
-const NAMED: usize = 3;
-
 const BOLD: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default().bold();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const PALE: Style = AnsiColor::Yellow.on_default().bold();
+pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(super) const PALE: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Turns the events of a run into lines. They have colours, which the caller drops where they are not
 /// wanted, and end with a line feed.
@@ -151,82 +146,6 @@ impl<'a> RunText<'a> {
             | RunEvent::Ended(_)
             | RunEvent::RunFinished(_) => return None,
         })
-    }
-
-    /// Returns what follows from the end of a turn; nothing if nothing does.
-    pub fn follows(self, event: &RunEvent) -> Option<String> {
-        let RunEvent::Evaluated(evaluated) = event else {
-            return None;
-        };
-        let mut lines = String::new();
-        let after = self.ended_turn(evaluated);
-        for follow in &evaluated.queued {
-            let (path, by) = (self.path(follow.turn), by(&follow.policies));
-            lines += &format!("orch: {path}: follows {after} ({by})\n");
-        }
-        (!lines.is_empty()).then_some(lines)
-    }
-
-    fn ended_turn(self, evaluated: &Evaluated) -> String {
-        match evaluated.turn {
-            Some(turn) => self.path(turn),
-            None => printable(evaluated.stack.as_str()).into_owned(),
-        }
-    }
-
-    /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
-    /// nothing if there is no such thing.
-    pub fn policy_problems(self, evaluated: &Evaluated) -> Option<String> {
-        let mut lines = String::new();
-        let after = self.ended_turn(evaluated);
-        for PolicyAnswer {
-            policy,
-            problem,
-            is_ignored,
-            ..
-        } in &evaluated.policies
-        {
-            let Some(problem) = problem else {
-                continue;
-            };
-            let (style, word) = if *is_ignored {
-                (PALE, "warning")
-            } else {
-                (BAD, "error")
-            };
-            let problem = printable(problem);
-            lines += &format!(
-                "{style}{word}{style:#}: policy `{policy}` failed after {after}: {problem}\n"
-            );
-        }
-        for Dropped {
-            name,
-            policies,
-            why,
-        } in &evaluated.dropped
-        {
-            let asks = if policies.len() == 1 { "asks" } else { "ask" };
-            let (name, by) = (printable(name), by(policies));
-            lines += &match why {
-                WhyDropped::Unknown => format!(
-                    "{PALE}warning{PALE:#}: {by} {asks} for `{name}` after {after}, but no stack has that id or path\n"
-                ),
-                WhyDropped::Excluded => {
-                    format!(
-                        "orch: {by} {asks} for {name} after {after}, but `--exclude` leaves it out\n"
-                    )
-                }
-                WhyDropped::Limit {
-                    setting,
-                    allowed,
-                    chain,
-                } => format!(
-                    "{BAD}error{BAD:#}: {name} does not follow {after}: it would exceed `{setting} = {allowed}` of `config.policies`: {}\n",
-                    printable(chain)
-                ),
-            };
-        }
-        (!lines.is_empty()).then_some(lines)
     }
 
     /// Returns how a turn that has run ended, without a line feed: the title of its output.
@@ -389,31 +308,19 @@ impl<'a> RunText<'a> {
                 self.path(turn)
             }
         };
-        let mut stacks: HashMap<(&str, String), Vec<TurnIndex>> = HashMap::new();
-        for Ending { turn, outcome, .. } in endings {
-            if let Some(why) = why_not_run(outcome, "runs", &failed) {
-                stacks.entry(why).or_default().push(*turn);
-            }
-        }
+        let why = |ending: &Ending, runs| why_not_run(&ending.outcome, runs, &failed);
+        let not_run = endings
+            .iter()
+            .filter(|ending| why(ending, "runs").is_some());
         let mut text = String::new();
         let mut are_many = false;
-        for Ending { turn, outcome, .. } in endings {
-            let Some(why) = why_not_run(outcome, "runs", &failed) else {
-                continue;
-            };
-            let stacks = &stacks[&why];
-            let (word, cause) = why;
-            if stacks.len() <= MOST_ALIKE {
-                let path = self.path(*turn);
-                text += &format!("orch: {PALE}{word}{PALE:#} {path}: {cause}\n");
-            } else if stacks[0] == *turn {
-                are_many = true;
-                let first = stacks[..NAMED].iter().map(|turn| self.path(*turn));
-                let first = first.collect::<Vec<_>>().join(", ");
-                let others = stacks.len() - NAMED;
-                let (_, cause) = why_not_run(outcome, "they run", &failed).unwrap_or_default();
-                text += &format!("orch: {PALE}{word}{PALE:#} {first} and {others} more: {cause}\n");
-            }
+        for group in alike(not_run, |ending| why(ending, "runs")) {
+            let is_one = group.len() == 1;
+            are_many |= !is_one;
+            let runs = if is_one { "runs" } else { "they run" };
+            let (word, cause) = why(group[0], runs).unwrap_or_default();
+            let which = names(&group, |ending| self.path(ending.turn));
+            text += &format!("orch: {PALE}{word}{PALE:#} {which}: {cause}\n");
         }
         if let Some(run) = run.filter(|_| are_many) {
             text += &format!("orch: all of them: orch runs show {run}\n");
@@ -472,12 +379,4 @@ fn failed_after(failure: &Failure, elapsed: Duration) -> String {
 /// Returns how long a turn took, and how many attempts if it was more than one.
 fn after(ending: &Ending, preposition: &str) -> String {
     failure::after(preposition, ending.attempts, ending.elapsed)
-}
-
-/// Names policies.
-fn by(policies: &[String]) -> String {
-    match policies {
-        [policy] => format!("policy `{policy}`"),
-        policies => format!("policies `{}`", policies.join("`, `")),
-    }
 }

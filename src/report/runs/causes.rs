@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::ShownRun;
 use crate::printable::printable;
 use crate::record::journal::{EvaluatedRecord, EvaluatedTurn, PolicyRecord, RunRecord};
+use crate::report::alike::{alike, names};
 
 /// How many turns of a chain are named.
 const NAMED: usize = 20;
@@ -292,15 +293,22 @@ pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
                 problems.push(format!("policy {policy} failed after {after}: {problem}"));
             }
         }
-        for dropped in &evaluated.dropped {
+        for group in alike(&evaluated.dropped, |it| (&it.why, &it.policies)) {
+            let dropped = group[0];
+            let is_one = group.len() == 1;
             let why = match dropped.why.as_str() {
-                "unknown" => "no stack has that id or path".to_owned(),
-                "excluded" => "`--exclude` leaves it out".to_owned(),
-                setting => format!("it would exceed `{}`", printable(setting)),
+                "unknown" if is_one => "no stack has that id or path".to_owned(),
+                "unknown" => "no stack has these ids or paths".to_owned(),
+                "excluded" if is_one => "`--exclude` leaves it out".to_owned(),
+                "excluded" => "`--exclude` leaves them out".to_owned(),
+                setting => {
+                    let they = if is_one { "it" } else { "they" };
+                    format!("{they} would exceed `{}`", printable(setting))
+                }
             };
             let mut problem = format!(
                 "{} did not follow {after}, {}: {why}",
-                printable(&dropped.name),
+                names(&group, |it| printable(&it.name).into_owned()),
                 named(&dropped.policies)
             );
             if let Some(chain) = &dropped.chain {

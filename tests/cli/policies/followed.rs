@@ -88,6 +88,40 @@ fn without_policies_nothing_follows_and_nothing_is_loaded() {
 }
 
 #[test]
+fn many_that_do_not_follow_are_told_in_one_line() {
+    let all = "package all\n\
+        trigger[s.id] { s := input.stacks[_]; startswith(s.id, \"/s\") }\n\
+        trigger[name] { some i; name := sprintf(\"nobody-%d\", [[1, 2, 3, 4, 5, 6][i]]) }\n";
+    let sandbox = sandbox(&[("all", all)]);
+    let settings = "orch {\n  config {\n    policies {\n      max_followups = 1\n    }\n  }\n}\n";
+    sandbox.write("/limits.orch.hcl", settings);
+    for number in 1..=8 {
+        sandbox.write(&format!("/s{number}/stack.orch.hcl"), "stack {\n}\n");
+    }
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1, "{ran}");
+    let said = ran.to_string();
+    let count = |what: &str| said.matches(what).count();
+    assert_eq!(
+        count(
+            "warning: policy `all` asks for `nobody-1`, `nobody-2`, `nobody-3` and 3 more after /one, but no stack has these ids or paths"
+        ),
+        1,
+        "{ran}"
+    );
+    assert_eq!(
+        count(
+            "error: /s2, /s3, /s4 and 4 more do not follow /one: they would exceed `max_followups = 1`"
+        ),
+        1,
+        "{ran}"
+    );
+    let shown = sandbox.orch("runs show").stdout;
+    let problem = "/s2, /s3, /s4 and 4 more did not follow /one, policy all: they would exceed `max_followups`";
+    assert!(shown.contains(problem), "{shown}");
+}
+
+#[test]
 fn a_failed_turn_is_retried_once_and_what_comes_after_it_waits() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "1");

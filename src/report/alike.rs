@@ -1,0 +1,61 @@
+//! Puts together what is alike, where there is too much of it to tell one by one.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// How many alike are told one by one.
+const MOST: usize = 5;
+
+/// How many of more than that are named.
+const NAMED: usize = 3;
+
+/// Returns items in their order, each by itself, except that many alike stand together where the first of them is.
+pub(super) fn alike<T, K: Hash + Eq>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<Vec<T>> {
+    let mut groups: HashMap<K, Vec<(usize, T)>> = HashMap::new();
+    for (position, item) in items.into_iter().enumerate() {
+        groups.entry(key(&item)).or_default().push((position, item));
+    }
+    let mut told: Vec<Vec<(usize, T)>> = Vec::new();
+    for group in groups.into_values() {
+        if group.len() > MOST {
+            told.push(group);
+        } else {
+            told.extend(group.into_iter().map(|item| vec![item]));
+        }
+    }
+    told.sort_unstable_by_key(|group| group[0].0);
+    let items = told.into_iter();
+    items
+        .map(|group| group.into_iter().map(|(_, item)| item).collect())
+        .collect()
+}
+
+/// Returns the name of one, or the names of the first of many and how many more there are.
+pub(super) fn names<T>(group: &[T], name: impl Fn(&T) -> String) -> String {
+    if let [one] = group {
+        return name(one);
+    }
+    let first: Vec<String> = group.iter().take(NAMED).map(name).collect();
+    let others = group.len().saturating_sub(NAMED);
+    format!("{} and {others} more", first.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{alike, names};
+
+    #[test]
+    fn many_alike_stand_together_where_the_first_is() {
+        let numbers = [1, 2, 10, 3, 20, 4, 5, 6, 30];
+        let told = alike(numbers, |number| *number < 10);
+        assert_eq!(told, [vec![1, 2, 3, 4, 5, 6], vec![10], vec![20], vec![30]]);
+        let told: Vec<String> = told
+            .iter()
+            .map(|it| names(it, ToString::to_string))
+            .collect();
+        assert_eq!(told, ["1, 2, 3 and 3 more", "10", "20", "30"]);
+    }
+}

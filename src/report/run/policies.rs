@@ -1,0 +1,121 @@
+//! What policies have brought about in a run, in words.
+
+use super::text::{BAD, PALE, RunText};
+use crate::printable::printable;
+use crate::report::alike::{alike, names};
+use crate::run::evaluated::{Dropped, Evaluated, PolicyAnswer, WhyDropped};
+use crate::run::event::RunEvent;
+
+impl RunText<'_> {
+    /// Returns what follows from the end of a turn; nothing if nothing does.
+    pub fn follows(self, event: &RunEvent) -> Option<String> {
+        let RunEvent::Evaluated(evaluated) = event else {
+            return None;
+        };
+        let mut lines = String::new();
+        let after = self.ended_turn(evaluated);
+        for follow in &evaluated.queued {
+            let (path, by) = (self.path(follow.turn), by(&follow.policies));
+            lines += &format!("orch: {path}: follows {after} ({by})\n");
+        }
+        (!lines.is_empty()).then_some(lines)
+    }
+
+    fn ended_turn(self, evaluated: &Evaluated) -> String {
+        match evaluated.turn {
+            Some(turn) => self.path(turn),
+            None => printable(evaluated.stack.as_str()).into_owned(),
+        }
+    }
+
+    /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
+    /// nothing if there is no such thing.
+    pub fn policy_problems(self, evaluated: &Evaluated) -> Option<String> {
+        let mut lines = String::new();
+        let after = self.ended_turn(evaluated);
+        for PolicyAnswer {
+            policy,
+            problem,
+            is_ignored,
+            ..
+        } in &evaluated.policies
+        {
+            let Some(problem) = problem else {
+                continue;
+            };
+            let (style, word) = if *is_ignored {
+                (PALE, "warning")
+            } else {
+                (BAD, "error")
+            };
+            let problem = printable(problem);
+            lines += &format!(
+                "{style}{word}{style:#}: policy `{policy}` failed after {after}: {problem}\n"
+            );
+        }
+        let key = |dropped: &&Dropped| {
+            let kind = match dropped.why {
+                WhyDropped::Unknown => "unknown",
+                WhyDropped::Excluded => "excluded",
+                WhyDropped::Limit { setting, .. } => setting,
+            };
+            (kind, dropped.policies.clone())
+        };
+        for group in alike(&evaluated.dropped, key) {
+            lines += &dropped(&group, &after);
+        }
+        (!lines.is_empty()).then_some(lines)
+    }
+}
+
+/// Returns the line for what does not follow the end of a turn, all for the same reason.
+fn dropped(group: &[&Dropped], after: &str) -> String {
+    let Dropped { policies, why, .. } = group[0];
+    let is_one = group.len() == 1;
+    let asks = if policies.len() == 1 { "asks" } else { "ask" };
+    let by = by(policies);
+    let plain = |dropped: &&Dropped| printable(&dropped.name).into_owned();
+    match why {
+        WhyDropped::Unknown => {
+            let unknown = names(group, |dropped| format!("`{}`", plain(dropped)));
+            let that = if is_one {
+                "that id or path"
+            } else {
+                "these ids or paths"
+            };
+            format!(
+                "{PALE}warning{PALE:#}: {by} {asks} for {unknown} after {after}, but no stack has {that}\n"
+            )
+        }
+        WhyDropped::Excluded => {
+            let (stacks, it) = (names(group, plain), if is_one { "it" } else { "them" });
+            format!(
+                "orch: {by} {asks} for {stacks} after {after}, but `--exclude` leaves {it} out\n"
+            )
+        }
+        WhyDropped::Limit {
+            setting,
+            allowed,
+            chain,
+        } => {
+            let stacks = names(group, plain);
+            let (does, it) = if is_one {
+                ("does", "it")
+            } else {
+                ("do", "they")
+            };
+            format!(
+                "{BAD}error{BAD:#}: {stacks} {does} not follow {after}: {it} would exceed `{setting} = {allowed}` of `config.policies`: {}\n",
+                printable(chain)
+            )
+        }
+    }
+}
+
+/// Names policies.
+fn by(policies: &[String]) -> String {
+    match policies {
+        [policy] => format!("policy `{policy}`"),
+        policies => format!("policies `{}`", policies.join("`, `")),
+    }
+}
