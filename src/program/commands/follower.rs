@@ -10,7 +10,7 @@ use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::policy::OnPolicyError;
 use orch::project::stack::StackIndex;
-use orch::record::journal::{PoliciesRecord, RunRecord};
+use orch::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyRecord, RunRecord};
 use orch::record::samples::{Sample, Samples};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
@@ -24,6 +24,7 @@ use tracing::debug;
 use super::Loaded;
 use super::policy_files::LoadedPolicies;
 use super::released::ReleaseSamples;
+use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
 /// The word of a journal for turns that deploy.
@@ -35,6 +36,8 @@ pub(super) struct EarlierWorkflow {
     pub(super) record: PoliciesRecord,
     /// Its turns.
     pub(super) earlier: EarlierTurns,
+    /// The last of its runs that a failed policy or a limit has failed.
+    troubled: Option<String>,
 }
 
 /// Lets policies follow a run that has begun. First, they are asked about turns of earlier runs, given by their
@@ -166,9 +169,39 @@ impl EarlierWorkflow {
             stack.is_some_and(|stack| !attached.to_stack(stack).is_empty())
         };
         turns.unevaluated = turns.unevaluated.iter().copied().filter(is_asked).collect();
+        let is_ignored = |name: &str| {
+            let mut blocks = project.policies.iter();
+            let block = blocks.find(|block| block.name.value == name);
+            block.is_some_and(|block| block.on_error == OnPolicyError::Ignore)
+        };
+        let has_failed = |policy: &PolicyRecord| {
+            let is_ignored = is_ignored(&policy.policy);
+            policy.problem.is_some() && !is_ignored
+        };
+        let is_troubled = |record: &&&RunRecord| {
+            record
+                .evaluated
+                .iter()
+                .any(|EvaluatedTurn { evaluated, .. }| {
+                    evaluated.policies.iter().any(has_failed)
+                        || evaluated.dropped.iter().any(|it| it.chain.is_some())
+                })
+        };
+        let troubled = records.iter().rev().find(is_troubled);
         EarlierWorkflow {
             record,
             earlier: turns,
+            troubled: troubled.map(|record| record.header.run.clone()),
+        }
+    }
+
+    /// Warns of what did not follow in earlier runs and will not follow now either, since nobody evaluates policies
+    /// again that have been evaluated.
+    pub(super) fn warn(&self) {
+        if let Some(run) = &self.troubled {
+            console::warning(&format!(
+                "in run {run}, a policy failed or a limit was reached: `orch runs show {run}` shows what did not follow"
+            ));
         }
     }
 }

@@ -417,6 +417,30 @@ fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
 }
 
 #[test]
+fn what_a_limit_has_kept_from_following_is_told_again() {
+    let repository = changed("autodeploy = true");
+    attach(
+        &repository,
+        "again",
+        "package again\ntrigger[\"/b\"] { input.stack.id == \"/b\" }\n",
+    );
+    let settings = "orch {\n  config {\n    policies {\n      max_turns = 1\n    }\n  }\n}\n";
+    repository.write("/limits.orch.hcl", settings);
+    repository.commit();
+    done(&repository, "plan --match a -o ../saved");
+    fails(
+        &repository,
+        "apply ../saved",
+        1,
+        "it would exceed `max_turns = 1`",
+    );
+    let (run, _) = last_apply(&repository);
+    let said = done(&repository, "apply ../saved --resume");
+    let warning = format!("`orch runs show {run}` shows what did not follow");
+    assert!(said.contains(&warning), "{said}");
+}
+
+#[test]
 fn no_follow_up_makes_up_for_a_destroy_that_failed() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     let again = "package again\ntrigger[\"/b\"] { input.run.state == \"FAILED\" }\n";

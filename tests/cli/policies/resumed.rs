@@ -74,6 +74,26 @@ fn what_led_to_a_turn_is_told_back_to_the_first_run() {
 }
 
 #[test]
+fn what_a_failed_policy_has_not_asked_for_is_told_again() {
+    let wrong = "package wrong\nflag := 1\n";
+    let sandbox = sandbox(&[("wrong", wrong)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
+    let first = run_ids(&sandbox)[0].clone();
+    let warning = format!(
+        "warning: in run {first}, a policy failed or a limit was reached: `orch runs show {first}` shows"
+    );
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert!(ran.stderr.contains(&warning), "{ran}");
+    // What may be ignored is no trouble.
+    let ignored = "policy \"trigger\" \"wrong\" {\n  file = \"policies/wrong.rego\"\n  on_error = \"ignore\"\n}\n";
+    sandbox.write("/wrong.orch.hcl", ignored);
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert!(!ran.stderr.contains("warning"), "{ran}");
+}
+
+#[test]
 fn a_turn_that_is_run_again_because_it_failed_is_not_retried() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "9");

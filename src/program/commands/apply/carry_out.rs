@@ -40,6 +40,10 @@ impl Carrying<'_> {
             Err(status) => return Ok(status),
         };
         let is_left = self.is_left(&now)?;
+        let earlier = now.policies.as_ref().and_then(|it| it.earlier.as_ref());
+        if let Some(earlier) = earlier {
+            earlier.warn();
+        }
         // What only brings the record up to date needs no approval.
         let to_do = now.to_do(self.saved);
         let is_asked = is_left && !to_do.is_silent();

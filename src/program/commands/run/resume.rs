@@ -71,6 +71,9 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
         ResumedRun::new(&earlier, &loaded.project.stacks, only_failed).map_err(explained)?;
     report_gone(&resumed, allow_stale)?;
     let workflow = workflow(&loaded.project, &earlier);
+    if let Some(workflow) = &workflow {
+        workflow.warn();
+    }
     let n_open = workflow
         .as_ref()
         .map_or(0, |it| it.earlier.unevaluated.len());
