@@ -102,6 +102,8 @@ pub enum RunEvent {
         reaction: Reaction,
         /// The turns whose command is running.
         running: Vec<TurnIndex>,
+        /// Whether policies were being evaluated.
+        is_evaluating: bool,
     },
     /// It is known how a turn ended, or that it will not run.
     Ended(Ending),

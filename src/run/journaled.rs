@@ -125,6 +125,7 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
             signal,
             reaction,
             running,
+            is_evaluating: _,
         } => Event::Interrupted {
             signal: *signal,
             reaction: (*reaction).into(),

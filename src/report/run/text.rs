@@ -118,10 +118,18 @@ impl<'a> RunText<'a> {
                 signal,
                 reaction,
                 running,
+                is_evaluating,
             } => {
                 let signal = signal_name(*signal);
                 if running.is_empty() {
-                    return Some(format!("orch: {signal}: nothing new starts\n"));
+                    let what = match (is_evaluating, reaction) {
+                        (false, _) => "nothing new starts",
+                        (true, Reaction::Interrupt) => {
+                            "nothing new starts; waiting for policies to be evaluated (again: stop waiting)"
+                        }
+                        (true, _) => "policies are not evaluated any more",
+                    };
+                    return Some(format!("orch: {signal}: {what}\n"));
                 }
                 let paths = self.paths(running);
                 let them = if running.len() == 1 { "it" } else { "them" };

@@ -173,6 +173,7 @@ impl<E: Executor> RunLoop<'_, E> {
         self.ending
             .get_or_insert(CancelCause::Signal(signal.number));
         self.halt();
+        let is_evaluating = !self.unsettled.is_empty() || self.n_earlier > 0;
         if self.signals > 1 {
             self.give_up_settlements();
         }
@@ -186,6 +187,7 @@ impl<E: Executor> RunLoop<'_, E> {
             signal: signal.number,
             reaction,
             running: running.clone(),
+            is_evaluating,
         });
         for turn in running {
             self.react(turn, reaction, Some(signal));

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::followed::lines;
-use crate::support::{Background, Sandbox};
+use crate::support::{Background, Sandbox, journal_of, run_ids, wait_until};
 
 /// Notes that it has begun, and fails when it is interrupted.
 const INTERRUPTED: &str = r#"
@@ -72,12 +72,25 @@ fn a_second_signal_ends_the_wait_for_policies() {
     sandbox.write("/p.orch.hcl", block);
     sandbox.write("/go", "");
     let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);
-    run.wait_for("/started", &["a"]);
+    wait_until("/a has ended", || {
+        let run = run_ids(&sandbox).pop();
+        run.is_some_and(|run| {
+            sandbox
+                .read(&journal_of(&run))
+                .contains("\"event\":\"ended\"")
+        })
+    });
     run.signal(Signal::SIGINT);
     run.wait_until_said("SIGINT");
     run.signal(Signal::SIGTERM);
     let ended = run.end();
     assert_eq!(ended.code(), 130, "{ended}");
+    for said in [
+        "SIGINT: nothing new starts; waiting for policies to be evaluated (again: stop waiting)",
+        "SIGTERM: policies are not evaluated any more",
+    ] {
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+    }
     assert!(lines(&sandbox, "evaluated").is_empty());
     assert_eq!(lines(&sandbox, "finished").len(), 1);
 }
