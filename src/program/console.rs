@@ -7,6 +7,7 @@
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
 
+use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use orch::change::SinceBase;
 use orch::diagnostic::{self, Diagnostic, RenderStyle};
@@ -93,19 +94,18 @@ pub(crate) fn diagnostics<'a>(
 
 /// Prints an error and its causes.
 pub(crate) fn error(error: &dyn std::error::Error) {
-    let mut out = stderr();
     let mut message = printable_lines(&error.to_string());
     let mut source = error.source();
     while let Some(cause) = source {
         message += &format!("\n  caused by: {}", printable_lines(&cause.to_string()));
         source = cause.source();
     }
-    _ = writeln!(out, "{RED}error{RED:#}{BOLD}:{BOLD:#} {message}");
+    say(&format!("{RED}error{RED:#}{BOLD}:{BOLD:#} {message}\n"));
 }
 
 /// Prints a hint below what was printed before.
 pub(crate) fn help(message: &str) {
-    _ = writeln!(stderr(), "  = help: {}", printable_lines(message));
+    say(&format!("  = help: {}\n", printable_lines(message)));
 }
 
 /// Prints the base of the changes.
@@ -115,19 +115,36 @@ pub(crate) fn base(base: &SinceBase) {
         SinceBase::Applied(base) => ("applied", base.to_string()),
     };
     let reason = printable_lines(&reason);
-    _ = writeln!(stderr(), "{BOLD}base {base}:{BOLD:#} {reason}");
+    say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));
 }
 
 /// Prints a warning.
 pub(crate) fn warning(message: &str) {
     let message = printable_lines(message);
-    _ = writeln!(
-        stderr(),
-        "{YELLOW}warning{YELLOW:#}{BOLD}:{BOLD:#} {message}"
-    );
+    say(&format!(
+        "{YELLOW}warning{YELLOW:#}{BOLD}:{BOLD:#} {message}\n"
+    ));
 }
 
 /// Prints a note.
 pub(crate) fn note(message: &str) {
-    _ = writeln!(stderr(), "{BOLD}note:{BOLD:#} {}", printable_lines(message));
+    say(&format!(
+        "{BOLD}note:{BOLD:#} {}\n",
+        printable_lines(message)
+    ));
+}
+
+/// Prints a message on stderr in one piece, so that it stays apart from what a command prints there meanwhile.
+fn say(message: &str) {
+    let stderr = io::stderr();
+    let plain;
+    let message = match AutoStream::choice(&stderr) {
+        ColorChoice::Never => {
+            plain = strip_str(message).to_string();
+            &plain
+        }
+        _ => message,
+    };
+    // There is no way to report that stderr does not work.
+    _ = stderr.lock().write_all(message.as_bytes());
 }
