@@ -406,7 +406,12 @@ fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
     std::fs::remove_dir_all(repository.path("/.orch/runs")).unwrap();
     log(&repository);
     for arguments in ["apply ../saved", "apply ../saved --resume"] {
-        let said = fails(&repository, arguments, 4, "its journal is not here");
+        let said = fails(
+            &repository,
+            arguments,
+            4,
+            "the journal of that run is not on this machine",
+        );
         assert!(said.contains("run `orch plan --match /b`"), "{said}");
     }
     assert_eq!(log(&repository), [""; 0]);

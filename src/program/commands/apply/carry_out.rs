@@ -162,9 +162,9 @@ impl Carrying<'_> {
             }
         };
         Err(ProgramError::refused(format!(
-            "nothing of this plan is left to do, but what followed it in {which} has not succeeded, and its journal is not here"
+            "nothing of this plan is left to do, but its follow-up in {which} did not succeed, and the journal of that run is not on this machine"
         ))
-        .hint(format!("to plan it again, run `{}`", plan_again(&failed))))
+        .hint(format!("to plan what is left, run `{}`", plan_again(&failed))))
     }
 
     /// Returns whether anything is left to do.
