@@ -74,6 +74,15 @@ impl Samples {
         Ok(true)
     }
 
+    /// Removes a sample, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn remove(&self, sample: &Sample) -> Result<(), Unusable> {
+        self.place.remove(&self.file(sample))
+    }
+
     /// Returns what was sampled, in the order of the turns.
     ///
     /// # Errors

@@ -165,6 +165,10 @@ impl Follower {
                     Ok(Err(problem)) => (Answer::default(), Some(problem.in_file(&policy.file))),
                     Err(error) => (Answer::default(), Some(error.to_string())),
                 };
+                if earlier.is_some() {
+                    // It may have been evaluated before a kill, and nothing came of that.
+                    self.forget_sample(&ended.id, &policy.name);
+                }
                 if answer.sample {
                     self.keep_sample(&ended.id, &policy.name, &input);
                 }
@@ -199,21 +203,35 @@ impl Follower {
         (evaluated, consequences)
     }
 
-    /// Keeps an input with the run of its turn: in another run that goes on with it, another turn has its number.
     fn keep_sample(&self, turn: &str, policy: &str, input: &RawValue) {
-        let place = self.samples.as_ref().zip(turn.rsplit_once('.'));
-        let Some((place, (run, number))) = place else {
+        let Some((samples, sample)) = self.sample(turn, policy) else {
             return;
         };
-        let sample = Sample {
-            turn: number.parse().unwrap_or_default(),
-            policy: policy.to_owned(),
-        };
-        let samples = Samples::of_run(place.clone(), run);
         // A sample is worth no failure of a run.
         if let Err(error) = samples.write(&sample, &self.worker.with_lists(input)) {
             debug!(%error, "a sample cannot be kept");
         }
+    }
+
+    fn forget_sample(&self, turn: &str, policy: &str) {
+        let Some((samples, sample)) = self.sample(turn, policy) else {
+            return;
+        };
+        if let Err(error) = samples.remove(&sample) {
+            debug!(%error, "a sample cannot be removed");
+        }
+    }
+
+    /// Returns the sample of a turn for a policy, if samples are kept. It is kept with the run of its turn: in
+    /// another run that goes on with it, another turn has its number.
+    fn sample(&self, turn: &str, policy: &str) -> Option<(Samples, Sample)> {
+        let (run, number) = turn.rsplit_once('.')?;
+        let place = self.samples.clone()?;
+        let sample = Sample {
+            turn: number.parse().unwrap_or_default(),
+            policy: policy.to_owned(),
+        };
+        Some((Samples::of_run(place, run), sample))
     }
 
     fn tell_turn(&mut self, position: usize) {

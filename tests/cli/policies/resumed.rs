@@ -147,6 +147,27 @@ fn a_sample_of_a_turn_that_had_ended_is_kept_with_its_run() {
 }
 
 #[test]
+fn a_sample_of_an_evaluation_that_is_not_on_record_makes_way() {
+    // A kill lets turns be skipped: then one policy wants no sample, and the other one fails.
+    let unsampled = "package unsampled\nsample { count(skipped) == 0 }\n\
+        skipped[turn.stack_id] { turn := input.workflow[_]; turn.state == \"SKIPPED\" }\n";
+    let failing =
+        "package failing\nsample { true }\nflag[1] { input.workflow[_].state == \"SKIPPED\" }\n";
+    let sandbox = sandbox(&[("unsampled", unsampled), ("failing", failing)]);
+    let ran = run(&sandbox, "--policies --match /one --match /three");
+    assert_eq!(ran.code(), 0, "{ran}");
+    let run = run_ids(&sandbox).pop().unwrap();
+    let samples = || sandbox.orch(&format!("policy samples {run}")).stdout;
+    let of_one = |policy: &str| samples().contains(&format!("{run}.1.{policy}"));
+    assert!(of_one("unsampled") && of_one("failing"), "{}", samples());
+    kill_behind(&sandbox, |line| line["event"] == "ended");
+    let resumed = resume(&sandbox, "");
+    assert_eq!(resumed.code(), 1, "{resumed}");
+    let is_left = of_one("unsampled") || of_one("failing");
+    assert!(!is_left, "{}", samples());
+}
+
+#[test]
 fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     let arguments = "--policies --followup '../do apply' --match /one";

@@ -24,7 +24,7 @@ impl Record {
         let (lines, n_early) = self.in_order();
         for line in lines {
             let compared = self.compare_line(line, model);
-            compared.map_err(|problem| format!("{problem}\n{line}\n{model:#?}"))?;
+            compared.map_err(|problem| format!("{model:?}\n{line}\n{problem}"))?;
         }
         model.add_early(n_early);
         Ok(())

@@ -88,7 +88,7 @@ fn when() -> impl Strategy<Value = When> {
         prop::option::weighted(0.15, select(FLAGS.to_vec())),
         prop::option::weighted(0.15, select(FLAGS.to_vec())),
         prop::option::weighted(0.1, any::<bool>()),
-        prop_oneof![3 => Just(Vec::new()), 1 => subsequence(all, 1..3)],
+        prop_oneof![2 => Just(Vec::new()), 1 => subsequence(all, 1..3)],
     )
         .prop_map(
             |(stack, state, is_asked, flag, no_flag, is_tracked, finished)| When {
@@ -109,7 +109,7 @@ fn then() -> impl Strategy<Value = Then> {
         4 => Just(Then::Again),
         4 => select(FLAGS.to_vec()).prop_map(Then::Flag),
         3 => select(FLAGS.to_vec()).prop_map(Then::Reset),
-        1 => Just(Then::Fail),
+        3 => Just(Then::Fail),
     ]
 }
 
