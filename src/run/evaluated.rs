@@ -133,6 +133,8 @@ pub struct Reason {
     pub stack: StackPath,
     /// That turn; none if it was one of a run that this one resumes.
     pub after: Option<TurnIndex>,
+    /// The run of that turn and which turn of its stack it was there, from 1, if that is another run.
+    pub earlier: Option<(String, u32)>,
 }
 
 /// What was asked for and does not follow.

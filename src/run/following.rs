@@ -341,11 +341,11 @@ impl Asking {
         let workflow = self.follower.workflow();
         let turns = &workflow.turns()[positions];
         let added = turns.iter().filter_map(|turn| {
-            let after = turn.after.map(|position| &workflow.turns()[position]);
-            let reason = after.map(|after| Reason {
+            let reason = turn.after.map(|after| Reason {
                 policies: turn.policies.clone(),
-                stack: after.path.clone(),
+                stack: workflow.turns()[after].path.clone(),
                 after: None,
+                earlier: Some(workflow.place_of_earlier(after)),
             });
             self.added(turn, reason)
         });
@@ -390,6 +390,7 @@ impl Asking {
                 policies: follow.policies.clone(),
                 stack: evaluated.stack.clone(),
                 after: turn,
+                earlier: evaluated.earlier.clone(),
             };
             self.added(of(follow.turn), Some(reason))
         });

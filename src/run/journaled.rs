@@ -15,7 +15,7 @@ use crate::record::journal::{
     self, ChangesRecord, Counts, DroppedRecord, Ended, EvaluatedRecord, Event, Finished,
     FollowRecord, JournalEntry, PolicyRecord, ReasonRecord, ResourcesRecord,
 };
-use crate::run::evaluated::{Evaluated, Follow, WhyDropped};
+use crate::run::evaluated::{Evaluated, Follow, Reason, WhyDropped};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -74,11 +74,7 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
         RunEvent::RunStarted { .. } | RunEvent::NotKept(_) => return None,
         RunEvent::Added { turn, follows, .. } => Event::Added {
             stack: path(*turn),
-            follows: follows.as_ref().map(|reason| ReasonRecord {
-                policies: reason.policies.clone(),
-                stack: reason.stack.to_string(),
-                turn: reason.after.and_then(|turn| further(turns, turn)),
-            }),
+            follows: follows.as_ref().map(|reason| reason_record(reason, turns)),
         },
         RunEvent::StepStarted { turn, .. } => Event::StepStarted { stack: path(*turn) },
         RunEvent::Started { turn, attempt } => Event::Started {
@@ -140,6 +136,22 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
 /// Returns which turn of its stack a turn is, from 1, unless it is the first.
 fn further(turns: &Turns, turn: TurnIndex) -> Option<u32> {
     Some(turns.position_at_stack(turn)).filter(|&position| position > 1)
+}
+
+fn reason_record(reason: &Reason, turns: &Turns) -> ReasonRecord {
+    let (run, turn) = match &reason.earlier {
+        Some((run, number)) => (
+            Some(run.clone()),
+            Some(*number).filter(|number| *number > 1),
+        ),
+        None => (None, reason.after.and_then(|turn| further(turns, turn))),
+    };
+    ReasonRecord {
+        policies: reason.policies.clone(),
+        stack: reason.stack.to_string(),
+        run,
+        turn,
+    }
 }
 
 fn evaluated_record(evaluated: &Evaluated, turns: &Turns) -> EvaluatedRecord {

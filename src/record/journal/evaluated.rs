@@ -77,6 +77,9 @@ pub struct ReasonRecord {
     pub policies: Vec<String>,
     /// The stack of the turn that it follows.
     pub stack: String,
+    /// The run of that turn, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// Which turn of that it is, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,

@@ -201,11 +201,12 @@ impl RunRecord {
     fn follow_turn(&mut self, turn: Option<u32>, operation: Option<&str>, event: &Event) {
         let is_stopped = !self.stops.is_empty();
         let stack = match event {
-            Event::Added { stack, .. } => {
+            Event::Added { stack, follows } => {
                 let number = self.turns.len();
                 self.turn_numbers.insert((stack.clone(), turn), number);
                 return self.turns.push(TurnRecord {
                     is_added: true,
+                    follows: follows.clone(),
                     ..TurnRecord::new(stack, turn)
                 });
             }

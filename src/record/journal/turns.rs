@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::entry::{CauseRecord, Ended, FailureRecord, OutcomeRecord};
+use super::evaluated::ReasonRecord;
 use super::header::Header;
 
 /// What a journal says of a turn.
@@ -14,6 +15,8 @@ pub struct TurnRecord {
     pub turn: Option<u32>,
     /// Whether it was added.
     pub is_added: bool,
+    /// Why it was, if policies asked for it.
+    pub follows: Option<ReasonRecord>,
     /// What was done with its stack, if it has come to that: `apply` or `destroy`; absent for a command of
     /// `orch run`.
     pub operation: Option<String>,
@@ -74,6 +77,7 @@ impl TurnRecord {
             stack: stack.to_owned(),
             turn,
             is_added: false,
+            follows: None,
             operation: None,
             has_started: false,
             outcome: None,

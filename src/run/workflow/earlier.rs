@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
-use crate::record::journal::{AskedRecord, EvaluatedTurn, FollowRecord, RunRecord, TurnOutcome};
+use crate::record::journal::{AskedRecord, EvaluatedTurn, RunRecord, TurnOutcome};
 use crate::run::evaluated::TurnState;
 
 /// The turns of the runs of a workflow before the one that goes on with it.
@@ -60,7 +60,18 @@ impl EarlierTurns {
                 set_flags(&mut earlier.turns[place].flags, &changes);
                 for follow in said.queued.iter().chain(&said.joined) {
                     if let Some(&next) = places.get(&(run, follow.stack.as_str(), follow.turn)) {
-                        earlier.follows(next, place, follow);
+                        earlier.follows(next, place, &follow.policies);
+                    }
+                }
+            }
+            // A kill may have come between what was added and the answers that asked for it.
+            for (number, turn) in record.turns.iter().enumerate() {
+                let next = first + number;
+                let is_open = earlier.turns[next].after.is_none();
+                if let Some(reason) = turn.follows.as_ref().filter(|_| is_open) {
+                    let of = reason.run.as_deref().unwrap_or(run);
+                    if let Some(&place) = places.get(&(of, reason.stack.as_str(), reason.turn)) {
+                        earlier.follows(next, place, &reason.policies);
                     }
                 }
             }
@@ -142,7 +153,7 @@ impl EarlierTurns {
                 _ if turn.is_added => TurnKind::Tracked,
                 _ => kind,
             };
-            // What led to it may not have come to be on record.
+            // Whether or not a reason is on record.
             (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
             next.state = state;
             next.history.push(state);
@@ -164,11 +175,11 @@ impl EarlierTurns {
         }
     }
 
-    fn follows(&mut self, position: usize, after: usize, follow: &FollowRecord) {
+    fn follows(&mut self, position: usize, after: usize, policies: &[String]) {
         let before = self.turns[after].clone();
         let turn = &mut self.turns[position];
-        turn.policies.clone_from(&follow.policies);
-        turn.triggered_by = follow.policies.first().map(|name| format!("policy/{name}"));
+        turn.policies = policies.to_vec();
+        turn.triggered_by = policies.first().map(|name| format!("policy/{name}"));
         turn.after = Some(after);
         turn.answers_failure |= before.answers_failure || before.state != TurnState::Finished;
         if before.path == turn.path {

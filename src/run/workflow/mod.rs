@@ -201,7 +201,7 @@ impl Workflow {
     }
 
     /// Returns the run of a turn of an earlier run, and which turn of its stack it was there, from 1.
-    fn place_of_earlier(&self, position: usize) -> (String, u32) {
+    pub fn place_of_earlier(&self, position: usize) -> (String, u32) {
         let turn = &self.turns[position];
         let run = turn.run();
         let before = self.by_path[&turn.path].iter();

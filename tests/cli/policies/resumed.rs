@@ -196,6 +196,38 @@ fn what_was_added_is_a_follow_up_also_if_nothing_on_record_says_why() {
 }
 
 #[test]
+fn what_was_added_keeps_its_cause_also_if_its_policy_answers_differently() {
+    // A kill lets the turn that was added be skipped.
+    let once = "package once\ntrigger[\"two-a\"] { input.stack.id == \"one\"; count(skipped) == 0 }\n\
+        skipped[turn.stack_id] { turn := input.workflow[_]; turn.state == \"SKIPPED\" }\n";
+    let next = "package next\ntrigger[\"three\"] { input.run.triggered_by == \"policy/once\" }\n";
+    let sandbox = sandbox(&[("once", once), ("next", next)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "added");
+    sandbox.remove("/log");
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(turns(&sandbox), ["/two-a 1 once", "/three 2 next"]);
+}
+
+#[test]
+fn what_was_added_names_the_run_of_the_turn_that_it_follows() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "ended");
+    assert_eq!(resume(&sandbox, "").code(), 0);
+    let first = run_ids(&sandbox)[0].clone();
+    let lines = journal(&sandbox);
+    let follows: Vec<&Value> = lines.iter().map(|line| &line["follows"]).collect();
+    let follows: Vec<_> = follows.into_iter().filter(|it| !it.is_null()).collect();
+    let expected = [
+        json!({"policies": ["again"], "stack": "/one", "run": first}),
+        json!({"policies": ["again"], "stack": "/two-a"}),
+    ];
+    assert_eq!(follows, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
 fn what_was_added_before_a_kill_counts_for_the_limit() {
     for last in ["added", "evaluated"] {
         let sandbox = sandbox(&[("again", AGAIN)]);

@@ -239,12 +239,25 @@ impl<'a> Model<'a> {
         !left.is_empty() || !self.events.is_empty()
     }
 
-    /// `orch` was killed after it had added so many turns for the event that is next.
+    /// `orch` was killed after it had added so many turns for the event that is next. Who asked for them is on
+    /// record, and no flag that was set then.
     pub(super) fn add_early(&mut self, n: usize) {
+        let Some(of) = self
+            .events
+            .first()
+            .map(|event| self.turns[event.turn].clone())
+        else {
+            return;
+        };
         let mut other = self.clone();
         other.evaluate();
-        let added = other.turns.drain(self.turns.len()..).take(n);
-        self.turns.extend(added);
+        for mut turn in other.turns.drain(self.turns.len()..).take(n) {
+            turn.flags.clear();
+            if turn.stack == of.stack {
+                turn.flags.clone_from(&of.flags);
+            }
+            self.turns.push(turn);
+        }
     }
 
     /// Whether a turn of a stack has failed for good.
