@@ -426,8 +426,17 @@ impl Known<'_> {
             },
             Asked::Update => match (answer.exists, has_changes) {
                 (Some(false), true) => {
-                    let text = "recorded, and nothing exists any more";
-                    (Action::Update, Reason::new(ReasonSource::Driver, text))
+                    // What was on its way may be the first that would exist.
+                    let was_tried =
+                        matches!(self.standing, Some(Standing::Failed(_) | Standing::Running));
+                    let reason = if was_tried {
+                        let text = format!("{}; nothing exists", because.text);
+                        Reason::new(because.source, text)
+                    } else {
+                        let text = "recorded, and nothing exists any more";
+                        Reason::new(ReasonSource::Driver, text)
+                    };
+                    (Action::Update, reason)
                 }
                 (_, true) => (Action::Update, because),
                 (_, false) if self.is_as_applied() => (Action::NoOp, self.unchanged()),

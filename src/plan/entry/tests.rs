@@ -127,6 +127,25 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
 }
 
 #[test]
+fn what_does_not_exist_has_gone_only_if_it_was_there() {
+    let gone = "recorded, and nothing exists any more";
+    let cases = [
+        (Standing::Applied, gone),
+        (Standing::Failed("failed"), "failed; nothing exists"),
+        (Standing::Running, "a run is working on it; nothing exists"),
+    ];
+    for (standing, expected) in cases {
+        let nothing = Answer {
+            exists: Some(false),
+            ..answer(true)
+        };
+        let known = known(Some(&standing), None);
+        let (action, reason) = known.decide(Asked::Update, &nothing).unwrap();
+        assert_eq!((action, reason.text.as_str()), (Action::Update, expected));
+    }
+}
+
+#[test]
 fn a_driver_that_cannot_plan_has_work_where_something_differs() {
     let block = None;
     let blind = Driver {
