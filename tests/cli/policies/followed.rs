@@ -348,10 +348,37 @@ trigger["two-a"] { input.run.type == "TRACKED"; input.stack.id == "three" }
     for destroys in [
         "run --policies -- terraform destroy",
         "run --policies --followup 'terraform apply -destroy' -- true",
+        "run --policies --no-record -- terraform destroy",
+        "run --policies --record=apply -- terraform destroy",
     ] {
         let refused = sandbox.orch(destroys);
         assert_eq!(refused.code(), 64, "{destroys}: {refused}");
         assert!(refused.stderr.contains("would be destroyed"), "{refused}");
+    }
+}
+
+#[test]
+fn a_follow_up_does_not_destroy_what_nobody_has_selected() {
+    let ask = "package ask\ntrigger[\"three\"] { input.stack.id == \"one\" }\n";
+    let sandbox = sandbox(&[("ask", ask)]);
+    sandbox.write_program(
+        "/bin/terraform",
+        "#!/bin/sh\necho \"$PWD $*\" >> ../asked\n",
+    );
+    let environment = "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_apply = \"-destroy\"\n      }\n    }\n  }\n}\n";
+    sandbox.write("/three/env.orch.hcl", environment);
+    let evaluated = "--eval -- '../bin/${tm_lower(\"TERRAFORM\")}' '${tm_lower(\"DESTROY\")}'";
+    for command in ["-- ../bin/terraform apply", evaluated] {
+        let ran = sandbox.orch(&format!(
+            "run --policies --no-record --match /one {command}"
+        ));
+        assert_eq!(ran.code(), 1, "{ran}");
+        assert!(ran.stderr.contains("it would destroy"), "{ran}");
+        let asked = sandbox.read("/asked");
+        assert!(
+            asked.contains("/one ") && !asked.contains("/three "),
+            "{asked}"
+        );
     }
 }
 

@@ -63,7 +63,11 @@ pub(super) fn mode(
 ) -> Result<PolicyRun> {
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &args.policies;
-    let kind = recorded(loaded, args, command)?;
+    let patterns = patterns(loaded)?;
+    let host = |name: &str| std::env::var(name).ok();
+    let says = |command: &[OsString]| patterns.recorded(command, host).map(|(kind, _)| kind);
+    let found = says(command);
+    let kind = args.settings().recording.or(found);
     let mode = match flags.policies {
         Some(policies) => policies.into(),
         None if resumed.is_some_and(|resumed| resumed.record.kind == TASK) => PolicyRun::Task,
@@ -89,9 +93,10 @@ pub(super) fn mode(
     let followup = flags.followup.as_deref().map(shell_words::split);
     let followup = followup.and_then(Result::ok).unwrap_or_default();
     let followup: Vec<OsString> = followup.into_iter().map(OsString::from).collect();
-    let follows_destroy = matches(loaded, &followup)? == Some(Recorded::Destroy);
+    let follows_destroy = says(&followup) == Some(Recorded::Destroy);
     let hint = "leave out `--policies`";
-    if is_reverse || kind == Some(Recorded::Destroy) {
+    // Whatever the state is told of it.
+    if is_reverse || [kind, found].contains(&Some(Recorded::Destroy)) {
         let what = if is_reverse {
             "`--reverse`"
         } else {
@@ -117,31 +122,27 @@ pub(super) fn mode(
     Ok(mode)
 }
 
-/// Returns what the state records a command as, or would.
-fn recorded(loaded: &Loaded, args: &RunArgs, command: &[OsString]) -> Result<Option<Recorded>> {
-    if let Some(recorded) = args.settings().recording {
-        return Ok(Some(recorded));
-    }
-    matches(loaded, command)
+/// Returns what tells commands that apply from those that destroy.
+fn patterns(loaded: &Loaded) -> Result<RecordPatterns> {
+    let host = |name: &str| std::env::var(name).ok();
+    let Some(block) = &loaded.project.settings.state else {
+        return Ok(RecordPatterns::built_in());
+    };
+    block.patterns(&host).map_err(|problems| {
+        console::diagnostics(problems.iter(), &loaded.project.sources);
+        let error = anyhow::anyhow!("the configuration of the state is wrong");
+        ProgramError::new(ErrorKind::Configuration, error)
+    })
 }
 
-/// Returns what the patterns of the state say of a command.
-fn matches(loaded: &Loaded, command: &[OsString]) -> Result<Option<Recorded>> {
-    let host = |name: &str| std::env::var(name).ok();
-    let patterns = match &loaded.project.settings.state {
-        None => RecordPatterns::built_in(),
-        Some(block) => match block.patterns(&host) {
-            Ok(patterns) => patterns,
-            Err(problems) => {
-                console::diagnostics(problems.iter(), &loaded.project.sources);
-                let error = anyhow::anyhow!("the configuration of the state is wrong");
-                return Err(ProgramError::new(ErrorKind::Configuration, error));
-            }
-        },
+/// Returns whether a command destroys with this environment.
+fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Environment) -> bool {
+    let variable = |name: &str| match environment.get(name) {
+        Some(own) => own.clone(),
+        None => std::env::var(name).ok(),
     };
-    Ok(patterns
-        .recorded(command, host)
-        .map(|(recorded, _)| recorded))
+    let recorded = patterns.recorded(command, variable);
+    recorded.is_some_and(|(kind, _)| kind == Recorded::Destroy)
 }
 
 impl FollowedRun {
@@ -421,6 +422,7 @@ fn followups(
             );
         }
     }
+    let patterns = patterns(loaded)?;
     let project = &loaded.project;
     let settings = run.settings();
     let mut finder = TaskFinder::new(project, &run.id);
@@ -431,6 +433,10 @@ fn followups(
         let task = match (wrong.remove(&stack), &attempts) {
             (Some(problem), _) => Err(problem),
             (None, Err(_)) => Err("its retries are not configured correctly".to_owned()),
+            // Only now its words and its environment are known.
+            (None, Ok(_)) if destroys(&patterns, command.of(stack), &environment) => {
+                Err("it would destroy, and nobody has selected the stack".to_owned())
+            }
             (None, Ok(_)) => {
                 let found = finder.find(stack, command.of(stack), environment);
                 found.map_err(|error| error.to_string())
