@@ -169,6 +169,9 @@ impl EarlierTurns {
                 let before = before.map(|before| &self.turns[before]);
                 if let Some(before) = before.filter(|_| asked.kept) {
                     next.keep(before);
+                } else {
+                    // It stands for one that has run, and that was counted.
+                    next.was_added = false;
                 }
             }
             self.turns.push(next);

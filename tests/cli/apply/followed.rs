@@ -709,6 +709,27 @@ fn a_follow_up_that_was_left_open_is_resumed() {
 }
 
 #[test]
+fn a_follow_up_that_runs_again_counts_once_for_the_limit() {
+    let open = "autodeploy = true";
+    let repository = applied(&[("/a", ""), ("/b", open), ("/c", open)]);
+    let next = "trigger[\"/c\"] { input.run.state == \"FINISHED\"; input.stack.id == \"/b\" }\n";
+    attach(&repository, "list", &format!("{LIST}{next}"));
+    let limit = "orch {\n  config {\n    policies {\n      max_followups = 2\n    }\n  }\n}\n";
+    repository.write("/limit.orch.hcl", limit);
+    for stack in ["a", "b", "c"] {
+        want(&repository, &format!("/{stack}"), "2");
+    }
+    done(&repository, "plan --match a -o ../saved");
+    hook(&repository, "apply", "b", "exit 1");
+    for arguments in ["", "--resume", "--resume"] {
+        fails(&repository, &format!("apply ../saved {arguments}"), 1, "/b");
+    }
+    unhook(&repository, "apply", "b");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(endings(&repository), ["/b succeeded", "/c succeeded"]);
+}
+
+#[test]
 fn what_waits_for_approval_is_planned_by_a_resume_if_a_kill_was_faster() {
     let repository = changed("");
     done(&repository, "plan --match a -o ../saved");
