@@ -25,7 +25,7 @@ struct RunCauses<'a> {
     id: &'a str,
     /// What asked for each turn of a stack that followed another one, by the number of the turn.
     asked: HashMap<&'a str, BTreeMap<u32, Asked<'a>>>,
-    /// The stacks whose first turn here is a follow-up of an earlier run, which goes on or is run again.
+    /// The stacks whose first turn here stands for one of an earlier run that policies may have asked for.
     resumed: BTreeSet<&'a str>,
     /// The number of the last turn of each stack.
     last: HashMap<&'a str, u32>,
@@ -118,7 +118,7 @@ impl<'a> RunCauses<'a> {
             }
         }
         let kept = record.header.policies.iter().flat_map(|it| &it.asked);
-        let kept = kept.filter(|asked| asked.follows);
+        let kept = kept.filter(|asked| asked.follows || asked.kept);
         let mut last: HashMap<&str, u32> = HashMap::new();
         for turn in &record.turns {
             let number = last.entry(&turn.stack).or_default();

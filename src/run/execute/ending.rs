@@ -98,7 +98,8 @@ impl<E: Executor> RunLoop<'_, E> {
         if is_cancelled {
             return; // it means nothing for others that it never ran
         }
-        if counts_as_success && !succeeded {
+        // Once the run is being ended, no retry starts.
+        if counts_as_success && !succeeded && !self.is_halted() {
             self.summary.replaced.insert(turn);
         }
         let skipped = self.schedule.settle(turn, counts_as_success);

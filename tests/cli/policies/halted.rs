@@ -47,6 +47,21 @@ fn what_follows_an_interrupted_turn_is_queued_and_cancelled() {
 }
 
 #[test]
+fn what_was_interrupted_is_not_called_retried_since_no_retry_starts() {
+    let sandbox = sandbox("trigger contains \"/a\" if input.run.state == \"STOPPED\"");
+    let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);
+    run.wait_for("/started", &["a"]);
+    run.signal(Signal::SIGINT);
+    let ended = run.end();
+    assert_eq!(ended.code(), 130, "{ended}");
+    assert!(!ended.stderr.contains("retried"), "{ended}");
+    assert!(
+        ended.stderr.contains("0 succeeded, 1 failed, 1 cancelled"),
+        "{ended}"
+    );
+}
+
+#[test]
 fn what_was_cancelled_that_way_follows_when_the_run_is_resumed() {
     let sandbox = sandbox("trigger contains \"/c\" if input.run.state == \"STOPPED\"");
     let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);

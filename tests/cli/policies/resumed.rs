@@ -168,6 +168,66 @@ fn a_sample_of_an_evaluation_that_is_not_on_record_makes_way() {
 }
 
 #[test]
+fn what_was_to_come_anyway_keeps_its_cause_in_every_record() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    let after = "stack {\n  id    = \"two-a\"\n  after = [\"/one\"]\n}\n";
+    sandbox.write("/two-a/stack.orch.hcl", after);
+    let arguments = "--policies --match /one --match /two-a";
+    assert_eq!(run(&sandbox, arguments).code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "evaluated");
+    sandbox.remove("/log");
+    assert_eq!(resume(&sandbox, "").code(), 0);
+    assert_eq!(turns(&sandbox), ["/two-a 1 again", "/three 2 again"]);
+    let first = run_ids(&sandbox)[0].clone();
+    let why = sandbox.orch("why /two-a --run last");
+    let expected = format!("follows /one in run {first}: FINISHED, policy again");
+    assert!(why.stdout.contains(&expected), "{why}");
+}
+
+#[test]
+fn a_dry_run_of_a_resume_shows_what_follows_from_turns_that_had_ended() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "ended");
+    let shown = resume(&sandbox, "--dry-run");
+    let lines: Vec<&str> = shown.stdout.lines().collect();
+    let expected = [
+        "/two-a: ../do  (policy again)",
+        "/three: ../do  (policy again)",
+    ];
+    assert_eq!(lines, expected, "{shown}");
+}
+
+#[test]
+fn without_policies_a_resume_says_what_does_not_follow() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
+    kill_behind(&sandbox, |line| line["event"] == "ended");
+    let ran = resume(&sandbox, "--policies=off");
+    assert_eq!(ran.code(), 0, "{ran}");
+    let warning = "warning: 1 turn ended before policies were evaluated: what they would ask for";
+    assert!(ran.stderr.contains(warning), "{ran}");
+    assert!(ran.stderr.contains("nothing is left to do"), "{ran}");
+}
+
+#[test]
+fn a_follow_up_keeps_its_own_command_when_it_is_resumed() {
+    let sandbox = sandbox(&[("again", AGAIN)]);
+    sandbox.write("/two-a/fails", "1");
+    let arguments = "--policies --followup '../do apply' --match /one";
+    assert_eq!(run(&sandbox, arguments).code(), 1);
+    let refused = resume(&sandbox, "--policies=off");
+    assert_eq!(refused.code(), 64, "{refused}");
+    assert!(
+        refused.stderr.contains("/two-a cannot be resumed"),
+        "{refused}"
+    );
+    let ran = resume(&sandbox, "");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert!(ran.stderr.contains("orch: /two-a: ../do apply\n"), "{ran}");
+}
+
+#[test]
 fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     let arguments = "--policies --followup '../do apply' --match /one";

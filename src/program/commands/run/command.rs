@@ -90,8 +90,8 @@ pub(in crate::program::commands) struct CommandLines {
     same: String,
     /// The command of each turn, if they differ.
     by_turn: Vec<String>,
-    /// The command of what follows, and the number of turns that the run begins with.
-    followup: Option<(String, usize)>,
+    /// The command of what follows, and which of the turns that the run begins with are such.
+    followup: Option<(String, Vec<bool>)>,
 }
 
 impl CommandLines {
@@ -112,20 +112,22 @@ impl CommandLines {
         }
     }
 
-    /// Adds the command of what policies ask for, given the number of turns that the run begins with.
+    /// Adds the command of what policies ask for, given which of the turns that the run begins with have it.
     pub(in crate::program::commands) fn with_followup(
         mut self,
         command: &RunCommand,
-        n_turns: usize,
+        are_followups: Vec<bool>,
     ) -> Self {
-        self.followup = Some((command_line(command.given()), n_turns));
+        self.followup = Some((command_line(command.given()), are_followups));
         self
     }
 
     /// Returns the command of the turn at a position.
     pub(in crate::program::commands) fn of(&self, turn: usize) -> &str {
         match &self.followup {
-            Some((followup, n_turns)) if turn >= *n_turns => followup,
+            Some((followup, are_followups)) if *are_followups.get(turn).unwrap_or(&true) => {
+                followup
+            }
             _ => self.by_turn.get(turn).unwrap_or(&self.same),
         }
     }

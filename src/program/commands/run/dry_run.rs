@@ -68,7 +68,7 @@ fn show_followed(
     reports: &Reports,
 ) -> Result<ExitStatus> {
     let lines = CommandLines::new(command, &run.sequence);
-    let lines = lines.with_followup(&followed.command, run.sequence.len());
+    let lines = lines.with_followup(&followed.command, followed.have_own_command());
     let (turns, told) = followed.foreseen(run);
     let ids = (0..turns.len()).map(|number| (turn_id(&run.id, number), number));
     let numbers: BTreeMap<String, usize> = ids.collect();

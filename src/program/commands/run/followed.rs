@@ -16,6 +16,7 @@ use orch::run::following::{FollowUpWork, PreparedFollowUp};
 use orch::run::order::Direction;
 use orch::run::request::{PreparedRun, TaskFinder};
 use orch::run::run_command::RunCommand;
+use orch::run::schedule::Schedule;
 use orch::run::turn::TurnIndex;
 use orch::run::workflow::{
     self, Follower, SessionInput, StackNames, TurnKind, Workflow, WorkflowTurn, turn_id,
@@ -224,6 +225,14 @@ impl FollowedRun {
         Ok(())
     }
 
+    /// Returns which of the turns that the run begins with have the command of follow-ups, and not that of the run.
+    pub(super) fn have_own_command(&self) -> Vec<bool> {
+        let workflow = self.follower.workflow();
+        let turns = &workflow.turns()[workflow.position(TurnIndex::new(0))..];
+        let has_own = self.record.followup.is_some();
+        turns.iter().map(|it| has_own && it.is_followup).collect()
+    }
+
     /// Returns the commands of what may follow.
     pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
         let followups = self.followups.iter_mut();
@@ -243,23 +252,36 @@ impl FollowedRun {
     pub(super) fn foreseen(mut self, run: &PreparedRun) -> (Vec<WorkflowTurn>, Vec<Evaluated>) {
         let mut schedule = run.schedule();
         let (mut sequence, mut told) = (Vec::new(), Vec::new());
+        for position in std::mem::take(&mut self.unevaluated) {
+            told.push(self.foresee(position, None, &mut schedule));
+        }
         while let Some(turn) = schedule.start_next() {
             let position = self.follower.workflow().position(turn);
             sequence.push(self.follower.workflow().turns()[position].clone());
             self.follower.reaches(position, TurnState::Finished);
             schedule.finish(turn, true);
-            let (evaluated, consequences) = self.follower.ended(position, Some(turn), || false);
-            for follow in &consequences.queued {
-                let position = self.follower.workflow().position(follow.turn);
-                let stack = self.follower.workflow().turns()[position].stack;
-                let stack = stack.expect("only stacks of the tree follow");
-                let rank = self.followups[stack.get()].rank;
-                schedule.add(stack.get(), rank, false);
-            }
+            told.push(self.foresee(position, Some(turn), &mut schedule));
             schedule.settle(turn, true);
-            told.push(evaluated);
         }
         (sequence, told)
+    }
+
+    /// Asks the policies of a turn that has ended, and adds what follows.
+    fn foresee(
+        &mut self,
+        position: usize,
+        turn: Option<TurnIndex>,
+        schedule: &mut Schedule,
+    ) -> Evaluated {
+        let (evaluated, consequences) = self.follower.ended(position, turn, || false);
+        let workflow = self.follower.workflow();
+        for follow in &consequences.queued {
+            let stack = workflow.turns()[workflow.position(follow.turn)].stack;
+            let stack = stack.expect("only stacks of the tree follow");
+            let rank = self.followups[stack.get()].rank;
+            schedule.add(stack.get(), rank, false);
+        }
+        evaluated
     }
 
     /// Tells the policies what is on record of stacks in the state: in a document of it if there is one, else in

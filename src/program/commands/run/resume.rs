@@ -15,6 +15,7 @@ use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
 
 use super::arguments::RunArgs;
+use super::policy_flags::PoliciesArg;
 use crate::program::commands::changed::GitState;
 use crate::program::commands::follower::EarlierWorkflow;
 use crate::program::commands::{Loaded, count, host_environment};
@@ -77,8 +78,19 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     let n_open = workflow
         .as_ref()
         .map_or(0, |it| it.earlier.unevaluated.len());
+    let is_off = args.policies.policies == Some(PoliciesArg::Off);
+    if let Some(workflow) = workflow.as_ref().filter(|_| is_off) {
+        check_without_policies(workflow)?;
+    }
     match n_open {
         0 => note_rest(&resumed),
+        _ if is_off => {
+            console::warning(&format!(
+                "{} ended before policies were evaluated: what they would ask for does not follow",
+                count(n_open, "turn")
+            ));
+            note_rest(&resumed);
+        }
         1 => console::note(
             "1 turn ended before its policies were evaluated: they are evaluated first",
         ),
@@ -87,13 +99,26 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
         )),
     }
     Ok(Some(Resumed {
-        is_open: n_open > 0,
+        is_open: n_open > 0 && !is_off,
         workflow,
         run: resumed,
         command: header.command.iter().map(|word| word.0.clone()).collect(),
         is_eval: header.eval,
         settings: earlier_settings(args, header)?,
     }))
+}
+
+/// Checks that a workflow can go on without policies: only these have the command of its follow-ups.
+fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
+    let open = workflow.earlier.open_followups();
+    match open.first().filter(|_| workflow.record.followup.is_some()) {
+        None => Ok(()),
+        Some(turn) => Err(ProgramError::usage(format!(
+            "with `--policies=off`, {} cannot be resumed: policies asked for it, and its command is that of `--followup`",
+            printable(turn.path.as_str())
+        ))
+        .hint("leave out `--policies=off`")),
+    }
 }
 
 /// Returns the workflow that goes on, if policies followed the run.
