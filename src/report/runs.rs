@@ -41,6 +41,22 @@ pub struct ShownRun {
 }
 
 impl ShownRun {
+    /// Takes what the journals of a run and of the earlier ones of its workflow say, the latest first.
+    pub fn new(
+        mut record: RunRecord,
+        earlier: Vec<RunRecord>,
+        state: RunState,
+        folder: PathBuf,
+    ) -> Self {
+        record.let_failures_stand();
+        ShownRun {
+            record,
+            earlier,
+            state,
+            folder,
+        }
+    }
+
     /// Returns the state of a stack in a word. If a stack was started and has not ended, and its run
     /// is over, its end is unknown.
     pub(super) fn word<'s>(&self, state: &'s StackState) -> &'s str {

@@ -19,6 +19,7 @@
 
 mod entry;
 mod evaluated;
+mod failures;
 mod header;
 mod lock;
 mod read;

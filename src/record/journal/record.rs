@@ -9,6 +9,7 @@ use super::entry::{
     Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, ReactionRecord,
 };
 use super::evaluated::EvaluatedRecord;
+use super::failures::Failures;
 use super::header::Header;
 use super::turns::{TurnOutcome, TurnRecord, numbers, turns_of};
 
@@ -91,6 +92,8 @@ pub struct StackRecord {
     turn: Option<u32>,
     /// Which of its turns was added last, if any was.
     added: Option<u32>,
+    /// Which of its turns have failed, if policies follow the run.
+    failures: Failures,
 }
 
 /// The state of a stack.
@@ -294,6 +297,10 @@ impl RunRecord {
             }
             Event::Ended(ended) => {
                 if let Some(position) = self.position(&ended.stack) {
+                    if self.header.policies.is_some() {
+                        let failures = &mut self.stacks[position].failures;
+                        failures.ended(turn, at, operation.as_deref(), &ended);
+                    }
                     self.stacks[position].ended(at, turn, step, ended);
                     self.stacks[position].does(turn, operation);
                 }
@@ -317,7 +324,13 @@ impl RunRecord {
                 running,
             }),
             Event::Finished(finished) => self.finished = Some(finished),
-            Event::Evaluated(evaluated) => self.evaluated.push(EvaluatedTurn { turn, evaluated }),
+            Event::Evaluated(evaluated) => {
+                let position = self.position(&evaluated.stack);
+                if let Some(position) = position.filter(|_| evaluated.run.is_none()) {
+                    self.stacks[position].failures.evaluated(turn, &evaluated);
+                }
+                self.evaluated.push(EvaluatedTurn { turn, evaluated });
+            }
             Event::Added { .. } | Event::StepStarted { .. } | Event::Other(_) => {}
         }
     }
@@ -335,6 +348,21 @@ impl RunRecord {
     ) -> Option<&mut AttemptRecord> {
         let position = self.position(stack)?;
         self.stacks[position].attempt(turn, step)
+    }
+
+    /// Lets a turn that failed, and that no other has made up for, decide how its stack has ended, as it decides
+    /// how the run has: what is left to do is told by the last turn, but reports tell of the failure.
+    pub fn let_failures_stand(&mut self) {
+        for stack in &mut self.stacks {
+            let is_hidden =
+                matches!(stack.state, StackState::Ended(_)) && !stack.state.is_failure();
+            if let Some((turn, failed)) = stack.failures.take_last().filter(|_| is_hidden) {
+                stack.turn = Some(turn).filter(|turn| *turn > 1);
+                stack.state = StackState::Ended(failed.ended);
+                stack.ended_at = Some(failed.at);
+                stack.operation = failed.operation;
+            }
+        }
     }
 
     /// Returns the number of stacks that have ended in each way.
@@ -373,6 +401,7 @@ impl StackRecord {
             attempts: Vec::new(),
             turn: None,
             added: None,
+            failures: Failures::default(),
         }
     }
 

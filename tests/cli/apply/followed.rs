@@ -286,6 +286,8 @@ fn a_retry_that_nobody_has_approved_leaves_the_failure() {
         endings(&repository),
         ["/a failed", "/a.2 unconfirmed", "/b skipped"]
     );
+    let shown = repository.orch("runs show last").stdout;
+    assert!(shown.contains("1 failed"), "{shown}");
     // What is left can be done in either way.
     let (run, _) = last_apply(&repository);
     done(
@@ -460,6 +462,8 @@ fn no_follow_up_makes_up_for_a_destroy_that_failed() {
     );
     assert!(world(&repository, "a").is_some());
     assert!(world(&repository, "b").is_some());
+    let shown = repository.orch("runs show last").stdout;
+    assert!(shown.contains("1 failed"), "{shown}");
 }
 
 #[test]

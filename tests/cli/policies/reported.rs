@@ -184,6 +184,28 @@ fn a_retry_is_told_by_its_number() {
 }
 
 #[test]
+fn a_failure_that_no_retry_makes_up_for_is_in_every_report() {
+    // Another stack asks for the second turn, which succeeds.
+    let other = "package other\ntrigger[\"one\"] { input.stack.id == \"three\" }\n";
+    let sandbox = sandbox(&[("other", other)]);
+    sandbox.write("/one/fails", "1");
+    let flags = "--on-error continue --match /one --match /three";
+    reported(&sandbox, flags, 1);
+    assert_snapshot!(rows(&sandbox), @r"
+    | `/one` | failed |  | <s> | exit status 1 after <s> `turn 2 ← other ← /three` |
+    | `/three` | succeeded |  | <s> |  |
+    ");
+    let text = read(&sandbox, "out.xml");
+    assert!(text.contains("failures=\"1\""), "{text}");
+    let report: Value = serde_json::from_str(&read(&sandbox, "out.json")).unwrap();
+    assert_eq!(report["run"]["counts"]["failed"], 1, "{report}");
+    let shown = sandbox.orch("runs show last");
+    assert!(shown.stdout.contains("1 succeeded, 1 failed"), "{shown}");
+    let why = sandbox.orch("why /one --run last");
+    assert!(why.stdout.contains("failed"), "{why}");
+}
+
+#[test]
 fn a_loop_is_cut_and_its_end_is_a_problem() {
     let again = "package again\ntrigger[input.stack.id] { true }\n";
     let sandbox = sandbox(&[("again", again)]);

@@ -67,12 +67,7 @@ fn write(
     let runs = GuardedFolder::find(root).ok().flatten();
     let runs = runs.and_then(|folder| Runs::find(folder).ok());
     let earlier = runs.map(|runs| runs.earlier_in_workflow(&record));
-    let shown = ShownRun {
-        earlier: earlier.unwrap_or_default(),
-        record,
-        state,
-        folder,
-    };
+    let shown = ShownRun::new(record, earlier.unwrap_or_default(), state, folder);
     reports.write(&shown, logs)
 }
 

@@ -217,12 +217,10 @@ pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<ShownRun> {
 fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
     let (runs, record) = record(runs, wanted)?;
     let liveness = runs.liveness(&record.header.run);
-    let shown = ShownRun {
-        state: RunState::new(record.finished.as_ref(), liveness),
-        earlier: runs.earlier_in_workflow(&record),
-        folder: runs.folder(&record.header.run),
-        record,
-    };
+    let state = RunState::new(record.finished.as_ref(), liveness);
+    let earlier = runs.earlier_in_workflow(&record);
+    let folder = runs.folder(&record.header.run);
+    let shown = ShownRun::new(record, earlier, state, folder);
     Ok((runs, shown))
 }
 

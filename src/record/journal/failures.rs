@@ -1,0 +1,77 @@
+//! The failures of a stack's turns that no other turn has made up for.
+//!
+//! A later turn of the stack may have succeeded, asked for by the end of another stack: the run has failed
+//! nevertheless.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::entry::{Ended, OutcomeRecord};
+use super::evaluated::EvaluatedRecord;
+
+/// The turns of a stack that have failed.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    /// By the number of the turn, from 1.
+    turns: BTreeMap<u32, FailedTurn>,
+}
+
+/// A turn that has failed.
+#[derive(Debug)]
+pub(super) struct FailedTurn {
+    pub(super) ended: Ended,
+    pub(super) at: Timestamp,
+    pub(super) operation: Option<String>,
+    /// Whether its policies have asked for another turn of the stack.
+    is_retried: bool,
+}
+
+impl Failures {
+    /// Notes how a turn has ended.
+    pub(super) fn ended(
+        &mut self,
+        turn: Option<u32>,
+        at: Timestamp,
+        operation: Option<&str>,
+        ended: &Ended,
+    ) {
+        match ended.outcome {
+            OutcomeRecord::Failed => {
+                let failed = FailedTurn {
+                    ended: ended.clone(),
+                    at,
+                    operation: operation.map(ToOwned::to_owned),
+                    is_retried: false,
+                };
+                self.turns.insert(turn.unwrap_or(1), failed);
+            }
+            // A retry that nobody has approved leaves the failure.
+            OutcomeRecord::Unconfirmed => {
+                for failed in self.turns.values_mut() {
+                    failed.is_retried = false;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what policies have answered to the end of a turn.
+    pub(super) fn evaluated(&mut self, turn: Option<u32>, evaluated: &EvaluatedRecord) {
+        let Some(failed) = self.turns.get_mut(&turn.unwrap_or(1)) else {
+            return;
+        };
+        let mut follows = evaluated.queued.iter().chain(&evaluated.joined);
+        let is_asked_for = follows.any(|follow| follow.stack == evaluated.stack);
+        // Nothing makes up for a destroy, and nothing starts once the run is interrupted.
+        let is_destroy = failed.operation.as_deref() == Some("destroy");
+        failed.is_retried = is_asked_for && evaluated.state == "FAILED" && !is_destroy;
+    }
+
+    /// Takes the last failure that stands, and returns it with the number of the turn, from 1.
+    pub(super) fn take_last(&mut self) -> Option<(u32, FailedTurn)> {
+        let mut turns = self.turns.iter().rev();
+        let (&number, _) = turns.find(|(_, failed)| !failed.is_retried)?;
+        Some((number, self.turns.remove(&number)?))
+    }
+}
