@@ -12,8 +12,8 @@ use crate::selection::graph::Towards;
 use crate::state::document::{Action as Written, Document, Entry};
 
 /// Returns the keys of the stacks that something was done with in runs of a plan, but not for the plan itself, and
-/// last without success.
-pub fn failed_beside<'d>(document: &'d Document, plan: &str) -> Vec<&'d str> {
+/// last without success. Runs whose journals are here do not count: these tell more.
+pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) -> Vec<&'d str> {
     let run_of = |entry: &Entry| -> Option<String> {
         let intent = entry.intent.as_ref().map(|intent| intent.run.clone());
         intent.or_else(|| entry.last.as_ref()?.run.clone())
@@ -24,7 +24,7 @@ pub fn failed_beside<'d>(document: &'d Document, plan: &str) -> Vec<&'d str> {
     let is_beside = |(_, entry): &(&String, &Entry)| {
         !is_settled(entry)
             && !is_of_plan(entry, plan)
-            && run_of(entry).is_some_and(|run| runs.contains(&run))
+            && run_of(entry).is_some_and(|run| runs.contains(&run) && !here.contains(&run))
     };
     let beside = document.stacks.iter().filter(is_beside);
     beside.map(|(key, _)| key.as_str()).collect()

@@ -18,7 +18,8 @@ use super::references::names;
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
     let mut prefix = "known".to_owned();
     while text.contains(&prefix) {
-        prefix.push('_');
+        // Twice as many each time: the text may be made to have many.
+        prefix.push_str(&"_".repeat(prefix.len()));
     }
     let mut negations = Negations {
         text,

@@ -21,9 +21,9 @@ use orch::selection::attached::Attached;
 use orch::selection::select::Query;
 use tracing::debug;
 
-use super::Loaded;
 use super::policy_files::LoadedPolicies;
 use super::released::ReleaseSamples;
+use super::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -34,10 +34,22 @@ pub(super) const TRACKED: &str = "tracked";
 pub(super) struct EarlierWorkflow {
     /// What its last run has on record of its policies.
     pub(super) record: PoliciesRecord,
+    /// The ids of its runs, in their order.
+    pub(super) runs: Vec<String>,
     /// Its turns.
     pub(super) earlier: EarlierTurns,
     /// The last of its runs that a failed policy or a limit has failed.
     troubled: Option<String>,
+}
+
+/// Warns of turns that had ended when `orch` was killed, in a run that evaluates no policies.
+pub(super) fn warn_of_unevaluated(n_turns: usize) {
+    if n_turns > 0 {
+        console::warning(&format!(
+            "{} ended before policies were evaluated: what they would ask for does not follow",
+            count(n_turns, "turn")
+        ));
+    }
 }
 
 /// Lets policies follow a run that has begun. First, they are asked about turns of earlier runs, given by their
@@ -188,8 +200,10 @@ impl EarlierWorkflow {
                 })
         };
         let troubled = records.iter().rev().find(is_troubled);
+        let ids = records.iter().map(|record| record.header.run.clone());
         EarlierWorkflow {
             record,
+            runs: ids.collect(),
             earlier: turns,
             troubled: troubled.map(|record| record.header.run.clone()),
         }

@@ -79,6 +79,9 @@ impl<'a> ShownStack<'a> {
                 }
             }
             StackState::Ended(ended) if ended.outcome == OutcomeRecord::Succeeded => return None,
+            StackState::Ended(ended) if ended.outcome == OutcomeRecord::Unconfirmed => {
+                "its changes wait for approval".to_owned()
+            }
             StackState::Ended(ended) => {
                 how_ended(ended).unwrap_or_else(|| "the cause is not on record".to_owned())
             }

@@ -424,6 +424,63 @@ fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
 }
 
 #[test]
+fn without_policies_an_apply_says_what_was_not_evaluated() {
+    let repository = changed("");
+    done(&repository, "plan --match a --match c -o ../saved");
+    done(&repository, "apply ../saved");
+    let (run, lines) = last_apply(&repository);
+    let ended = |line: &Value| line["event"] == "ended" && line["stack"] == "/a";
+    let last = lines.iter().position(ended).unwrap();
+    let kept: Vec<String> = lines[..=last].iter().map(Value::to_string).collect();
+    repository.write(&journal_of(&run), kept.join("\n") + "\n");
+    let said = done(&repository, "apply ../saved --resume --policies=off");
+    let warning = "warning: 1 turn ended before policies were evaluated";
+    assert!(said.contains(warning), "{said}");
+}
+
+#[test]
+fn a_follow_up_that_failed_and_then_waits_for_approval_is_planned() {
+    let repository = changed("autodeploy = true");
+    done(&repository, "plan --match a -o ../saved");
+    hook(&repository, "apply", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "apply", "b");
+    declare(&repository, "/b", "");
+    repository.commit();
+    log(&repository);
+    let waits = "1 follow-up waits for approval";
+    for _ in 0..2 {
+        let said = done(&repository, "apply ../saved --resume");
+        assert!(said.contains(waits), "{said}");
+        let (run, _) = last_apply(&repository);
+        let again = done(&repository, "apply ../saved");
+        assert!(again.contains("there is nothing to do"), "{again}");
+        // As if a kill had come before it.
+        repository.remove(&format!("/.orch/runs/{run}/followup.plan"));
+    }
+    assert_eq!(acts(&repository), [""; 0]);
+}
+
+#[test]
+fn a_plan_of_all_that_waits_is_made_once_whichever_run_has_it() {
+    let repository = applied(&[("/a", ""), ("/b", ""), ("/c", "after = [\"/a\"]")]);
+    attach(&repository, "list", LIST);
+    for stack in ["a", "b", "c"] {
+        want(&repository, &format!("/{stack}"), "2");
+    }
+    done(&repository, "plan --match a --match c -o ../saved");
+    hook(&repository, "apply", "c", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/c");
+    let (run, _) = last_apply(&repository);
+    repository.remove(&format!("/.orch/runs/{run}/followup.plan"));
+    unhook(&repository, "apply", "c");
+    let said = done(&repository, "apply ../saved --resume");
+    assert!(said.contains("1 follow-up waits for approval"), "{said}");
+    let said = done(&repository, "apply ../saved --resume");
+    assert!(said.contains("there is nothing to do"), "{said}");
+}
+
+#[test]
 fn what_a_limit_has_kept_from_following_is_told_again() {
     let repository = changed("autodeploy = true");
     attach(

@@ -25,6 +25,7 @@ use super::record::upstream;
 use super::unconfirmed::{Unconfirmed, plan_again};
 use crate::program::commands::Loaded;
 use crate::program::commands::commits::Commits;
+use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
@@ -43,6 +44,9 @@ impl Carrying<'_> {
         let earlier = now.policies.as_ref().and_then(|it| it.earlier.as_ref());
         if let Some(earlier) = earlier {
             earlier.warn();
+        }
+        if now.policies.is_none() {
+            self.warn_of_open_followups(&now);
         }
         // What only brings the record up to date needs no approval.
         let to_do = now.to_do(self.saved);
@@ -80,10 +84,8 @@ impl Carrying<'_> {
             let policies = now.policies.as_ref();
             let left = policies.map(|policies| policies.unplanned(&now.loaded));
             let left = left.unwrap_or_default();
-            if now.policies.is_none() {
-                self.warn_of_open_followups(&now);
-            } else {
-                self.check_failed_followups(&now)?;
+            if let Some(policies) = policies {
+                self.check_failed_followups(&now, policies)?;
             }
             if left.stacks.is_empty() {
                 console::note("there is nothing to do");
@@ -132,22 +134,29 @@ impl Carrying<'_> {
     /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
     fn warn_of_open_followups(&self, now: &Now) {
         let earlier = self.earlier_workflow(&now.loaded, now.document.as_ref());
-        let n_open = earlier.map_or(0, |it| it.earlier.open_followups().len());
-        let what = match n_open {
-            0 => return,
-            1 => "1 follow-up that an earlier run has left open is",
-            _ => "follow-ups that an earlier run has left open are",
+        let Some(EarlierWorkflow { earlier, .. }) = earlier else {
+            return;
         };
-        console::warning(&format!("{what} not run, since no policies are evaluated"));
+        let what = match earlier.open_followups().len() {
+            0 => None,
+            1 => Some("1 follow-up that an earlier run has left open is"),
+            _ => Some("follow-ups that an earlier run has left open are"),
+        };
+        if let Some(what) = what {
+            console::warning(&format!("{what} not run, since no policies are evaluated"));
+        }
+        warn_of_unevaluated(earlier.unevaluated.len());
     }
 
     /// Checks that nothing that followed has failed: without the journals of earlier runs, which may be on another
     /// machine, nobody can go on with it.
-    fn check_failed_followups(&self, now: &Now) -> Result<()> {
+    fn check_failed_followups(&self, now: &Now, policies: &NowPolicies) -> Result<()> {
         let Some(document) = &now.document else {
             return Ok(());
         };
-        let keys: BTreeSet<&str> = failed_beside(document, &self.saved.plan.id)
+        let earlier = policies.earlier.as_ref();
+        let here = earlier.map_or(&[][..], |it| &it.runs);
+        let keys: BTreeSet<&str> = failed_beside(document, &self.saved.plan.id, here)
             .into_iter()
             .collect();
         let pairs = Pairs::new(&now.loaded.project.stacks, document);

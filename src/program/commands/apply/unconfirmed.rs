@@ -55,12 +55,14 @@ impl NowPolicies {
         let Some(earlier) = &self.earlier else {
             return left;
         };
-        let unconfirmed = earlier.earlier.unconfirmed();
-        for (stack, run) in unconfirmed {
-            let folder = run_folder(&loaded.project.root, run);
-            if folder.join(FILE).symlink_metadata().is_err() {
+        let folder = |run: &str| run_folder(&loaded.project.root, run);
+        let has_plan = |run: &&String| folder(run).join(FILE).symlink_metadata().is_ok();
+        // A plan has all that was unconfirmed until then, whichever run that was in.
+        let planned = earlier.runs.iter().rfind(has_plan).map(String::as_str);
+        for (stack, run) in earlier.earlier.unconfirmed() {
+            if planned.is_none_or(|planned| planned < run) {
                 left.stacks.push(stack.clone());
-                left.folder = left.folder.max(Some(folder));
+                left.folder = left.folder.max(Some(folder(run)));
             }
         }
         left

@@ -17,7 +17,7 @@ use orch::run::settings::RunSettings;
 use super::arguments::RunArgs;
 use super::policy_flags::PoliciesArg;
 use crate::program::commands::changed::GitState;
-use crate::program::commands::follower::EarlierWorkflow;
+use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::{Loaded, count, host_environment};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -84,11 +84,8 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     }
     match n_open {
         0 => note_rest(&resumed),
-        _ if is_off => {
-            console::warning(&format!(
-                "{} ended before policies were evaluated: what they would ask for does not follow",
-                count(n_open, "turn")
-            ));
+        more if is_off => {
+            warn_of_unevaluated(more);
             note_rest(&resumed);
         }
         1 => console::note(
