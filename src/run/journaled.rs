@@ -198,7 +198,9 @@ fn evaluated_record(evaluated: &Evaluated, turns: &Turns) -> EvaluatedRecord {
 
 fn finished(summary: &RunSummary) -> Finished {
     let mut counts = Counts::default();
-    for ending in &summary.endings {
+    // A turn that was retried is told by the end of the retry.
+    let is_counted = |ending: &&Ending| !summary.replaced.contains(&ending.turn);
+    for ending in summary.endings.iter().filter(is_counted) {
         counts.add(&(&ending.outcome).into());
     }
     Finished {

@@ -176,6 +176,8 @@ fn a_retry_is_told_by_its_number() {
     sandbox.write("/one/fails", "1");
     reported(&sandbox, "--match /one", 0);
     assert_snapshot!(rows(&sandbox), @"| `/one` | succeeded |  | <s> | `turn 2 ← retry ← /one` |");
+    let listed = sandbox.orch("runs list").stdout;
+    assert!(!listed.contains("failed"), "{listed}");
     let line = "turn 2 follows /one: FAILED, policy retry";
     assert_eq!(
         followed_cases(&sandbox),
