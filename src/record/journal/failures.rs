@@ -68,6 +68,11 @@ impl Failures {
         failed.is_retried = is_asked_for && evaluated.state == "FAILED" && !is_destroy;
     }
 
+    /// Returns whether a failure stands.
+    pub(super) fn stand(&self) -> bool {
+        self.turns.values().any(|failed| !failed.is_retried)
+    }
+
     /// Takes the last failure that stands, and returns it with the number of the turn, from 1.
     pub(super) fn take_last(&mut self) -> Option<(u32, FailedTurn)> {
         let mut turns = self.turns.iter().rev();

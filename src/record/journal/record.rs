@@ -350,6 +350,11 @@ impl RunRecord {
         self.stacks[position].attempt(turn, step)
     }
 
+    /// Returns whether a turn failed that no retry has made up for, whatever later turns of its stack came to.
+    pub fn has_standing_failure(&self) -> bool {
+        self.stacks.iter().any(|stack| stack.failures.stand())
+    }
+
     /// Lets a turn that failed, and that no other has made up for, decide how its stack has ended, as it decides
     /// how the run has: what is left to do is told by the last turn, but reports tell of the failure.
     pub fn let_failures_stand(&mut self) {

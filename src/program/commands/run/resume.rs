@@ -78,15 +78,16 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     let n_open = workflow
         .as_ref()
         .map_or(0, |it| it.earlier.unevaluated.len());
+    let has_failed = earlier.record.has_standing_failure();
     let is_off = args.policies.policies == Some(PoliciesArg::Off);
     if let Some(workflow) = workflow.as_ref().filter(|_| is_off) {
         check_without_policies(workflow)?;
     }
     match n_open {
-        0 => note_rest(&resumed),
+        0 => note_rest(&resumed, has_failed),
         more if is_off => {
             warn_of_unevaluated(more);
-            note_rest(&resumed);
+            note_rest(&resumed, has_failed);
         }
         1 => console::note(
             "1 turn ended before its policies were evaluated: they are evaluated first",
@@ -319,13 +320,17 @@ fn report_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     Err(ProgramError::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
 }
 
-/// Notes what is left to do where that may surprise.
-fn note_rest(resumed: &ResumedRun) {
+/// Notes what is left to do where that may surprise, given whether a turn has failed that no retry has made up for.
+fn note_rest(resumed: &ResumedRun, has_failed: bool) {
     let run = &resumed.run;
     let (undone, left_out) = (resumed.n_undone(), resumed.left_out.len());
     if undone == 0 && !resumed.gone.is_empty() {
         console::note(&format!(
             "nothing is left to do in run {run}: the stacks that had not succeeded no longer exist"
+        ));
+    } else if undone == 0 && has_failed {
+        console::note(&format!(
+            "nothing is left to do in run {run}: what failed has succeeded in a later turn"
         ));
     } else if undone == 0 {
         console::note(&format!(
