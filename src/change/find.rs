@@ -10,7 +10,7 @@ use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
 use super::named::{named, touch_named};
 use super::present::{Present, UncommittedChanges};
-use super::removed;
+use super::removed::{self, Differences};
 use super::since::{Since, SinceBase};
 use super::trigger::{self, Trigger};
 use super::triggers::{TriggerReader, Triggers};
@@ -91,7 +91,13 @@ pub fn find(
     files.extend(status.iter().cloned());
     let directory = trigger::directory();
     let (files, triggers) = ChangedFiles::new(files).without(&directory);
-    let removed = removed::removed(project, repository, &base.commit, &files, &status)?;
+    let off = ChangedFiles::new(off);
+    let differences = Differences {
+        changed: &files,
+        status: &status,
+        off: &off,
+    };
+    let removed = removed::removed(project, repository, &base.commit, &differences)?;
     let reader = TriggerReader {
         repository,
         head: head.as_ref(),
@@ -104,7 +110,7 @@ pub fn find(
     } = reader.read(project, &triggers, problems)?;
     let entries = Ignores::of(project);
     let (files, ignored) = entries.split(files);
-    let (off, off_triggers) = ChangedFiles::new(off).without(&directory);
+    let (off, off_triggers) = off.without(&directory);
     let (off, off_ignored) = entries.split(off);
     let uncounted = Uncounted {
         counted,

@@ -12,6 +12,7 @@ mod call;
 mod calls;
 mod cause;
 mod computed;
+mod counted_tree;
 mod digest;
 mod error;
 mod files;

@@ -1,13 +1,14 @@
 //! Finds stacks that exist in the base but no longer in the tree.
 //!
 //! A stack is removed when its block or its directory is, when `for_each` no longer has its key, or when a
-//! mark above it now keeps it out of the project. Only the directories where a change may have done that
-//! are examined in the base.
+//! mark above it now keeps it out of the project. Changes that do not count remove nothing, and hide nothing that
+//! other changes have removed. Only the directories where a change may have removed a stack are examined in the base.
 
 use std::collections::BTreeSet;
 
 use memchr::memmem;
 
+use super::counted_tree::CountedTree;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use crate::git::{CommitId, CommitTree, FileChange, GitError, Repository, TreeScope};
@@ -17,21 +18,35 @@ use crate::project::function_files::FileRead;
 use crate::project::stack::FOR_EACH;
 use crate::project::{self, LoadTreeError, Project, StacksOfTree};
 
-/// Returns the removed stacks, by path. `status` has those of the changed files that are not
-/// committed, though earlier changes of them may be.
+/// The files that differ from the base.
+pub(super) struct Differences<'a> {
+    /// Those that count.
+    pub(super) changed: &'a ChangedFiles,
+    /// Of these, those with changes that are not committed, though earlier ones may be.
+    pub(super) status: &'a ChangedFiles,
+    /// Those with uncommitted changes that do not count.
+    pub(super) off: &'a ChangedFiles,
+}
+
+/// Returns the removed stacks, by path.
 pub(super) fn removed(
     project: &Project,
     repository: &Repository,
     base: &CommitId,
-    changed: &ChangedFiles,
-    status: &ChangedFiles,
+    files: &Differences<'_>,
 ) -> Result<Vec<StackPath>, ChangeError> {
+    let Differences {
+        changed,
+        status,
+        off,
+    } = files;
     // Directories that lost configuration, and those that may be hidden now though they did not.
     let mut lost_configuration: BTreeSet<ProjectPath> = BTreeSet::new();
     let mut hidden: BTreeSet<ProjectPath> = BTreeSet::new();
     // Directories of plain stacks that are still there, but that may have had instances.
     let mut edited: BTreeSet<ProjectPath> = BTreeSet::new();
-    for file in changed.iter() {
+    // What is off may keep the project from showing that something else has changed.
+    for file in changed.iter().chain(off.iter()) {
         let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
         let name = file.path.basename();
         if is_skip_mark(name.as_ref()) && file.change != FileChange::Deleted {
@@ -53,29 +68,24 @@ pub(super) fn removed(
     lost_configuration.extend(having_for_each(project, base, edited)?);
     lost_configuration.extend(reading_for_each(project, changed));
     let is_stack = |path: &StackPath| project.stacks.find(path).is_some();
-    let mut gone = stacks(project, base, &lost_configuration, &hidden)?;
+    let tree = |commit: &CommitId, scope| commit_tree(project, commit, scope);
+    let of_base = |scope| tree(base, scope);
+    let mut gone = stacks(project, &of_base, &lost_configuration, &hidden)?;
     gone.retain(|path| !is_stack(path));
-    let reading_uncommitted = reading_for_each(project, status);
-    let is_uncommitted = |path: &StackPath| {
-        let mut files = status.below(path.directory());
-        let is_configured = files.any(|file| {
-            let is_here = file.path.parent().as_ref() == Some(path.directory());
-            is_here && is_configuration(file.path.basename().as_ref())
-        });
-        is_configured || reading_uncommitted.contains(path.directory())
-    };
-    // A sparse checkout omits stacks that HEAD still has; those are not removed.
-    let is_hidden = |path: &StackPath| {
-        let mut hidden = hidden.iter();
-        hidden.any(|it| path.directory().is_at_or_below(it))
-    };
-    let unsure = gone.iter();
-    let unsure = unsure.filter(|it| !is_hidden(it) && !is_uncommitted(it));
-    let unsure: BTreeSet<ProjectPath> = unsure.map(|path| path.directory().clone()).collect();
-    if !unsure.is_empty()
+    // A sparse checkout omits stacks that are still there, and so do changes that do not count.
+    if !gone.is_empty()
         && let Some(head) = repository.commit("HEAD")?
     {
-        for alive in stacks(project, &head, &unsure, &BTreeSet::new())? {
+        let directories: BTreeSet<ProjectPath> =
+            gone.iter().map(|path| path.directory().clone()).collect();
+        let counted = |scope| {
+            Ok(CountedTree {
+                root: &project.root,
+                head: tree(&head, scope)?,
+                status,
+            })
+        };
+        for alive in stacks(project, &counted, &directories, &BTreeSet::new())? {
             gone.remove(&alive);
         }
     }
@@ -95,7 +105,7 @@ fn having_for_each(
         directories: directories.into_iter().collect(),
         trees: Vec::new(),
     };
-    let tree = CommitTree::new(Repository::open(&project.root)?, commit.clone()).within(scope);
+    let tree = commit_tree(project, commit, Some(scope))?;
     let entries = tree.entries().map_err(LoadTreeError::Tree)?.into_iter();
     let files = entries.filter_map(|entry| {
         let path = ProjectPath::from_normal(&format!("/{}", str::from_utf8(&entry.path).ok()?));
@@ -136,10 +146,24 @@ fn reading_for_each(project: &Project, changed: &ChangedFiles) -> Vec<ProjectPat
         .collect()
 }
 
-/// Returns the stacks that a commit has in some directories, and at or below others.
-fn stacks(
+/// Returns the files of a commit, all or those in scope.
+fn commit_tree(
     project: &Project,
     commit: &CommitId,
+    scope: Option<TreeScope>,
+) -> Result<CommitTree, GitError> {
+    let tree = CommitTree::new(Repository::open(&project.root)?, commit.clone());
+    Ok(match scope {
+        Some(scope) => tree.within(scope),
+        None => tree,
+    })
+}
+
+/// Returns the stacks that a tree has in some directories, and at or below others. `tree` returns its files, all
+/// or those in scope.
+fn stacks<T: FileTree>(
+    project: &Project,
+    tree: &impl Fn(Option<TreeScope>) -> Result<T, GitError>,
     directories: &BTreeSet<ProjectPath>,
     trees: &BTreeSet<ProjectPath>,
 ) -> Result<BTreeSet<StackPath>, ChangeError> {
@@ -155,19 +179,13 @@ fn stacks(
         directories: read.into_iter().collect(),
         trees: trees.iter().cloned().collect(),
     };
-    let tree = || -> Result<CommitTree, GitError> {
-        Ok(CommitTree::new(
-            Repository::open(&project.root)?,
-            commit.clone(),
-        ))
-    };
     let is_meant = |directory: &ProjectPath| {
         directories.contains(directory) || trees.iter().any(|tree| directory.is_at_or_below(tree))
     };
-    let mut found = project::stacks_of_tree(&project.root, &tree()?.within(scope))?;
+    let mut found = project::stacks_of_tree(&project.root, &tree(Some(scope))?)?;
     if found.unknown.iter().any(is_meant) {
         // A function may read a file elsewhere.
-        found = project::stacks_of_tree(&project.root, &tree()?)?;
+        found = project::stacks_of_tree(&project.root, &tree(None)?)?;
     }
     let StacksOfTree { stacks, .. } = found;
     let stacks = stacks.into_iter();

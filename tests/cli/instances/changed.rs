@@ -189,6 +189,28 @@ fn deleting_the_file_of_the_keys_removes_instances_even_before_it_is_committed()
 }
 
 #[test]
+fn what_does_not_count_does_not_hide_that_keys_are_gone() {
+    let repository = repository();
+    let (commit, uncommitted) = (true, false);
+    let mark = ("/read/.tmskip", "", "git-untracked");
+    let plain = ("/read/stack.orch.hcl", "stack {\n}\n", "git-uncommitted");
+    for ((path, text, switch), is_committed) in
+        [(mark, commit), (mark, uncommitted), (plain, commit)]
+    {
+        repository.write("/keys/keys.json", r#"["a"]"#);
+        if is_committed {
+            repository.commit();
+        }
+        repository.write(path, text);
+        let said = removed(&repository, &format!("--disable-change-detection {switch}"));
+        // HEAD and what counts still have the other.
+        assert_eq!(said.stdout, "read[\"b\"]\n", "{path} {is_committed}");
+        repository.git("reset -q --hard base");
+        repository.git("clean -q -f -d");
+    }
+}
+
+#[test]
 fn a_directory_that_no_longer_has_instances_loses_them_all() {
     let repository = repository();
     let plain = "stack {\n}\n";

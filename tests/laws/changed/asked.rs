@@ -129,8 +129,6 @@ pub(super) struct Expected {
     /// The stacks that changed, each with the files that it owns and those that it depends on.
     pub(super) changed: BTreeMap<String, BTreeSet<(&'static str, String)>>,
     pub(super) removed: Paths,
-    /// The stacks that only something hides that does not count: they may be told as removed.
-    hidden: Paths,
 }
 
 impl Expected {
@@ -160,32 +158,47 @@ impl Expected {
                 }
             }
         }
+        let earlier = without(&repository.working, base, &counted);
+        let earlier = Tree(&earlier);
+        for stack in tree.stacks().difference(&earlier.stacks()) {
+            let (own, _) = place_of(stack);
+            let marks = earlier.hiding(own).into_iter();
+            for mark in marks.filter(|it| counted.contains_key(*it) && parent(it) != own) {
+                let reasons = changed.entry(stack.clone()).or_default();
+                reasons.insert(("hidden", mark.to_owned()));
+            }
+        }
         let mut removed = Tree(base).stacks();
         let alive = tree.stacks();
         let counted_tree = counted_tree(repository, switches);
         let left = Tree(&counted_tree).stacks();
-        removed.retain(|stack| !alive.contains(stack));
-        let mut hidden = removed.clone();
-        hidden.retain(|stack| {
-            left.contains(stack) && tree.declared(place_of(stack).0).contains(stack)
-        });
-        removed.retain(|stack| !left.contains(stack));
+        removed.retain(|stack| !alive.contains(stack) && !left.contains(stack));
         Expected {
             files,
             changed,
             removed,
-            hidden,
         }
-    }
-
-    /// Leaves out what may be told or not.
-    pub(super) fn certainly_removed(&self, answer: &Answer) -> Paths {
-        answer.removed.difference(&self.hidden).cloned().collect()
     }
 
     pub(super) fn stacks(&self) -> Paths {
         self.changed.keys().cloned().collect()
     }
+}
+
+/// Returns the files as they would be without some changes since the base.
+fn without(
+    working: &Snapshot,
+    base: &Snapshot,
+    changes: &BTreeMap<String, &'static str>,
+) -> Snapshot {
+    let mut earlier = working.clone();
+    for path in changes.keys() {
+        match base.get(path) {
+            Some(file) => drop(earlier.insert(path.clone(), file.clone())),
+            None => drop(earlier.remove(path)),
+        }
+    }
+    earlier
 }
 
 /// Returns what differs, by path, with how far that has come.
@@ -292,6 +305,9 @@ fn check_way(
         let line = step["line"]
             .as_u64()
             .and_then(|line| usize::try_from(line).ok());
+        if kind == "hidden" && place == file {
+            return Ok(());
+        }
         let text = repository.working.get(place).ok_or("no such file")?;
         match kind {
             "watch" | "import" | "attribute" => {
@@ -346,9 +362,9 @@ fn check_way(
                 let found = tree.terraform(&directory).find(|(path, _)| *path == place);
                 let (_, items) = found.ok_or("not a file of the module")?;
                 let is_meant = |item: &Item| match item {
-                    Item::Module(source) => kind == "module" && detail.contains(&**source),
-                    Item::Read { function, .. } => kind == "read" && detail.contains(function),
-                    Item::Set { .. } => kind == "read" && detail.contains("fileset"),
+                    Item::Module(source) => detail.starts_with(&format!("module {source} (")),
+                    Item::Read { function, .. } => is_read_by(detail, function),
+                    Item::Set { .. } => is_read_by(detail, "fileset"),
                 };
                 let meant = items
                     .iter()
@@ -373,6 +389,10 @@ fn check_way(
     is_there
         .then_some(())
         .ok_or_else(|| "the way leads elsewhere".to_owned())
+}
+
+fn is_read_by(detail: &str, function: &str) -> bool {
+    detail.starts_with(&format!("read by {function} ("))
 }
 
 /// What a stack watches.

@@ -84,8 +84,7 @@ fn check(scene: &Scene) -> Result<(), TestCaseError> {
     let base = base.ok_or_else(|| TestCaseError::fail(format!("wrong base\n{}", story())))?;
     let expected = Expected::new(&repository, base, scene.switches);
     prop_assert_eq!(answer.stacks(), expected.stacks(), "changed\n{}", story());
-    let removed = expected.certainly_removed(&answer);
-    prop_assert_eq!(&removed, &expected.removed, "removed\n{}", story());
+    prop_assert_eq!(answer.removed(), &expected.removed, "removed\n{}", story());
     if let Err(problem) = check_reasons(&answer, &expected, &repository) {
         prop_assert!(false, "{}\n{}", problem, story());
     }
@@ -126,6 +125,28 @@ fn a_set_of_files_changes_with_what_its_directory_is() {
         switches: ON,
     };
     assert_eq!(repository(&scene).working.len(), 4);
+    check(&scene).unwrap();
+}
+
+#[test]
+fn a_stack_changes_with_the_mark_above_that_hid_it() {
+    let stack = Configuration {
+        stack: Some(StackBlock::default()),
+        ..Configuration::default()
+    };
+    let scene = Scene {
+        setting: Setting {
+            directory: "",
+            reader: Reader::Library,
+        },
+        files: vec![
+            ("a/n/d/stack.tm".to_owned(), Text::Configuration(stack)),
+            ("a/n/.tmskip".to_owned(), Text::Plain),
+        ],
+        operations: vec![Operation::DeleteAll("a/n/.tmskip")],
+        base: WantedBase::Head,
+        switches: ON,
+    };
     check(&scene).unwrap();
 }
 

@@ -34,6 +34,11 @@ fn at_or_above(directory: &str) -> impl Iterator<Item = &str> {
     chain.filter(|path| !path.is_empty())
 }
 
+/// Returns whether a file keeps its directory out of the project.
+fn is_mark(file: &str) -> bool {
+    matches!(basename(file), ".tmskip" | ".orchskip")
+}
+
 /// A tree, and what it says.
 pub(super) struct Tree<'a>(pub(super) &'a Snapshot);
 
@@ -78,8 +83,19 @@ impl<'a> Tree<'a> {
 
     fn is_left_out(&self, directory: &str) -> bool {
         let mut files = self.files_in(directory);
-        basename(directory).starts_with('.')
-            || files.any(|(file, _)| matches!(basename(file), ".tmskip" | ".orchskip"))
+        basename(directory).starts_with('.') || files.any(|(file, _)| is_mark(file))
+    }
+
+    /// The files that keep a directory out of the project.
+    pub(super) fn hiding(&self, directory: &str) -> Vec<&'a str> {
+        let mut all = Vec::new();
+        for path in at_or_above(directory) {
+            let marks = self.files_in(path).map(|(file, _)| file);
+            all.extend(marks.filter(|file| is_mark(file)));
+            let roots = self.configurations(path);
+            all.extend(roots.filter_map(|(file, it)| it.is_root.then_some(file)));
+        }
+        all
     }
 
     fn is_project(&self, directory: &str) -> bool {
