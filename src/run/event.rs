@@ -236,10 +236,14 @@ impl RunSummary {
 
     /// Returns whether every turn succeeded, was left unconfirmed, or was replaced by another one.
     pub fn has_ended_well(&self) -> bool {
-        let mut endings = self.endings.iter();
-        endings.all(|ending| {
-            matches!(ending.outcome, Outcome::Succeeded | Outcome::Unconfirmed)
-                || self.replaced.contains(&ending.turn)
+        self.undone().next().is_none()
+    }
+
+    /// Returns how the other turns ended, in the order in which that became known.
+    pub fn undone(&self) -> impl Iterator<Item = &Ending> {
+        self.endings.iter().filter(|ending| {
+            !matches!(ending.outcome, Outcome::Succeeded | Outcome::Unconfirmed)
+                && !self.replaced.contains(&ending.turn)
         })
     }
 

@@ -12,7 +12,7 @@ use crate::selection::graph::Towards;
 use crate::state::document::{Action as Written, Document, Entry};
 
 /// Returns the keys of the stacks that something was done with in runs of a plan, but not for the plan itself, and
-/// last without success. Runs whose journals are here do not count: these tell more.
+/// last without success. Runs whose journals are here do not count: the journals say more.
 pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) -> Vec<&'d str> {
     let run_of = |entry: &Entry| -> Option<String> {
         let intent = entry.intent.as_ref().map(|intent| intent.run.clone());

@@ -46,7 +46,7 @@ pub(super) struct EarlierWorkflow {
 pub(super) fn warn_of_unevaluated(n_turns: usize) {
     if n_turns > 0 {
         console::warning(&format!(
-            "{} ended before policies were evaluated: what they would ask for does not follow",
+            "the policies of {} have not been evaluated: what they would ask for does not follow",
             count(n_turns, "turn")
         ));
     }

@@ -350,7 +350,7 @@ impl RunRecord {
         self.stacks[position].attempt(turn, step)
     }
 
-    /// Returns whether a turn failed that no retry has made up for, whatever later turns of its stack came to.
+    /// Returns whether a turn failed that no retry has made up for, however later turns of its stack ended.
     pub fn has_standing_failure(&self) -> bool {
         self.stacks.iter().any(|stack| stack.failures.stand())
     }

@@ -17,7 +17,7 @@ impl<E: Executor> RunLoop<'_, E> {
         };
         let is_done = outcome == Outcome::Succeeded;
         let succeeded = match outcome {
-            Outcome::Unconfirmed => self.is_none_replaced_by(turn),
+            Outcome::Unconfirmed => !self.lets_failures_count(turn),
             _ => is_done,
         };
         self.schedule.finish(turn, succeeded);
@@ -37,14 +37,21 @@ impl<E: Executor> RunLoop<'_, E> {
         self.ask_meaning(&ending);
     }
 
-    /// Returns whether a turn that has done nothing stands for no failed one of its stack. Those that it stood for
-    /// count again.
-    fn is_none_replaced_by(&mut self, turn: TurnIndex) -> bool {
+    /// Lets the failed turns count again that a turn stood for, since it has done nothing. Returns whether there
+    /// were any: those before a turn of the stack that has succeeded are made up for.
+    fn lets_failures_count(&mut self, turn: TurnIndex) -> bool {
         let stack = &self.turns[turn.get()].stack;
-        let n_replaced = self.summary.replaced.len();
+        let is_same = |other: TurnIndex| self.turns[other.get()].stack == *stack;
         let replaced = &mut self.summary.replaced;
-        replaced.retain(|other| self.turns[other.get()].stack != *stack);
-        replaced.len() == n_replaced
+        if !replaced.iter().any(|&other| is_same(other)) {
+            return false;
+        }
+        let endings = self.summary.endings.iter();
+        let succeeded = endings.filter(|it| it.outcome == Outcome::Succeeded && is_same(it.turn));
+        let made_up_for = succeeded.map(|it| it.turn).max();
+        let n_replaced = replaced.len();
+        replaced.retain(|&other| !is_same(other) || made_up_for.is_some_and(|it| other < it));
+        replaced.len() < n_replaced
     }
 
     /// Cancels the turns that the run began with: nobody has approved them.
@@ -140,6 +147,9 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     fn report_end(&mut self, ending: Ending) {
+        if let Outcome::Skipped { .. } | Outcome::Cancelled(_) = ending.outcome {
+            self.lets_failures_count(ending.turn);
+        }
         (self.on_event)(&RunEvent::Ended(ending.clone()));
         self.summary.endings.push(ending);
     }

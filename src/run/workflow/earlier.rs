@@ -153,7 +153,7 @@ impl EarlierTurns {
                 _ if turn.is_added => TurnKind::Tracked,
                 _ => kind,
             };
-            // Whether or not a reason is on record.
+            // It is a follow-up whether or not a reason is on record.
             (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
             next.state = state;
             next.history.push(state);

@@ -380,6 +380,17 @@ fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
 }
 
 #[test]
+fn whoever_approves_a_destroy_approves_no_change_that_follows() {
+    let repository = changed("");
+    let said = done(
+        &repository,
+        "destroy --match a --auto-approve --allow-destroy=1",
+    );
+    assert!(said.contains("1 follow-up waits for approval"), "{said}");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1"));
+}
+
+#[test]
 fn what_does_not_exist_yet_is_created_by_what_follows() {
     let repository = project(&[("/a", ""), ("/b", "autodeploy = true")]);
     attach(&repository, "list", LIST);
@@ -434,7 +445,7 @@ fn without_policies_an_apply_says_what_was_not_evaluated() {
     let kept: Vec<String> = lines[..=last].iter().map(Value::to_string).collect();
     repository.write(&journal_of(&run), kept.join("\n") + "\n");
     let said = done(&repository, "apply ../saved --resume --policies=off");
-    let warning = "warning: 1 turn ended before policies were evaluated";
+    let warning = "warning: the policies of 1 turn have not been evaluated";
     assert!(said.contains(warning), "{said}");
 }
 
@@ -476,6 +487,71 @@ fn a_plan_of_all_that_waits_is_made_once_whichever_run_has_it() {
     unhook(&repository, "apply", "c");
     let said = done(&repository, "apply ../saved --resume");
     assert!(said.contains("1 follow-up waits for approval"), "{said}");
+    let said = done(&repository, "apply ../saved --resume");
+    assert!(said.contains("there is nothing to do"), "{said}");
+}
+
+#[test]
+fn a_failure_that_a_retry_has_made_up_for_does_not_come_back() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    // `/a` is tried again, then `/b` follows, and then `/a` once more.
+    let three = r#"
+package three
+turns := count([turn | turn := input.workflow[_]; turn.stack_id == "/a"])
+trigger["/a"] { input.stack.id == "/a"; input.run.state == "FAILED"; turns == 1 }
+trigger["/b"] { input.stack.id == "/a"; input.run.state == "FINISHED"; turns == 2 }
+trigger["/a"] { input.stack.id == "/b"; input.run.state == "FINISHED" }
+"#;
+    attach(&repository, "three", three);
+    want(&repository, "/a", "2");
+    done(&repository, "plan --match a -o ../saved");
+    // It has done all, and fails nevertheless.
+    let once = "[ -e ../../failed ] || { touch ../../failed; cat \"$ORCH_PLAN_FILE\" > \"$world/$name\"; exit 1; }";
+    hook(&repository, "apply", "a", once);
+    let later = "echo \"echo 3 > want\" > ../../hooks/plan-a";
+    hook(&repository, "plan", "b", later);
+    let said = done(&repository, "apply ../saved");
+    assert_eq!(
+        endings(&repository),
+        [
+            "/a failed",
+            "/a.2 succeeded",
+            "/b succeeded",
+            "/a.3 unconfirmed"
+        ]
+    );
+    assert!(said.contains("1 retried"), "{said}");
+    let shown = done(&repository, "runs show last");
+    assert!(!shown.contains("failed"), "{shown}");
+}
+
+#[test]
+fn a_resume_is_proposed_only_where_it_goes_on() {
+    let repository = changed("");
+    // What follows is tried once more.
+    let again = r#"
+package again
+trigger["/b"] {
+    input.run.state == "FAILED"
+    count([turn | turn := input.workflow[_]; turn.stack_id == "/b"]) == 1
+}
+"#;
+    attach(&repository, "again", again);
+    repository.commit();
+    done(&repository, "plan --match a -o ../saved");
+    hook(
+        &repository,
+        "plan",
+        "b",
+        "[ -e ../../failed ] || { touch ../../failed; exit 1; }",
+    );
+    let waits = "1 follow-up waits for approval";
+    let said = fails(&repository, "apply ../saved", 1, waits);
+    assert_eq!(
+        endings(&repository),
+        ["/a succeeded", "/b failed", "/b.2 unconfirmed"]
+    );
+    assert!(!said.contains("--resume"), "{said}");
     let said = done(&repository, "apply ../saved --resume");
     assert!(said.contains("there is nothing to do"), "{said}");
 }
@@ -751,7 +827,10 @@ fn a_follow_up_that_was_left_open_is_resumed() {
         // What is left open is not "nothing to do".
         fails(&repository, "apply ../saved", 4, "add `--resume`");
         let said = done(&repository, "apply ../saved --resume --policies=off");
-        assert!(said.contains("1 follow-up that an earlier run"), "{said}");
+        assert!(
+            said.contains("1 follow-up left open by an earlier run"),
+            "{said}"
+        );
         unhook(&repository, "apply", "b");
         let said = done(&repository, "apply ../saved --resume");
         assert_eq!(acts(&repository), ["apply update b"], "{said}");

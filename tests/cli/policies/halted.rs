@@ -62,6 +62,27 @@ fn what_was_interrupted_is_not_called_retried_since_no_retry_starts() {
 }
 
 #[test]
+fn a_retry_that_a_signal_cancels_leaves_the_failure() {
+    // The retry of `/c` waits for the other follow-up, which is that of a stack that it runs after.
+    let sandbox = sandbox("trigger contains [\"/b\", \"/c\"][_] if input.run.state == \"FAILED\"");
+    sandbox.write("/c/stack.tm", "stack {\n  after = [\"/b\"]\n}\n");
+    let script = format!("[ $ORCH_STACK_NAME != c ] || exit 1\n{INTERRUPTED}");
+    let run = Background::run(&sandbox, "--policies --match /c", &script);
+    run.wait_for("/started", &["b"]);
+    run.signal(Signal::SIGINT);
+    let ended = run.end();
+    assert_eq!(ended.code(), 130, "{ended}");
+    assert!(!ended.stderr.contains("retried"), "{ended}");
+    let shown = sandbox.orch("runs show last");
+    assert!(
+        shown.stdout.contains("was interrupted: 2 failed\n"),
+        "{shown}"
+    );
+    let finished = lines(&sandbox, "finished");
+    assert_eq!(finished[0]["failed"], 2, "{finished:?}");
+}
+
+#[test]
 fn what_was_cancelled_that_way_follows_when_the_run_is_resumed() {
     let sandbox = sandbox("trigger contains \"/c\" if input.run.state == \"STOPPED\"");
     let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);

@@ -205,7 +205,8 @@ fn without_policies_a_resume_says_what_does_not_follow() {
     kill_behind(&sandbox, |line| line["event"] == "ended");
     let ran = resume(&sandbox, "--policies=off");
     assert_eq!(ran.code(), 0, "{ran}");
-    let warning = "warning: 1 turn ended before policies were evaluated: what they would ask for";
+    let warning =
+        "warning: the policies of 1 turn have not been evaluated: what they would ask for";
     assert!(ran.stderr.contains(warning), "{ran}");
     assert!(ran.stderr.contains("nothing is left to do"), "{ran}");
 }

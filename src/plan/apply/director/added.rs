@@ -1,6 +1,6 @@
 //! Turns that are added while a plan is carried out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::plan::ask::{attempts_of, folder_of};
 use crate::plan::code::PlanStack;
 use crate::run::event::Failure;
 use crate::run::following::{FollowUpWork, PreparedFollowUp};
-use crate::run::turn::{Step, Turn};
+use crate::run::turn::{Step, Turn, TurnIndex};
 
 impl<'a, 'p> ApplyDirector<'a, 'p> {
     /// Lets turns be added at some places. Returns what a run has to know of each, by stack. To be called after
@@ -58,6 +58,18 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let last: BTreeMap<&StackPath, bool> = last.collect();
         let unconfirmed = last.into_iter().filter(|(_, is_it)| *is_it);
         unconfirmed.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Returns the added turns after which another turn of their stack was added: a resume goes on from the last one
+    /// only.
+    pub fn superseded(&self) -> BTreeSet<TurnIndex> {
+        let mut later = HashSet::new();
+        let turns = self.turns.iter().enumerate().rev();
+        let superseded =
+            turns.filter(|(_, turn)| !later.insert(&turn.path) && turn.followup.is_some());
+        superseded
+            .map(|(number, _)| TurnIndex::new(number))
+            .collect()
     }
 
     /// Returns the stacks that had turns, which began.

@@ -23,12 +23,12 @@ use super::check::Now;
 use super::followed::{Following, NowPolicies};
 use super::record::upstream;
 use super::unconfirmed::{Unconfirmed, plan_again};
-use crate::program::commands::Loaded;
 use crate::program::commands::commits::Commits;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
+use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
@@ -137,13 +137,15 @@ impl Carrying<'_> {
         let Some(EarlierWorkflow { earlier, .. }) = earlier else {
             return;
         };
-        let what = match earlier.open_followups().len() {
-            0 => None,
-            1 => Some("1 follow-up that an earlier run has left open is"),
-            _ => Some("follow-ups that an earlier run has left open are"),
-        };
-        if let Some(what) = what {
-            console::warning(&format!("{what} not run, since no policies are evaluated"));
+        let n_open = earlier.open_followups().len();
+        if n_open > 0 {
+            let (what, are) = (
+                count(n_open, "follow-up"),
+                if n_open == 1 { "is" } else { "are" },
+            );
+            console::warning(&format!(
+                "{what} left open by an earlier run {are} not run, because policies are off"
+            ));
         }
         warn_of_unevaluated(earlier.unevaluated.len());
     }

@@ -9,6 +9,7 @@ use orch::folder::GuardedFolder;
 use orch::path::StackPath;
 use orch::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
 use orch::plan::code::Codes;
+use orch::plan::entry::PlanMode;
 use orch::project::Project;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord, RunRecord, Runs};
@@ -269,8 +270,10 @@ impl Carrying<'_> {
             .collect();
         let taken = document.map(|document| taken(&project.stacks, document));
         let taken = taken.unwrap_or_default();
-        // Who has just said no has approved nothing.
-        let all_approved = self.args.auto_approve && !self.is_from_file && !is_rejected;
+        // Who has just said no has approved nothing, and who approves a destroy no creation.
+        let is_destroy = self.saved.plan.mode == PlanMode::Destroy;
+        let is_no_answer = self.is_from_file || is_rejected || is_destroy;
+        let all_approved = self.args.auto_approve && !is_no_answer;
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
             let driver = drivers.of(stack);
             let entry = drivers.entry(stack).map(|(_, entry)| entry);

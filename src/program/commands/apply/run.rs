@@ -1,6 +1,6 @@
 //! The run in which a plan is carried out: on record, shown, and put on record in the state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -16,6 +16,7 @@ use orch::run::event::{Ending, Failure, Outcome, RunSummary};
 use orch::run::execute::{Execution, Outlet, Task};
 use orch::run::request::Typed;
 use orch::run::run_command::RunCommand;
+use orch::run::turn::TurnIndex;
 
 use super::OutputArg;
 use super::carrying::Carrying;
@@ -110,7 +111,7 @@ impl Carrying<'_> {
         if summary.stuck().next().is_some() {
             return Err(anyhow!("something could not start although nothing was running; this is a bug in orch, please report it").into());
         }
-        self.note_rest(summary);
+        self.note_rest(summary, &director.superseded());
         let status = if is_lost && summary.signal.is_none() {
             ExitStatus::External
         } else {
@@ -169,13 +170,15 @@ impl Carrying<'_> {
         Ok(begun)
     }
 
-    /// Says how to go on, if something is left to do.
-    fn note_rest(&self, summary: &RunSummary) {
+    /// Says how to go on, if something is left to do besides what was done in later turns.
+    fn note_rest(&self, summary: &RunSummary, superseded: &BTreeSet<TurnIndex>) {
         // What a limit or a failed policy has kept from following is not left to do.
-        if !summary.has_ended_well() {
+        let left = summary.undone().filter(|it| !superseded.contains(&it.turn));
+        let left: Vec<&Ending> = left.collect();
+        if !left.is_empty() {
             let is_refused =
-                |ending: &Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
-            console::note(if summary.endings.iter().any(is_refused) {
+                |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
+            console::note(if left.iter().any(is_refused) {
                 "a new plan shows what was not carried out"
             } else if self.is_from_file {
                 "`orch apply FILE --resume` goes on with this plan"
