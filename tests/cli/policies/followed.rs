@@ -350,6 +350,8 @@ trigger["two-a"] { input.run.type == "TRACKED"; input.stack.id == "three" }
         "run --policies --followup 'terraform apply -destroy' -- true",
         "run --policies --no-record -- terraform destroy",
         "run --policies --record=apply -- terraform destroy",
+        "run --policies --eval -- terraform '${tm_lower(\"DESTROY\")}'",
+        "run --policies --dry-run --no-record --eval -- terraform '${tm_lower(\"DESTROY\")}'",
     ] {
         let refused = sandbox.orch(destroys);
         assert_eq!(refused.code(), 64, "{destroys}: {refused}");
@@ -367,19 +369,37 @@ fn a_follow_up_does_not_destroy_what_nobody_has_selected() {
     );
     let environment = "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_apply = \"-destroy\"\n      }\n    }\n  }\n}\n";
     sandbox.write("/three/env.orch.hcl", environment);
-    let evaluated = "--eval -- '../bin/${tm_lower(\"TERRAFORM\")}' '${tm_lower(\"DESTROY\")}'";
+    let evaluated = "--eval -- ../bin/terraform '${terramate.stack.name == \"three\" ? \"destroy\" : \"apply\"}'";
     for command in ["-- ../bin/terraform apply", evaluated] {
         let ran = sandbox.orch(&format!(
             "run --policies --no-record --match /one {command}"
         ));
         assert_eq!(ran.code(), 1, "{ran}");
-        assert!(ran.stderr.contains("it would destroy"), "{ran}");
+        assert!(
+            ran.stderr
+                .contains("it would destroy, which no follow-up may do"),
+            "{ran}"
+        );
         let asked = sandbox.read("/asked");
         assert!(
             asked.contains("/one ") && !asked.contains("/three "),
             "{asked}"
         );
     }
+}
+
+#[test]
+fn what_follows_is_announced_with_the_command_of_its_stack() {
+    let ask = "package ask\ntrigger[\"three\"] { input.stack.id == \"one\" }\n";
+    let sandbox = sandbox(&[("ask", ask)]);
+    let command = "--eval -- ../do '${terramate.stack.name}'";
+    let ran = sandbox.orch(&format!("run --policies --match /one {command}"));
+    assert!(ran.stderr.contains("orch: /three: ../do three\n"), "{ran}");
+    let shown = sandbox.orch(&format!("run --policies --dry-run --match /one {command}"));
+    assert_eq!(
+        shown.stdout,
+        "/one: ../do one\n/three: ../do three  (policy ask)\n"
+    );
 }
 
 #[test]

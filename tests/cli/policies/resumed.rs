@@ -220,7 +220,7 @@ fn a_follow_up_keeps_its_own_command_when_it_is_resumed() {
     let refused = resume(&sandbox, "--policies=off");
     assert_eq!(refused.code(), 64, "{refused}");
     assert!(
-        refused.stderr.contains("/two-a cannot be resumed"),
+        refused.stderr.contains("`/two-a` cannot be resumed"),
         "{refused}"
     );
     let ran = resume(&sandbox, "");

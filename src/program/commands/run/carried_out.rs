@@ -63,7 +63,11 @@ impl CarriedOut<'_> {
         let root = &loaded.project.root;
         keep_release_samples(root, &begun, &run_id, &loaded.release_samples);
         if let Some(followed) = self.followed {
-            commands = commands.with_followup(&followed.command, followed.have_own_command());
+            commands = commands.with_followup(
+                &followed.command,
+                &loaded.project.stacks,
+                followed.have_own_command(),
+            );
             begun = followed.follow(root, begun)?;
         }
         begun.notes.iter().for_each(holder::show);

@@ -1,12 +1,14 @@
 //! The command of a run and the environments in which it runs, both evaluated for each stack.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 
+use orch::path::StackPath;
 use orch::printable::command_line;
 use orch::project::command::CommandTemplate;
 use orch::project::environment::Environment;
 use orch::project::per_stack::SharedProblem;
-use orch::project::stack::StackIndex;
+use orch::project::stack::{Stack, StackIndex, Stacks};
 use orch::run::run_command::RunCommand;
 use orch::selection::select::Selection;
 
@@ -90,8 +92,18 @@ pub(in crate::program::commands) struct CommandLines {
     same: String,
     /// The command of each turn, if they differ.
     by_turn: Vec<String>,
-    /// The command of what follows, and which of the turns that the run begins with are such.
-    followup: Option<(String, Vec<bool>)>,
+    /// Those of what policies ask for, if it can follow.
+    followup: Option<FollowUpLines>,
+}
+
+/// The command of what policies ask for.
+struct FollowUpLines {
+    /// The command in all stacks, if it is the same in all.
+    same: String,
+    /// The command in each stack, if they differ.
+    by_stack: HashMap<StackPath, String>,
+    /// Which of the turns that the run begins with have it.
+    are_followups: Vec<bool>,
 }
 
 impl CommandLines {
@@ -116,17 +128,25 @@ impl CommandLines {
     pub(in crate::program::commands) fn with_followup(
         mut self,
         command: &RunCommand,
+        stacks: &Stacks,
         are_followups: Vec<bool>,
     ) -> Self {
-        self.followup = Some((command_line(command.given()), are_followups));
+        let evaluated = command.is_evaluated().then(|| stacks.iter());
+        let line =
+            |(stack, it): (StackIndex, &Stack)| (it.path.clone(), command_line(command.of(stack)));
+        self.followup = Some(FollowUpLines {
+            same: command_line(command.given()),
+            by_stack: evaluated.into_iter().flatten().map(line).collect(),
+            are_followups,
+        });
         self
     }
 
-    /// Returns the command of the turn at a position.
-    pub(in crate::program::commands) fn of(&self, turn: usize) -> &str {
+    /// Returns the command of the turn at a position, which is one of this stack.
+    pub(in crate::program::commands) fn of(&self, turn: usize, stack: &StackPath) -> &str {
         match &self.followup {
-            Some((followup, are_followups)) if *are_followups.get(turn).unwrap_or(&true) => {
-                followup
+            Some(followup) if *followup.are_followups.get(turn).unwrap_or(&true) => {
+                followup.by_stack.get(stack).unwrap_or(&followup.same)
             }
             _ => self.by_turn.get(turn).unwrap_or(&self.same),
         }

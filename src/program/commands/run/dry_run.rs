@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use orch::printable::printable;
-use orch::project::stack::StackIndex;
+use orch::project::stack::{StackIndex, Stacks};
 use orch::report::RunText;
 use orch::run::event::Turns;
 use orch::run::request::PreparedRun;
@@ -34,7 +34,7 @@ pub(super) fn dry_run(
             show(loaded, &run.sequence, command, reports)?;
             ExitStatus::Success
         }
-        Some(followed) => show_followed(followed, run, command, reports)?,
+        Some(followed) => show_followed(followed, &loaded.project.stacks, run, command, reports)?,
     };
     let are_written = report::planned(loaded, run, reports);
     Ok(report::status(status, are_written))
@@ -53,8 +53,9 @@ fn show(
     let commands = CommandLines::new(command, sequence);
     let mut out = console::stdout();
     for (turn, &stack) in sequence.iter().enumerate() {
-        let path = printable(loaded.project.stacks[stack].path.as_str());
-        let command = commands.of(turn);
+        let path = &loaded.project.stacks[stack].path;
+        let command = commands.of(turn, path);
+        let path = printable(path.as_str());
         writeln!(out, "{path}: {command}")?;
     }
     Ok(out.flush()?)
@@ -63,12 +64,13 @@ fn show(
 /// Shows what would run and what would follow, in the sequence of a serial run.
 fn show_followed(
     followed: FollowedRun,
+    stacks: &Stacks,
     run: &PreparedRun,
     command: &RunCommand,
     reports: &Reports,
 ) -> Result<ExitStatus> {
     let lines = CommandLines::new(command, &run.sequence);
-    let lines = lines.with_followup(&followed.command, followed.have_own_command());
+    let lines = lines.with_followup(&followed.command, stacks, followed.have_own_command());
     let (turns, told) = followed.foreseen(run);
     let ids = (0..turns.len()).map(|number| (turn_id(&run.id, number), number));
     let numbers: BTreeMap<String, usize> = ids.collect();
@@ -97,7 +99,7 @@ fn show_followed(
                 [policy] => format!("  (policy {policy})"),
                 policies => format!("  (policies {})", policies.join(", ")),
             };
-            writeln!(out, "{path}: {}{follows}", lines.of(number))?;
+            writeln!(out, "{path}: {}{follows}", lines.of(number, &turn.path))?;
         }
         out.flush()?;
     }

@@ -58,16 +58,16 @@ pub(super) struct FollowedRun {
 pub(super) fn mode(
     loaded: &Loaded,
     args: &RunArgs,
-    run: &PreparedRun,
-    command: &[OsString],
+    ready: &Ready,
     resumed: Option<&EarlierWorkflow>,
 ) -> Result<PolicyRun> {
+    let Ready { run, command } = ready;
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &args.policies;
     let patterns = patterns(loaded)?;
     let host = |name: &str| std::env::var(name).ok();
     let says = |command: &[OsString]| patterns.recorded(command, host).map(|(kind, _)| kind);
-    let found = says(command);
+    let found = says(command.given());
     let kind = args.settings().recording.or(found);
     let mode = match flags.policies {
         Some(policies) => policies.into(),
@@ -96,8 +96,14 @@ pub(super) fn mode(
     let followup: Vec<OsString> = followup.into_iter().map(OsString::from).collect();
     let follows_destroy = says(&followup) == Some(Recorded::Destroy);
     let hint = "leave out `--policies`";
-    // Whatever the state is told of it.
-    if is_reverse || [kind, found].contains(&Some(Recorded::Destroy)) {
+    let turns = run.sequence.iter().zip(&run.tasks);
+    let destroys_somewhere = || {
+        let mut turns = turns.clone();
+        turns.any(|(&stack, task)| destroys(&patterns, command.of(stack), &task.environment))
+    };
+    // Regardless of what is put on record in the state.
+    let is_destroy = || [kind, found].contains(&Some(Recorded::Destroy)) || destroys_somewhere();
+    if is_reverse || is_destroy() {
         let what = if is_reverse {
             "`--reverse`"
         } else {
@@ -457,7 +463,7 @@ fn followups(
             (None, Err(_)) => Err("its retries are not configured correctly".to_owned()),
             // Only now its words and its environment are known.
             (None, Ok(_)) if destroys(&patterns, command.of(stack), &environment) => {
-                Err("it would destroy, and nobody has selected the stack".to_owned())
+                Err("it would destroy, which no follow-up may do".to_owned())
             }
             (None, Ok(_)) => {
                 let found = finder.find(stack, command.of(stack), environment);

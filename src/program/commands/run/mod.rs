@@ -234,7 +234,7 @@ impl Ready {
         excluded: &BTreeSet<StackIndex>,
         resumed: Option<&EarlierWorkflow>,
     ) -> Result<ControlFlow<ExitStatus, Option<FollowedRun>>> {
-        let mode = followed::mode(loaded, args, &self.run, self.command.given(), resumed)?;
+        let mode = followed::mode(loaded, args, self, resumed)?;
         if mode == PolicyRun::Off {
             return Ok(ControlFlow::Continue(None));
         }

@@ -112,7 +112,7 @@ fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
     match open.first().filter(|_| workflow.record.followup.is_some()) {
         None => Ok(()),
         Some(turn) => Err(ProgramError::usage(format!(
-            "with `--policies=off`, {} cannot be resumed: policies asked for it, and its command is that of `--followup`",
+            "`{}` cannot be resumed with `--policies=off`: it is a follow-up, and its command is that of `--followup`",
             printable(turn.path.as_str())
         ))
         .hint("leave out `--policies=off`")),
@@ -330,7 +330,7 @@ fn note_rest(resumed: &ResumedRun, has_failed: bool) {
         ));
     } else if undone == 0 && has_failed {
         console::note(&format!(
-            "nothing is left to do in run {run}: what failed has succeeded in a later turn"
+            "nothing is left to do in run {run}: what failed has since succeeded in a later turn"
         ));
     } else if undone == 0 {
         console::note(&format!(

@@ -334,9 +334,11 @@ impl Sink for Output {
                 turns.follow(event);
                 let text = RunText::new(turns);
                 let line = match event {
-                    RunEvent::Started { turn, attempt } if !*is_quiet => {
-                        Some(text.started(*turn, *attempt, commands.of(turn.get())))
-                    }
+                    RunEvent::Started { turn, attempt } if !*is_quiet => Some(text.started(
+                        *turn,
+                        *attempt,
+                        commands.of(turn.get(), &turns[*turn].stack),
+                    )),
                     RunEvent::RunFinished(summary) if !(*is_quiet && summary.is_success()) => {
                         Some(text.summary(summary, &|_| None, run.as_deref()))
                     }
