@@ -11,6 +11,8 @@ pub(super) struct Edited {
     pub(super) text: String,
     /// The beginning of each part: in this text, and in the one that was written.
     parts: Vec<(usize, usize)>,
+    /// What has been appended to names; problems are told without it.
+    mark: Option<String>,
 }
 
 impl Edited {
@@ -24,11 +26,23 @@ impl Edited {
         Some(applied(text, &edits))
     }
 
+    /// Returns this text with what has been appended to names, which the text before it must not contain.
+    pub(super) fn with_mark(self, mark: String) -> Self {
+        Edited {
+            mark: Some(mark),
+            ..self
+        }
+    }
+
     /// Returns a problem of this text as one of the text as it was written.
     pub(super) fn problem(&self, written: &str, problem: Problem) -> Problem {
+        let message = match &self.mark {
+            Some(mark) => problem.message.replace(mark, ""),
+            None => problem.message,
+        };
         Problem {
             place: problem.place.map(|place| self.place(written, place)),
-            ..problem
+            message,
         }
     }
 
@@ -108,6 +122,7 @@ fn applied(text: &str, edits: &[Edit]) -> Edited {
     let mut edited = Edited {
         text: String::new(),
         parts: Vec::new(),
+        mark: None,
     };
     let mut copied = 0;
     let copy = |edited: &mut Edited, range: Range<usize>| {

@@ -7,11 +7,13 @@ mod edits;
 mod functions;
 mod heads;
 mod negations;
+mod parts;
 mod recursion;
 mod references;
 mod results;
 mod suite;
 mod unbound;
+mod variables;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -53,14 +55,14 @@ impl Policy {
         unbound::check(&definitions)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
-        // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
-        engine
-            .eval_query("true".to_owned(), false)
-            .map_err(|error| problem(&error.to_string()))?;
         let edits = edits(file, text, module, dialect)?;
         if let Some((_, last)) = edits.last() {
             engine = parse(file, &last.text, dialect).map_err(|error| as_written(&edits, error))?;
         }
+        // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
+        engine
+            .eval_query("true".to_owned(), false)
+            .map_err(|error| as_written(&edits, problem(&error.to_string())))?;
         Ok(Policy {
             engine,
             dialect,
@@ -106,7 +108,7 @@ fn edits(
     dialect: Dialect,
 ) -> Result<Vec<(String, Edited)>, Problem> {
     let mut edits: Vec<(String, Edited)> = Vec::new();
-    for edit in [negations::edited, heads::edited] {
+    for edit in [variables::edited, negations::edited, heads::edited] {
         let before = edits.last().map_or(text, |(_, edited)| &edited.text);
         let Some(edited) = edit(&module, before) else {
             continue;
@@ -232,8 +234,15 @@ fn problem(message: &str) -> Problem {
         Some((line, column))
     });
     let said = message.split("error: ").last().unwrap_or(message).trim();
+    // Lines that follow show another place.
+    let said = match said.lines().next().unwrap_or(said) {
+        "else cannot be used with set rules" => {
+            "a rule of a set may have only one body: write the rule again for each other body"
+        }
+        line => line,
+    };
     Problem {
         place,
-        message: said.to_owned(),
+        message: said.trim_end_matches('.').to_owned(),
     }
 }

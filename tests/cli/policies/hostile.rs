@@ -263,7 +263,7 @@ fn an_answer_has_a_limit_and_prints_are_cut() {
         "{said}"
     );
     let said = answer(&format!(
-        "package p\ntrigger contains \"a\" if every i in [1] {{ print(\"one\"); {row}; print(x) }}\n"
+        "package p\ntrigger contains \"a\" if every n in [1] {{ print(\"one\"); {row}; print(x); n == 1 }}\n"
     ));
     assert_snapshot!(said, @"
     print: p.rego:2: one

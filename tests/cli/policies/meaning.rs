@@ -370,3 +370,122 @@ flag["x"] { x := ["a"][_]; not startswith(x, concat("", ["b"])); x % 2 == 0 }
       caused by: p.rego:3:66: `mod` expects numeric argument. Got `"a"` instead
     "#);
 }
+
+/// What OPA answers too.
+#[test]
+fn a_variable_that_hides_another_one_is_not_that_one() {
+    let policy = r#"
+package p
+import rego.v1
+stacks := [{"id": "a"}, {"id": "b"}]
+stack := "a rule"
+flag contains "an index" if { some i; stacks[i].id == "b"; count([x | some i; x := stacks[i]]) == 2 }
+flag contains "a later index" if { stacks[i].id == "b"; count([x | some i; x := stacks[i]]) == 2; i == 1 }
+flag contains "every" if { some i; stacks[i].id == "b"; every x in [0] { some i; stacks[i].id == "a"; x == 0 } }
+flag contains "its own variable" if { i := 5; every i, x in ["q"] { i == 0; x == "q"; [1 | some i in [7]] == [1] } }
+flag contains "a member" if { some s in stacks; {s.id | some s in stacks} == {"a", "b"}; s.id == "b" }
+flag contains "a pair" if { some k, v in ["q"]; [[v, k] | some k, v in ["r"]] == [["r", 0]]; [k, v] == [0, "q"] }
+flag contains "a list" if { some a, b in ["q"]; [[b, a] | some [a, b] in [["r", "s"]]] == [["s", "r"]]; b == "q" }
+flag contains "an object" if { some v in ["q"]; [v | some {"k": v} in [{"k": "r"}]] == ["r"]; v == "q" }
+flag contains "two levels" if { s := 1; [[s, t] | s := 2; t := [s | some s in [3]]] == [[2, [3]]]; s == 1 }
+flag contains "a value" if { v := "q"; {v: v | some v in ["r"]} == {"r": "r"}; [v | v] == ["q"] }
+flag contains "a rule" if { some stack in stacks; stack.id == "a" }
+flag contains "a rule for an index" if { some stack; stacks[stack].id == "b" }
+flag contains stack.id if some stack in stacks
+flag contains "an import" if { some v1 in ["a"]; v1 == "a" }
+flag contains "with" if { some s in ["q"]; s in input with input as {s | some s in ["q", "r"]} }
+flag contains "given a value" if { every x in ["a", "b"] { x = "a" } }
+flag contains "given another one" if { every x in ["a", "b"] { "a" = x } }
+flag contains "given its value" if { every k, v in ["a", "b"] { ["a", "b"][k] = v } }
+flag contains "an alias" if { s := stacks[i]; j := i; stacks[j] == s; [l] := [j]; stacks[l].id == "b" }
+flag contains "an argument" if argument("q") == {"r"}
+flag contains "else" if other == "c"
+argument(x) := {x | some x in ["r"]; x != "q"}
+other := stack if { some stack in ["b"]; stack == "x" } else := stack if { some stack in ["c"] }
+reset_flag[stack.id] := true if some stack in stacks
+trigger contains sprintf("%d %d", [i, j]) if {
+  some i
+  stacks[i].id != "x"
+  some j, _ in stacks
+  some k; stacks[k].id == "b"
+}
+"#;
+    assert_snapshot!(answer(policy), @"
+    trigger: 0 0
+    trigger: 0 1
+    trigger: 1 0
+    trigger: 1 1
+    flag: a
+    flag: a later index
+    flag: a list
+    flag: a member
+    flag: a pair
+    flag: a rule
+    flag: a rule for an index
+    flag: a value
+    flag: an alias
+    flag: an argument
+    flag: an import
+    flag: an index
+    flag: an object
+    flag: b
+    flag: else
+    flag: every
+    flag: given its value
+    flag: its own variable
+    flag: two levels
+    flag: with
+    reset_flag: a
+    reset_flag: b
+    ");
+}
+
+/// Bodies that follow each other share the head of their rule.
+#[test]
+fn variables_of_rego_v0_that_hide_a_rule_are_not_that_rule() {
+    let policy = r#"
+package p
+ids = ["a", "b"]
+name = "b"
+trigger[x] { some name; x := ids[name] }
+known(x) { some name; ids[name] == x } { x == name; false }
+flag["a body"] { known("a") }
+flag[name] { name == "b" }
+reset_flag[x] { some i; ids[i] == "b"; x := ids[j]; some k; ids[k] != x; count([i | some i; ids[i]]) == 2 }
+"#;
+    assert_snapshot!(answer(policy), @"
+    trigger: a
+    trigger: b
+    flag: a body
+    flag: b
+    reset_flag: a
+    reset_flag: b
+    ");
+}
+
+#[test]
+fn a_problem_with_such_a_variable_is_told_with_its_name_and_place() {
+    let failed = r#"
+package p
+import rego.v1
+flag contains "x" if { some s in ["b"]; some t in [s | some s in ["a"]]; _ := [s | some s in [t]; s % 2 == 0] }
+"#;
+    assert_snapshot!(answer(failed), @r#"
+    error: the policy failed
+      caused by: p.rego:4:99: `mod` expects numeric argument. Got `"a"` instead
+    "#);
+    let twice = r#"
+package p
+import rego.v1
+flag contains "x" if { some s in ["b"]; _ := [s | t := 1; s != "c"; t := 2] }
+"#;
+    assert_snapshot!(answer(twice), @r#"
+    error: the policy `p` cannot be loaded
+     --> p.orch.hcl:1:31
+      |
+    1 | policy "trigger" "p" { file = "p.rego" }
+      |                               ^^^^^^^^ this file
+      |
+      = note: p.rego:4:51: var `t` used before definition below
+    "#);
+}
