@@ -28,7 +28,7 @@ pub use self::problem::{Dialect, LoadProblem, Problem};
 pub use self::protocol::List;
 pub use self::serve::serve;
 pub use self::test_rule::{RegoFile, TestOutcome, TestRule};
-pub use self::worker::{FoundTests, Loaded, PolicyNumber, Worker, WorkerError};
+pub use self::worker::{FoundTests, Loaded, PolicyNumber, Tested, Worker, WorkerError};
 
 /// How large the file of a policy may be, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;

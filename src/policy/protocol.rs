@@ -72,5 +72,6 @@ pub(super) enum Reply {
     Evaluated(Result<Answer, Problem>),
     /// The tests, or what is wrong with which of the files.
     Tests(Result<Vec<TestRule>, (usize, LoadProblem)>),
-    Tested(Result<TestOutcome, Problem>),
+    /// What a test came to, or what is wrong with which of the files.
+    Tested(Result<TestOutcome, (usize, Problem)>),
 }

@@ -84,7 +84,7 @@ fn evaluate(requests: &Receiver<Request>, mut replies: impl Write) -> io::Result
                 tell(&Reply::Ready)?;
                 let tested = match &mut worker.suite {
                     Some(suite) => suite.run(&name),
-                    None => Err(Problem::new("the tests were not loaded")),
+                    None => Err((0, Problem::new("the tests were not loaded"))),
                 };
                 tell(&Reply::Tested(tested))?;
             }

@@ -20,7 +20,7 @@ pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> 
             Request::FindTests { .. } => {
                 Reply::Tests(Err((0, LoadProblem::Refused(Problem::new(MISSING)))))
             }
-            Request::Test { .. } => Reply::Tested(Err(Problem::new(MISSING))),
+            Request::Test { .. } => Reply::Tested(Err((0, Problem::new(MISSING)))),
         };
         serde_json::to_writer(&mut replies, &reply)?;
         writeln!(replies)?;

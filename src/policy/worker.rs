@@ -31,6 +31,9 @@ pub type Loaded = Result<(PolicyNumber, Dialect), LoadProblem>;
 /// The tests in a file, or what is wrong with which of the files, by its position.
 pub type FoundTests = Result<Vec<TestRule>, (usize, LoadProblem)>;
 
+/// What a test came to, or what is wrong with which of the files, by its position.
+pub type Tested = Result<TestOutcome, (usize, Problem)>;
+
 /// The worker cannot be started, or is of no use.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot evaluate policies: {0}")]
@@ -197,7 +200,7 @@ impl Worker {
         files: &[RegoFile],
         name: &str,
         timeout: Duration,
-    ) -> Result<Result<TestOutcome, Problem>, WorkerError> {
+    ) -> Result<Tested, WorkerError> {
         if self.process.is_none() {
             // The test before has crashed it.
             _ = self.find_tests(files, timeout)?;
@@ -208,7 +211,8 @@ impl Worker {
             Ok(_) => Err(self.out_of_step()),
             Err(death) => {
                 self.restart();
-                Ok(Err(Problem::new(format!("evaluating it {death}"))))
+                let problem = Problem::new(format!("evaluating it {death}"));
+                Ok(Err((files.len().saturating_sub(1), problem)))
             }
         }
     }

@@ -33,13 +33,18 @@ pub enum TestEnd {
     /// It was not run.
     Skipped,
     /// A rule failed, or the limits were exceeded.
-    Error(Problem),
+    Error {
+        /// The file that the problem is in: that of the test, or of the policy.
+        file: String,
+        /// What is wrong.
+        problem: Problem,
+    },
 }
 
 impl TestEnd {
     /// Returns whether the test has not passed, although it was run.
     pub fn is_failure(&self) -> bool {
-        matches!(self, TestEnd::Failed | TestEnd::Error(_))
+        matches!(self, TestEnd::Failed | TestEnd::Error { .. })
     }
 
     fn word(&self) -> &'static str {
@@ -47,7 +52,7 @@ impl TestEnd {
             TestEnd::Passed => "PASS",
             TestEnd::Failed => "FAIL",
             TestEnd::Skipped => "SKIP",
-            TestEnd::Error(_) => "ERROR",
+            TestEnd::Error { .. } => "ERROR",
         }
     }
 }
@@ -72,8 +77,8 @@ pub fn write_tests(out: &mut impl Write, is_json: bool, tests: &[TestLine]) -> i
             "{word:width$}  {file}:{line}: {}",
             printable(&test.name)
         )?;
-        if let TestEnd::Error(problem) = &test.end {
-            writeln!(out, "  {}", problem.in_file(&test.file))?;
+        if let TestEnd::Error { file, problem } = &test.end {
+            writeln!(out, "  {}", problem.in_file(file))?;
         }
         if test.end.is_failure() {
             for print in &test.prints {
@@ -118,10 +123,10 @@ fn write_json(out: &mut impl Write, tests: &[TestLine]) -> io::Result<()> {
             TestEnd::Passed => "passed",
             TestEnd::Failed => "failed",
             TestEnd::Skipped => "skipped",
-            TestEnd::Error(_) => "error",
+            TestEnd::Error { .. } => "error",
         },
         problem: match &test.end {
-            TestEnd::Error(problem) => Some(&problem.message),
+            TestEnd::Error { problem, .. } => Some(&problem.message),
             _ => None,
         },
         prints: &test.prints,

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use regorus::{Engine, Value};
 
+use super::edits::Edited;
 use super::references::{self, Definition};
 use super::{
-    add, check_functions, edits, new_engine, parse_either, problem, recursion, results, unbound,
+    add, as_written, check_functions, edits, new_engine, parse_either, problem, recursion, results,
+    unbound,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -19,6 +21,8 @@ const TODO: &str = "todo_test_";
 /// Files that are loaded together, and the tests in the last of them.
 pub(in crate::policy) struct Suite {
     engine: Engine,
+    /// The files by name, each with the edits that lead from its text to the one that is evaluated.
+    files: Vec<(String, Vec<(String, Edited)>)>,
     /// Each test, and its query.
     tests: Vec<(TestRule, String)>,
 }
@@ -32,6 +36,7 @@ impl Suite {
     pub(in crate::policy) fn load(files: &[RegoFile]) -> Result<Self, (usize, LoadProblem)> {
         let mut definitions: Vec<Definition> = Vec::new();
         let mut parsed = Vec::new();
+        let mut edited = Vec::new();
         let mut tests = Vec::new();
         let mut modules = Vec::new();
         let mut sources = Vec::new();
@@ -52,9 +57,9 @@ impl Suite {
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
             let edits = edits(&file.name, text, module.clone(), dialect).map_err(wrong)?;
-            let last = edits.into_iter().next_back();
-            let text = last.map_or_else(|| text.to_owned(), |(_, edited)| edited.text);
-            parsed.push((&file.name, text, dialect));
+            let text = edits.last().map_or(text, |(_, edited)| &edited.text);
+            parsed.push((&file.name, text.to_owned(), dialect));
+            edited.push((file.name.clone(), edits));
         }
         let last = files.len().saturating_sub(1);
         let wrong = |problem: Problem| (last, LoadProblem::Refused(problem));
@@ -70,8 +75,16 @@ impl Suite {
         }
         engine
             .eval_query("true".to_owned(), false)
-            .map_err(|error| wrong(problem(&error.to_string())))?;
-        Ok(Suite { engine, tests })
+            .map_err(|error| {
+                let (position, problem) = located(&edited, &error.to_string());
+                (position, LoadProblem::Refused(problem))
+            })?;
+        let files = edited;
+        Ok(Suite {
+            engine,
+            files,
+            tests,
+        })
     }
 
     /// Returns the tests, in the order of their file.
@@ -83,19 +96,32 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// If a rule fails, or there is no such test.
-    pub(in crate::policy) fn run(&mut self, name: &str) -> Result<TestOutcome, Problem> {
+    /// If a rule fails, or there is no such test: what is wrong with which of the files, by its position.
+    pub(in crate::policy) fn run(&mut self, name: &str) -> Result<TestOutcome, (usize, Problem)> {
         let test = self.tests.iter().find(|(test, _)| test.name == name);
-        let (_, query) = test.ok_or_else(|| Problem::new("there is no such test"))?;
+        let (_, query) = test.ok_or_else(|| (0, Problem::new("there is no such test")))?;
         let found = self.engine.eval_query(query.clone(), false);
         let prints = results::prints(self.engine.take_prints().unwrap_or_default());
-        let found = found.map_err(|error| problem(&error.to_string()))?;
+        let found = found.map_err(|error| located(&self.files, &error.to_string()))?;
         let mut values = found.result.into_iter().flat_map(|row| row.expressions);
         let is_passed = values
             .next()
             .is_some_and(|it| it.value == Value::Bool(true));
         Ok(TestOutcome { is_passed, prints })
     }
+}
+
+/// Reads a message of the library about one of these files. Returns the position of the file, and the problem.
+fn located(files: &[(String, Vec<(String, Edited)>)], message: &str) -> (usize, Problem) {
+    let place = message.split("--> ").nth(1).unwrap_or_default();
+    let is_at = |name: &str| {
+        let rest = place.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(':'))
+    };
+    let position = files.iter().position(|(name, _)| is_at(name));
+    let position = position.unwrap_or(files.len().saturating_sub(1));
+    let edits = files.get(position).map_or(&[][..], |(_, edits)| edits);
+    (position, as_written(edits, problem(message)))
 }
 
 /// Returns the tests among rules, each with its query: a rule with several bodies is one test.

@@ -187,7 +187,10 @@ fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLin
             match tested.map_err(anyhow::Error::from)? {
                 Ok(outcome) if outcome.is_passed => (TestEnd::Passed, outcome.prints),
                 Ok(outcome) => (TestEnd::Failed, outcome.prints),
-                Err(problem) => (TestEnd::Error(problem), Vec::new()),
+                Err((file, problem)) => {
+                    let file = files.get(file).map_or(&shown, |file| &file.name).clone();
+                    (TestEnd::Error { file, problem }, Vec::new())
+                }
             }
         };
         lines.push(TestLine {
