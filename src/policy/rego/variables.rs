@@ -11,6 +11,8 @@
 //!   of its own, which is given the value of the other one.
 //! - After `x := y`, it may look for values of `x` before those of `y`, and refuse the policy. So that becomes
 //!   `x := [y][0]`.
+//! - After `[path, value] := walk(x)`, the variables have no values. So `walk(x)` becomes a list with all that
+//!   `walk(x, w)` gives to `w`, of which each element is taken.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -249,8 +251,26 @@ impl<'m> Scopes<'m, '_> {
             | Expr::ObjectCompr { query, .. } => {
                 self.query(query, |scopes| scopes.parts(expression));
             }
+            Expr::Call {
+                span, fcn, params, ..
+            } => {
+                self.parts(expression);
+                if let (Expr::Var { span: name, .. }, [of]) = (&**fcn, &params[..])
+                    && name.text() == "walk"
+                    && !self.names.contains("walk")
+                {
+                    self.walk(range(span), with_quotes(self.text, range(of.span())));
+                }
+            }
             _ => self.parts(expression),
         }
+    }
+
+    fn walk(&mut self, call: Range<usize>, of: Range<usize>) {
+        let element = format!("w{}", self.mark);
+        self.edit(call.start..call.start, format!("[{element} | "));
+        self.edit(of.end..of.end, format!(", {element}"));
+        self.edit(call.end..call.end, "][_]".to_owned());
     }
 
     fn parts(&mut self, expression: &'m Expr) {

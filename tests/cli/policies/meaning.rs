@@ -489,3 +489,33 @@ flag contains "x" if { some s in ["b"]; _ := [s | t := 1; s != "c"; t := 2] }
       = note: p.rego:4:51: var `t` used before definition below
     "#);
 }
+
+/// What OPA answers too.
+#[test]
+fn functions_answer_what_they_do_in_opa() {
+    let policy = r#"
+package p
+import rego.v1
+flag contains sprintf("%v %v", [path, value]) if [path, value] := walk({"a": [1]})
+flag contains sprintf("%v", [[value | [_, value] = walk("b")]]) if true
+flag contains "nothing is in it" if object.subset(["a"], [])
+flag contains "in a row" if object.subset([1, 2, 3], [2, 3])
+flag contains "deep" if object.subset({"a": {"b": {1, 2}}}, {"a": {"b": {1}}})
+flag contains "not in a row" if object.subset([1, 2, 3], [1, 3])
+flag contains "an empty text" if indexof("a", "") > -2
+flag contains sprintf("%d %d", [indexof("éa", "a"), indexof("a", "b")])
+flag contains urlquery.decode("a+%C3%A9=")
+flag contains urlquery.decode("%4")
+"#;
+    assert_snapshot!(answer(policy), @r#"
+    flag: 1 -1
+    flag: ["a", 0] 1
+    flag: ["a"] [1]
+    flag: ["b"]
+    flag: [] {"a": [1]}
+    flag: a é=
+    flag: deep
+    flag: in a row
+    flag: nothing is in it
+    "#);
+}

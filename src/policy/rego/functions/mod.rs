@@ -35,8 +35,13 @@ type Function = fn(&[Value]) -> Option<Value>;
 /// If one is there already.
 pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
     let mut functions: Vec<(&str, u8, Function)> = vec![
+        ("indexof", 2, index_of),
         ("numbers.range_step", 3, range_step),
+        ("object.subset", 2, |it| {
+            is_subset(&it[0], &it[1]).map(Value::from)
+        }),
         ("sprintf", 2, format::sprintf),
+        ("urlquery.decode", 1, url_decode),
     ];
     if dialect == Dialect::V0 {
         functions.extend([
@@ -142,4 +147,58 @@ fn range_step(arguments: &[Value]) -> Option<Value> {
     };
     let numbers: Vec<Value> = numbers.take_while(in_range).map(Value::from).collect();
     Some(numbers.into())
+}
+
+/// Returns the position of a text in another one, in characters from 0, or -1. It is undefined for an empty one.
+fn index_of(arguments: &[Value]) -> Option<Value> {
+    let (Value::String(text), Value::String(wanted)) = (&arguments[0], &arguments[1]) else {
+        return None;
+    };
+    if wanted.is_empty() {
+        return None;
+    }
+    let position = text.find(&**wanted).map(|at| text[..at].chars().count());
+    let position = position.and_then(|position| i64::try_from(position).ok());
+    Some(position.unwrap_or(-1).into())
+}
+
+/// Returns whether all of a value is in another one. The elements of a list must follow each other there.
+fn is_subset(whole: &Value, part: &Value) -> Option<bool> {
+    let is_in = |(key, value): (&Value, &Value), whole: &Value| {
+        let found = &whole[key];
+        *found == *value || is_subset(found, value).unwrap_or(false)
+    };
+    Some(match (whole, part) {
+        (Value::Object(_), Value::Object(entries)) => {
+            entries.iter().all(|entry| is_in(entry, whole))
+        }
+        (Value::Set(items), Value::Set(wanted)) => wanted.iter().all(|it| items.contains(it)),
+        (Value::Array(items), Value::Set(wanted)) => wanted.iter().all(|it| items.contains(it)),
+        (Value::Array(items), Value::Array(wanted)) => {
+            let [items, wanted] = [items, wanted].map(|it| it.iter().collect::<Vec<_>>());
+            wanted.is_empty() || items.windows(wanted.len()).any(|it| it == wanted)
+        }
+        _ => return None,
+    })
+}
+
+/// Decodes what is in the query of a URL; undefined if it has a `%` without two digits.
+fn url_decode(arguments: &[Value]) -> Option<Value> {
+    let Value::String(text) = &arguments[0] else {
+        return None;
+    };
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(String::from_utf8_lossy(&bytes).as_ref().into())
 }
