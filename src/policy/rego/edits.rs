@@ -26,7 +26,7 @@ impl Edited {
         Some(applied(text, &edits))
     }
 
-    /// Returns this text with what has been appended to names, which the text before it must not contain.
+    /// Records what was appended to names. The text before the edits must not contain it.
     pub(super) fn with_mark(self, mark: String) -> Self {
         Edited {
             mark: Some(mark),

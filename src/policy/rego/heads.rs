@@ -10,6 +10,7 @@ use std::ops::Range;
 use regorus::unstable::{AssignOp, Expr, Module, Query, Ref, Rule, RuleAssign, RuleBody, RuleHead};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::parts::parts;
 use crate::policy::brackets::Inside;
 
 /// Returns the text of a module with the heads moved, or `None` if no head computes anything.
@@ -214,7 +215,7 @@ fn closing(text: &str) -> usize {
 }
 
 /// Returns what stands in the brackets of the name of a rule: `a` and `b` of `x[a].y[b]`.
-fn indices(mut refr: &Ref<Expr>) -> Vec<&Expr> {
+pub(super) fn indices(mut refr: &Ref<Expr>) -> Vec<&Expr> {
     let mut indices = Vec::new();
     loop {
         refr = match &**refr {
@@ -242,12 +243,9 @@ pub(super) fn may_be_undefined(expression: &Expr) -> bool {
         | Expr::ArrayCompr { .. }
         | Expr::SetCompr { .. }
         | Expr::ObjectCompr { .. } => false,
-        Expr::Array { items, .. } | Expr::Set { items, .. } => {
-            items.iter().any(|item| may_be_undefined(item))
+        Expr::Array { .. } | Expr::Set { .. } | Expr::Object { .. } => {
+            parts(expression).into_iter().any(may_be_undefined)
         }
-        Expr::Object { fields, .. } => fields
-            .iter()
-            .any(|(_, key, value)| may_be_undefined(key) || may_be_undefined(value)),
         _ => true,
     }
 }

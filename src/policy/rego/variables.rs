@@ -22,6 +22,7 @@ use regorus::unstable::{
 };
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::heads::indices;
 use super::parts::parts;
 use super::references::names;
 
@@ -77,14 +78,8 @@ fn head_expressions(head: &RuleHead) -> Vec<&Expr> {
             (refr, assign.as_ref().map(|assign| &assign.value))
         }
     };
-    let mut expressions: Vec<&Expr> = value.into_iter().map(|value| &**value).collect();
-    let mut name = &**name;
-    while let Expr::RefBrack { refr, .. } | Expr::RefDot { refr, .. } = name {
-        if let Expr::RefBrack { index, .. } = name {
-            expressions.push(index);
-        }
-        name = refr;
-    }
+    let mut expressions = indices(name);
+    expressions.extend(value.map(|value| &**value));
     expressions
 }
 
@@ -266,6 +261,7 @@ impl<'m> Scopes<'m, '_> {
         }
     }
 
+    /// Makes `walk(x)` an element of the list of all values that `walk(x, w)` gives to `w`.
     fn walk(&mut self, call: Range<usize>, of: Range<usize>) {
         let element = format!("w{}", self.mark);
         self.edit(call.start..call.start, format!("[{element} | "));
@@ -279,7 +275,7 @@ impl<'m> Scopes<'m, '_> {
         }
     }
 
-    /// Makes variables that are given to others elements of lists.
+    /// Reads what variables are given. A variable among it becomes the element of a list.
     fn aliases(&mut self, value: &'m Expr) {
         match value {
             Expr::Var { span, .. } if is_variable(span.text()) => {
