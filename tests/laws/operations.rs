@@ -483,7 +483,7 @@ proptest! {
         let (mut started, mut over, mut failed, mut skipped) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let mut running: Vec<TurnIndex> = Vec::new();
-        let mut endings = endings.into_iter();
+        let mut endings = endings.into_iter().cycle();
         loop {
             let is_stopped = on_error == OnError::Stop && !failed.is_empty();
             let is_free = |next: &usize| {
@@ -502,7 +502,7 @@ proptest! {
             if running.is_empty() {
                 break;
             }
-            let (which, succeeded) = endings.next().expect("there are no more operations");
+            let (which, succeeded) = endings.next().expect("there are some");
             let turn = running.remove(which.index(running.len()));
             over.insert(number(turn));
             if !succeeded {

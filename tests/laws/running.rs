@@ -16,7 +16,7 @@ const ON_ERROR: [OnError; 3] = [OnError::Stop, OnError::SkipDependents, OnError:
 
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
 
-/// How a stack ends: which of the running ones, and whether well.
+/// How a stack ends: which of the running ones, and whether well. A run with more stacks begins again.
 fn endings() -> impl Strategy<Value = Vec<(Index, bool)>> {
     prop::collection::vec((any::<Index>(), prop::bool::weighted(0.75)), 16)
 }
@@ -77,7 +77,7 @@ proptest! {
         };
         let (mut running, mut ended, mut failed, mut skipped) = (Vec::new(), Set::new(), Set::new(), Set::new());
         let mut started: Vec<usize> = Vec::new();
-        let mut endings = endings.into_iter();
+        let mut endings = endings.into_iter().cycle();
         loop {
             loop {
                 if running.len() == at_a_time {
@@ -105,7 +105,7 @@ proptest! {
             if running.is_empty() {
                 break;
             }
-            let (which, succeeded) = endings.next().expect("there are fewer stacks");
+            let (which, succeeded) = endings.next().expect("there are some");
             let stack = running.remove(which.index(running.len()));
             ended.insert(stack);
             if !succeeded {
