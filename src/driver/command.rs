@@ -44,6 +44,8 @@ pub enum StepRole {
     Plan,
     /// Prints the plan as an answer, which is kept from logs: it may hold secrets.
     Show,
+    /// Checks the configuration by itself, whatever exists.
+    Validate,
     /// Changes what exists.
     Act,
     /// Prints the outputs, which are kept from logs too.
@@ -112,6 +114,21 @@ impl<'p> Driver<'p> {
             });
         }
         steps
+    }
+
+    /// Returns the command that checks the configuration by itself, if the tool has one and plans what is in the
+    /// directory of the stack. Terragrunt has none: it reads the outputs of other units for it.
+    pub fn validating(&self) -> Option<StepPlan<'p>> {
+        let tool = self.tool.filter(|tool| *tool != Tool::Terragrunt)?;
+        if self.writes(DriverStep::Init) || self.writes(DriverStep::Plan) {
+            return None;
+        }
+        Some(StepPlan {
+            role: StepRole::Validate,
+            name: "validate",
+            words: Words::BuiltIn(words(tool, &["validate", "-no-color"])),
+            exit_codes: ExitCodes::default(),
+        })
     }
 
     /// Returns the command that carries out a plan, if there is one: the tools apply the plan in the file,

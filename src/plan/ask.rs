@@ -17,6 +17,7 @@ use crate::driver::{
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
+use crate::project::stack::StackIndex;
 use crate::run::execute::{Execution, Task};
 use crate::run::schedule::{Limit, OnError, Schedule};
 use crate::run::settings::RunSettings;
@@ -133,6 +134,47 @@ pub fn prepare(
         options.jobs,
         (turns, attempts, tasks),
     ))
+}
+
+/// Prepares to check the configurations of stacks of the tree by themselves. Stacks whose tools cannot do that have
+/// no turn.
+///
+/// # Errors
+///
+/// If commands cannot be made; then nothing is to be run.
+pub fn prepare_validation(
+    codes: Codes<'_, '_>,
+    stacks: &[(StackIndex, Driver<'_>)],
+    options: &AskOptions<'_>,
+) -> Result<Asking, CannotAsk> {
+    let mut preparation = Preparation::new(codes, options.run);
+    let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut asked = Vec::new();
+    for &(stack, driver) in stacks {
+        let stack = PlanStack::Here(stack);
+        let Some(step) = driver.validating() else {
+            continue;
+        };
+        let folder = options.folder.to_owned();
+        let Some(place) = preparation.place(stack, &driver, Asked::Update, folder) else {
+            continue;
+        };
+        let validated = step_of(&step);
+        let Some(task) = preparation.command(step, &place) else {
+            continue;
+        };
+        turns.push(Turn {
+            stack: codes.path(stack).clone(),
+            operation: Operation::Ask,
+            steps: [validated].into(),
+        });
+        attempts.push(attempts_of(codes, stack));
+        tasks.push(vec![task]);
+        asked.push(stack);
+    }
+    preparation.finish()?;
+    let all = (turns, attempts, tasks);
+    Ok(at_once(codes, asked.into_iter(), options.jobs, all))
 }
 
 /// Returns turns in any order, with what each allows its steps and their commands, given the stack of each.

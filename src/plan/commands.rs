@@ -205,7 +205,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
             answer: match step.role {
                 StepRole::Show => Some(place.folder.join(SHOWN_FILE)),
                 StepRole::Outputs => Some(place.folder.join(OUTPUTS_FILE)),
-                StepRole::Init | StepRole::Plan | StepRole::Act => None,
+                StepRole::Init | StepRole::Plan | StepRole::Validate | StepRole::Act => None,
             },
             stale: match step.role {
                 StepRole::Plan => vec![place.plan_file(), place.folder.join(ANSWER_FILE)],

@@ -138,6 +138,12 @@ impl PlanEntry {
         }
     }
 
+    /// Returns whether it is provisional: it was planned before a stack with work that it runs after, and is planned
+    /// again once that is applied.
+    pub fn is_provisional(&self) -> bool {
+        self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
+    }
+
     /// Returns whether it is decided only during the apply: it has no work of its own yet, and runs after
     /// stacks that have.
     pub fn is_undecided(&self) -> bool {

@@ -29,7 +29,7 @@ pub use self::commands::{CannotAsk, PLAN_FILE};
 pub use self::conditions::{Condition, conditions};
 pub use self::left_behind::{Fate, LeftBehind, left_behind};
 pub use self::planned::{
-    FailedAsk, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,
+    FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,
     RequestedOptions, UnplannedRemovals,
 };
 pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};

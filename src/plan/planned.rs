@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Action, PlanEntry, PlanMode};
+use super::entry::{Action, PlanEntry, PlanMode, Removed};
 use crate::change::AppliedBase;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
 use crate::plan::order::{Order, Record, Recorded, Relaxed, Work};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::run::turn::Operation;
+use crate::run::schedule::OnError;
+use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::{Graph, Precedence};
 use crate::state::document::Document;
 
@@ -42,6 +43,17 @@ pub struct Plan {
     /// The stacks on record that are neither in the tree nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
+}
+
+/// What an apply of a plan would come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// There is nothing to do.
+    Nothing,
+    /// There is something to do, and all of it is blocked.
+    Blocked,
+    /// Something would be done, if only the record is brought up to date.
+    Changes,
 }
 
 /// How many stacks are on record, not in the tree, and not in the plan.
@@ -212,6 +224,29 @@ impl PlannedOrder {
     }
 }
 
+impl PlannedOrder {
+    /// Returns the stacks that an apply skips if the operations on some stacks fail, each with one of these: what
+    /// runs after them, also to be destroyed after them.
+    pub fn behind(
+        &self,
+        project: &Project,
+        failed: &BTreeSet<&StackPath>,
+    ) -> BTreeMap<StackPath, StackPath> {
+        let operations = self.operations(project);
+        let stack = |turn: TurnIndex| &operations[turn.get()].stack;
+        let mut schedule = self.order.schedule().on_error(OnError::SkipDependents);
+        let mut behind = BTreeMap::new();
+        while let Some(turn) = schedule.start_next() {
+            let succeeds = !failed.contains(stack(turn));
+            schedule.finish(turn, succeeds);
+            let skipped = schedule.settle(turn, succeeds).into_iter();
+            let skipped = skipped.filter(|it| !failed.contains(stack(it.turn)));
+            behind.extend(skipped.map(|it| (stack(it.turn).clone(), stack(it.cause).clone())));
+        }
+        behind
+    }
+}
+
 /// Returns the stacks that are made anew before the old ones are destroyed, given the stacks after those of the
 /// project: the number of each, and that of the old one, which is current on record.
 fn made_first(
@@ -285,12 +320,27 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().all(is_complete)
     }
 
-    /// Returns whether an entry is something else than a no-op.
-    pub fn has_changes(&self) -> bool {
-        let mut entries = self.entries.iter();
-        entries.any(|entry| {
-            entry.action != Action::NoOp || entry.blocked.is_some() || entry.is_undecided()
-        })
+    /// Returns what an apply of it would come to. To read a stack is nothing.
+    pub fn outlook(&self) -> Outlook {
+        let does_something = |entry: &PlanEntry| {
+            let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);
+            entry.blocked.is_none() && (!is_quiet || entry.is_undecided())
+        };
+        if self.entries.iter().any(does_something) {
+            Outlook::Changes
+        } else if self.kept_back().next().is_some() {
+            Outlook::Blocked
+        } else {
+            Outlook::Nothing
+        }
+    }
+
+    /// Returns the entries that are blocked although something is to be done: of selected stacks, and of stacks that
+    /// are known to have been removed. What is on record and may belong to another branch is nobody's fault.
+    pub fn kept_back(&self) -> impl Iterator<Item = &PlanEntry> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.blocked.is_some() && entry.removed != Some(Removed::Unproven))
     }
 
     /// Returns how many entries have an action and are neither blocked nor undecided.

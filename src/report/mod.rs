@@ -51,10 +51,11 @@ pub use plan::{
 pub use policy::{ValidPolicy, write_answer, write_policies};
 pub use policy_graph::{PolicyArrow, PolicyGraph};
 pub use policy_tests::{TestEnd, TestLine, write_tests};
+pub use quote::first_error;
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,
-    StreamWriters, failure_text,
+    StreamWriters, failure_reason, failure_text,
 };
 pub use runs::{
     ListedRun, ShownRun, local_time, write_causes, write_causes_json, write_causes_refusal_json,

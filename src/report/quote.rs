@@ -35,6 +35,42 @@ pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
     Some(quote).filter(|quote| !quote.text.is_empty())
 }
 
+/// Returns the first error that a log shows, with its place if the next lines name one: `Error: Unsupported argument,
+/// on main.tf line 3`. None if no line begins with `Error:`.
+pub fn first_error(log: io::Result<LogReader>) -> Option<String> {
+    /// How much of a log is searched.
+    const MOST: usize = 1 << 20;
+    let mut log = log.ok()?;
+    let mut bytes = Vec::new();
+    let mut room = vec![0; 64 << 10];
+    while bytes.len() < MOST
+        && let Ok(Some((_, length))) = log.read(&mut room)
+    {
+        bytes.extend_from_slice(&room[..length]);
+    }
+    error_in(&clean(&bytes))
+}
+
+fn error_in(text: &str) -> Option<String> {
+    /// How many lines below the error may name its place.
+    const BELOW: usize = 3;
+    // Terraform draws a frame around its errors.
+    let mut lines = text
+        .lines()
+        .map(|line| line.trim_matches(['│', '╷', '╵', ' ', '\t']));
+    let error = lines.find(|line| {
+        let start = line.get(..6);
+        start.is_some_and(|start| start.eq_ignore_ascii_case("error:"))
+    })?;
+    let mut below = lines.filter(|line| !line.is_empty()).take(BELOW);
+    let place = below.find(|line| line.starts_with("on ") && line.contains(" line "));
+    let place = place.map(|line| line.split([',', ':']).next().unwrap_or(line));
+    Some(match place {
+        Some(place) => format!("{error}, {place}"),
+        None => error.to_owned(),
+    })
+}
+
 /// Returns what a log has of stdout from an offset on, of about this many bytes, if there is any. Where
 /// that is too long, the middle is left out, and a line says how much that is and which command shows
 /// all. If the log cannot be read, the text says so.
@@ -190,6 +226,29 @@ mod tests {
             clean("a\u{202e}b\tc\u{9b}".as_bytes()),
             "a\\u{202e}b\tc\\u{9b}"
         );
+    }
+
+    #[test]
+    fn the_first_error_is_found_with_its_place() {
+        let terraform = "Planning\n╷\n│ Error: Unsupported argument\n│ \n│   on main.tf line 3, in resource \"x\" \"y\":\n│    3:   inptu = 1\n╵\n╷\n│ Error: Another\n╵\n";
+        let table = [
+            (
+                terraform,
+                Some("Error: Unsupported argument, on main.tf line 3"),
+            ),
+            (
+                "error: no such cluster\nhelp",
+                Some("error: no such cluster"),
+            ),
+            ("ERROR: upper\non the way\n", Some("ERROR: upper")),
+            ("│ Error: no place\n│ \n│ text\n", Some("Error: no place")),
+            ("an error: is not first\n", None),
+            ("\u{e9}rror", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(error_in(text).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -184,6 +184,7 @@ impl Director for ApplyDirector<'_, '_> {
         match turn.roles[step.step] {
             _ if turn.attempt.is_unconfirmed => Ok(false),
             Role::Check => self.check_after(number).map(|()| false),
+            Role::Driver(StepRole::Validate) => Ok(false),
             Role::Driver(StepRole::Init) if is_only_looked_at => Ok(turn.needs_init()),
             Role::Driver(StepRole::Outputs) if is_only_looked_at => Ok(true),
             _ if course == Course::Nothing => Ok(false),

@@ -97,6 +97,7 @@ impl<'p> FollowUps<'_, 'p> {
                 counts: None,
                 resources: Vec::new(),
                 changes: None,
+                is_provisional: true,
             },
             asked: if known.is_new {
                 Asked::Create

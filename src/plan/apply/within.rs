@@ -1,13 +1,14 @@
 //! Whether what a tool would do now is within what a plan has shown.
 //!
-//! A create may add anything, and so may what is decided only during the apply; neither may delete. Every
-//! other change must have been shown: its address, its actions, and the values that were known.
+//! A create may add anything. A provisional entry, which was planned before something that it runs after was
+//! applied, may create and update anything. Every other change must have been shown: its address, its actions,
+//! and the values that were known. Nothing is destroyed or replaced that was not shown.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use crate::driver::{Answer, AnswerAction, Counts, ResourceChange};
-use crate::plan::entry::Action;
+use crate::plan::entry::{Action, PlanEntry};
 
 /// What a plan has shown of a stack.
 #[derive(Debug, Clone)]
@@ -20,6 +21,9 @@ pub struct Shown {
     pub resources: Vec<ResourceChange>,
     /// The digest of the changes, if the driver has answered one.
     pub changes: Option<String>,
+    /// Whether it was planned before something that it runs after was applied. What it creates and updates may
+    /// then differ from what was shown.
+    pub is_provisional: bool,
 }
 
 /// A change that was not shown.
@@ -41,6 +45,17 @@ impl fmt::Display for NotShown {
 }
 
 impl Shown {
+    /// Returns what the entry of a stack has shown, and the digest of the changes that its driver has answered.
+    pub fn of(entry: &PlanEntry, changes: Option<String>) -> Self {
+        Shown {
+            action: (!entry.is_undecided()).then_some(entry.action),
+            counts: entry.counts,
+            resources: entry.resources.clone(),
+            changes,
+            is_provisional: !entry.after.is_empty(),
+        }
+    }
+
     /// Checks what a tool would do now. `is_again` says that a part of the plan may have been carried out
     /// already: then the rest of it is within the plan, and so is what replaces a resource whose creation
     /// was not finished.
@@ -64,7 +79,7 @@ impl Shown {
         for resource in &answer.resources {
             let known = shown.get(base(&resource.address)).copied();
             if self.may_add(resource, is_again)
-                || known.is_some_and(|known| covers(known, resource, is_again))
+                || known.is_some_and(|known| self.covers(known, resource, is_again))
             {
                 continue;
             }
@@ -87,14 +102,26 @@ impl Shown {
         let is = |actions: &[&str]| resource.actions == actions;
         let is_rest = is_again && resource.is_tainted && (is(&["delete", "create"]));
         match self.action {
-            None => is(&["create"]) || is(&["update"]) || is_rest,
+            Some(Action::Delete) => is(&["delete"]),
+            None | Some(_) if self.is_provisional => is(&["create"]) || is(&["update"]) || is_rest,
             // Nothing was there: whatever is, the same plan has made.
             Some(Action::Create | Action::Replace) => {
                 is(&["create"]) || is_again && is(&["update"]) || is_rest
             }
-            Some(Action::Delete) => is(&["delete"]),
-            Some(_) => false,
+            None | Some(_) => false,
         }
+    }
+
+    /// Returns whether a change that was shown covers what would be done now. The values of a provisional entry
+    /// count for nothing: they depend on what has been applied since.
+    fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
+        let is_same = shown.address == now.address && shown.actions == now.actions;
+        let has = |action: &str| shown.actions.iter().any(|it| it == action);
+        let is_rest = || {
+            let is_part = now.actions.iter().all(|action| has(action));
+            is_again && (is_part || now.is_tainted && has("create"))
+        };
+        (is_same || is_rest()) && (self.is_provisional || values_agree(shown, now))
     }
 
     /// Checks what a driver says that names no resources.
@@ -103,6 +130,10 @@ impl Shown {
         let removes = now.is_some_and(|now| now.remove > 0);
         let is_within = match self.action {
             Some(Action::Delete) => true,
+            Some(Action::Update) if self.is_provisional => {
+                let shown = self.counts.map_or(0, |shown| shown.remove);
+                now.is_none_or(|now| now.remove <= shown)
+            }
             None | Some(Action::Create | Action::Replace) => !removes,
             Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
                 // Tools have both, and no change of a resource is one of outputs alone.
@@ -128,17 +159,6 @@ impl Shown {
 fn base(address: &str) -> &str {
     let end = address.find(" (deposed ").unwrap_or(address.len());
     &address[..end]
-}
-
-/// Returns whether a change that was shown covers what would be done now.
-fn covers(shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
-    let is_same = shown.address == now.address && shown.actions == now.actions;
-    let has = |action: &str| shown.actions.iter().any(|it| it == action);
-    let is_rest = || {
-        let is_part = now.actions.iter().all(|action| has(action));
-        is_again && (is_part || now.is_tainted && has("create"))
-    };
-    (is_same || is_rest()) && values_agree(shown, now)
 }
 
 /// Returns whether all values that were known are the same now; what is deleted has none.

@@ -18,10 +18,6 @@ use crate::printable::printable;
 /// If it contradicts itself: in words.
 pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     let plan = &saved.plan;
-    if let Some(failed) = plan.failed.first() {
-        let stack = name(&failed.stack);
-        return Err(format!("the tool of {stack} has failed"));
-    }
     if let Some(stack) = out_of_order(plan.entries.iter().map(|entry| &entry.stack)) {
         return Err(format!("the entry of {stack} is not in its place"));
     }
@@ -32,6 +28,11 @@ pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     }
     for entry in &plan.entries {
         check_entry(entry, plan.mode)?;
+    }
+    let mut failed = plan.failed.iter();
+    if let Some(failed) = failed.find(|failed| plan.entry(&failed.stack).is_some()) {
+        let stack = name(&failed.stack);
+        return Err(format!("{stack} failed to plan, and has an entry"));
     }
     check_stacks(&plan.entries, &saved.stacks)?;
     check_plans(&saved.stacks, n_plans)?;

@@ -69,12 +69,14 @@ struct EntryJson<'a> {
     #[serde(flatten)]
     path: PathJson<'a>,
     previous_path: Option<&'a str>,
-    /// As in Terraform: a replace is two.
+    /// As in Terraform: a replace is two. None if they are not known: the tool failed.
     actions: Vec<&'static str>,
+    /// Whether the tool could plan; else it is asked again once the stacks before it are applied.
+    planned: bool,
     reason: ReasonJson<'a>,
     /// The stacks with work that it is decided after; `null` if it is decided.
     conditional: Option<Vec<&'a str>>,
-    /// Whether it is decided after more stacks than these, which are the first by path.
+    /// Whether it is planned again after more stacks than these, which are the first by path.
     conditional_on_more: bool,
     blocked: Option<&'a str>,
     /// The stacks and outputs that replace it if they change, which is known during the apply.
@@ -181,7 +183,9 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
     EntryJson {
         path: PathJson::new(&entry.stack),
         previous_path: entry.previous_path.as_deref(),
+        planned: entry.is_planned,
         actions: match entry.action {
+            _ if !entry.is_planned => Vec::new(),
             Action::Replace if entry.generation.is_some() => vec!["create", "delete"],
             Action::Replace => vec!["delete", "create"],
             action => vec![action.word()],

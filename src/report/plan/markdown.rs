@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{action, counts_text, is_shown, named, replaced_if, sign, summary};
+use super::{action, counts_text, is_shown, reason, sign, summary};
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
@@ -96,14 +96,7 @@ impl Row<'_> {
             }
             Row::Entry(entry) => match &entry.blocked {
                 Some(why) => ("blocked".into(), why.clone()),
-                None if entry.is_undecided() => {
-                    let text = format!("decided after {}{}", named(entry), replaced_if(entry));
-                    ("".into(), text)
-                }
-                None => (
-                    action(entry),
-                    entry.reason.text.clone() + &replaced_if(entry),
-                ),
+                None => (action(entry), reason(entry)),
             },
         }
     }

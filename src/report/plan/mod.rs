@@ -56,7 +56,11 @@ fn moved(entry: &PlanEntry) -> String {
 
 /// Returns what is done, with the generation that it is done with, unless the stack has only one.
 fn action(entry: &PlanEntry) -> Cow<'static, str> {
-    let word = entry.action.word();
+    let word = match (entry.is_planned, entry.is_undecided()) {
+        (false, _) => "failed",
+        (true, true) => "",
+        (true, false) => entry.action.word(),
+    };
     match (entry.stack.generation(), entry.generation, &entry.removed) {
         (Some(generation), _, Some(Removed::Unfinished)) => {
             format!("{word} (unfinished generation {generation})").into()
@@ -88,6 +92,21 @@ fn replaced_if(entry: &PlanEntry) -> String {
         [] => String::new(),
         names => format!("; replaced if {} changes", names.join(" or ")),
     }
+}
+
+/// Says why something is done, or why it is not known yet: `main.tf differs; planned again after /net`,
+/// `known after /net`.
+fn reason(entry: &PlanEntry) -> String {
+    let mut text = if entry.is_undecided() && entry.is_planned {
+        format!("known after {}", named(entry))
+    } else {
+        entry.reason.text.clone()
+    };
+    text += &replaced_if(entry);
+    if entry.is_provisional() || !entry.is_planned {
+        text += &format!("; planned again after {}", named(entry));
+    }
+    text
 }
 
 /// Names the stacks that an entry waits for.
@@ -126,7 +145,8 @@ fn is_shown(entry: &PlanEntry) -> bool {
 fn summary(plan: &Plan) -> String {
     let count = |action: Action| plan.count(action);
     let blocked = plan.entries.iter().filter(|it| it.blocked.is_some());
-    let undecided = plan.entries.iter().filter(|it| it.is_undecided()).count();
+    let undecided = plan.entries.iter().filter(|it| it.is_undecided());
+    let (undecided, unplanned): (Vec<_>, Vec<_>) = undecided.partition(|it| it.is_planned);
     let mut parts = vec![
         format!("{} to create", count(Action::Create)),
         format!("{} to update", count(Action::Update)),
@@ -144,9 +164,9 @@ fn summary(plan: &Plan) -> String {
     }
     let mut others = Vec::new();
     for (number, what) in [
-        (undecided, "to decide"),
+        (undecided.len(), "to decide"),
         (blocked.count(), "blocked"),
-        (plan.failed.len(), "failed"),
+        (plan.failed.len() + unplanned.len(), "failed"),
     ] {
         if number > 0 {
             others.push(format!("{number} {what}"));

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{action, counts_text, is_shown, moved, named, replaced_if, sign, summary};
+use super::{action, counts_text, is_shown, moved, reason, sign, summary};
 use crate::plan::entry::PlanEntry;
 use crate::plan::{Plan, RelaxedEffect};
 use crate::printable::printable;
@@ -93,7 +93,7 @@ pub fn write_plan_entry(out: &mut impl Write, entry: &PlanEntry) -> io::Result<(
 
 fn line(entry: &PlanEntry) -> [String; 5] {
     let path = moved(entry);
-    let reason = |text: &str| {
+    let shortened = |text: &str| {
         let text = printable(text);
         match text.char_indices().nth(MAX_REASON) {
             Some((end, _)) => format!("{}…", &text[..end]),
@@ -105,17 +105,16 @@ fn line(entry: &PlanEntry) -> [String; 5] {
         return [
             sign(entry).to_owned(),
             path,
-            reason(&text),
+            shortened(&text),
             String::new(),
             String::new(),
         ];
     }
-    if entry.is_undecided() {
-        let text = format!("decided after {}{}", named(entry), replaced_if(entry));
+    if entry.is_undecided() && entry.is_planned {
         return [
             sign(entry).to_owned(),
             path,
-            reason(&text),
+            shortened(&reason(entry)),
             String::new(),
             String::new(),
         ];
@@ -124,7 +123,7 @@ fn line(entry: &PlanEntry) -> [String; 5] {
         sign(entry).to_owned(),
         path,
         action(entry).into_owned(),
-        reason(&(entry.reason.text.clone() + &replaced_if(entry))),
+        shortened(&reason(entry)),
         entry.counts.as_ref().map(counts_text).unwrap_or_default(),
     ]
 }

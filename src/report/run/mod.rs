@@ -18,7 +18,7 @@ pub use groups::{Groups, RunLogs};
 pub use prefixed::PrefixedLines;
 pub use progress::Progress;
 pub use terminal::Filter;
-pub use text::{RunText, failure_text};
+pub use text::{RunText, failure_reason, failure_text};
 pub use writers::{StreamWriter, StreamWriters};
 
 #[cfg(test)]

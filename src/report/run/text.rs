@@ -377,6 +377,14 @@ pub fn failure_text(ending: &Ending) -> Option<String> {
     Some(failed(&failure.into(), &after(ending, "after")))
 }
 
+/// Returns why a turn failed, without how long it took; none if it did not fail.
+pub fn failure_reason(ending: &Ending) -> Option<String> {
+    let Outcome::Failed(failure) = &ending.outcome else {
+        return None;
+    };
+    Some(failed(&failure.into(), "").trim_end().to_owned())
+}
+
 fn failed_after(failure: &Failure, elapsed: Duration) -> String {
     failed(
         &failure.into(),

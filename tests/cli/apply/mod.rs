@@ -7,6 +7,7 @@ mod conditional;
 mod destroy;
 mod file;
 mod followed;
+mod left_out;
 mod partial;
 mod recorded;
 mod resume;

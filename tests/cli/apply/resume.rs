@@ -305,7 +305,7 @@ fn what_was_decided_without_work_is_done() {
         done(&repository, "apply --auto-approve");
         want(&repository, "/a", "2");
         let plan = done(&repository, "plan -o ../saved");
-        assert!(plan.contains("? /b  decided after /a"), "{plan}");
+        assert!(plan.contains("? /b  known after /a"), "{plan}");
         hook(&repository, "outputs", "a", "echo '{\"id\":\"1\"}'; exit");
         done(&repository, "apply ../saved");
         is_carried_out(&repository);

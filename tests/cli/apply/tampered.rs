@@ -74,7 +74,7 @@ fn a_plan_that_shows_something_else_than_it_does_is_refused() {
             saved["plan"]["operations"] = json!([]);
         }),
         ("`-destroy`", |saved| saved["extra"] = json!(["--destroy"])),
-        ("has failed", |saved| {
+        ("failed to plan", |saved| {
             saved["plan"]["failed"] = json!([{"stack": "/a", "why": ""}]);
         }),
     ];

@@ -81,7 +81,8 @@ fn a_plan_is_carried_out_over_stacks_that_use_each_other() {
     };
     // `/app` cannot be planned before `/net` exists.
     let plan = done(&repository, "plan -o ../saved");
-    assert!(plan.contains("? /app  decided after /net"), "{plan}");
+    let failed = "? /app  failed  Error: Unable to find remote state";
+    assert!(plan.contains(failed), "{plan}");
     done(&repository, "apply ../saved");
     assert_eq!(input(&repository, "/app"), 1);
     assert_tidy(&repository);
@@ -96,7 +97,7 @@ fn a_plan_is_carried_out_over_stacks_that_use_each_other() {
     // The value comes through.
     change(&repository, 2);
     let plan = done(&repository, "plan -o ../saved");
-    assert!(plan.contains("? /app  decided after /net"), "{plan}");
+    assert!(plan.contains("? /app  known after /net"), "{plan}");
     done(&repository, "apply ../saved");
     assert_eq!(
         (input(&repository, "/net"), input(&repository, "/app")),
@@ -128,33 +129,48 @@ fn exactly_the_plan_that_was_shown_is_applied() {
 }
 
 #[test]
-fn what_is_planned_again_has_the_values_that_were_shown() {
+fn apply_of_a_file_brings_upstream_and_downstream_forward_in_one_go() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    // `/app` has work of its own, planned with what `/net` has now.
+    change(&repository, 2);
+    let app = format!("{APP}\nresource \"terraform_data\" \"c\" {{\n  input = \"own\"\n}}\n");
+    repository.write("/app/main.tf", app);
+    repository.commit();
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(
+        plan.contains("app/main.tf differs; planned again after /net"),
+        "{plan}"
+    );
+    done(&repository, "apply ../saved");
+    assert_eq!(
+        (input(&repository, "/net"), input(&repository, "/app")),
+        (2.into(), 2.into())
+    );
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+}
+
+#[test]
+fn apply_of_a_provisional_entry_destroys_nothing_that_was_not_shown() {
     let Some(repository) = project(STATE) else {
         return;
     };
     done(&repository, "apply --auto-approve");
     change(&repository, 2);
-    // `/app` has work of its own, with a value that is known.
-    let app = format!(
-        "{APP}\nresource \"terraform_data\" \"c\" {{\n  input = var.y\n}}\nvariable \"y\" {{\n}}\n"
-    );
-    repository.write("/app/main.tf", app);
+    // What follows from the value of `/net` replaces a resource.
+    let more = "\nresource \"terraform_data\" \"c\" {\n  triggers_replace = data.terraform_remote_state.net.outputs.x\n}\n";
+    repository.write("/app/main.tf", format!("{APP}{more}"));
     repository.commit();
-    let with = |command: &str, y: &str| {
-        repository.orch_with(command, |orch| {
-            orch.env("TF_VAR_y", y);
-        })
-    };
-    let plan = with("plan -o ../saved", "shown");
-    assert_eq!(plan.code(), 0, "{plan}");
-    let output = with("apply ../saved", "another");
-    assert_eq!(output.code(), 1, "{output}");
+    done(&repository, "apply --auto-approve");
+    change(&repository, 3);
+    repository.write("/app/more.tf", "resource \"terraform_data\" \"d\" {\n}\n");
+    repository.commit();
+    done(&repository, "plan -o ../saved");
     let said = "/app: failed: has changes that the plan does not show";
-    assert!(output.stderr.contains(said), "{output}");
-    assert_eq!(
-        (input(&repository, "/net"), input(&repository, "/app")),
-        (2.into(), 1.into())
-    );
+    fails(&repository, "apply ../saved", 1, said);
+    assert_eq!(input(&repository, "/net"), 3);
 }
 
 #[test]

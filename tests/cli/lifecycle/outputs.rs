@@ -85,8 +85,8 @@ fn what_depends_on_work_is_decided_by_the_apply() {
     forget_log(&repository);
     let told = fails(&repository, &format!("apply {APPROVED}"), 1, "not yet");
     assert_snapshot!(told, @r#"
-      ~ /app  update  app/want differs  +0 ~1 -0
-      ~ /net  update  net/want differs  +0 ~1 -0
+      ~ /app  update  app/want differs; planned again after /net  +0 ~1 -0
+      ~ /net  update  net/want differs                            +0 ~1 -0
 
     Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 0 unchanged.
     [stderr]
@@ -381,9 +381,9 @@ fn a_postcondition_fails_what_was_applied() {
     wants(&repository, &["/app", "/late", "/other"], "2");
     let told = fails(&repository, &format!("apply {APPROVED}"), 1, "never 2");
     assert_snapshot!(told, @r#"
-      ~ /app    update  app/want differs    +0 ~1 -0
-      ~ /late   update  late/want differs   +0 ~1 -0
-      ~ /other  update  other/want differs  +0 ~1 -0
+      ~ /app    update  app/want differs                             +0 ~1 -0
+      ~ /late   update  late/want differs; planned again after /app  +0 ~1 -0
+      ~ /other  update  other/want differs                           +0 ~1 -0
 
     Plan: 0 to create, 3 to update, 0 to replace, 0 to delete; 0 unchanged.
     [stderr]

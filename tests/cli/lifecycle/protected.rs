@@ -434,7 +434,13 @@ fn the_rest_can_be_planned() {
         "{db}"
     );
     assert_eq!(net, "/net blocked: kept: protected /db runs after it");
-    done(&repository, &format!("apply {APPROVED} --skip-protected"));
+    let apply = format!("apply {APPROVED} --skip-protected");
+    fails(
+        &repository,
+        &apply,
+        4,
+        "2 stacks are blocked and left as before: /db, /net",
+    );
     assert_eq!(acts(&repository), ["destroy /app", "destroy /other"]);
     assert_eq!(keys(&repository), ["/db", "/net"]);
 }

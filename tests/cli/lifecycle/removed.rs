@@ -252,7 +252,8 @@ fn what_stays_keeps_what_it_ran_after() {
     ");
     let why = repository.orch("why /net").stdout;
     assert!(why.contains("/app, which stays"), "{why}");
-    done(&repository, &format!("apply {APPROVED}"));
+    let left = "1 stack is blocked and left as before: /net";
+    fails(&repository, &format!("apply {APPROVED}"), 4, left);
     assert_eq!(keys(&repository), ["/b", "/net"]);
     // Once nobody knows of it any more.
     assert_eq!(planned(&repository, ""), ["/net delete"]);

@@ -154,7 +154,7 @@ fn an_output_replaces_only_if_it_differs() {
     change(&repository, "/net", "2");
     let text = done(&repository, "plan");
     assert!(
-        text.contains("? /app  decided after /net; replaced if /net#id changes"),
+        text.contains("? /app  known after /net; replaced if /net#id changes"),
         "{text}"
     );
     let json = repository.orch("plan --format json").json();
@@ -196,7 +196,7 @@ fn what_only_outputs_update_replaces_on_the_way() {
     change(&repository, "/base", "2");
     let text = done(&repository, "plan");
     assert!(
-        text.contains("decided after /base; replaced if /net changes"),
+        text.contains("known after /base; replaced if /net changes"),
         "{text}"
     );
     // Nothing comes of it.

@@ -34,10 +34,10 @@ fn what_runs_after_work_is_decided_after_it() {
     assert_eq!(output.code(), 0, "{output:?}");
     assert_snapshot!(output.stdout, @"
       ~ /a  update  has changes  +1 ~2 -0
-      ? /b  decided after /a
-      ? /c  decided after /a
+      ? /b  known after /a
+      ? /c  failed  exit status 1; planned again after /a
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 to decide, 0 unchanged.
+    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 1 failed, 0 unchanged.
     ");
 }
 
@@ -50,7 +50,7 @@ fn of_many_stacks_that_a_stack_is_decided_after_the_first_are_named() {
     sandbox.write("/top/stack.orch.hcl", top);
     let told = |of: &str, expected: &str, n_named: usize, has_more: bool| {
         let output = sandbox.orch(&format!("plan {of} --match top"));
-        let line = format!("decided after /base/00, /base/01, /base/02 {expected}\n");
+        let line = format!("known after /base/00, /base/01, /base/02 {expected}\n");
         assert!(output.stdout.contains(&line), "{output:?}");
         let plan = sandbox.orch(&format!("plan {of} --match top --format json"));
         let plan = plan.json();
@@ -209,7 +209,7 @@ fn a_stack_that_a_later_commit_was_applied_to_is_blocked() {
     };
     assert_eq!(blocked(""), [true, false]);
     assert_eq!(blocked("--allow-rollback"), [false, false]);
-    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 2);
+    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 4);
     // A branch that has touched it since means what it says.
     repository.git("checkout -q -b side");
     repository.write("/a/other", "");

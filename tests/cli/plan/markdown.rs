@@ -28,13 +28,13 @@ fn a_plan_has_a_table_and_what_each_tool_says_is_folded() {
     assert_snapshot!(output.stdout, @"
     ### `orch plan`
 
-    Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 1 to decide, 1 unchanged.
+    Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 1 failed, 1 unchanged.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |
     | `~` | `/a` | update | has changes |  |
     | `~` | `/c` | update | has changes |  |
-    | `?` | `/later` |  | decided after /a |  |
+    | `?` | `/later` | failed | exit status 1; planned again after /a |  |
 
     An apply decides what to do with a stack marked `?` after it has applied the stacks named.
 

@@ -68,7 +68,7 @@ fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
     });
     assert_snapshot!(repository.orch("plan").stdout, @"
       ~ /b  update  outputs of /a differ
-      ? /c  decided after /b
+      ? /c  known after /b
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 2 unchanged.
     ");
@@ -202,7 +202,7 @@ fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
     );
     assert_eq!(
         repository.orch("plan --detailed-exitcode --match b").code(),
-        2
+        4
     );
     assert_eq!(repository.orch("state forget /b").code(), 0);
     let plan = repository.orch("plan --match b").stdout;
@@ -495,7 +495,7 @@ fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() 
     repository.commit();
     assert_snapshot!(repository.orch("plan").stdout, @"
       ~ /net  update  net/main.tf differs  +0 ~0 -0
-      ? /use  decided after /net
+      ? /use  known after /net
 
     Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 0 unchanged.
     ");

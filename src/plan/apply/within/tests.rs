@@ -41,14 +41,20 @@ fn counts(text: &str) -> Option<Counts> {
     })
 }
 
-/// Returns what is not within a plan of resources: nothing, or counts.
+/// Returns what is not within a plan of resources: nothing, or counts. What is decided during the apply is
+/// provisional.
 fn beyond(action: Option<Action>, shown: &str, now: &str, is_again: bool) -> String {
     let shown = Shown {
         action,
         counts: None,
         resources: resources(shown),
         changes: None,
+        is_provisional: action.is_none(),
     };
+    beyond_shown(&shown, now, is_again)
+}
+
+fn beyond_shown(shown: &Shown, now: &str, is_again: bool) -> String {
     let answer = Answer {
         has_changes: true,
         resources: resources(now),
@@ -118,6 +124,64 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
     for (action, shown, now, expected) in table {
         let found = beyond(action, shown, now, false);
         assert_eq!(found, expected, "{action:?}: {shown} | {now}");
+    }
+}
+
+#[test]
+fn provisional_entries_create_and_update_anything_and_destroy_what_was_shown() {
+    let table = [
+        ("update x.a", "update x.b", ""),
+        ("create x.a", "create x.a; create x.b; update x.c", ""),
+        ("create x.a v=1", "create x.a v=2", ""),
+        ("update x.a v=1", "update x.a v=2", ""),
+        ("delete x.a", "delete x.a", ""),
+        ("delete+create x.a v=1", "delete+create x.a v=2", ""),
+        // Neither another resource, nor in another way.
+        ("delete x.a", "delete x.b", "+0 ~0 -1"),
+        ("update x.a", "delete+create x.a", "+1 ~0 -1"),
+        ("delete+create x.a", "delete x.a", "+0 ~0 -1"),
+        ("create x.a", "forget x.a", "+0 ~0 -1"),
+    ];
+    for action in [Action::Create, Action::Update] {
+        for (before, now, expected) in table {
+            let shown = Shown {
+                action: Some(action),
+                counts: None,
+                resources: resources(before),
+                changes: None,
+                is_provisional: true,
+            };
+            let found = beyond_shown(&shown, now, false);
+            assert_eq!(found, expected, "{action:?}: {before} | {now}");
+        }
+    }
+}
+
+#[test]
+fn provisional_entries_without_names_remove_no_more_than_was_counted() {
+    let table = [
+        ("0 1 0", "9 9 0", true),
+        ("0 1 2", "0 0 2", true),
+        ("0 1 2", "0 0 3", false),
+        ("", "0 0 1", false),
+        ("0 0 0", "", true),
+    ];
+    for (before, now, expected) in table {
+        let shown = Shown {
+            action: Some(Action::Update),
+            counts: counts(before),
+            resources: Vec::new(),
+            changes: Some("x".to_owned()),
+            is_provisional: true,
+        };
+        let answer = Answer {
+            has_changes: true,
+            counts: counts(now),
+            changes: Some("y".to_owned()),
+            ..Answer::default()
+        };
+        let found = shown.check(&answer, false).is_ok();
+        assert_eq!(found, expected, "{before} | {now}");
     }
 }
 
@@ -247,6 +311,7 @@ fn is_within(
         counts: counts(shown.0),
         resources: Vec::new(),
         changes: digest(shown.1),
+        is_provisional: action.is_none(),
     };
     let answer = Answer {
         has_changes: true,
@@ -321,6 +386,7 @@ fn nothing_is_replaced_as_a_whole_that_was_not() {
         counts: None,
         resources: Vec::new(),
         changes: None,
+        is_provisional: false,
     };
     let answer = Answer {
         action: Some(AnswerAction::Replace),

@@ -172,7 +172,7 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
                     conditions: Vec::new(),
                 });
             },
-            "the tool of `/a` has failed",
+            "`/a` failed to plan, and has an entry",
         ),
         (
             |saved| saved.plan.entries.swap(0, 1),

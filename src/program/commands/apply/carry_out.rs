@@ -34,8 +34,31 @@ use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 impl Carrying<'_> {
-    /// Carries the plan out, as far as that has not been done.
-    pub(super) fn carry_out(&self, mut commits: Commits) -> Result<ExitStatus> {
+    /// Carries the plan out, as far as that has not been done. Stacks that were left as they are although something
+    /// is to be done make a success a failure.
+    pub(super) fn carry_out(&self, commits: Commits) -> Result<ExitStatus> {
+        let status = self.carry_out_plan(commits)?;
+        let plan = &self.saved.plan;
+        let kept: Vec<&str> = plan.kept_back().map(|entry| entry.stack.as_str()).collect();
+        if let Some(names) = first_names(&kept) {
+            let stacks = counted(kept.len(), "stack is", "stacks are");
+            console::note(&format!("{stacks} blocked and left as before: {names}"));
+        }
+        let failed: Vec<&str> = plan.failed.iter().map(|it| it.stack.as_str()).collect();
+        if let Some(names) = first_names(&failed) {
+            let stacks = counted(failed.len(), "stack was", "stacks were");
+            console::note(&format!(
+                "{stacks} left out, because the plan failed: {names}"
+            ));
+        }
+        Ok(match status {
+            ExitStatus::Success | ExitStatus::Run(0) if !failed.is_empty() => ExitStatus::Run(1),
+            ExitStatus::Success | ExitStatus::Run(0) if !kept.is_empty() => ExitStatus::Refused,
+            status => status,
+        })
+    }
+
+    fn carry_out_plan(&self, mut commits: Commits) -> Result<ExitStatus> {
         let mut now = match self.now(None, None)? {
             Ok(now) => now,
             Err(status) => return Ok(status),
@@ -87,7 +110,7 @@ impl Carrying<'_> {
             if let Some(policies) = policies {
                 self.check_failed_followups(&now, policies)?;
             }
-            if left.stacks.is_empty() {
+            if left.stacks.is_empty() && self.saved.plan.kept_back().next().is_none() {
                 console::note("there is nothing to do");
             }
             drop((lock, now));
@@ -322,4 +345,27 @@ impl Carrying<'_> {
         let plan = plan.ok_or(io::ErrorKind::NotFound)?;
         self.archive.extract(plan, to).map_err(io::Error::other)
     }
+}
+
+/// Returns a number with what is counted, in the singular or the plural.
+fn counted(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// Names the first of some stacks; nothing if there are none.
+fn first_names(stacks: &[&str]) -> Option<String> {
+    /// How many are named.
+    const MOST: usize = 5;
+    if stacks.is_empty() {
+        return None;
+    }
+    let mut names: Vec<String> = stacks
+        .iter()
+        .take(MOST)
+        .map(|it| printable(it).into_owned())
+        .collect();
+    if let Some(more @ 1..) = stacks.len().checked_sub(MOST) {
+        names.push(format!("and {more} more"));
+    }
+    Some(names.join(", "))
 }

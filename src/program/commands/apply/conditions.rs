@@ -48,6 +48,7 @@ impl Carrying<'_> {
             origin: Origin {
                 purpose: Purpose::Plan,
                 base: None,
+                is_recorded: true,
             },
         };
         let mut checker = loaded.checker()?;

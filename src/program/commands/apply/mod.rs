@@ -30,7 +30,7 @@ use self::approve::Approval;
 use self::carrying::Carrying;
 use super::commits::Commits;
 use super::follow_flags::FollowFlags;
-use super::plan::{ModeArgs, PlanRequest, PlanningArgs, planned};
+use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
 use super::run::safeguards;
@@ -145,6 +145,9 @@ pub(crate) struct CarryingArgs {
     pub(crate) new_changes: Option<NewChangesArg>,
 
     /// What to do after a stack has failed [default: skip-dependents]
+    ///
+    /// By default, nothing is applied if a stack fails to plan. With `skip-dependents` or `continue`, such stacks and
+    /// those that run after them are left out, and the rest is applied.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
@@ -177,15 +180,6 @@ pub(crate) enum NewChangesArg {
     Apply,
 }
 
-/// What happens after a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnErrorArg {
-    /// Skip what depends on the failed stack, and do everything else
-    SkipDependents,
-    /// Start nothing new
-    Stop,
-}
-
 /// What is shown of what tools print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputArg {
@@ -205,6 +199,7 @@ impl CarryingArgs {
     fn on_error(&self) -> OnError {
         match self.on_error {
             None | Some(OnErrorArg::SkipDependents) => OnError::SkipDependents,
+            Some(OnErrorArg::Continue) => OnError::Continue,
             Some(OnErrorArg::Stop) => OnError::Stop,
         }
     }
@@ -236,6 +231,7 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
         policies: None,
         only: None,
         document: None,
+        leaves_out_failed: false,
     };
     plan_and_apply(chdir, &request, &args.carrying)
 }
@@ -254,6 +250,7 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
         policies: None,
         only: None,
         document: None,
+        leaves_out_failed: false,
     };
     plan_and_apply(chdir, &request, &args.carrying)
 }
@@ -268,6 +265,7 @@ fn plan_and_apply(
     let request = PlanRequest {
         guard: Some(&disabled),
         policies: Some(&args.policies),
+        leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
         ..*request
     };
     let planned = match planned(chdir, &request)? {
@@ -275,8 +273,9 @@ fn plan_and_apply(
         ControlFlow::Break(status) => return Ok(status),
     };
     show(&planned.saved)?;
-    if !planned.saved.plan.failed.is_empty() {
-        console::note("a stack failed while the plan was made, so nothing was applied");
+    if !planned.saved.plan.failed.is_empty() && !request.leaves_out_failed {
+        console::note("nothing was applied, because a stack failed to plan");
+        console::help(LEAVE_OUT);
         return Ok(ExitStatus::Run(1));
     }
     let mut planned = planned;

@@ -51,12 +51,7 @@ impl ToDestroy<'_> {
         ApplyStack {
             stack: PlanStack::Removed(position),
             driver,
-            shown: Shown {
-                action: Some(Action::Delete),
-                counts: self.entry.counts,
-                resources: self.entry.resources.clone(),
-                changes: self.rest.changes.clone(),
-            },
+            shown: Shown::of(self.entry, self.rest.changes.clone()),
             asked: Asked::Delete,
             work: Work {
                 destroy: true,
@@ -301,12 +296,7 @@ fn todo<'p>(
         todo.stacks.push(ApplyStack {
             stack: PlanStack::Here(stack),
             driver,
-            shown: Shown {
-                action: (!entry.is_undecided()).then_some(entry.action),
-                counts: entry.counts,
-                resources: entry.resources.clone(),
-                changes: of_stack.changes.clone(),
-            },
+            shown: Shown::of(entry, of_stack.changes.clone()),
             asked: if is_new { Asked::Create } else { Asked::Update },
             work,
             is_conditional,

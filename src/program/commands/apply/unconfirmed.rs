@@ -100,6 +100,7 @@ impl Carrying<'_> {
             policies: None,
             only: Some(&left.stacks),
             document: None,
+            leaves_out_failed: false,
         };
         let mut planned = match planned(self.chdir, &request)? {
             ControlFlow::Continue(planned) => planned,

@@ -14,10 +14,10 @@ use orch::plan::{CannotAsk, DriverRun, PLAN_FILE, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::record::journal::BaseRecord;
-use orch::record::logs::LogReader;
-use orch::report::failure_text;
+use orch::record::logs::{LogReader, Logs};
+use orch::report::{failure_reason, first_error};
 use orch::run::begun::Circumstances;
-use orch::run::event::{Outcome, RunSummary};
+use orch::run::event::{Ending, Outcome, RunSummary};
 use orch::run::execute::{Outlet, Task};
 use orch::run::recording::RecordingNote;
 use orch::run::request::{Typed, new_id};
@@ -75,6 +75,30 @@ struct EndedTurn {
     plan_from: Option<u64>,
     /// Whether the tool can show its plans.
     shows_plans: bool,
+    /// How it ended.
+    end: AskEnd,
+}
+
+/// How the turn of a tool ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AskEnd {
+    /// The tool has answered, if perhaps nothing that can be used.
+    Answered,
+    /// Its plan failed.
+    PlanFailed,
+    /// Something before its plan failed.
+    NotPlanned,
+}
+
+impl AskEnd {
+    /// Returns how a turn ended, given where its plan began, if it did.
+    fn new(outcome: &Outcome, start: Option<u64>) -> Self {
+        match (outcome, start) {
+            (Outcome::Succeeded, _) => AskEnd::Answered,
+            (_, Some(_)) => AskEnd::PlanFailed,
+            (_, None) => AskEnd::NotPlanned,
+        }
+    }
 }
 
 impl AskedTools {
@@ -128,6 +152,11 @@ impl AskedTools {
         let logs = self.rounds[turn.round].output.logs.as_ref()?;
         let log = logs.reader(turn.number + 1, stack.as_str(), turn.attempt);
         Some((log.transpose()?, turn.plan_from))
+    }
+
+    /// Returns how the turn of a tool ended, if it was asked.
+    pub(super) fn end(&self, stack: &StackPath) -> Option<AskEnd> {
+        self.turns.get(stack).map(|turn| turn.end)
     }
 
     /// Shows on stderr what the tool of a stack has printed.
@@ -227,11 +256,7 @@ pub(super) fn ask<'p>(
         Ok(asking) => asking,
         Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
     };
-    let plans = asking.tasks.iter().map(|tasks| {
-        let mut tasks = tasks.iter();
-        tasks.find(|task| task.arguments.first().is_some_and(|it| it == "plan"))
-    });
-    let plans: Vec<Option<Task>> = plans.map(Option::<&Task>::cloned).collect();
+    let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
     let origin = request.origin(query);
     let (summary, output, starts) =
         carry_out(loaded, args, origin, &asked.id, place.path(), asking)?;
@@ -258,14 +283,15 @@ pub(super) fn ask<'p>(
             }
             answer
         } else {
-            Err(failure_text(ending).unwrap_or_else(|| "its tool was not asked".to_owned()))
+            Err(why_failed(ending, path, output.logs.as_ref()))
         };
-        let start = starts.get(&number).copied().unwrap_or_default();
+        let start = starts.get(&number).copied();
         let turn = EndedTurn {
+            end: AskEnd::new(&ending.outcome, start),
             round: asked.rounds.len(),
             number,
             attempt: ending.attempts,
-            plan_from: answer.is_ok().then_some(start),
+            plan_from: answer.is_ok().then_some(start.unwrap_or_default()),
             shows_plans: question.driver.tool.is_some(),
         };
         asked.turns.insert(path.clone(), turn);
@@ -274,6 +300,23 @@ pub(super) fn ask<'p>(
     asked.rounds.push(Round { folder, output });
     asked.folder = Some(place);
     Ok(Ok(asked))
+}
+
+/// Returns the command that plans.
+fn plan_of(tasks: &[Task]) -> Option<Task> {
+    let mut tasks = tasks.iter();
+    let is_plan = |task: &&Task| task.arguments.first().is_some_and(|it| it == "plan");
+    tasks.find(is_plan).cloned()
+}
+
+/// Returns why a tool has failed, with the first error that it has printed.
+fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String {
+    let how = failure_reason(ending).unwrap_or_else(|| "its tool was not asked".to_owned());
+    let log = logs.map(|logs| logs.reader(ending.turn.get() + 1, path.as_str(), ending.attempts));
+    match log.and_then(|log| first_error(log.transpose()?)) {
+        Some(error) => format!("{error} ({how})"),
+        None => how,
+    }
 }
 
 /// Says why nobody can be asked.
@@ -307,6 +350,8 @@ pub(in crate::program::commands) struct Origin {
     pub(in crate::program::commands) purpose: Purpose,
     /// What changes were measured from.
     pub(in crate::program::commands) base: Option<BaseRecord>,
+    /// Whether the run has a journal.
+    pub(in crate::program::commands) is_recorded: bool,
 }
 
 /// Runs the tools; shows only how far they are, on a terminal. Also returns where plans begin that do not
@@ -335,7 +380,7 @@ pub(super) fn carry_out(
         base: origin.base,
     };
     let circumstances = Circumstances {
-        is_recorded: loaded.rule != RootRule::WorkingDirectory,
+        is_recorded: origin.is_recorded && loaded.rule != RootRule::WorkingDirectory,
         allow_concurrent: false,
         uncommitted: None,
         is_reported: false,

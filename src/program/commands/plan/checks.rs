@@ -254,6 +254,11 @@ impl<'l> Conditions<'l> {
         }
     }
 
+    /// Returns the stacks whose conditions do not hold.
+    pub(super) fn failed_stacks(&self) -> impl Iterator<Item = StackIndex> {
+        self.failed.keys().copied()
+    }
+
     /// Returns whether conditions of a stack do not hold.
     pub(super) fn has_failed(&self, stack: StackIndex) -> bool {
         self.failed.contains_key(&stack)

@@ -258,13 +258,24 @@ impl Settled {
         })
     }
 
+    /// Returns whether it is not known what is done with a stack, since its tool has failed.
+    pub(super) fn is_unknown(&self, stack: StackIndex) -> bool {
+        let position = self.position(stack);
+        position.is_some_and(|position| self.0[position].1.is_err())
+    }
+
     /// Leaves a stack as it is.
     pub(super) fn block(&mut self, stack: StackIndex, why: &str) {
-        let position = self.position(stack);
-        if let Some((_, Ok(decided))) = position.map(|position| &mut self.0[position]) {
-            decided.action = Action::NoOp;
-            decided.reason = Reason::new(ReasonSource::Config, why);
-        }
+        let Some(position) = self.position(stack) else {
+            return;
+        };
+        let decided = &mut self.0[position].1;
+        let answer = decided.as_ref().map(|decided| decided.answer.clone());
+        *decided = Ok(Decided {
+            action: Action::NoOp,
+            reason: Reason::new(ReasonSource::Config, why),
+            answer: answer.unwrap_or_default(),
+        });
     }
 
     /// Blocks what would be destroyed by a driver that has no command for it; returns which stacks, with why.
@@ -306,12 +317,14 @@ impl Settled {
             .collect()
     }
 
-    /// Returns the entries and the stacks whose tools failed, given the stacks with work that each runs
-    /// after. A tool that fails there may succeed once these have been applied.
+    /// Returns the entries and the stacks that failed to plan, given the stacks with work that each runs after. A
+    /// tool that fails there may succeed once these have been applied, unless the configuration is `invalid`
+    /// whatever exists.
     pub(super) fn entries(
         self,
         project: &Project,
         mut after: BTreeMap<StackIndex, Condition>,
+        invalid: &BTreeSet<StackIndex>,
     ) -> (Vec<PlanEntry>, Vec<FailedAsk>) {
         let mut entries = Vec::with_capacity(self.0.len());
         let mut failed = Vec::new();
@@ -339,25 +352,24 @@ impl Settled {
                     source_commit: None,
                     removed: None,
                 }),
-                Err(why) if !after.is_empty() => entries.push(PlanEntry {
-                    stack: path(&stack),
-                    action: Action::NoOp,
-                    reason: Reason::new(
-                        ReasonSource::Driver,
-                        format!("cannot be planned yet: {why}"),
-                    ),
-                    counts: None,
-                    resources: Vec::new(),
-                    is_complete: false,
-                    is_planned: false,
-                    after,
-                    blocked: None,
-                    replaced_if: Vec::new(),
-                    previous_path: None,
-                    generation: None,
-                    source_commit: None,
-                    removed: None,
-                }),
+                Err(why) if !after.is_empty() && !invalid.contains(&stack) => {
+                    entries.push(PlanEntry {
+                        stack: path(&stack),
+                        action: Action::NoOp,
+                        reason: Reason::new(ReasonSource::Driver, why),
+                        counts: None,
+                        resources: Vec::new(),
+                        is_complete: false,
+                        is_planned: false,
+                        after,
+                        blocked: None,
+                        replaced_if: Vec::new(),
+                        previous_path: None,
+                        generation: None,
+                        source_commit: None,
+                        removed: None,
+                    });
+                }
                 Err(why) => failed.push(FailedAsk {
                     stack: path(&stack),
                     why,

@@ -18,6 +18,7 @@ use orch::state::document::Document;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::{Conditions, Unchanged};
 use super::entries::{self, Settled, find_made_first};
+use super::failing::Known;
 use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
 use super::removals::Removals;
@@ -184,9 +185,7 @@ impl Loaded {
         head: Option<String>,
         checks: &mut Conditions<'_>,
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
-        let Planning {
-            request, recorded, ..
-        } = planning;
+        let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
         note_without_state(self, subjects, recorded);
         let answers = match self.ask_all(planning, subjects, removals, checks)? {
             Ok(answers) => answers,
@@ -224,43 +223,50 @@ impl Loaded {
             return Ok(Err(status));
         }
         removals.keep_current(self, &settled);
-        let working: BTreeSet<StackIndex> = settled.working();
-        let stacks = may_change(self, subjects, recorded, &working);
-        let after = match request.options.mode {
-            PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
-            PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
+        let after = |settled: &Settled| {
+            let working: BTreeSet<StackIndex> = settled.working();
+            let stacks = may_change(self, subjects, recorded, &working);
+            match request.options.mode {
+                PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
+                PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
+            }
         };
-        let (actions, gone) = (settled.steps(subjects), removals.actions());
-        let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
+        let mut runs_after = after(&settled);
         let unchanged = Unchanged {
             subjects,
             settled: &settled,
             asked: &asked,
-            after: &after,
+            after: &runs_after,
             blocked: &blocked,
         };
         if let Err(status) = checks.check_unchanged(&unchanged, &needs)? {
             return Ok(Err(status));
         }
-        let (mut entries, mut failed) = settled.entries(&self.project, after);
+        let known = Known {
+            subjects,
+            settled: &settled,
+            runs_after: &runs_after,
+        };
+        let failing = match self.failing(request, query, known, &asked)? {
+            Ok(failing) => failing.with(checks.failed_stacks()),
+            Err(status) => return Ok(Err(status)),
+        };
+        if request.leaves_out_failed {
+            let parts = (&mut settled, &mut *removals, &mut blocked);
+            failing.leave_out(self, subjects, document, parts);
+            runs_after = after(&settled);
+        }
+        let (actions, gone) = (settled.steps(subjects), removals.actions());
+        let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
+        let (mut entries, mut failed) =
+            settled.entries(&self.project, runs_after, &failing.invalid);
         entries.retain(|entry| {
             let stack = self.project.stacks.find(&entry.stack);
             stack.is_none_or(|stack| !checks.has_failed(stack))
         });
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);
-        for failed in &failed {
-            asked.show_output(&failed.stack, &failed.why)?;
-        }
-        let is_gone = |failed: &FailedAsk| {
-            let current = failed.stack.current();
-            self.project.stacks.find(&current).is_none()
-        };
-        if failed.iter().any(is_gone) {
-            console::help(
-                "`--no-removals` plans without the stacks that were removed from the tree; `--exclude` leaves one of them out",
-            );
-        }
+        self.show_failed_tools(&asked, &failed)?;
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,
@@ -275,6 +281,23 @@ impl Loaded {
             removals: removals.unplanned,
         };
         Ok(Ok((plan, asked)))
+    }
+
+    /// Shows what the tools have printed of stacks that failed to plan.
+    fn show_failed_tools(&self, asked: &AskedTools, failed: &[FailedAsk]) -> Result<()> {
+        for failed in failed {
+            asked.show_output(&failed.stack, &failed.why)?;
+        }
+        let is_gone = |failed: &FailedAsk| {
+            let current = failed.stack.current();
+            self.project.stacks.find(&current).is_none()
+        };
+        if failed.iter().any(is_gone) {
+            console::help(
+                "`--no-removals` plans without the stacks that were removed from the tree; `--exclude` leaves one of them out",
+            );
+        }
+        Ok(())
     }
 
     /// Keeps what has to stay; returns the exit status if the plan would destroy what may not be destroyed.

@@ -4,6 +4,7 @@ mod ahead;
 pub(super) mod ask;
 mod checks;
 mod entries;
+mod failing;
 mod foreseen;
 mod generations;
 mod grounds;
@@ -30,12 +31,12 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use orch::driver::steering;
 use orch::path::{ProjectPath, StackPath};
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{LeftBehind, Purpose, RequestedOptions, SavedPlan, archive};
+use orch::plan::{LeftBehind, Outlook, Purpose, RequestedOptions, SavedPlan, archive};
 use orch::printable::printable;
 use orch::report::{Document, write_plan, write_plan_json};
 use orch::run::safeguard::Disabled;
@@ -54,6 +55,9 @@ use super::{Loaded, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
+
+/// How to go on without the stacks that fail to plan.
+pub(super) const LEAVE_OUT: &str = "to leave out stacks that fail to plan, and those that run after them, add `--on-error skip-dependents`";
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -100,7 +104,14 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", requires = "out")]
     pub(crate) allow_destroy: Option<usize>,
 
-    /// Exit with status 2 if an apply would do anything
+    /// What to do about stacks that fail to plan [default: stop]
+    ///
+    /// They never keep other stacks from being planned and shown, and the status is 1. With `-o`, `stop` writes no
+    /// file; `skip-dependents` and `continue` write one without these stacks and those that run after them.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) on_error: Option<OnErrorArg>,
+
+    /// Exit with status 2 if an apply would do something, with 4 if all that is to be done is blocked
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
 
@@ -109,6 +120,24 @@ pub(crate) struct PlanArgs {
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
+}
+
+/// What happens after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnErrorArg {
+    /// Skip what depends on the failed stack, and do everything else
+    SkipDependents,
+    /// Do everything else, also what depends on a stack that failed during the apply
+    Continue,
+    /// Start nothing new; apply nothing if a stack fails to plan
+    Stop,
+}
+
+impl OnErrorArg {
+    /// Returns whether an apply goes on without the stacks that fail to plan.
+    pub(crate) fn leaves_out_failed(self) -> bool {
+        self != OnErrorArg::Stop
+    }
 }
 
 /// What is planned.
@@ -205,6 +234,8 @@ pub(super) struct PlanRequest<'a> {
     pub(super) only: Option<&'a [StackPath]>,
     /// The document that is printed, if one is.
     pub(super) document: Option<Document>,
+    /// Whether stacks that fail to plan, and what runs after them, are left out of the apply.
+    pub(super) leaves_out_failed: bool,
 }
 
 /// A plan that has been made.
@@ -243,6 +274,7 @@ impl PlanRequest<'_> {
                 Some(_) => Purpose::PlanFollowUps,
             },
             base: base_record(query.since().as_ref()),
+            is_recorded: true,
         }
     }
 
@@ -289,6 +321,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         policies: None,
         only: None,
         document: args.format.document(),
+        leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
     };
     let planned = match planned(chdir, &request)? {
         ControlFlow::Continue(planned) => planned,
@@ -304,14 +337,16 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     }
     out.flush()?;
     markdown::append_to_step_summary(plan, asked, typed);
-    if !plan.failed.is_empty() {
+    let has_failed = !plan.failed.is_empty();
+    if has_failed && !request.leaves_out_failed {
         if file.is_some() {
-            console::note("a stack failed, so no file was written");
+            console::note("no file was written, because a stack failed to plan");
+            console::help(LEAVE_OUT);
         }
         return Ok(ExitStatus::Run(1));
     }
     left_behind::warn(&planned.left_behind);
-    let has_changes = plan.has_changes();
+    let outlook = plan.outlook();
     if let Some(file) = &file {
         if asked.has_asked() {
             warn_of_rewritten(&loaded.rewritten_by_tools());
@@ -322,10 +357,11 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
             .write(file, &planned.plans)
             .map_err(anyhow::Error::new)?;
     }
-    Ok(if args.detailed_exitcode && has_changes {
-        ExitStatus::Run(2)
-    } else {
-        ExitStatus::Success
+    Ok(match outlook {
+        _ if has_failed => ExitStatus::Run(1),
+        Outlook::Changes if args.detailed_exitcode => ExitStatus::Run(2),
+        Outlook::Blocked if args.detailed_exitcode => ExitStatus::Refused,
+        Outlook::Changes | Outlook::Blocked | Outlook::Nothing => ExitStatus::Success,
     })
 }
 

@@ -14,7 +14,7 @@ use orch::run::turn::{Step, Turn};
 pub(super) struct PlanStarts {
     logs: Logs,
     turns: Vec<Asked>,
-    /// The offsets by turn, from 0; a plan that is not here begins with its log.
+    /// The offsets of the plans that have begun, by turn, from 0.
     starts: BTreeMap<usize, u64>,
 }
 
@@ -43,7 +43,7 @@ impl PlanStarts {
         }
     }
 
-    /// Returns the offsets of plans that do not begin with their logs, by turn.
+    /// Returns the offsets of the plans that have begun, by turn.
     pub(super) fn into_offsets(self) -> BTreeMap<usize, u64> {
         self.starts
     }
@@ -53,8 +53,13 @@ impl Sink for PlanStarts {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         match *event {
             RunEvent::Started { turn, attempt } => {
-                self.turns[turn.get()].attempt = attempt;
-                self.starts.remove(&turn.get());
+                let asked = &mut self.turns[turn.get()];
+                asked.attempt = attempt;
+                if asked.step == 0 {
+                    self.starts.insert(turn.get(), 0);
+                } else {
+                    self.starts.remove(&turn.get());
+                }
             }
             // What the step before it has printed is in the log by now.
             RunEvent::StepStarted { turn, step } => {

@@ -132,7 +132,7 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
     | `!` | `/blocked` | blocked | <code>another backend than &#96;s3 acme&#124;net&#96;</code> |  |
     | `-` | `/old` | delete | --destroy |  |
     | `~` | `/database` | update | database/main.tf differs | `+0 ~1 -0` |
-    | `?` | `/later` |  | decided after /database and /old |  |
+    | `?` | `/later` |  | known after /database and /old |  |
 
     Tools failed, so this plan cannot be applied.
 

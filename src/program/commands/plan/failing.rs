@@ -1,0 +1,212 @@
+//! Stacks that fail to plan: which of them fail whatever is applied before them, and what an apply leaves out because
+//! of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::driver::Driver;
+use orch::path::StackPath;
+use orch::plan::ask::{AskOptions, prepare_validation};
+use orch::plan::code::{Code, Codes};
+use orch::plan::entry::{Action, PlanMode};
+use orch::plan::{Condition, PlannedOrder};
+use orch::project::stack::StackIndex;
+use orch::run::event::Outcome;
+use orch::run::request::new_id;
+use orch::selection::select::Query;
+use orch::state::document::Document;
+
+use super::PlanRequest;
+use super::ask::{AskEnd, AskedTools, FOLDER, Origin, cannot_ask, carry_out};
+use super::entries::Settled;
+use super::removals::Removals;
+use super::subjects::Subjects;
+use crate::program::commands::Loaded;
+use crate::program::commands::private_folder::PrivateFolder;
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// What is known of the stacks of a plan.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a, 'p> {
+    pub(super) subjects: &'a Subjects<'p>,
+    pub(super) settled: &'a Settled,
+    /// The stacks with work that each stack runs after.
+    pub(super) runs_after: &'a BTreeMap<StackIndex, Condition>,
+}
+
+/// The stacks of the tree that fail to plan.
+pub(super) struct Failing {
+    mode: PlanMode,
+    /// Those that fail although they run after stacks with work: these do not explain it.
+    pub(super) invalid: BTreeSet<StackIndex>,
+    /// All of them.
+    stacks: BTreeSet<StackIndex>,
+    /// The stacks that run after stacks with work.
+    conditional: BTreeSet<StackIndex>,
+}
+
+impl Loaded {
+    /// Returns the stacks that fail to plan; the exit status if that cannot be found out.
+    pub(super) fn failing(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        known: Known<'_, '_>,
+        asked: &AskedTools,
+    ) -> Result<std::result::Result<Failing, ExitStatus>> {
+        let Known {
+            subjects,
+            settled,
+            runs_after,
+        } = known;
+        let unknown = subjects
+            .all
+            .iter()
+            .filter(|it| settled.is_unknown(it.stack));
+        let unknown = unknown.map(|it| (it.stack, it.driver));
+        let (open, failed): (Vec<_>, Vec<_>) =
+            unknown.partition(|(stack, _)| runs_after.contains_key(stack));
+        let invalid = match invalid(self, request, query, asked, open)? {
+            Ok(invalid) => invalid,
+            Err(status) => return Ok(Err(status)),
+        };
+        let failed = failed.into_iter().map(|(stack, _)| stack);
+        Ok(Ok(Failing {
+            mode: request.options.mode,
+            stacks: failed.chain(invalid.iter().copied()).collect(),
+            invalid,
+            conditional: runs_after.keys().copied().collect(),
+        }))
+    }
+}
+
+/// Returns the stacks that fail to plan whatever is applied before them, of stacks whose tools failed: the answer
+/// cannot be used, or the tool refuses the configuration by itself. The exit status if that cannot be found out.
+fn invalid(
+    loaded: &Loaded,
+    request: &PlanRequest<'_>,
+    query: &Query,
+    asked: &AskedTools,
+    failed: Vec<(StackIndex, Driver<'_>)>,
+) -> Result<std::result::Result<BTreeSet<StackIndex>, ExitStatus>> {
+    if failed.is_empty() {
+        return Ok(Ok(BTreeSet::new()));
+    }
+    let path = |stack: StackIndex| &loaded.project.stacks[stack].path;
+    let end = |it: &(StackIndex, Driver<'_>)| asked.end(path(it.0));
+    let (mut invalid, open): (Vec<_>, Vec<_>) = failed
+        .into_iter()
+        .partition(|it| end(it) == Some(AskEnd::Answered));
+    let open = open.into_iter();
+    let open: Vec<_> = open
+        .filter(|it| end(it) == Some(AskEnd::PlanFailed))
+        .collect();
+    let id = new_id(&loaded.project.root);
+    let place = PrivateFolder::of(loaded, FOLDER)?;
+    let args = request.planning;
+    let options = AskOptions {
+        run: &id,
+        folder: place.path(),
+        init: false,
+        extra: &[],
+        jobs: args.jobs(),
+    };
+    let environments = loaded.evaluator();
+    let codes = Codes {
+        tree: Code {
+            project: &loaded.project,
+            environments: &environments,
+        },
+        removed: &[],
+    };
+    let asking = match prepare_validation(codes, &open, &options) {
+        Ok(asking) => asking,
+        Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
+    };
+    let turns = asking.execution.turns.clone();
+    if !turns.is_empty() {
+        let origin = Origin {
+            is_recorded: false,
+            ..request.origin(query)
+        };
+        let (summary, ..) = carry_out(loaded, args, origin, &id, place.path(), asking)?;
+        if summary.signal.is_some() {
+            return Ok(Err(ExitStatus::Run(summary.exit_status())));
+        }
+        let refused = summary
+            .endings
+            .iter()
+            .filter(|ending| matches!(ending.outcome, Outcome::Failed(_)))
+            .map(|ending| &turns[ending.turn.get()].stack);
+        let refused: BTreeSet<&StackPath> = refused.collect();
+        invalid.extend(
+            open.iter()
+                .filter(|(stack, _)| refused.contains(path(*stack))),
+        );
+    }
+    Ok(Ok(invalid.into_iter().map(|(stack, _)| stack).collect()))
+}
+
+impl Failing {
+    /// Adds stacks that fail for another reason.
+    pub(super) fn with(mut self, stacks: impl Iterator<Item = StackIndex>) -> Self {
+        self.stacks.extend(stacks);
+        self
+    }
+
+    /// Leaves as they are what an apply would skip if these stacks, and removed ones that failed to plan, failed.
+    pub(super) fn leave_out(
+        &self,
+        loaded: &Loaded,
+        subjects: &Subjects<'_>,
+        document: Option<&Document>,
+        (settled, removals, blocked): (
+            &mut Settled,
+            &mut Removals<'_>,
+            &mut BTreeMap<StackIndex, String>,
+        ),
+    ) {
+        for (path, cause) in self.behind(loaded, subjects, settled, removals, document) {
+            let why = format!("runs after {cause}, which failed to plan");
+            if let Some(stack) = loaded.project.stacks.find(&path) {
+                settled.block(stack, &why);
+                blocked.insert(stack, why);
+            } else if let Some(removal) = removals.of_key(path.as_str()) {
+                removal.block(why, "");
+            }
+        }
+    }
+
+    /// Returns what an apply would skip, each stack with the failed one.
+    fn behind(
+        &self,
+        loaded: &Loaded,
+        subjects: &Subjects<'_>,
+        settled: &Settled,
+        removals: &Removals<'_>,
+        document: Option<&Document>,
+    ) -> BTreeMap<StackPath, StackPath> {
+        let Loaded { project, graph, .. } = loaded;
+        let mut failed: BTreeSet<&StackPath> = removals.failed.keys().collect();
+        failed.extend(self.stacks.iter().map(|it| &project.stacks[*it].path));
+        if failed.is_empty() {
+            return BTreeMap::new();
+        }
+        let mut actions: BTreeMap<StackIndex, Action> = settled.steps(subjects).collect();
+        let work = match self.mode {
+            PlanMode::Destroy => Action::Delete,
+            PlanMode::Normal | PlanMode::RefreshOnly => Action::Update,
+        };
+        for stack in self.conditional.iter().chain(&self.stacks) {
+            let action = actions.entry(*stack).or_insert(work);
+            if !action.is_work() {
+                *action = work;
+            }
+        }
+        let mut gone = removals.actions();
+        let failed_gone = removals.failed.keys();
+        gone.extend(failed_gone.map(|path| (path.to_string(), Action::Delete)));
+        let actions = actions.into_iter();
+        PlannedOrder::new(project, graph, document, actions, &gone).behind(project, &failed)
+    }
+}
