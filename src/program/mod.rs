@@ -18,7 +18,9 @@ use std::thread;
 use clap::error::ErrorKind;
 use tracing_subscriber::EnvFilter;
 
-use crate::program::commands::{answer_completion, command_line, flag_on_record, version};
+use crate::program::commands::{
+    answer_completion, command_line, flag_on_record, stray_path, version,
+};
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
@@ -51,7 +53,8 @@ fn program() -> ExitStatus {
             if error.kind() == ErrorKind::DisplayVersion && command_line::wants_details() {
                 return status(version(true));
             }
-            if let Some(error) = flag_on_record(&error, std::env::args_os()) {
+            let explained = flag_on_record(&error, std::env::args_os());
+            if let Some(error) = explained.or_else(|| stray_path(&error)) {
                 error.show();
                 return error.status();
             }

@@ -628,6 +628,7 @@ fn a_stack_whose_directory_has_vanished_is_told_of_as_that() {
     [stderr]
     orch: failed /b: could not be started: the stack directory no longer exists after [time]
     orch: 1 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }

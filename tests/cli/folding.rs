@@ -39,6 +39,7 @@ fn github_folds_successes() {
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
     ::error file=b/stack.tm,line=1,col=1,title=orch%3A /b failed::exit status 1 after 0.0s
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -54,6 +55,7 @@ fn azure_folds_successes() {
     orch: /b: failed: exit status 1 after [time]
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 
@@ -68,6 +70,7 @@ fn teamcity_folds_successes() {
     orch: /b: failed: exit status 1 after [time]
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 
@@ -81,6 +84,7 @@ fn buildkite_folds_successes_and_opens_the_rest() {
     +++ orch: summary
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 

@@ -115,6 +115,7 @@ fn failures_are_shown_where_stacks_are_declared() {
     orch: failed /b: exit status 1 after [time]
     orch: 2 succeeded, 1 failed in [time]
     ::error file=project/b/stack.tm,line=1,col=1,title=orch%3A /b failed::exit status 1 after 0.0s
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }

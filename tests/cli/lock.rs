@@ -90,6 +90,7 @@ fn a_command_that_starts_a_run_in_its_own_project_learns_why_it_cannot() {
       = help: if that is intended, add `--allow-concurrent`
     orch: failed /a: exit status 4 after [time]
     orch: 0 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
     let output = sandbox.orch("run -q -- ../inner.sh -q --allow-concurrent");

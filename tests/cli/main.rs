@@ -29,6 +29,8 @@ mod files; // roots, file names, skipped directories, merging, imports, project 
 mod globals; // `orch globals`, and what `globals` blocks mean
 mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
+#[cfg(unix)]
+mod habits; // what people type out of habit, and what `orch` says to that
 mod help; // `orch --help`, `orch help`, `orch man`, `orch version`
 mod hostile; // names and contents that nobody would write on purpose
 mod inputs; // which stacks change with modules, files that are read, links

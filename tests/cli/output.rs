@@ -79,6 +79,7 @@ fn groups_have_titles_and_failures_come_again_at_the_end() {
     orch: /b: failed: exit status 1 after [time]
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -94,6 +95,7 @@ fn a_failure_that_was_printed_last_is_not_printed_again() {
     orch: cancelled /c: the run stopped when /b failed
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 1 succeeded, 1 failed, 1 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -128,6 +130,7 @@ fn only_the_end_of_a_long_failure_comes_again() {
     orch: 292 bytes before this are in .orch/runs/[run]/logs/0001-a.log, or: orch runs logs [run] /a
     orch: failed /a: exit status 1 after [time]; log: .orch/runs/[run]/logs/0001-a.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 
@@ -164,6 +167,7 @@ fn errors_shows_failed_stacks_only() {
     orch: /b: failed: exit status 1 after [time]
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -178,6 +182,7 @@ fn none_shows_nothing_that_commands_print() {
     orch: /c: succeeded in [time]
     orch: failed /b: exit status 1 after [time]; log: .orch/runs/[run]/logs/0002-b.log
     orch: 2 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -383,6 +388,7 @@ fn a_process_that_holds_the_output_open_holds_nothing_up() {
             orch: /a: failed: exit status 3 after [time]
             orch: failed /a: exit status 3 after [time]; log: .orch/runs/[run]/logs/0001-a.log
             orch: 0 succeeded, 1 failed in [time]
+            orch: to run what is left: orch run --resume [run]
             [exit status 1]
             ");
         }

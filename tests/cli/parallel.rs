@@ -187,6 +187,7 @@ fn stop_lets_the_running_ones_end_and_cancels_the_rest() {
     orch: cancelled /e: the run stopped when /b failed
     orch: cancelled /f: the run stopped when /b failed
     orch: failed /b: exit status 3 after [time]
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 
@@ -200,6 +201,7 @@ fn skip_dependents_goes_on_elsewhere_and_names_the_cause() {
     orch: failed /b: exit status 3 after [time]
     orch: skipped /d: runs after /b, which failed
     orch: skipped /e: runs after /b, which failed
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 
@@ -211,6 +213,7 @@ fn continue_runs_everything() {
     orch: /b: failed: exit status 3 after [time]
     orch: 5 succeeded, 1 failed in [time]
     orch: failed /b: exit status 3 after [time]
+    orch: to run what is left: orch run --resume [run]
     ");
 }
 

@@ -33,11 +33,16 @@ pub(crate) fn transcripts(markdown: &str) -> Vec<Transcript> {
     transcripts
 }
 
-/// Durations differ from run to run.
+/// Durations and ids differ from run to run.
 fn without_durations(output: &str) -> String {
     let mut cleaned = String::new();
     for line in output.lines() {
         let is_orch = line.starts_with("orch: ");
+        let resumes = line.split_once(" orch run --resume ");
+        if let Some((before, _)) = resumes.filter(|_| is_orch) {
+            cleaned += &format!("{before} orch run --resume (run)\n");
+            continue;
+        }
         match line.rsplit_once(' ') {
             Some((rest, last))
                 if is_orch

@@ -50,6 +50,7 @@ fn what_had_not_succeeded_runs_with_the_same_command_in_the_same_order() {
     orch: cancelled /d: the run stopped when /c failed
     orch: failed /c: exit status 1 after [time]
     orch: 0 succeeded, 1 failed, 1 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
     assert_eq!(ran(&sandbox), "c");
@@ -130,6 +131,7 @@ fn only_what_failed_runs_and_the_rest_is_not_forgotten() {
     orch: /c: ../note.sh
     orch: failed /c: exit status 1 after [time]
     orch: 1 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
     assert_eq!(ran(&sandbox), "a c");
@@ -349,6 +351,7 @@ fn another_head_alone_does_no_harm() {
     orch: cancelled /d: the run stopped when /c failed
     orch: failed /c: exit status 1 after [time]
     orch: 0 succeeded, 1 failed, 1 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -583,6 +586,7 @@ fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
     orch: cancelled /d: the run stopped when /a failed
     orch: failed /a: exit status 1 after [time]
     orch: 0 succeeded, 1 failed, 2 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }

@@ -190,6 +190,7 @@ fn by_default_a_failure_stops_the_run() {
     orch: cancelled /c: the run stopped when /b failed
     orch: failed /b: exit status 7 after [time]
     orch: 0 succeeded, 1 failed, 2 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
     let stop = sandbox.orch("run --on-error stop -- sh -c 'exit 7'");
@@ -214,6 +215,7 @@ fn of_many_stacks_that_did_not_run_the_first_are_named() {
     orch: all of them: orch runs show [run]
     orch: failed /s0: exit status 1 after [time]
     orch: 0 succeeded, 1 failed, 8 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
     // What it says to see them all is true.
@@ -252,6 +254,7 @@ fn what_succeeded_before_a_failure_is_counted() {
     orch: cancelled /c: the run stopped when /a failed
     orch: failed /a: exit status 1 after [time]
     orch: 1 succeeded, 1 failed, 1 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -276,6 +279,7 @@ fn dependents_of_a_failure_can_be_skipped() {
     orch: skipped /c: runs after /a, which failed
     orch: failed /a: exit status 1 after [time]
     orch: 2 succeeded, 1 failed, 2 skipped in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -296,6 +300,7 @@ fn dependents_are_skipped_through_a_stack_that_is_not_selected() {
     orch: skipped /c: runs after /a, which failed
     orch: failed /a: exit status 1 after [time]
     orch: 1 succeeded, 1 failed, 1 skipped in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -317,6 +322,7 @@ fn in_reverse_what_comes_before_is_skipped() {
     orch: skipped /a: runs after /c, which failed
     orch: failed /c: exit status 1 after [time]
     orch: 1 succeeded, 1 failed, 2 skipped in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -334,6 +340,7 @@ fn a_run_can_go_on_after_failures() {
     orch: failed /b: exit status 1 after [time]
     orch: failed /c: exit status 1 after [time]
     orch: 1 succeeded, 2 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
     let other = sandbox.orch(&format!("run --continue-on-error {command}"));
@@ -353,6 +360,7 @@ fn quiet_still_says_what_went_wrong() {
     orch: cancelled /c: the run stopped when /b failed
     orch: failed /b: exit status 1 after [time]
     orch: 0 succeeded, 1 failed, 2 cancelled in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -365,6 +373,7 @@ fn a_command_that_is_killed_has_failed() {
     orch: /a: sh -c 'kill -9 $$'
     orch: failed /a: ended by SIGKILL after [time]
     orch: 0 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }
@@ -377,6 +386,7 @@ fn an_exit_status_like_that_of_an_interrupt_is_a_failure_and_no_interrupt() {
     orch: /a: sh -c 'exit 130'
     orch: failed /a: exit status 130 after [time]
     orch: 0 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     ");
 }

@@ -54,8 +54,9 @@ fn a_command_that_takes_too_long_is_interrupted_and_has_failed() {
     let flags = "-q --timeout 3s --on-error continue";
     let output = Background::run(&sandbox, flags, script).end();
     // What it says of itself does not count: half of the work may be done.
-    let last: Vec<&str> = output.stderr.lines().rev().take(2).collect();
+    let last: Vec<&str> = output.stderr.lines().rev().take(3).collect();
     assert_snapshot!(last.join("\n"), @"
+    orch: to run what is left: orch run --resume [run]
     orch: 1 succeeded, 1 failed in [time]
     orch: failed /a: took longer than 3s, ended after [time]
     ");
@@ -139,7 +140,7 @@ fn when_the_run_takes_too_long_everything_is_interrupted_and_the_rest_cancelled(
     "#;
     let flags = "-q -j 2 --run-timeout 3s --on-error continue";
     let output = Background::run(&sandbox, flags, script).end();
-    let mut last: Vec<&str> = output.stderr.lines().rev().take(5).collect();
+    let mut last: Vec<&str> = output.stderr.lines().rev().take(6).collect();
     last.sort_unstable();
     assert_snapshot!(last.join("\n"), @"
     orch: 0 succeeded, 2 failed, 2 cancelled in [time]
@@ -147,6 +148,7 @@ fn when_the_run_takes_too_long_everything_is_interrupted_and_the_rest_cancelled(
     orch: cancelled /d: the run took longer than 3s
     orch: failed /a: the run took longer than 3s, ended after [time]
     orch: failed /b: the run took longer than 3s, ended after [time]
+    orch: to run what is left: orch run --resume [run]
     ");
     assert_eq!(output.code(), 1);
     let interrupted = sandbox.read("/interrupted");

@@ -50,7 +50,7 @@ fn redact_times(line: &str) -> String {
             .last()
             .is_some_and(|last| last == "in" || last == "after");
         let in_runs = word.strip_prefix(".orch/runs/");
-        let names_run = [["runs", "logs"], ["runs", "show"]]
+        let names_run = [["runs", "logs"], ["runs", "show"], ["run", "--resume"]]
             .iter()
             .any(|command| words.ends_with(&command.map(str::to_owned)));
         words.push(if is_measured && is_time(time) {

@@ -1,5 +1,6 @@
 //! The output of a turn as one block, from its logs.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -187,10 +188,20 @@ impl Groups {
     }
 
     /// Prints the end of the output of each failure again, as far as there is room, unless there is only
-    /// one and it was printed last. Must be called once, before the summary.
-    pub fn print_failures(&mut self, text: RunText, logs: &RunLogs, writers: &mut StreamWriters) {
-        let failures = std::mem::take(&mut self.failures);
-        if !(self.is_last && failures.len() == 1) {
+    /// one and it was printed last; not that of turns that were interrupted. Must be called once, before the
+    /// summary.
+    pub fn print_failures(
+        &mut self,
+        text: RunText,
+        logs: &RunLogs,
+        interrupted: &HashSet<TurnIndex>,
+        writers: &mut StreamWriters,
+    ) {
+        let mut failures = std::mem::take(&mut self.failures);
+        let last = failures.last().map(|ending| ending.turn);
+        failures.retain(|ending| !interrupted.contains(&ending.turn));
+        let is_last = |ending: &Ending| self.is_last && Some(ending.turn) == last;
+        if !matches!(&failures[..], [only] if is_last(only)) {
             let mut room = MOST_BYTES;
             for (index, ending) in failures.iter().enumerate() {
                 if index == MOST_FAILURES || room < LAST_BYTES {

@@ -1,5 +1,6 @@
 //! Groups with several attempts and long logs, as they are printed.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,7 +88,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         ..failed(second, 1)
     };
     groups.print(&succeeded, &[], text, &logs, true, &mut writers);
-    groups.print_failures(text, &logs, &mut writers);
+    groups.print_failures(text, &logs, &HashSet::new(), &mut writers);
     let summary = RunSummary {
         endings: vec![first, succeeded],
         replaced: std::collections::BTreeSet::new(),
@@ -98,7 +99,12 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         is_state_lost: false,
         has_policy_problem: false,
     };
-    writers.say(&text.summary(&summary, &|ending| logs.place(&turns, ending), logs.run()));
+    writers.say(&text.summary(
+        &summary,
+        &HashSet::new(),
+        &|ending| logs.place(&turns, ending),
+        logs.run(),
+    ));
     let printed = paper
         .text()
         .replace(&"no end in sight ".repeat(4096), "[64 KiB]");

@@ -194,11 +194,12 @@ impl<'a> RunText<'a> {
     }
 
     /// Returns how the run went: how many turns ended in which way, and each that did not succeed, with
-    /// the cause. `log` returns the place of a log, made printable; `run` is the id of the run if it is
-    /// on record.
+    /// the cause; the failures of some turns have been `reported`. `log` returns the place of a log, made
+    /// printable; `run` is the id of the run if it is on record.
     pub fn summary(
         self,
         summary: &RunSummary,
+        reported: &HashSet<TurnIndex>,
         log: &dyn Fn(&Ending) -> Option<String>,
         run: Option<&str>,
     ) -> String {
@@ -239,7 +240,9 @@ impl<'a> RunText<'a> {
         text += &self.not_run(&summary.endings, run);
         // What failed comes last, next to the counts.
         for ending in &summary.endings {
-            if let Some(failure) = failure_text(ending) {
+            if !reported.contains(&ending.turn)
+                && let Some(failure) = failure_text(ending)
+            {
                 let path = self.path(ending.turn);
                 let log = log(ending).map(|log| format!("; log: {log}"));
                 let (style, word) = if summary.replaced.contains(&ending.turn) {

@@ -210,6 +210,7 @@ fn what_runs_after_an_instance_that_failed_is_skipped() {
     orch: skipped /app: runs after /net["dev"], which failed
     orch: failed /net["dev"]: exit status 1 after [time]
     orch: 3 succeeded, 1 failed, 3 skipped in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     "#);
 }
@@ -311,6 +312,7 @@ fn a_run_is_resumed_instance_by_instance() {
     note: 4 stacks of run <run 1> were skipped, cancelled or interrupted, and are left out; `orch run --resume` runs what is left
     orch: failed /net["dev"]: exit status 1 after [time]
     orch: 0 succeeded, 1 failed in [time]
+    orch: to run what is left: orch run --resume [run]
     [exit status 1]
     "#);
     // An instance that is gone does not count as done.

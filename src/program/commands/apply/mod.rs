@@ -36,6 +36,7 @@ use super::run::safeguard_flags::SafeguardArgs;
 use super::run::safeguards;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;
+use super::stray_path::directory_as_file;
 use super::working_directory;
 use crate::program::console;
 use crate::program::error::Result;
@@ -316,7 +317,12 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     let file = working_directory(chdir)?.join(named);
     let disabled = safeguards::disabled(&args.carrying.safeguards, std::iter::empty(), false)?;
     let explained = |error: SavedPlanError| unreadable(named, error);
-    let (saved, archive) = SavedPlan::read(&file).map_err(explained)?;
+    let (saved, archive) = match SavedPlan::read(&file) {
+        Ok(read) => read,
+        Err(error) => {
+            return Err(directory_as_file(chdir, named)?.unwrap_or_else(|| explained(error)));
+        }
+    };
     // Nothing runs if a part of the file is damaged.
     archive.verify().map_err(|error| explained(error.into()))?;
     if saved.plan.mode == PlanMode::RefreshOnly {

@@ -1,5 +1,10 @@
 //! `orch run` from its beginning on record to its exit status.
 
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use orch::printable::command_line;
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
 use orch::record::journal::UncommittedFile;
@@ -23,6 +28,7 @@ use crate::program::exit::ExitStatus;
 
 /// How a run is carried out.
 pub(super) struct CarriedOut<'a> {
+    pub(super) chdir: &'a [PathBuf],
     pub(super) args: &'a RunArgs,
     pub(super) reports: &'a Reports,
     pub(super) how: How,
@@ -71,6 +77,7 @@ impl CarriedOut<'_> {
             begun = followed.follow(root, begun)?;
         }
         begun.notes.iter().for_each(holder::show);
+        let is_kept = begun.folder().is_some();
         let output = Output::new(
             root,
             Shown {
@@ -94,8 +101,26 @@ impl CarriedOut<'_> {
         let status = exit_status(loaded, &sequence, &run_id, &ended);
         let logs = ended_output.logs.as_ref();
         let are_written = report::ended(root, ended.record, logs, self.reports);
-        Ok(report::status(status?, are_written))
+        let status = report::status(status?, are_written);
+        let summary = &ended.summary;
+        // A state that was lost has to be recovered first.
+        if is_kept && !summary.is_state_lost && !summary.has_ended_well() {
+            let resume = resuming(self.chdir, &run_id);
+            // A stderr that does not work changes nothing about the run.
+            _ = writeln!(console::stderr(), "orch: to run what is left: {resume}");
+        }
+        Ok(status)
     }
+}
+
+/// Returns the command that resumes a run.
+fn resuming(chdir: &[PathBuf], run: &str) -> String {
+    let mut words: Vec<OsString> = vec!["orch".into()];
+    for directory in chdir {
+        words.extend(["-C".into(), directory.into()]);
+    }
+    words.extend(["run".into(), "--resume".into(), run.into()]);
+    command_line(&words)
 }
 
 /// Begins a run. If it does not begin, the lock of the state is free again.

@@ -20,6 +20,7 @@ pub(super) mod safeguard_flags;
 pub(super) mod safeguards;
 mod settings;
 mod state;
+mod stray_flags;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -71,6 +72,7 @@ use crate::program::github::Github;
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::of_run(chdir, &args.select)?;
     check_command(args)?;
+    stray_flags::note(args);
     let descriptor = args.events.descriptor()?;
     let events = args.events.file(chdir)?;
     let mut reports = args.reports.check(chdir, events.as_deref())?;
@@ -151,6 +153,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         plan.add_followups(kept.followups(&loaded, &ready.run, followed)?);
     }
     let carried_out = CarriedOut {
+        chdir,
         args,
         reports: &reports,
         how,

@@ -10,7 +10,7 @@ mod painter;
 mod printer;
 mod recorder;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -262,6 +262,7 @@ impl Output {
             logs: logs.clone(),
             writers: writers.clone(),
             failed: HashMap::new(),
+            interrupted: HashSet::new(),
         };
         let printer = thread::Builder::new()
             .spawn(move || printer.print(&messages))
@@ -340,7 +341,7 @@ impl Sink for Output {
                         commands.of(turn.get(), &turns[*turn].stack),
                     )),
                     RunEvent::RunFinished(summary) if !(*is_quiet && summary.is_success()) => {
-                        Some(text.summary(summary, &|_| None, run.as_deref()))
+                        Some(text.summary(summary, &HashSet::new(), &|_| None, run.as_deref()))
                     }
                     event => text.trouble(event),
                 };

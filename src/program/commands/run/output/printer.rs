@@ -1,6 +1,6 @@
 //! The thread that prints what there is to see of a run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ pub(super) struct Printer {
     pub(super) writers: Arc<Mutex<StreamWriters>>,
     /// How earlier attempts of running turns failed, and after how long.
     pub(super) failed: HashMap<TurnIndex, Vec<(Failure, Duration)>>,
+    /// The turns that were running when the run was interrupted: how each has ended is said once.
+    pub(super) interrupted: HashSet<TurnIndex>,
 }
 
 impl Printer {
@@ -84,6 +86,7 @@ impl Printer {
             self.aside(|_, _, _, writers| writers.say(&line));
         }
         match event {
+            RunEvent::Interrupted { running, .. } => self.interrupted.extend(running),
             RunEvent::Retrying {
                 turn,
                 failure,
@@ -123,11 +126,12 @@ impl Printer {
         if self.show == Show::Silent {
             return self.aside(|_, _, _, _| {});
         }
+        let interrupted = std::mem::take(&mut self.interrupted);
         self.aside(|groups, text, logs, writers| {
-            groups.print_failures(text, logs, writers);
+            groups.print_failures(text, logs, &interrupted, writers);
             if !(is_quiet && summary.is_success()) {
                 let place = |ending: &Ending| logs.place(&turns, ending);
-                writers.say(&text.summary(summary, &place, logs.run()));
+                writers.say(&text.summary(summary, &interrupted, &place, logs.run()));
             }
         });
     }

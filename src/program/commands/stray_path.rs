@@ -1,0 +1,94 @@
+//! A path where a flag was meant: `orch list envs/dev`, `orch apply envs/dev`.
+
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use orch::printable::{command_line, printable};
+
+use super::command_line::Cli;
+use super::{find_project, working_directory};
+use crate::program::error::{ProgramError, Result};
+
+/// Returns the error of a command line on which a path stands that the command does not take, given what clap says
+/// of it. Commands that take a stack have an error of their own.
+pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    if error.kind() == ErrorKind::ArgumentConflict {
+        let both = [ContextKind::InvalidArg, ContextKind::PriorArg];
+        let is_beside_file = both
+            .into_iter()
+            .any(|kind| text(kind).as_deref() == Some("[FILE]"));
+        return is_beside_file.then(stray_beside_flags).flatten();
+    }
+    let word = text(ContextKind::InvalidArg)?;
+    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+        return None;
+    }
+    let root = Cli::command();
+    let usage = text(ContextKind::Usage)?;
+    let mut words = usage.split_whitespace();
+    words.find(|word| *word == root.get_name())?;
+    let command = words.try_fold(&root, |command, word| {
+        let nested = command.find_subcommand(word);
+        nested.ok_or(command)
+    });
+    let command = command.unwrap_or_else(|last| last);
+    let has_match = command
+        .get_arguments()
+        .any(|arg| arg.get_long() == Some("match"));
+    let takes_path = command.get_positionals().any(clap::Arg::is_required_set);
+    (has_match && !takes_path).then(|| {
+        let message = format!("unexpected argument `{}`", printable(&word));
+        ProgramError::usage(message).hint(flags_for(Path::new(&word)))
+    })
+}
+
+/// Returns the error of `orch apply envs/dev --changed`, where `[FILE]` excludes flags that select stacks.
+fn stray_beside_flags() -> Option<ProgramError> {
+    let matches = Cli::command().ignore_errors(true).get_matches();
+    let chdir = matches.get_many("chdir").unwrap_or_default();
+    let chdir: Vec<PathBuf> = chdir.cloned().collect();
+    let (_, matches) = matches.subcommand()?;
+    let file: &PathBuf = matches.get_one("file")?;
+    directory_as_file(&chdir, file).ok()?
+}
+
+/// Returns the error if the file that a command was given is a directory, of the host or of the project.
+pub(super) fn directory_as_file(chdir: &[PathBuf], file: &Path) -> Result<Option<ProgramError>> {
+    let there = working_directory(chdir)?.join(file);
+    let is_in_project = || {
+        let inside = file.strip_prefix("/").ok().filter(|_| !there.exists());
+        let root = find_project(chdir).ok().map(|found| found.root);
+        inside
+            .zip(root)
+            .is_some_and(|(inside, root)| root.join(inside).is_dir())
+    };
+    let is_directory = there.is_dir() || is_in_project();
+    Ok(is_directory.then(|| {
+        let shown = file.display().to_string();
+        let message = format!("`{}` is a directory, not a plan file", printable(&shown));
+        ProgramError::usage(message).hint(flags_for(file))
+    }))
+}
+
+/// Returns which flags to write instead of a path.
+fn flags_for(path: &Path) -> String {
+    let flag = |flag: &str| command_line(&[flag.into(), path.into()]);
+    let select = format!(
+        "to select the stacks at and below it, write `{}`",
+        flag("--match")
+    );
+    if path.has_root() && !path.is_dir() {
+        // It is the path of a stack: the host has no such directory.
+        return select;
+    }
+    format!(
+        "{select}; to work in that directory, write `{}`",
+        flag("-C")
+    )
+}
