@@ -49,6 +49,13 @@ pub struct ResourceChange {
     pub is_tainted: bool,
 }
 
+impl ResourceChange {
+    /// Returns whether the resource is destroyed, also to be created again.
+    pub fn destroys(&self) -> bool {
+        self.actions.iter().any(|action| action == "delete")
+    }
+}
+
 /// How many resources change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
@@ -121,6 +128,15 @@ impl Answer {
             (Some(exists), _) => exists && self.action != Some(AnswerAction::NoOp),
             (None, Some(action)) => action != AnswerAction::NoOp,
             (None, None) => self.has_changes || is_presumed,
+        }
+    }
+
+    /// Returns whether resources would be destroyed, also to be created again.
+    pub fn destroys_resources(&self) -> bool {
+        let removes = || self.counts.is_some_and(|counts| counts.remove > 0);
+        match &*self.resources {
+            [] => removes(),
+            resources => resources.iter().any(ResourceChange::destroys),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What an apply would do: an entry for each stack, and its turns in one order.
 
 pub mod apply;
+mod approval;
 pub mod archive;
 pub mod ask;
 pub mod backends;
@@ -24,6 +25,7 @@ pub mod ties;
 pub mod triggers;
 pub mod upstream;
 
+pub use self::approval::DestroyedResources;
 pub use self::begin::{DriverRun, Purpose, begin};
 pub use self::commands::{CannotAsk, PLAN_FILE};
 pub use self::conditions::{Condition, conditions};

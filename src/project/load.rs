@@ -119,6 +119,8 @@ pub struct DirectoryScope {
     pub driver: Option<Spanned<String>>,
     /// `config.lifecycle`: what may be done with stacks.
     pub lifecycle: Lifecycle,
+    /// `config.apply.resource_destroy`: whether an apply may destroy resources that nobody was asked about.
+    pub allows_resource_destroy: Option<bool>,
 }
 
 impl DirectoryScope {
@@ -129,6 +131,7 @@ impl DirectoryScope {
             && self.attempts.is_empty()
             && self.driver.is_none()
             && self.lifecycle.is_empty()
+            && self.allows_resource_destroy.is_none()
     }
 }
 
@@ -349,6 +352,14 @@ impl Project {
         stack.driver.as_ref().or_else(inherited)
     }
 
+    /// Returns whether an apply may destroy resources of a stack that nobody was asked about, as the nearest directory
+    /// says; it may not if none does.
+    pub fn allows_resource_destroy(&self, stack: StackIndex) -> bool {
+        let mut scopes = self.scopes_of(self.stacks[stack].path.directory());
+        let said = scopes.find_map(|scope| scope.allows_resource_destroy);
+        said.unwrap_or(false)
+    }
+
     /// Returns the `timeout` and `retry` of a stack, each from the nearest directory that sets it.
     pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
         let mut settings = AttemptSettings::default();
@@ -453,6 +464,7 @@ impl Evaluated {
                 attempts,
                 driver: config.driver,
                 lifecycle: config.lifecycle,
+                allows_resource_destroy: config.allows_resource_destroy,
             },
             settings: config.settings,
             drivers,

@@ -131,14 +131,22 @@ impl<'p> ApplyDirector<'_, 'p> {
                     Operation::Destroy => answer.is_there(true),
                     _ => answer.changes_something(),
                 };
-                if is_work && !turn.is_approved() {
+                let may_destroy = turn.stack.may_destroy_resources;
+                let is_approved = turn.is_approved()
+                    && (turn.followup.is_none() || may_destroy || !answer.destroys_resources());
+                if is_work && !is_approved {
                     turn.attempt.answer = Some(answer);
                     return Ok(turn.leave_unconfirmed());
                 }
                 let is_again = self.is_again || turn.attempt.number > 1;
                 let may_differ = self.allows_new_changes || turn.followup.is_some();
-                if is_work && !may_differ && turn.operation == Operation::Apply {
-                    let within = turn.stack.shown.check(&answer, is_again);
+                if is_work && turn.operation == Operation::Apply {
+                    let shown = &turn.stack.shown;
+                    let within = match (may_differ, may_destroy) {
+                        (true, true) => Ok(()),
+                        (true, false) => shown.check_destroys(&answer, is_again),
+                        (false, _) => shown.check(&answer, is_again),
+                    };
                     within
                         .map_err(|not_shown: NotShown| Failure::Refused(not_shown.to_string()))?;
                 }

@@ -40,6 +40,8 @@ pub struct FollowUpStack<'p> {
     pub triggered_by: BTreeMap<String, String>,
     /// Whether what it would change is approved.
     pub is_approved: bool,
+    /// Whether that includes the destruction of resources.
+    pub may_destroy_resources: bool,
 }
 
 /// How turns are added to an apply.
@@ -123,6 +125,7 @@ impl<'p> FollowUps<'_, 'p> {
                 is_looked_at,
             },
             triggered_by: known.triggered_by.clone(),
+            may_destroy_resources: known.may_destroy_resources,
         };
         TurnState {
             followup: Some(FollowUp {

@@ -83,6 +83,8 @@ pub struct ApplyStack<'p> {
     pub checks: TurnChecks,
     /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
     pub triggered_by: BTreeMap<String, String>,
+    /// Whether resources may be destroyed that were not shown, if changes may be that were not.
+    pub may_destroy_resources: bool,
 }
 
 /// What is known of conditions before a stack has its turn.

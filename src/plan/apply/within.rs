@@ -97,6 +97,22 @@ impl Shown {
         Err(NotShown(Some(beyond)))
     }
 
+    /// Checks only that a tool would destroy nothing now that was not shown.
+    ///
+    /// # Errors
+    ///
+    /// If it would.
+    pub fn check_destroys(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
+        if !answer.destroys_resources() {
+            return Ok(());
+        }
+        let shown = Shown {
+            is_provisional: true,
+            ..self.clone()
+        };
+        shown.check(answer, is_again)
+    }
+
     /// Returns whether a change needs not have been shown.
     fn may_add(&self, resource: &ResourceChange, is_again: bool) -> bool {
         let is = |actions: &[&str]| resource.actions == actions;

@@ -2,7 +2,7 @@
 //!
 //! The two blocks are one, and merge with each other and over the files of a directory. Settings
 //! hold for the project and belong in its root; only `config.run.env` with `lets`, what is said of
-//! attempts in `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` are
+//! attempts in `config.run`, `config.driver`, `config.apply`, `config.lifecycle` and `config.change_detection.ignore` are
 //! allowed in every directory. Keys that concern code generation, cloud or telemetry are checked but not
 //! used.
 
@@ -23,8 +23,8 @@ pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{
-    CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RUN, RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA,
-    STATE, Schema, Type,
+    APPLY, CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RESOURCE_DESTROY, RUN, RUN_ENV, RUN_LETS,
+    RUN_RETRY, SCHEMA, STATE, Schema, Type,
 };
 pub use self::settings::ProjectSettings;
 pub use self::state::{
@@ -59,6 +59,8 @@ pub struct Config {
     pub attempts: AttemptSettings,
     /// `config.driver`.
     pub driver: Option<Spanned<String>>,
+    /// `config.apply.resource_destroy`: whether an apply may destroy resources that nobody was asked about.
+    pub allows_resource_destroy: Option<bool>,
     /// `config.lifecycle`.
     pub lifecycle: Lifecycle,
     /// What holds for the whole project; the defaults in every directory but the root.
@@ -269,7 +271,8 @@ impl ConfigReader<'_> {
         }
         let is_ignore = (schema.name, name) == (CHANGE_DETECTION, "ignore");
         let is_driver = (schema.name, name) == ("config", DRIVER);
-        let may_stay = name == "root" || is_ignore || is_driver;
+        let is_resource_destroy = (schema.name, name) == (APPLY, RESOURCE_DESTROY);
+        let may_stay = name == "root" || is_ignore || is_driver || is_resource_destroy;
         if self.level == ConfigLevel::Below && !may_stay {
             self.misplaced.push(attribute.name.span);
         }
@@ -292,6 +295,8 @@ impl ConfigReader<'_> {
                 value: name.to_owned(),
                 span: attribute.value.span,
             });
+        } else if is_resource_destroy {
+            self.config.allows_resource_destroy = Some(value == Value::string("allow"));
         } else if is_ignore {
             self.config.ignore = spanned_strings(attribute, &value);
         } else if (schema.name, name) == (RUN, "read_only") {

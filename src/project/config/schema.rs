@@ -51,6 +51,11 @@ const fn open_block(name: &'static str) -> Schema {
 /// The attribute of `config` that chooses a driver.
 pub(super) const DRIVER: &str = "driver";
 
+pub(super) const APPLY: &str = "config.apply";
+
+/// The attribute of that block that says whether resources may be destroyed without approval.
+pub(super) const RESOURCE_DESTROY: &str = "resource_destroy";
+
 pub(super) const RUN: &str = "config.run";
 
 /// The block whose content is checked where it is read.
@@ -102,6 +107,11 @@ pub(super) static SCHEMA: Schema = block(
                     ("check_uncommitted", Type::Bool),
                     ("check_remote", Type::Bool),
                 ],
+                &[],
+            ),
+            block(
+                APPLY,
+                &[(RESOURCE_DESTROY, Type::OneOf(&["allow", "ask"]))],
                 &[],
             ),
             block(

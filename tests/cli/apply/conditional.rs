@@ -119,14 +119,15 @@ fn new_changes_are_carried_out_where_that_is_allowed() {
         ("plan -o ../saved", "apply ../saved --new-changes apply"),
         ("list", "apply --auto-approve"),
         ("list", "apply --auto-approve --new-changes apply"),
-    ];
+    ]
+    .map(|(before, apply)| (before, format!("{apply} --allow-resource-destroy")));
     let deletes = "[ ! -e $ORCH_ROOT/../acting ] || { printf less > $ORCH_PLAN_FILE; echo '{\"remove\":1}' > $ORCH_ANSWER; exit 2; }";
     for (before, apply) in allowing {
         let repository = changed("");
         hook(&repository, "plan", "b", deletes);
         hook(&repository, "apply", "a", "touch $ORCH_ROOT/../acting");
         done(&repository, before);
-        done(&repository, apply);
+        done(&repository, &apply);
         assert_eq!(world(&repository, "b").as_deref(), Some("less"), "{apply}");
     }
     let repository = changed("");

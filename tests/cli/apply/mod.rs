@@ -10,6 +10,7 @@ mod followed;
 mod left_out;
 mod partial;
 mod recorded;
+mod resources;
 mod resume;
 mod stale;
 mod tampered;

@@ -3,6 +3,8 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
+use orch::plan::DestroyedResources;
+use orch::printable::printable;
 
 use crate::program::commands::count;
 use crate::program::console;
@@ -18,9 +20,10 @@ pub(super) struct Approval {
 }
 
 impl Approval {
-    /// Returns whether nobody has to be asked about a plan with a number of destroys.
-    pub(super) fn covers(self, n_destroys: usize) -> bool {
-        self.is_given && n_destroys <= self.destroys
+    /// Returns whether nobody has to be asked about a plan with a number of destroys that also destroys some resources
+    /// in stacks that stay.
+    pub(super) fn covers(self, n_destroys: usize, resources: &[DestroyedResources<'_>]) -> bool {
+        self.is_given && n_destroys <= self.destroys && resources.is_empty()
     }
 }
 
@@ -40,19 +43,35 @@ pub(super) fn rejected() -> ProgramError {
     ProgramError::refused("not approved; nothing was run")
 }
 
-/// Asks about a plan with a number of destroys, unless it is approved.
+/// Asks about a plan with a number of destroys that also destroys some resources in stacks that stay, unless all of
+/// that is approved.
 ///
 /// # Errors
 ///
 /// If nobody can be asked.
-pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<Approved> {
-    if approval.covers(n_destroys) {
+pub(super) fn approve(
+    n_destroys: usize,
+    resources: &[DestroyedResources<'_>],
+    approval: Approval,
+) -> Result<Approved> {
+    if approval.covers(n_destroys, resources) {
         return Ok(Approved::Unasked);
+    }
+    // Whoever says that nobody is to be asked has not seen them.
+    if approval.is_given && !resources.is_empty() {
+        return Err(unapproved(resources));
     }
     let is_asked_to_destroy = n_destroys > approval.destroys;
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !can_ask {
-        return Err(nobody_to_ask(n_destroys, approval));
+        return Err(nobody_to_ask(n_destroys, resources, approval));
+    }
+    if !resources.is_empty() {
+        let all = listed(resources, usize::MAX);
+        let text = format!("These resources will be destroyed in stacks that stay:{all}\n");
+        let mut err = console::stderr();
+        err.write_all(text.as_bytes())
+            .context("failed to ask for approval")?;
     }
     let (question, expected) = if is_asked_to_destroy {
         let stacks = count(n_destroys, "destroy");
@@ -73,7 +92,49 @@ pub(super) fn approve(n_destroys: usize, approval: Approval) -> Result<Approved>
     })
 }
 
-fn nobody_to_ask(n_destroys: usize, approval: Approval) -> ProgramError {
+/// Lists resources, a line each, at most so many.
+fn listed(resources: &[DestroyedResources<'_>], most: usize) -> String {
+    let mut lines = resources.iter().flat_map(|of_stack| {
+        let stack = printable(of_stack.stack.as_str());
+        let named = of_stack.addresses.iter().map({
+            let stack = stack.clone();
+            move |address| format!("\n  {stack}: {}", printable(address))
+        });
+        let unnamed = (of_stack.unnamed > 0).then(|| {
+            let resources = count(
+                usize::try_from(of_stack.unnamed).unwrap_or(usize::MAX),
+                "resource",
+            );
+            format!("\n  {stack}: {resources}, not named by the driver")
+        });
+        named.chain(unnamed)
+    });
+    let mut text: String = lines.by_ref().take(most).collect();
+    let more = lines.count();
+    if more > 0 {
+        text += &format!("\n  and {more} more");
+    }
+    text
+}
+
+/// Says that resources would be destroyed that nobody has approved.
+fn unapproved(resources: &[DestroyedResources<'_>]) -> ProgramError {
+    /// How many are named.
+    const MOST: usize = 20;
+    let n: u64 = resources.iter().map(DestroyedResources::count).sum();
+    let what = count(usize::try_from(n).unwrap_or(usize::MAX), "resource");
+    ProgramError::refused(format!(
+        "the plan destroys {what} in stacks that stay, which is not approved:{}",
+        listed(resources, MOST)
+    ))
+    .hint("to approve it, add `--auto-approve` and `--allow-resource-destroy`; or write the plan to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")
+}
+
+fn nobody_to_ask(
+    n_destroys: usize,
+    resources: &[DestroyedResources<'_>],
+    approval: Approval,
+) -> ProgramError {
     if n_destroys > approval.destroys {
         let what = match approval.destroys {
             0 => format!(
@@ -93,6 +154,9 @@ fn nobody_to_ask(n_destroys: usize, approval: Approval) -> ProgramError {
         return ProgramError::refused(what).hint(format!(
             "to approve it, add `--allow-destroy={n_destroys}`{also}"
         ));
+    }
+    if !resources.is_empty() {
+        return unapproved(resources);
     }
     ProgramError::refused("there is no terminal to approve this plan")
         .hint("to approve it, add `--auto-approve`; or write it to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use orch::change::Pairs;
 use orch::path::StackPath;
+use orch::plan::DestroyedResources;
 use orch::plan::apply::{self, ApplyOptions, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::entry::PlanMode;
@@ -22,6 +23,7 @@ use super::carrying::Carrying;
 use super::check::Now;
 use super::followed::{Following, NowPolicies};
 use super::record::upstream;
+use super::turns::Todo;
 use super::unconfirmed::{Unconfirmed, plan_again};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
@@ -75,12 +77,13 @@ impl Carrying<'_> {
         let to_do = now.to_do(self.saved);
         let is_asked = is_left && !to_do.is_silent();
         let n_destroys = to_do.n_destroys();
-        if is_asked && !self.approval.covers(n_destroys) {
+        let resources = self.unapproved_resources(&now, &to_do);
+        if is_asked && !self.approval.covers(n_destroys, &resources) {
             // Whoever is asked may end the process, which would leave the checkouts behind.
             commits = Commits::default();
         }
         let approved = if is_asked {
-            approve(n_destroys, self.approval)?
+            approve(n_destroys, &resources, self.approval)?
         } else {
             Approved::Unasked
         };
@@ -152,6 +155,22 @@ impl Carrying<'_> {
             return Err(ProgramError::refused(what));
         }
         Ok(status)
+    }
+
+    /// Returns the resources that are destroyed in stacks that stay, and that neither a plan in a file nor a flag nor
+    /// the configuration approves.
+    fn unapproved_resources(&self, now: &Now, to_do: &Todo<'_>) -> Vec<DestroyedResources<'_>> {
+        if self.is_from_file || self.args.allow_resource_destroy {
+            return Vec::new();
+        }
+        let project = &now.loaded.project;
+        let stacks = to_do.stacks.iter().filter_map(|it| it.stack.here());
+        let left: BTreeSet<&StackPath> = stacks
+            .filter(|stack| !project.allows_resource_destroy(*stack))
+            .map(|stack| &project.stacks[stack].path)
+            .collect();
+        let all = self.saved.plan.destroyed_resources();
+        all.filter(|it| left.contains(it.stack)).collect()
     }
 
     /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
@@ -261,7 +280,10 @@ impl Carrying<'_> {
             .collect();
         let removed = codes.iter().zip(&to_do.removed).enumerate();
         let removed = removed.map(|(position, (code, it))| it.stack(position, code.driver));
-        let stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
+        let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
+        for stack in &mut stacks {
+            stack.may_destroy_resources |= self.args.allow_resource_destroy;
+        }
         let with_generations = removals.with_generations(document);
         let options = ApplyOptions {
             run,

@@ -295,6 +295,8 @@ impl Carrying<'_> {
                     .map(|applied| applied.triggered_by.clone())
                     .unwrap_or_default(),
                 is_approved: all_approved || of_stack.autodeploy,
+                may_destroy_resources: project.allows_resource_destroy(stack)
+                    || self.args.allow_resource_destroy && !is_no_answer,
             }
         });
         stacks.collect()

@@ -139,6 +139,14 @@ pub(crate) struct CarryingArgs {
     #[arg(long, value_name = "N")]
     pub(crate) allow_destroy: Option<usize>,
 
+    /// Destroy resources inside stacks that stay without asking
+    ///
+    /// Updates and replacements of resources may destroy some. Without this flag, `--auto-approve` refuses such a plan,
+    /// unless the configuration says `config { apply { resource_destroy = "allow" } }`. A plan from a file destroys
+    /// what it shows.
+    #[arg(long)]
+    pub(crate) allow_resource_destroy: bool,
+
     /// What to do with changes that the plan does not show [default: fail]
     ///
     /// They may turn up where a stack is planned again, because it runs after others with work.

@@ -68,6 +68,7 @@ impl ToDestroy<'_> {
             is_recorded: true,
             checks: TurnChecks::default(),
             triggered_by: BTreeMap::new(),
+            may_destroy_resources: true,
         }
     }
 }
@@ -314,6 +315,7 @@ fn todo<'p>(
                 .and_then(|recorded| recorded.applied.as_ref())
                 .map(|applied| applied.triggered_by.clone())
                 .unwrap_or_default(),
+            may_destroy_resources: project.allows_resource_destroy(stack),
         });
     }
     todo
