@@ -272,8 +272,8 @@ impl ConfigReader<'_> {
         let is_ignore = (schema.name, name) == (CHANGE_DETECTION, "ignore");
         let is_driver = (schema.name, name) == ("config", DRIVER);
         let is_resource_destroy = (schema.name, name) == (APPLY, RESOURCE_DESTROY);
-        let may_stay = name == "root" || is_ignore || is_driver || is_resource_destroy;
-        if self.level == ConfigLevel::Below && !may_stay {
+        let is_of_directory = is_ignore || is_driver || is_resource_destroy;
+        if self.level == ConfigLevel::Below && name != "root" && !is_of_directory {
             self.misplaced.push(attribute.name.span);
         }
         if (schema.name, name) == (RUN, "concurrency") {
@@ -283,17 +283,15 @@ impl ConfigReader<'_> {
             }
             return;
         }
-        let Some((_, wanted)) = known else {
-            return;
-        };
-        let Some(value) = self.value(attribute, wanted) else {
+        let Some(value) = known.and_then(|(_, wanted)| self.value(attribute, wanted)) else {
             return;
         };
         if is_driver {
-            let chosen = value.as_str().filter(|name| !name.is_empty());
-            self.config.driver = chosen.map(|name| Spanned {
+            let value = value.as_str().filter(|name| !name.is_empty());
+            let span = attribute.value.span;
+            self.config.driver = value.map(|name| Spanned {
                 value: name.to_owned(),
-                span: attribute.value.span,
+                span,
             });
         } else if is_resource_destroy {
             self.config.allows_resource_destroy = Some(value == Value::string("allow"));
