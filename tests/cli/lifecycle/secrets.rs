@@ -161,7 +161,7 @@ fn what_is_sensitive_fails_an_apply_without_being_shown() {
     repository.commit();
     all.push(fails(
         &repository,
-        &format!("apply {APPROVED}"),
+        &format!("apply {APPROVED} --allow-resource-destroy"),
         1,
         "postcondition failed: (sensitive)",
     ));
