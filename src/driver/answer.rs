@@ -1,5 +1,6 @@
 //! What a driver answers when it is asked what would change.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,15 @@ impl ResourceChange {
     /// Returns whether the resource is destroyed, also to be created again.
     pub fn destroys(&self) -> bool {
         self.actions.iter().any(|action| action == "delete")
+    }
+
+    /// Returns the actions as one word: `create`, `update`, `delete`, `replace`, or as the tool says.
+    pub fn action(&self) -> Cow<'_, str> {
+        match &*self.actions {
+            [action] => action.into(),
+            [..] if self.destroys() => "replace".into(),
+            actions => actions.join("-").into(),
+        }
     }
 }
 

@@ -126,6 +126,9 @@ pub struct PlanEntry {
     /// How it is known that it was removed, if it is on record and not in the tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<Removed>,
+    /// Whether its tool finds that its resources differ from the tool's own state, if that is all it was asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_drifted: bool,
 }
 
 impl PlanEntry {

@@ -19,9 +19,11 @@ mod planned;
 pub mod protection;
 pub mod read_outputs;
 pub mod removal;
+mod rows;
 mod saved;
 pub mod stale;
 pub mod ties;
+mod totals;
 pub mod triggers;
 pub mod upstream;
 
@@ -34,4 +36,6 @@ pub use self::planned::{
     FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,
     RequestedOptions, UnplannedRemovals,
 };
+pub use self::rows::PlanRow;
 pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};
+pub use self::totals::{ResourceTotals, StackTotals, Totals};

@@ -43,6 +43,10 @@ pub struct Plan {
     /// The stacks on record that are neither in the tree nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
+    /// The stacks of the operations and those that are decided during the apply, in the sequence of a serial
+    /// run; empty if none are decided then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequence: Vec<StackPath>,
 }
 
 /// What an apply of a plan would come to.

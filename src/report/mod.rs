@@ -46,7 +46,8 @@ pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use missing::{Foreseen, MissingStory, missing_text, write_missing, write_missing_json};
 pub use plan::{
-    ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown,
+    PlanDetails, ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json,
+    write_plan_markdown,
 };
 pub use policy::{ValidPolicy, write_answer, write_policies};
 pub use policy_graph::{PolicyArrow, PolicyGraph};

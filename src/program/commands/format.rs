@@ -1,7 +1,7 @@
 //! `--format`: whether a command writes for people or for programs.
 
 use clap::{Args, ValueEnum};
-use orch::report::{Document, MARKDOWN_BYTES};
+use orch::report::{Document, MARKDOWN_BYTES, PlanDetails};
 
 use super::reports::max_bytes;
 use crate::program::error::{ProgramError, Result};
@@ -31,6 +31,28 @@ pub(crate) enum PlanFormat {
     Markdown,
 }
 
+/// How much a plan says of each stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DetailsArg {
+    /// A row
+    None,
+    /// A row, and the resources that change
+    Resources,
+    /// All resources, and what its tool printed
+    Full,
+}
+
+impl DetailsArg {
+    /// Returns the details that are asked for, or else those for people.
+    pub(super) fn of(details: Option<Self>) -> PlanDetails {
+        match details {
+            Some(DetailsArg::None) => PlanDetails::None,
+            None | Some(DetailsArg::Resources) => PlanDetails::Resources,
+            Some(DetailsArg::Full) => PlanDetails::Full,
+        }
+    }
+}
+
 /// In which format a plan is printed.
 #[derive(Debug, Args)]
 pub(crate) struct PlanFormatArgs {
@@ -44,12 +66,30 @@ pub(crate) struct PlanFormatArgs {
     /// minimum is 1024.
     #[arg(long, value_name = "BYTES", value_parser = max_bytes())]
     max_bytes: Option<u64>,
+
+    /// How much to print of each stack [default: resources]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    details: Option<DetailsArg>,
 }
 
 impl PlanFormatArgs {
     /// Returns the JSON document that standard output expects, if any.
     pub(super) fn document(&self) -> Option<Document> {
         (self.format == PlanFormat::Json).then_some(Document::Stacks)
+    }
+
+    /// Returns how much the text says of each stack.
+    ///
+    /// # Errors
+    ///
+    /// If the user says so, and wants no text.
+    pub(super) fn details(&self) -> Result<PlanDetails> {
+        match self.details {
+            Some(_) if self.format != PlanFormat::Text => Err(ProgramError::usage(
+                "`--details` is only for `--format text`: JSON and Markdown have all details",
+            )),
+            details => Ok(DetailsArg::of(details)),
+        }
     }
 
     /// Returns how long a page of Markdown gets at most.

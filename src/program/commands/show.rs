@@ -16,6 +16,7 @@ use orch::project::{Problems, Project};
 use orch::report::{ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown};
 
 use super::format::{PlanFormat, PlanFormatArgs};
+use super::plan::shown::show_command;
 use super::{Loaded, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -39,7 +40,7 @@ pub(crate) struct ShowArgs {
     pub(crate) file: PathBuf,
 
     /// Let the tool of this stack show its plan
-    #[arg(value_name = "STACK", conflicts_with_all = ["format", "max_bytes"])]
+    #[arg(value_name = "STACK", conflicts_with_all = ["format", "max_bytes", "details"])]
     pub(crate) stack: Option<String>,
 
     #[command(flatten)]
@@ -51,14 +52,16 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     let file = working_directory(chdir)?.join(&args.file);
     let (saved, archive) = SavedPlan::read(&file).map_err(|error| unreadable(&args.file, error))?;
     let mut out = console::stdout();
+    let details = args.format.details()?;
     let Some(written) = &args.stack else {
+        let texts = ToolTexts {
+            of: &|_| None,
+            shown_by: &|stack| Some(show_command(&args.file, stack)),
+            run: None,
+        };
         match args.format.format {
-            PlanFormat::Text => write_plan(&mut out, &saved.plan)?,
+            PlanFormat::Text => write_plan(&mut out, &saved.plan, details, &texts)?,
             PlanFormat::Markdown => {
-                let texts = ToolTexts {
-                    of: &|_| None,
-                    run: None,
-                };
                 write_plan_markdown(&mut out, &saved.plan, &texts, max_bytes)?;
             }
             PlanFormat::Json => {

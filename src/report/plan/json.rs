@@ -1,5 +1,6 @@
 //! A plan as JSON, without values.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -8,7 +9,7 @@ use super::is_shown;
 use crate::path::{Generation, StackPath};
 use crate::plan::checks::FailedCondition;
 use crate::plan::entry::{Action, PlanEntry, Removed};
-use crate::plan::{Plan, RelaxedConstraint, UnplannedRemovals};
+use crate::plan::{Plan, RelaxedConstraint, Totals, UnplannedRemovals};
 use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 
@@ -33,6 +34,8 @@ struct PlanJson<'a> {
     relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
+    /// The numbers of the sentence that sums the plan up.
+    totals: Totals,
     /// What is on record, not in the tree, and not in the plan.
     removals: UnplannedRemovals,
     #[serde(flatten)]
@@ -109,6 +112,8 @@ struct CountsJson {
 struct ResourceJson<'a> {
     address: &'a str,
     actions: &'a [String],
+    /// The actions as one word.
+    action: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
@@ -171,6 +176,7 @@ pub fn write_plan_json(
             })
             .collect(),
         without_driver: plan.without_driver,
+        totals: plan.totals(),
         removals: plan.removals,
         problems: ProblemsJson::new(problems, project),
     };
@@ -212,6 +218,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             .map(|resource| ResourceJson {
                 address: &resource.address,
                 actions: &resource.actions,
+                action: resource.action(),
             })
             .collect(),
         source_commit: entry.source_commit.as_deref(),

@@ -4,37 +4,17 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{action, counts_text, is_shown, reason, sign, summary};
-use crate::path::StackPath;
-use crate::plan::checks::FailedCondition;
+use super::row::Row;
+use super::summary::summary;
+use super::{ToolText, ToolTexts, shown_rows};
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::{FailedAsk, Plan, RelaxedEffect};
-use crate::record::logs::LogReader;
 use crate::report::markdown::inert::{code, shortened, text};
 use crate::report::markdown::page::{Content, fit, folded};
 use crate::report::quote::{end, excerpt, left_out_line};
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 200;
-
-/// What the tool of a stack has printed.
-#[derive(Debug)]
-pub struct ToolText {
-    /// Its log.
-    pub log: io::Result<LogReader>,
-    /// Where the plan begins in it; none if the tool failed, so that all of it may say why.
-    pub plan_from: Option<u64>,
-    /// The command that shows all of it, if any does.
-    pub shown_by: Option<String>,
-}
-
-/// What the tools have printed.
-pub struct ToolTexts<'a> {
-    /// Returns that of a stack, if its tool has printed anything. It may be asked several times.
-    pub of: &'a dyn Fn(&StackPath) -> Option<ToolText>,
-    /// The run in which they were asked, if it is on record.
-    pub run: Option<&'a str>,
-}
 
 /// Writes a plan as Markdown within a limit in bytes, which is at least [`super::super::LEAST_MARKDOWN_BYTES`].
 ///
@@ -50,89 +30,24 @@ pub fn write_plan_markdown(
     out.write_all(fit(&PlanPage::new(plan, texts), limit).as_bytes())
 }
 
-/// How many conditions of a stack are told.
-const MAX_CONDITIONS: usize = 5;
-
-/// A row of the table.
-#[derive(Clone, Copy)]
-enum Row<'a> {
-    Failed(&'a FailedAsk),
-    Entry(&'a PlanEntry),
-}
-
-impl Row<'_> {
-    fn stack(&self) -> &StackPath {
-        match self {
-            Row::Failed(failed) => &failed.stack,
-            Row::Entry(entry) => &entry.stack,
-        }
-    }
-
-    /// Returns the position in the table: what needs attention comes first.
-    fn rank(&self) -> u8 {
-        match self {
-            Row::Failed(_) => 0,
-            Row::Entry(entry) if entry.blocked.is_some() => 1,
-            Row::Entry(entry) if matches!(entry.action, Action::Delete | Action::Replace) => 2,
-            Row::Entry(_) => 3,
-        }
-    }
-
-    /// Returns what is done, and why.
-    fn action_and_reason(&self) -> (Cow<'static, str>, String) {
-        match self {
-            Row::Failed(failed) if failed.conditions.is_empty() => {
-                ("failed".into(), failed.why.clone())
-            }
-            Row::Failed(failed) => {
-                let conditions = failed.conditions.iter().take(MAX_CONDITIONS);
-                let conditions: Vec<String> = conditions.map(condition_text).collect();
-                let more = failed.conditions.len().saturating_sub(MAX_CONDITIONS);
-                let more = match more {
-                    0 => String::new(),
-                    more => format!("; and {more} more"),
-                };
-                ("failed".into(), conditions.join("; ") + &more)
-            }
-            Row::Entry(entry) => match &entry.blocked {
-                Some(why) => ("blocked".into(), why.clone()),
-                None => (action(entry), reason(entry)),
-            },
-        }
-    }
-
-    /// Returns whether it is worth showing what the tool has printed: not if nothing is done, or if that
-    /// will no longer hold when it is decided.
-    fn shows(&self, text: &ToolText) -> bool {
-        match self {
-            Row::Failed(_) => true,
-            Row::Entry(entry) if entry.is_undecided() => text.plan_from.is_none(),
-            Row::Entry(entry) => entry.blocked.is_none() && entry.action != Action::Adopt,
-        }
-    }
-
-    fn counts(&self) -> Option<String> {
-        match self {
-            Row::Entry(entry) if entry.blocked.is_none() && !entry.is_undecided() => {
-                entry.counts.as_ref().map(counts_text)
-            }
-            _ => None,
-        }
+/// Returns the position in the table: what needs attention comes first.
+fn rank(row: &Row<'_>) -> u8 {
+    match row {
+        Row::Failed(_) => 0,
+        Row::Entry(row) if row.entry.blocked.is_some() => 1,
+        Row::Entry(row) if matches!(row.entry.action, Action::Delete | Action::Replace) => 2,
+        Row::Entry(_) => 3,
     }
 }
 
-/// Says of a condition that it does not hold, where it stands, and what the names in it are.
-fn condition_text(condition: &FailedCondition) -> String {
-    let FailedCondition {
-        file,
-        line,
-        message,
-        values,
-        ..
-    } = condition;
-    let values = values.iter();
-    let values = values.map(|value| format!(", {}: {}", value.expression, value.text));
-    format!("{message} ({file}:{line}{})", values.collect::<String>())
+/// Returns whether it is worth showing what the tool has printed: not if that will no longer hold when the stack
+/// is decided.
+fn shows(row: &Row<'_>, text: &ToolText) -> bool {
+    match row {
+        Row::Failed(_) => true,
+        Row::Entry(row) if row.entry.is_undecided() => text.plan_from.is_none(),
+        Row::Entry(_) => row.shows_plan(),
+    }
 }
 
 /// The content of the page.
@@ -147,11 +62,9 @@ struct PlanPage<'a> {
 
 impl<'a> PlanPage<'a> {
     fn new(plan: &'a Plan, texts: &'a ToolTexts<'a>) -> Self {
-        let failed = plan.failed.iter().map(Row::Failed);
-        let entries = plan.entries.iter().filter(|entry| is_shown(entry));
-        let mut rows: Vec<Row> = failed.chain(entries.map(Row::Entry)).collect();
-        rows.sort_by_key(Row::rank);
-        let has_printed = |row: &Row| (texts.of)(row.stack()).is_some_and(|text| row.shows(&text));
+        let mut rows: Vec<Row<'_>> = shown_rows(plan).collect();
+        rows.sort_by_key(rank);
+        let has_printed = |row: &Row| (texts.of)(row.stack()).is_some_and(|text| shows(row, &text));
         let printing = rows.iter().copied().filter(has_printed).collect();
         let command = match plan.mode {
             PlanMode::Normal => "orch plan",
@@ -243,10 +156,7 @@ impl Content for PlanPage<'_> {
 
     fn row(&self, number: usize) -> String {
         let row = &self.rows[number];
-        let sign = match row {
-            Row::Failed(_) => "!",
-            Row::Entry(entry) => sign(entry).trim(),
-        };
+        let sign = row.sign().trim();
         let (action, reason) = row.action_and_reason();
         format!(
             "| {} | {} | {action} | {} | {} |\n",
@@ -263,11 +173,8 @@ impl Content for PlanPage<'_> {
 
     fn quote(&self, number: usize, limit: usize) -> Option<String> {
         let row = &self.printing[number];
-        let ToolText {
-            log,
-            plan_from,
-            shown_by,
-        } = (self.texts.of)(row.stack())?;
+        let ToolText { log, plan_from } = (self.texts.of)(row.stack())?;
+        let shown_by = (self.texts.shown_by)(row.stack());
         let shown_by = shown_by.as_deref();
         let path = row.stack().as_str();
         let Some(from) = plan_from else {

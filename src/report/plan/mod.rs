@@ -2,19 +2,44 @@
 
 mod json;
 mod markdown;
+mod resources;
+mod row;
+mod summary;
 mod text;
 
 use std::borrow::Cow;
+use std::io;
 
 pub use json::write_plan_json;
-pub use markdown::{ToolText, ToolTexts, write_plan_markdown};
-pub use text::{write_plan, write_plan_entry};
+pub use markdown::write_plan_markdown;
+pub use text::{PlanDetails, write_plan, write_plan_entry};
 
+use self::row::Row;
 use crate::driver::Counts;
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, Removed};
 use crate::plan::{Condition, Plan};
 use crate::printable::printable;
+use crate::record::logs::LogReader;
+
+/// What the tool of a stack has printed.
+#[derive(Debug)]
+pub struct ToolText {
+    /// Its log.
+    pub log: io::Result<LogReader>,
+    /// Where the plan begins in it; none if the tool failed, so that all of it may say why.
+    pub plan_from: Option<u64>,
+}
+
+/// What the tools have printed.
+pub struct ToolTexts<'a> {
+    /// Returns that of a stack, if its tool has printed anything. It may be asked several times.
+    pub of: &'a dyn Fn(&StackPath) -> Option<ToolText>,
+    /// Returns the command that shows all of it, if any does.
+    pub shown_by: &'a dyn Fn(&StackPath) -> Option<String>,
+    /// The run in which they were asked, if it is on record.
+    pub run: Option<&'a str>,
+}
 
 /// How many stacks a condition names.
 const MAX_NAMED: usize = 3;
@@ -130,60 +155,16 @@ fn named(entry: &PlanEntry) -> String {
 
 /// Returns whether an entry is worth a line: something is done, cannot be done, or was found.
 fn is_shown(entry: &PlanEntry) -> bool {
-    let has_drifted = || {
-        let counts = entry.counts.as_ref();
-        counts.is_some_and(|counts| *counts != Counts::default())
-    };
     entry.action != Action::NoOp
         || entry.blocked.is_some()
         || entry.is_undecided()
         || entry.previous_path.is_some()
-        || has_drifted()
+        || entry.has_drifted
 }
 
-/// Returns the sentence that sums a plan up.
-fn summary(plan: &Plan) -> String {
-    let count = |action: Action| plan.count(action);
-    let blocked = plan.entries.iter().filter(|it| it.blocked.is_some());
-    let undecided = plan.entries.iter().filter(|it| it.is_undecided());
-    let (undecided, unplanned): (Vec<_>, Vec<_>) = undecided.partition(|it| it.is_planned);
-    let mut parts = vec![
-        format!("{} to create", count(Action::Create)),
-        format!("{} to update", count(Action::Update)),
-        format!("{} to replace", count(Action::Replace)),
-        format!("{} to delete", count(Action::Delete)),
-    ];
-    for (number, what) in [
-        (count(Action::Adopt), "to put on record"),
-        (count(Action::Read), "to read"),
-        (count(Action::Forget), "to take off the record"),
-    ] {
-        if number > 0 {
-            parts.push(format!("{number} {what}"));
-        }
-    }
-    let mut others = Vec::new();
-    for (number, what) in [
-        (undecided.len(), "to decide"),
-        (blocked.count(), "blocked"),
-        (plan.failed.len() + unplanned.len(), "failed"),
-    ] {
-        if number > 0 {
-            others.push(format!("{number} {what}"));
-        }
-    }
-    others.push(format!("{} unchanged", count(Action::NoOp)));
-    if plan.without_driver > 0 {
-        others.push(format!("{} without a driver", plan.without_driver));
-    }
-    for (number, what) in [
-        (plan.removals.left_out, "left out"),
-        (plan.removals.out_of_scope, "out of scope"),
-    ] {
-        if number > 0 {
-            let plural = if number == 1 { "" } else { "s" };
-            others.push(format!("{number} removal{plural} {what}"));
-        }
-    }
-    format!("Plan: {}; {}.", parts.join(", "), others.join(", "))
+/// Returns the rows that are worth a line, and the stacks that failed after them.
+fn shown_rows(plan: &Plan) -> impl Iterator<Item = Row<'_>> {
+    let rows = plan.rows().into_iter().filter(|row| is_shown(row.entry));
+    let failed = plan.failed.iter().map(Row::Failed);
+    rows.map(Row::Entry).chain(failed)
 }

@@ -2,10 +2,14 @@
 
 use std::io::{self, Write};
 
-use super::{action, counts_text, is_shown, moved, reason, sign, summary};
+use super::resources::{self, Resource, listed, more};
+use super::row::Row;
+use super::summary::summary;
+use super::{ToolText, ToolTexts, moved, shown_rows};
 use crate::plan::entry::PlanEntry;
-use crate::plan::{Plan, RelaxedEffect};
+use crate::plan::{Plan, PlanRow, RelaxedEffect};
 use crate::printable::printable;
+use crate::report::quote::excerpt;
 
 /// How many characters of a reason are shown.
 const MAX_REASON: usize = 200;
@@ -16,14 +20,36 @@ const MAX_WIDTH: usize = 200;
 /// How many constraints are named that the operations do not keep to.
 const MAX_RELAXED: usize = 10;
 
-/// Writes what would be done: a line for each stack, and a sentence that sums it up.
+/// How many resources of a stack are listed.
+const MAX_RESOURCES: usize = 20;
+
+/// How many bytes of what a tool has printed are shown.
+const MAX_TOOL_TEXT: usize = 1 << 20;
+
+/// How much a plan says of each stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanDetails {
+    /// A row.
+    None,
+    /// A row, and the resources that change.
+    Resources,
+    /// All resources, and what its tool has printed.
+    Full,
+}
+
+/// Writes what would be done: a row for each stack, with the details, and a sentence that sums it up.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
-    let shown = plan.entries.iter().filter(|entry| is_shown(entry));
-    let lines: Vec<[String; 5]> = shown.map(line).collect();
+pub fn write_plan(
+    out: &mut impl Write,
+    plan: &Plan,
+    details: PlanDetails,
+    texts: &ToolTexts<'_>,
+) -> io::Result<()> {
+    let rows: Vec<Row<'_>> = shown_rows(plan).collect();
+    let lines: Vec<[String; 5]> = rows.iter().map(line).collect();
     // Only what something follows takes part in a column: a long reason to block pads no other line.
     let width = |column: usize| {
         let followed = lines
@@ -33,15 +59,21 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
         widths.max().unwrap_or_default().min(MAX_WIDTH)
     };
     let widths: [usize; 4] = std::array::from_fn(width);
-    for [sign, path, action, reason, counts] in &lines {
+    for (row, [sign, path, action, reason, counts]) in rows.iter().zip(&lines) {
         let [w_sign, w_path, w_action, w_reason] = widths;
         let line = format!(
             "  {sign:>w_sign$} {path:<w_path$}  {action:<w_action$}  {reason:<w_reason$}  {counts}"
         );
         writeln!(out, "{}", line.trim_end())?;
+        for line in below(row, plan, details, texts) {
+            writeln!(out, "  {:w_sign$}   {line}", "")?;
+        }
     }
     if !lines.is_empty() {
         writeln!(out)?;
+    }
+    if details == PlanDetails::Full {
+        write_tool_texts(out, &rows, texts)?;
     }
     for relaxed in plan.relaxed.iter().take(MAX_RELAXED) {
         let (earlier, later) = (printable(&relaxed.earlier), printable(&relaxed.later));
@@ -72,6 +104,48 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "{}", summary(plan))
 }
 
+/// Returns the lines below a row.
+fn below(row: &Row<'_>, plan: &Plan, details: PlanDetails, texts: &ToolTexts<'_>) -> Vec<String> {
+    let most = match details {
+        PlanDetails::None => return Vec::new(),
+        PlanDetails::Resources => MAX_RESOURCES,
+        PlanDetails::Full => usize::MAX,
+    };
+    let all = Resource::of_row(row, plan.mode);
+    let listed = listed(all.clone(), most);
+    let mut lines: Vec<String> = resources::lines(&listed).collect();
+    lines.extend(
+        more(&all, &listed).map(|more| match (texts.shown_by)(row.stack()) {
+            Some(command) => format!("… {more}: `{command}` shows all"),
+            None => format!("… {more}: `--details=full` lists them"),
+        }),
+    );
+    lines
+}
+
+/// Writes what the tools have printed, each below its stack.
+fn write_tool_texts(
+    out: &mut impl Write,
+    rows: &[Row<'_>],
+    texts: &ToolTexts<'_>,
+) -> io::Result<()> {
+    for row in rows {
+        let Some(ToolText { log, plan_from }) = (texts.of)(row.stack()) else {
+            continue;
+        };
+        // What is heard of failed tools is on stderr.
+        let Some(from) = plan_from.filter(|_| row.shows_plan()) else {
+            continue;
+        };
+        let shown_by = (texts.shown_by)(row.stack());
+        let text = excerpt(log, from, shown_by.as_deref(), MAX_TOOL_TEXT);
+        if let Some(text) = text {
+            writeln!(out, "{}:\n\n{text}\n", printable(row.stack().as_str()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes what would be done with one stack: its line of the plan, and a line for each resource that changes,
 /// as far as the tool has told them.
 ///
@@ -79,51 +153,42 @@ pub fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
 ///
 /// If it cannot be written.
 pub fn write_plan_entry(out: &mut impl Write, entry: &PlanEntry) -> io::Result<()> {
-    let cells = line(entry);
+    let row = Row::Entry(PlanRow { entry, old: None });
+    let cells = line(&row);
     let cells: Vec<&str> = cells.iter().map(String::as_str).map(str::trim).collect();
     let cells: Vec<&str> = cells.into_iter().filter(|cell| !cell.is_empty()).collect();
     writeln!(out, "{}", cells.join("  "))?;
-    for resource in &entry.resources {
-        let actions = resource.actions.join(", ");
-        let address = printable(&resource.address);
-        writeln!(out, "  {address}  {}", printable(&actions))?;
+    let resources: Vec<Resource<'_>> = Resource::of_entry(entry).collect();
+    for line in resources::lines(&resources) {
+        writeln!(out, "  {line}")?;
     }
     Ok(())
 }
 
-fn line(entry: &PlanEntry) -> [String; 5] {
-    let path = moved(entry);
-    let shortened = |text: &str| {
+fn line(row: &Row<'_>) -> [String; 5] {
+    let reason = |text: &str| {
         let text = printable(text);
         match text.char_indices().nth(MAX_REASON) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text.into_owned(),
         }
     };
-    if let Some(why) = &entry.blocked {
-        let text = format!("blocked: {why}");
-        return [
-            sign(entry).to_owned(),
-            path,
-            shortened(&text),
-            String::new(),
-            String::new(),
-        ];
-    }
-    if entry.is_undecided() && entry.is_planned {
-        return [
-            sign(entry).to_owned(),
-            path,
-            shortened(&reason(entry)),
-            String::new(),
-            String::new(),
-        ];
-    }
-    [
-        sign(entry).to_owned(),
-        path,
-        action(entry).into_owned(),
-        shortened(&reason(entry)),
-        entry.counts.as_ref().map(counts_text).unwrap_or_default(),
-    ]
+    let path = match row {
+        Row::Failed(failed) => printable(failed.stack.as_str()).into_owned(),
+        Row::Entry(row) => moved(row.entry),
+    };
+    let (action, why) = row.action_and_reason();
+    let is_alone = match row {
+        Row::Failed(_) => true,
+        Row::Entry(row) => {
+            row.entry.blocked.is_some() || row.entry.is_undecided() && row.entry.is_planned
+        }
+    };
+    let (action, why) = match (is_alone, &*action) {
+        (false, action) => (action.to_owned(), reason(&why)),
+        (true, "") => (reason(&why), String::new()),
+        (true, action) => (reason(&format!("{action}: {why}")), String::new()),
+    };
+    let counts = row.counts().unwrap_or_default();
+    [row.sign().to_owned(), path, action, why, counts]
 }

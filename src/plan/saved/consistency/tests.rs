@@ -24,6 +24,7 @@ fn entry(stack: &str, action: Action) -> PlanEntry {
         generation: None,
         source_commit: None,
         removed: None,
+        has_drifted: false,
     }
 }
 
@@ -75,6 +76,7 @@ fn consistent() -> SavedPlan {
         failed: Vec::new(),
         without_driver: 0,
         removals: crate::plan::UnplannedRemovals::default(),
+        sequence: Vec::new(),
     };
     let stacks = vec![
         rests_on("/a", Some(1)),

@@ -13,7 +13,6 @@ mod run;
 mod turns;
 mod unconfirmed;
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,13 +22,13 @@ use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::stale::Progress;
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
-use orch::report::write_plan;
 use orch::run::schedule::OnError;
 
 use self::approve::Approval;
 use self::carrying::Carrying;
 use super::commits::Commits;
 use super::follow_flags::FollowFlags;
+use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
@@ -164,6 +163,10 @@ pub(crate) struct CarryingArgs {
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 
+    /// How much the plan says of each stack before it is approved [default: resources]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) details: Option<DetailsArg>,
+
     /// How to show the output of the tools
     #[arg(
         long,
@@ -281,7 +284,7 @@ fn plan_and_apply(
         ControlFlow::Continue(planned) => planned,
         ControlFlow::Break(status) => return Ok(status),
     };
-    show(&planned.saved)?;
+    planned.show(DetailsArg::of(args.details))?;
     if !planned.saved.plan.failed.is_empty() && !request.leaves_out_failed {
         console::note("nothing was applied, because a stack failed to plan");
         console::help(LEAVE_OUT);
@@ -310,14 +313,6 @@ fn plan_and_apply(
         is_from_file: false,
     }
     .carry_out(commits)
-}
-
-/// Shows a plan that is about to be carried out.
-fn show(saved: &SavedPlan) -> Result<()> {
-    // The run writes there too: this must let go of it.
-    let mut out = console::stdout();
-    write_plan(&mut out, &saved.plan)?;
-    Ok(out.flush()?)
 }
 
 /// Carries out the plan in a file.

@@ -12,8 +12,8 @@ use orch::record::journal::run_folder;
 
 use super::carrying::Carrying;
 use super::followed::NowPolicies;
-use super::show;
 use crate::program::commands::Loaded;
+use crate::program::commands::format::DetailsArg;
 use crate::program::commands::plan::{PlanRequest, planned};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
@@ -110,7 +110,7 @@ impl Carrying<'_> {
             }
         };
         planned.saved.excluded.clone_from(&self.saved.excluded);
-        show(&planned.saved)?;
+        planned.show(DetailsArg::of(self.args.details))?;
         if !planned.saved.plan.failed.is_empty() {
             let plan = plan_again(&left.stacks);
             console::note(&format!(

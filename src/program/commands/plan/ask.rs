@@ -57,6 +57,8 @@ pub(super) struct AskedTools {
 
 /// A run in which tools were asked.
 struct Round {
+    /// Its id.
+    run: String,
     /// The folder of its answers and plans.
     folder: PrivateFolder,
     /// What the tools have printed.
@@ -143,6 +145,13 @@ impl AskedTools {
     pub(super) fn is_recorded(&self) -> bool {
         let mut rounds = self.rounds.iter();
         rounds.any(|round| round.output.is_kept())
+    }
+
+    /// Returns the run in which the tool of a stack was asked, if what it has printed stays on record.
+    pub(super) fn run_of(&self, stack: &StackPath) -> Option<&str> {
+        let turn = self.turns.get(stack)?;
+        let round = &self.rounds[turn.round];
+        round.output.is_kept().then_some(&*round.run)
     }
 
     /// Returns what the tool of a stack has printed, if anything, and where in it the plan begins, if the
@@ -297,7 +306,11 @@ pub(super) fn ask<'p>(
         asked.turns.insert(path.clone(), turn);
         asked.answers.insert(path.clone(), answer);
     }
-    asked.rounds.push(Round { folder, output });
+    asked.rounds.push(Round {
+        run: asked.id.clone(),
+        folder,
+        output,
+    });
     asked.folder = Some(place);
     Ok(Ok(asked))
 }

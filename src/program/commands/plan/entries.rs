@@ -105,6 +105,7 @@ struct Decided {
     action: Action,
     reason: Reason,
     answer: Answer,
+    has_drifted: bool,
 }
 
 impl Decided {
@@ -150,6 +151,7 @@ pub(super) fn settle(
                 is_complete: true,
                 ..Answer::default()
             },
+            has_drifted: false,
         };
         if let Some(why) = blocked.get(&stack) {
             let reason = Reason::new(ReasonSource::State, why);
@@ -167,6 +169,8 @@ pub(super) fn settle(
                         action,
                         reason: placed(loaded, needed.subject, action, reason),
                         answer: answer.clone(),
+                        has_drifted: matches!(asked, Asked::Refresh | Asked::Read)
+                            && answer.changes_something(),
                     })
                     .map_err(|problem| problem.to_string()),
                 Some(Err(why)) => Err(why.clone()),
@@ -275,6 +279,7 @@ impl Settled {
             action: Action::NoOp,
             reason: Reason::new(ReasonSource::Config, why),
             answer: answer.unwrap_or_default(),
+            has_drifted: false,
         });
     }
 
@@ -336,6 +341,7 @@ impl Settled {
                     action,
                     reason,
                     answer,
+                    has_drifted,
                 }) => entries.push(PlanEntry {
                     stack: path(&stack),
                     action,
@@ -351,6 +357,7 @@ impl Settled {
                     generation: None,
                     source_commit: None,
                     removed: None,
+                    has_drifted,
                 }),
                 Err(why) if !after.is_empty() && !invalid.contains(&stack) => {
                     entries.push(PlanEntry {
@@ -368,6 +375,7 @@ impl Settled {
                         generation: None,
                         source_commit: None,
                         removed: None,
+                        has_drifted: false,
                     });
                 }
                 Err(why) => failed.push(FailedAsk {

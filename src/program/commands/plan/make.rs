@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use orch::plan::backends::Place;
 use orch::plan::code::RemovedCode;
-use orch::plan::entry::PlanMode;
+use orch::plan::entry::{Action, PlanMode};
 use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
 use orch::project::stack::StackIndex;
@@ -256,8 +256,13 @@ impl Loaded {
             failing.leave_out(self, subjects, document, parts);
             runs_after = after(&settled);
         }
-        let (actions, gone) = (settled.steps(subjects), removals.actions());
-        let order = PlannedOrder::new(&self.project, &self.graph, document, actions, &gone);
+        let steps: Vec<(StackIndex, Action)> = settled.steps(subjects).collect();
+        let gone = removals.actions();
+        let ordered = |steps: &[(StackIndex, Action)]| {
+            let steps = steps.iter().copied();
+            PlannedOrder::new(&self.project, &self.graph, document, steps, &gone)
+        };
+        let order = ordered(&steps);
         let (mut entries, mut failed) =
             settled.entries(&self.project, runs_after, &failing.invalid);
         entries.retain(|entry| {
@@ -267,6 +272,14 @@ impl Loaded {
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);
         self.show_failed_tools(&asked, &failed)?;
+        let undecided = entries.iter().filter(|entry| entry.is_undecided());
+        let undecided = undecided.filter_map(|entry| self.project.stacks.find(&entry.stack));
+        let undecided: Vec<_> = undecided.map(|stack| (stack, Action::Update)).collect();
+        let mut sequence = Vec::new();
+        if !undecided.is_empty() {
+            let operations = ordered(&[steps, undecided].concat()).operations(&self.project);
+            sequence.extend(operations.into_iter().map(|operation| operation.stack));
+        }
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,
@@ -279,6 +292,7 @@ impl Loaded {
             failed,
             without_driver: subjects.without_driver,
             removals: removals.unplanned,
+            sequence,
         };
         Ok(Ok((plan, asked)))
     }

@@ -12,7 +12,6 @@ mod ignored;
 mod kept;
 pub(super) mod left_behind;
 mod make;
-mod markdown;
 pub(super) mod outputs;
 mod protected;
 mod readers;
@@ -20,6 +19,7 @@ mod remembered;
 pub(super) mod removal_code;
 pub(super) mod removals;
 mod rounds;
+pub(super) mod shown;
 mod starts;
 pub(super) mod subjects;
 mod triggers;
@@ -38,7 +38,7 @@ use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{LeftBehind, Outlook, Purpose, RequestedOptions, SavedPlan, archive};
 use orch::printable::printable;
-use orch::report::{Document, write_plan, write_plan_json};
+use orch::report::{Document, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::Query;
 
@@ -304,6 +304,7 @@ impl PlanArgs {
 
 pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     let max_bytes = args.format.max_bytes()?;
+    let details = args.format.details()?;
     let file = match &args.out {
         Some(file) => Some(working_directory(chdir)?.join(file)),
         None => None,
@@ -331,12 +332,12 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     let mut out = console::stdout();
     let (asked, typed) = (&planned.asked, args.out.as_deref());
     match args.format.format {
-        PlanFormat::Text => write_plan(&mut out, plan)?,
+        PlanFormat::Text => shown::write_text(&mut out, plan, asked, typed, details)?,
         PlanFormat::Json => write_plan_json(&mut out, plan, &loaded.project, &loaded.problems)?,
-        PlanFormat::Markdown => markdown::write(&mut out, plan, asked, typed, max_bytes)?,
+        PlanFormat::Markdown => shown::write_markdown(&mut out, plan, asked, typed, max_bytes)?,
     }
     out.flush()?;
-    markdown::append_to_step_summary(plan, asked, typed);
+    shown::append_to_step_summary(plan, asked, typed);
     let has_failed = !plan.failed.is_empty();
     if has_failed && !request.leaves_out_failed {
         if file.is_some() {

@@ -397,6 +397,7 @@ impl<'d> Removals<'d> {
                 generation: None,
                 source_commit: seen.or_else(|| applied?.commit.clone()),
                 removed: Some(removal.removed.clone()),
+                has_drifted: false,
             });
         }
         entries.sort_by(|a, b| a.stack.cmp(&b.stack));

@@ -5,6 +5,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::driver::Counts;
+use crate::path::StackPath;
+use crate::plan::FailedAsk;
+use crate::plan::entry::PlanEntry;
 use crate::plan::entry::{Reason, ReasonSource};
 use crate::plan::{Condition, RelaxedConstraint, RelaxedEffect, RequestedOptions};
 use crate::record::logs::{Logs, Stream};
@@ -37,6 +40,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         generation: None,
         source_commit: None,
         removed: None,
+        has_drifted: false,
     }
 }
 
@@ -58,6 +62,7 @@ fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
         failed: failed.collect(),
         without_driver: 0,
         removals: crate::plan::UnplannedRemovals::default(),
+        sequence: Vec::new(),
     }
 }
 
@@ -86,12 +91,12 @@ impl Printed {
             Some(ToolText {
                 log: logs.reader(number, path, 1).transpose()?,
                 plan_from: (!has_failed).then_some(0),
-                shown_by: Some(format!("orch runs logs 01a1ffb4 {path}")),
             })
         };
         let mut out = Vec::new();
         let texts = ToolTexts {
             of: &printed,
+            shown_by: &|path| Some(format!("orch runs logs 01a1ffb4 {path}")),
             run: Some(&plan.id),
         };
         write_plan_markdown(&mut out, plan, &texts, limit).unwrap();
@@ -430,7 +435,7 @@ proptest! {
             entries.insert(path, entry);
         }
         let plan = plan(entries.into_values().collect(), &[]);
-        let n_shown = plan.entries.iter().filter(|entry| is_shown(entry)).count();
+        let n_shown = shown_rows(&plan).count();
         let whole = printed.page(&plan, usize::MAX);
         for limit in [limit, whole.len().max(LEAST_MARKDOWN_BYTES)] {
             let page = printed.page(&plan, limit);

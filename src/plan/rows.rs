@@ -1,0 +1,103 @@
+//! The rows of a plan: its entries as a reader meets them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Plan;
+use super::entry::{Action, PlanEntry, Removed};
+use crate::path::StackPath;
+
+/// A row of a plan.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanRow<'a> {
+    /// The entry of the stack.
+    pub entry: &'a PlanEntry,
+    /// The entry of the generation that is destroyed once the new one is there.
+    pub old: Option<&'a PlanEntry>,
+}
+
+impl PlanRow<'_> {
+    /// Returns the entries behind it.
+    pub fn entries(&self) -> impl Iterator<Item = &PlanEntry> {
+        [self.entry].into_iter().chain(self.old)
+    }
+
+    /// Returns what is done with the stack as a whole: a stack whose old generation is kept is only created.
+    pub fn action(&self) -> Action {
+        match self.entry.action {
+            Action::Replace if !self.entry.destroys() && self.old.is_none() => Action::Create,
+            action => action,
+        }
+    }
+}
+
+/// When an apply comes to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    /// At once, since others use what is read.
+    Read,
+    /// As in the sequence of the plan.
+    At(usize),
+    /// Never: at most the state changes.
+    None,
+    /// Never, although something should be done.
+    Blocked,
+}
+
+impl Plan {
+    /// Returns the rows: those that are only read; those with something to run, in the sequence of a serial run,
+    /// a stack that is replaced where it is destroyed; those without; those that are blocked. Where that leaves
+    /// the order open, rows come by path.
+    pub fn rows(&self) -> Vec<PlanRow<'_>> {
+        let mut turns: HashMap<&StackPath, usize> = HashMap::new();
+        for (turn, stack) in self.in_sequence().enumerate() {
+            turns.entry(stack).or_insert(turn);
+        }
+        let turn = |entry: &PlanEntry| match turns.get(&entry.stack) {
+            _ if entry.blocked.is_some() => Turn::Blocked,
+            Some(&turn) => Turn::At(turn),
+            None if entry.action == Action::Read => Turn::Read,
+            None => Turn::None,
+        };
+        let old = self.replaced_generations();
+        let is_old = |entry: &PlanEntry| {
+            let old = entry
+                .stack
+                .generation()
+                .and(old.get(&entry.stack.current()));
+            old.is_some_and(|old| std::ptr::eq(*old, entry))
+        };
+        let entries = self.entries.iter().filter(|entry| !is_old(entry));
+        let mut rows: Vec<PlanRow<'_>> = entries
+            .map(|entry| PlanRow {
+                entry,
+                old: entry.generation.and(old.get(&entry.stack)).copied(),
+            })
+            .collect();
+        rows.sort_by_key(|row| turn(row.entry));
+        rows
+    }
+
+    /// Returns the stacks of the operations and of what is undecided, in sequence; a stack may come twice.
+    fn in_sequence(&self) -> impl Iterator<Item = &StackPath> {
+        let is_whole = !self.sequence.is_empty();
+        let operations = self.operations.iter().filter(move |_| !is_whole);
+        let operations = operations.map(|operation| &operation.stack);
+        self.sequence.iter().chain(operations)
+    }
+
+    /// Returns the generations that are destroyed because this plan replaces them, by stack.
+    fn replaced_generations(&self) -> BTreeMap<StackPath, &PlanEntry> {
+        let old = self.entries.iter().filter_map(|entry| {
+            let Some(Removed::Replaced { by }) = entry.removed else {
+                return None;
+            };
+            let stack = entry.stack.current();
+            let made = self.entry(&stack)?.generation;
+            (entry.action == Action::Delete && made == Some(by)).then_some((stack, entry))
+        });
+        old.collect()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,138 @@
+use super::*;
+use crate::path::Generation;
+use crate::plan::entry::{PlanMode, Reason, ReasonSource};
+use crate::plan::{Condition, PlannedOperation, RequestedOptions, UnplannedRemovals};
+
+pub(in crate::plan) fn path(text: &str) -> StackPath {
+    StackPath::parse(text).unwrap()
+}
+
+pub(in crate::plan) fn entry(stack: &str, action: Action) -> PlanEntry {
+    PlanEntry {
+        stack: path(stack),
+        action,
+        reason: Reason::new(ReasonSource::State, "not recorded"),
+        counts: None,
+        resources: Vec::new(),
+        is_complete: true,
+        is_planned: true,
+        after: Condition::default(),
+        blocked: None,
+        replaced_if: Vec::new(),
+        previous_path: None,
+        generation: None,
+        source_commit: None,
+        removed: None,
+        has_drifted: false,
+    }
+}
+
+/// Returns a plan of some entries, with operations on these stacks.
+pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bool)]) -> Plan {
+    entries.sort_by(|a, b| a.stack.cmp(&b.stack));
+    let operations = operations
+        .iter()
+        .map(|&(stack, destroys)| PlannedOperation {
+            stack: path(stack),
+            destroys,
+        });
+    Plan {
+        id: "x".to_owned(),
+        mode: PlanMode::Normal,
+        options: RequestedOptions::default(),
+        commit: None,
+        state: None,
+        entries,
+        operations: operations.collect(),
+        relaxed: Vec::new(),
+        failed: Vec::new(),
+        without_driver: 0,
+        removals: UnplannedRemovals::default(),
+        sequence: Vec::new(),
+    }
+}
+
+/// Returns the entries of a stack that is created before generation 1 of it is destroyed.
+pub(in crate::plan) fn made_first(stack: &str) -> [PlanEntry; 2] {
+    let (old, new) = (Generation::FIRST, Generation::FIRST.next());
+    let mut made = entry(stack, Action::Replace);
+    made.generation = Some(new);
+    let mut destroyed = entry(stack, Action::Delete);
+    destroyed.stack = path(stack).of_generation(old);
+    destroyed.removed = Some(Removed::Replaced { by: new });
+    [made, destroyed]
+}
+
+fn stacks(plan: &Plan) -> Vec<&str> {
+    let rows = plan.rows().into_iter();
+    rows.map(|row| row.entry.stack.as_str()).collect()
+}
+
+#[test]
+fn rows_come_in_the_order_of_the_run_and_a_replaced_stack_has_one() {
+    let entries = vec![
+        entry("/adopted", Action::Adopt),
+        entry("/app", Action::Replace),
+        entry("/gone", Action::Forget),
+        entry("/net", Action::Update),
+        entry("/read", Action::Read),
+        entry("/unchanged", Action::NoOp),
+        entry("/web", Action::Delete),
+    ];
+    let operations = [
+        ("/web", true),
+        ("/app", true),
+        ("/net", false),
+        ("/app", false),
+    ];
+    let plan = plan(entries, &operations);
+    let expected = [
+        "/read",
+        "/web",
+        "/app",
+        "/net",
+        "/adopted",
+        "/gone",
+        "/unchanged",
+    ];
+    assert_eq!(stacks(&plan), expected);
+}
+
+#[test]
+fn rows_that_are_undecided_come_where_their_turn_would_come_and_blocked_ones_last() {
+    let mut undecided = entry("/b", Action::NoOp);
+    undecided.after.stacks.push(path("/z"));
+    let mut blocked = entry("/a", Action::NoOp);
+    blocked.blocked = Some("taken".to_owned());
+    let entries = vec![
+        blocked,
+        undecided,
+        entry("/c", Action::Update),
+        entry("/z", Action::Update),
+    ];
+    let mut plan = plan(entries, &[("/c", false), ("/z", false)]);
+    assert_eq!(stacks(&plan), ["/c", "/z", "/b", "/a"]);
+    plan.sequence = ["/z", "/b", "/c"].map(path).to_vec();
+    assert_eq!(stacks(&plan), ["/z", "/b", "/c", "/a"]);
+}
+
+#[test]
+fn rows_of_generations_are_one_if_this_plan_replaces_the_old_one() {
+    let [made, destroyed] = made_first("/app");
+    let operations = [("/app", false), ("/app[generation 1]", true)];
+    let whole = plan(vec![made.clone(), destroyed.clone()], &operations);
+    let rows = whole.rows();
+    assert_eq!(stacks(&whole), ["/app"]);
+    assert_eq!(rows[0].old, Some(&destroyed));
+    assert_eq!(rows[0].action(), Action::Replace);
+    // Something keeps the old one.
+    let mut kept = destroyed.clone();
+    kept.action = Action::NoOp;
+    kept.blocked = Some("/web runs after it".to_owned());
+    let kept = plan(vec![made, kept], &operations[..1]);
+    assert_eq!(stacks(&kept), ["/app", "/app[generation 1]"]);
+    assert_eq!(kept.rows()[0].action(), Action::Create);
+    // An earlier plan has replaced it.
+    let earlier = plan(vec![entry("/app", Action::Update), destroyed], &operations);
+    assert_eq!(stacks(&earlier), ["/app", "/app[generation 1]"]);
+}

@@ -1,0 +1,114 @@
+//! The totals of a plan: how many stacks it does something with, and how many of their resources change.
+
+use serde::Serialize;
+
+use super::Plan;
+use super::entry::{Action, PlanEntry, PlanMode};
+use crate::driver::Counts;
+
+/// The totals of a plan.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// The stacks, each counted once.
+    pub stacks: StackTotals,
+    /// The resources of the stacks that something is done with; with `--refresh-only`, those that have drifted.
+    pub resources: ResourceTotals,
+}
+
+/// How many stacks there are, by what becomes of them. Those to replace and to delete are the ones that have to
+/// be approved by their number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the actions of a plan")]
+pub struct StackTotals {
+    pub create: usize,
+    pub update: usize,
+    pub replace: usize,
+    pub delete: usize,
+    pub adopt: usize,
+    pub read: usize,
+    pub forget: usize,
+    /// Known only during the apply.
+    pub undecided: usize,
+    pub failed: usize,
+    pub blocked: usize,
+    pub drifted: usize,
+    pub unchanged: usize,
+    pub without_driver: usize,
+}
+
+/// How many resources change. One that is replaced is both created and destroyed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the actions of a plan")]
+pub struct ResourceTotals {
+    pub create: u64,
+    pub update: u64,
+    pub delete: u64,
+    /// Those that are removed from the state of their tool, and kept.
+    pub forget: u64,
+    /// In how many stacks the number is unknown.
+    pub unknown_in: usize,
+}
+
+impl PlanEntry {
+    /// Returns how many resources change, if that is known. The tool of a replaced stack is asked only for its
+    /// destruction: each of its resources counts as created again.
+    pub fn resource_counts(&self) -> Option<Counts> {
+        let counts = self.counts?;
+        if self.action != Action::Replace || self.generation.is_some() {
+            return Some(counts);
+        }
+        Some(Counts {
+            add: counts.add.max(counts.remove),
+            ..counts
+        })
+    }
+}
+
+impl Plan {
+    /// Returns the totals.
+    pub fn totals(&self) -> Totals {
+        let is_refresh = self.mode == PlanMode::RefreshOnly;
+        let mut totals = Totals::default();
+        let Totals { stacks, resources } = &mut totals;
+        stacks.failed = self.failed.len();
+        stacks.without_driver = self.without_driver;
+        for row in self.rows() {
+            let entry = row.entry;
+            let action = row.action();
+            let total = match action {
+                _ if entry.blocked.is_some() => &mut stacks.blocked,
+                _ if !entry.is_planned => &mut stacks.failed,
+                _ if entry.is_undecided() => &mut stacks.undecided,
+                _ if is_refresh && entry.has_drifted => &mut stacks.drifted,
+                Action::NoOp => &mut stacks.unchanged,
+                Action::Create => &mut stacks.create,
+                Action::Adopt => &mut stacks.adopt,
+                Action::Update => &mut stacks.update,
+                Action::Replace => &mut stacks.replace,
+                Action::Delete => &mut stacks.delete,
+                Action::Read => &mut stacks.read,
+                Action::Forget => &mut stacks.forget,
+            };
+            *total += 1;
+            let is_drift = is_refresh && entry.has_drifted;
+            if entry.blocked.is_some() || !(action.is_work() || is_drift) {
+                continue;
+            }
+            for entry in row.entries() {
+                let Some(counts) = entry.resource_counts() else {
+                    resources.unknown_in += 1;
+                    continue;
+                };
+                resources.create += counts.add;
+                resources.update += counts.change;
+                resources.delete += counts.remove;
+                let forgotten = entry.resources.iter().filter(|it| it.actions == ["forget"]);
+                resources.forget += forgotten.count() as u64;
+            }
+        }
+        totals
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! A plan for people, with what the tools printed in the runs that asked them.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+
+use orch::path::StackPath;
+use orch::plan::Plan;
+use orch::printable::command_line;
+use orch::report::{PlanDetails, ToolText, ToolTexts, write_plan, write_plan_markdown};
+
+use super::Planned;
+use super::ask::AskedTools;
+use crate::program::commands::step_summary::StepSummary;
+use crate::program::console;
+use crate::program::error::Result;
+
+impl Planned {
+    /// Shows the plan as text.
+    pub(in crate::program::commands) fn show(&self, details: PlanDetails) -> Result<()> {
+        // A run writes there too: this must let go of it.
+        let mut out = console::stdout();
+        let plan = &self.saved.plan;
+        write_text(&mut out, plan, &self.asked, None, details)?;
+        Ok(out.flush()?)
+    }
+}
+
+/// Writes a plan as text. `file` is where it will be saved, as typed.
+pub(super) fn write_text(
+    out: &mut impl Write,
+    plan: &Plan,
+    asked: &AskedTools,
+    file: Option<&Path>,
+    details: PlanDetails,
+) -> io::Result<()> {
+    with_texts(plan, asked, file, |texts| {
+        write_plan(out, plan, details, texts)
+    })
+}
+
+/// Writes a plan as Markdown of at most so many bytes. `file` is where it will be saved, as typed.
+pub(super) fn write_markdown(
+    out: &mut (impl Write + ?Sized),
+    plan: &Plan,
+    asked: &AskedTools,
+    file: Option<&Path>,
+    limit: usize,
+) -> io::Result<()> {
+    let mut out = out;
+    with_texts(plan, asked, file, |texts| {
+        write_plan_markdown(&mut out, plan, texts, limit)
+    })
+}
+
+/// Returns the command with which the tool of a stack shows its plan in a file.
+pub(in crate::program::commands) fn show_command(file: &Path, stack: &StackPath) -> String {
+    let words = ["orch".into(), "show".into(), file.into(), stack_word(stack)];
+    command_line(&words)
+}
+
+fn stack_word(stack: &StackPath) -> OsString {
+    stack.as_str().into()
+}
+
+fn with_texts<T>(
+    plan: &Plan,
+    asked: &AskedTools,
+    file: Option<&Path>,
+    write: impl FnOnce(&ToolTexts<'_>) -> T,
+) -> T {
+    let file = file.filter(|_| plan.failed.is_empty());
+    let shown_by = |stack: &StackPath| match file {
+        Some(file) if asked.has_shown_plan(stack) => Some(show_command(file, stack)),
+        _ => {
+            let run = asked.run_of(stack)?;
+            let words = ["orch", "runs", "logs", run].map(OsString::from);
+            Some(command_line(&[&words[..], &[stack_word(stack)]].concat()))
+        }
+    };
+    let of = |stack: &StackPath| {
+        let (log, plan_from) = asked.log(stack)?;
+        Some(ToolText { log, plan_from })
+    };
+    write(&ToolTexts {
+        of: &of,
+        shown_by: &shown_by,
+        run: asked.is_recorded().then_some(&*plan.id),
+    })
+}
+
+/// Appends a plan to the step summary, in a job of GitHub Actions. Nobody asked for that: if it fails, it is
+/// only a warning.
+pub(super) fn append_to_step_summary(plan: &Plan, asked: &AskedTools, file: Option<&Path>) {
+    let Some(summary) = StepSummary::of_job() else {
+        return;
+    };
+    let Some(room) = summary.room() else { return };
+    if let Err(error) = summary.append(|out| write_markdown(out, plan, asked, file, room)) {
+        let place = summary.0.to_string_lossy();
+        console::warning(&format!(
+            "the step summary `{place}` could not be written: {error}"
+        ));
+    }
+}

@@ -1,0 +1,102 @@
+//! The resources below a row.
+
+use super::row::Row;
+use crate::driver::ResourceChange;
+use crate::plan::PlanRow;
+use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::printable::printable;
+
+/// A resource of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resource<'a> {
+    change: &'a ResourceChange,
+    entry: &'a PlanEntry,
+}
+
+impl<'a> Resource<'a> {
+    /// Returns the resources that are worth a line of their own, in the order of the tool.
+    pub(super) fn of_row(row: &Row<'a>, mode: PlanMode) -> Vec<Self> {
+        let Row::Entry(PlanRow { entry, old }) = *row else {
+            return Vec::new();
+        };
+        // What has drifted in a stack that is only read is nothing that would be changed.
+        let is_read = entry.action == Action::Read && mode != PlanMode::RefreshOnly;
+        let entries = [entry].into_iter().chain(old);
+        entries
+            .filter(|entry| entry.blocked.is_none() && !entry.is_undecided() && !is_read)
+            .flat_map(Resource::of_entry)
+            .collect()
+    }
+
+    /// Returns the resources of an entry.
+    pub(super) fn of_entry(entry: &'a PlanEntry) -> impl Iterator<Item = Self> {
+        let changes = entry.resources.iter();
+        changes.map(move |change| Resource { change, entry })
+    }
+
+    /// Returns whether it is destroyed, also to be created again.
+    pub(super) fn is_destroyed(&self) -> bool {
+        self.change.destroys()
+    }
+
+    /// Returns the sign that Terraform has for it.
+    pub(super) fn sign(&self) -> &'static str {
+        let actions: Vec<&str> = self.change.actions.iter().map(String::as_str).collect();
+        match *actions {
+            // Its tool is asked only for the destruction.
+            ["delete"] if self.is_recreated() => "-/+",
+            ["create"] => "+",
+            ["update"] => "~",
+            ["delete"] => "-",
+            ["delete", "create"] => "-/+",
+            ["create", "delete"] => "+/-",
+            ["read"] => "<=",
+            ["forget"] => ".",
+            _ if self.change.destroys() => "-",
+            _ => "~",
+        }
+    }
+
+    fn is_recreated(&self) -> bool {
+        self.entry.action == Action::Replace && self.entry.destroys()
+    }
+
+    /// Returns the address, with the generation if that is not the current one.
+    pub(super) fn address(&self) -> String {
+        let address = printable(&self.change.address);
+        match self.entry.stack.generation() {
+            Some(generation) => format!("{address} (generation {generation})"),
+            None => address.into_owned(),
+        }
+    }
+}
+
+/// Returns as many resources as may be listed. Of more, those come first that are destroyed.
+pub(super) fn listed(mut resources: Vec<Resource<'_>>, most: usize) -> Vec<Resource<'_>> {
+    if resources.len() > most {
+        resources.sort_by_key(|it| !it.is_destroyed());
+        resources.truncate(most);
+    }
+    resources
+}
+
+/// Returns a line for each resource, its sign first.
+pub(super) fn lines<'a>(resources: &'a [Resource<'_>]) -> impl Iterator<Item = String> + 'a {
+    let width = resources.iter().map(|it| it.sign().len()).max();
+    let width = width.unwrap_or_default();
+    resources
+        .iter()
+        .map(move |it| format!("{:>width$} {}", it.sign(), it.address()))
+}
+
+/// Says how many resources are not listed, and how many of these are destroyed; none if all are.
+pub(super) fn more(all: &[Resource<'_>], listed: &[Resource<'_>]) -> Option<String> {
+    let count = |it: &[Resource<'_>]| it.iter().filter(|it| it.is_destroyed()).count();
+    let (more, destroyed) = (all.len() - listed.len(), count(all) - count(listed));
+    match (more, destroyed) {
+        (0, _) => None,
+        (_, 0) => Some(format!("{more} more")),
+        (_, _) if more == destroyed => Some(format!("{more} more to destroy")),
+        (..) => Some(format!("{more} more, {destroyed} of them to destroy")),
+    }
+}

@@ -1,0 +1,88 @@
+//! The sentences that sum a plan up.
+
+use crate::plan::entry::PlanMode;
+use crate::plan::{Plan, StackTotals, Totals};
+
+/// Sums a plan up: `Plan: 2 to update, 1 blocked. Resources: 3 to create, 1 to destroy.`
+pub(super) fn summary(plan: &Plan) -> String {
+    let Totals { stacks, resources } = plan.totals();
+    let is_refresh = plan.mode == PlanMode::RefreshOnly;
+    let (to_do, others) = (to_do(&stacks), others(plan, &stacks));
+    let mut text = match (&*to_do, &*others) {
+        ([], []) if is_refresh => "Plan: no drift.".to_owned(),
+        ([], []) => "Plan: nothing to do.".to_owned(),
+        ([], others) if is_refresh => format!("Plan: no drift. {}.", others.join(", ")),
+        ([], others) => format!("Plan: nothing to do. {}.", others.join(", ")),
+        (to_do, others) => format!("Plan: {}.", [to_do, others].concat().join(", ")),
+    };
+    let words = if is_refresh {
+        ["created", "changed", "destroyed", "forgotten"]
+    } else {
+        ["to create", "to change", "to destroy", "to forget"]
+    };
+    let numbers = [
+        resources.create,
+        resources.update,
+        resources.delete,
+        resources.forget,
+    ];
+    let mut parts: Vec<String> = counted(numbers.into_iter().zip(words));
+    if !parts.is_empty() {
+        parts.extend(match resources.unknown_in {
+            0 => None,
+            1 => Some("unknown in 1 stack".to_owned()),
+            several => Some(format!("unknown in {several} stacks")),
+        });
+        text += &format!(" Resources: {}.", parts.join(", "));
+    }
+    text
+}
+
+/// Counts the stacks of which something may become.
+fn to_do(stacks: &StackTotals) -> Vec<String> {
+    counted(
+        [
+            (stacks.create, "to create"),
+            (stacks.update, "to update"),
+            (stacks.replace, "to replace"),
+            (stacks.delete, "to delete"),
+            (stacks.adopt, "to adopt"),
+            (stacks.forget, "to forget"),
+            (stacks.drifted, "drifted"),
+            (stacks.undecided, "known after apply"),
+            (stacks.failed, "failed"),
+            (stacks.blocked, "blocked"),
+        ]
+        .into_iter(),
+    )
+}
+
+/// Counts the other stacks.
+fn others(plan: &Plan, stacks: &StackTotals) -> Vec<String> {
+    let removals = |number: usize, what: &str| match number {
+        0 => None,
+        1 => Some(format!("1 removal {what}")),
+        several => Some(format!("{several} removals {what}")),
+    };
+    let mut parts = counted(
+        [
+            (stacks.read, "to read"),
+            (stacks.unchanged, "unchanged"),
+            (stacks.without_driver, "without a driver"),
+        ]
+        .into_iter(),
+    );
+    parts.extend(removals(plan.removals.left_out, "left out"));
+    parts.extend(removals(plan.removals.out_of_scope, "out of scope"));
+    parts
+}
+
+/// Returns the numbers that are not zero, each with its words.
+fn counted<N: Default + PartialEq + std::fmt::Display>(
+    parts: impl Iterator<Item = (N, &'static str)>,
+) -> Vec<String> {
+    let parts = parts.filter(|(number, _)| *number != N::default());
+    parts
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect()
+}
