@@ -346,11 +346,4 @@ impl Plan {
             .iter()
             .filter(|entry| entry.blocked.is_some() && entry.removed != Some(Removed::Unproven))
     }
-
-    /// Returns how many entries have an action and are neither blocked nor undecided.
-    pub fn count(&self, action: Action) -> usize {
-        let entries = self.entries.iter();
-        let settled = entries.filter(|entry| entry.blocked.is_none() && !entry.is_undecided());
-        settled.filter(|entry| entry.action == action).count()
-    }
 }

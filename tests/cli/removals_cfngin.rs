@@ -238,7 +238,7 @@ fn a_graph_can_be_imported_when_its_stacks_are_already_removed() {
       - /live/removed_stack  delete  removed in [head]
       ! /lost                blocked: commit [base], which was applied, does not have it
 
-    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 to delete, 1 blocked, 1 unchanged.
     [stderr]
     warning: `/lost` is on record and not in the tree, and is not destroyed: commit [base], which was applied, does not have it
       = help: bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`

@@ -91,6 +91,7 @@ struct EntryJson<'a> {
     new_generation: Option<u32>,
     /// How it is known that the stack was removed; `null` for a stack of the tree.
     removed: Option<&'a Removed>,
+    drifted: bool,
 }
 
 #[derive(Serialize)]
@@ -224,5 +225,6 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
         source_commit: entry.source_commit.as_deref(),
         new_generation: entry.generation.map(Generation::get),
         removed: entry.removed.as_ref(),
+        drifted: entry.has_drifted,
     }
 }

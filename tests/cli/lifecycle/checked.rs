@@ -77,7 +77,7 @@ fn a_failed_condition_is_data() {
     assert_snapshot!(repository.orch("plan --format markdown").stdout, @"
     ### `orch plan`
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 failed, 1 unchanged.
+    Plan: 1 failed, 1 unchanged.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |

@@ -44,8 +44,10 @@ fn a_plan_tells_of_all_conditions_that_fail_and_writes_no_file() {
     assert_eq!(output.code(), 1, "{output}");
     assert_snapshot!(output, @r#"
       ~ /net  update  net/want differs  +0 ~1 -0
+      ! /app  failed: precondition of `/app` failed: the service must be reached by https (app/stack.orch.hcl:3, global.url: this is "http://10.0.0.7", global.zones: this is a list of 2)
+      ! /db   failed: precondition of `/db` failed: too small (db/stack.orch.hcl:3, global.size: this is 3); precondition of `/db` failed: never (db/stack.orch.hcl:7, false: this is false)
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 failed, 0 unchanged.
+    Plan: 1 to update, 2 failed. Resources: 1 to change.
     [stderr]
     error: precondition of `/app` failed: the service must be reached by https
      --> app/stack.orch.hcl:4:23

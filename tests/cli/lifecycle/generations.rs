@@ -50,11 +50,10 @@ fn the_new_one_is_made_before_the_old_one_is_destroyed() {
     let repository = chain();
     let plan = done(&repository, "plan --replace /app");
     assert_snapshot!(plan, @"
-      +/- /app  replace (generation 2 first)  --replace                 +1 ~0 -0
-        - /app  delete (old generation 1)     replaced by generation 2  +0 ~0 -1
+      +/- /app  replace (generation 2 first)  --replace  +1 ~0 -1
         ? /web  known after /app
 
-    Plan: 0 to create, 0 to update, 1 to replace, 1 to delete; 1 to decide, 1 unchanged.
+    Plan: 1 to replace, 1 known after apply, 1 unchanged. Resources: 1 to create, 1 to destroy.
     ");
     assert_eq!(
         operations(&repository, "--replace /app"),
@@ -316,15 +315,14 @@ fn what_is_not_finished_goes_with_the_next_apply() {
     assert_snapshot!(done(&repository, "plan"), @"
       - /app  delete (unfinished generation 2)  it was never finished  +0 ~0 -1
 
-    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 3 unchanged.
+    Plan: 1 to delete, 3 unchanged. Resources: 1 to destroy.
     ");
     assert_snapshot!(done(&repository, "plan --replace /app"), @"
-      +/- /app  replace (generation 3 first)      --replace                 +1 ~0 -0
-        - /app  delete (old generation 1)         replaced by generation 3  +0 ~0 -1
-        - /app  delete (unfinished generation 2)  it was never finished     +0 ~0 -1
+      +/- /app  replace (generation 3 first)      --replace              +1 ~0 -1
         ? /web  known after /app
+        - /app  delete (unfinished generation 2)  it was never finished  +0 ~0 -1
 
-    Plan: 0 to create, 0 to update, 1 to replace, 2 to delete; 1 to decide, 1 unchanged.
+    Plan: 1 to replace, 1 to delete, 1 known after apply, 1 unchanged. Resources: 1 to create, 2 to destroy.
     ");
     approved(&repository, "--replace /app");
     assert_eq!(generations(&repository, "/app"), (3, vec![]));
@@ -342,7 +340,7 @@ fn an_old_one_that_is_left_goes_with_the_next_apply() {
     assert_snapshot!(done(&repository, "plan"), @"
       - /app  delete (old generation 1)  replaced by generation 2  +0 ~0 -1
 
-    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 3 unchanged.
+    Plan: 1 to delete, 3 unchanged. Resources: 1 to destroy.
     ");
     unhook(&repository, "destroy", "app");
     // It is destroyed by the code of its commit, whatever has become of the stack.
@@ -463,7 +461,7 @@ fn a_plan_in_a_file_is_carried_out_as_it_was_shown() {
     let repository = chain();
     done(&repository, "plan --replace /app -o plan --allow-destroy 1");
     let shown = done(&repository, "show plan");
-    assert!(shown.contains("delete (old generation 1)"), "{shown}");
+    assert!(shown.contains("replace (generation 2 first)"), "{shown}");
     forget_log(&repository);
     hook(&repository, "destroy", "app", "exit 1\n");
     fails(&repository, "apply plan", 1, "/app[generation 1]");

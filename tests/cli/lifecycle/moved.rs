@@ -60,7 +60,7 @@ fn a_delete_and_a_create_become_nothing_or_an_update() {
     assert_snapshot!(plan, @"
         /platform/net (was /net)  no-op  normalised
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 3 unchanged.
+    Plan: nothing to do. 3 unchanged.
     ");
     let entry_of = |plan: Value| plan["stacks"][2].clone();
     let moved = entry_of(repository.orch("plan --format json").json());
@@ -73,7 +73,7 @@ fn a_delete_and_a_create_become_nothing_or_an_update() {
     assert_eq!(entry(&repository, "/app")["after"][0], "/platform/net");
     assert_tidy(&repository);
     // The block may stay.
-    assert_snapshot!(repository.orch("plan"), @"Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 3 unchanged.");
+    assert_snapshot!(repository.orch("plan"), @"Plan: nothing to do. 3 unchanged.");
     // And where it has changed as well.
     move_directory(&repository, "platform/net", "third");
     want(&repository, "/third", "2");
@@ -310,7 +310,7 @@ fn a_backend_that_follows_the_path_has_to_be_migrated() {
     assert_snapshot!(plan, @"
       ! /platform/net (was /net)  blocked: moved from /net, and its backend has not moved along
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 blocked, 1 unchanged.
     [stderr]
     warning: the state of /platform/net was in `place net` when it was /net, and would be in `place platform` now; move it there, then run `orch state adopt --match /platform/net`
     ");
@@ -346,7 +346,7 @@ fn what_was_moved_and_removed_needs_a_block_that_says_so() {
     assert_snapshot!(plan, @r#"
       ! /net  blocked: moves.orch.hcl:1 says that it was moved to `/platform/net`, where no stack is
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 blocked, 1 unchanged.
     [stderr]
     warning: `/net` is on record and not in the tree, and is not destroyed: moves.orch.hcl:1 says that it was moved to `/platform/net`, where no stack is
       = help: bring that stack back; if it was removed, add this to an `.orch.hcl` file:

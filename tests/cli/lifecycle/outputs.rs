@@ -58,7 +58,9 @@ fn a_precondition_sees_the_outputs_of_what_its_stack_runs_after() {
     assert_eq!(log(&repository), ["outputs /net", "plan /app"]);
     set(&repository, "/app", &about("2"));
     assert_snapshot!(fails(&repository, "plan", 1, "id is 1"), @r#"
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 failed, 1 unchanged.
+      ! /app  failed: precondition of `/app` failed: id is 1 (app/stack.orch.hcl:4, stacks["/net"].outputs.id: this is "1")
+
+    Plan: 1 failed, 1 unchanged.
     [stderr]
     error: precondition of `/app` failed: id is 1
      --> app/stack.orch.hcl:5:23
@@ -85,10 +87,10 @@ fn what_depends_on_work_is_decided_by_the_apply() {
     forget_log(&repository);
     let told = fails(&repository, &format!("apply {APPROVED}"), 1, "not yet");
     assert_snapshot!(told, @r#"
-      ~ /app  update  app/want differs; planned again after /net  +0 ~1 -0
       ~ /net  update  net/want differs                            +0 ~1 -0
+      ~ /app  update  app/want differs; planned again after /net  +0 ~1 -0
 
-    Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 0 unchanged.
+    Plan: 2 to update. Resources: 2 to change.
     [stderr]
     orch: /net: succeeded in [time]
     orch: /app: failed: precondition failed: not yet after [time]
@@ -274,7 +276,9 @@ fn outputs_that_are_missing_or_cannot_be_read_are_told() {
     set(&repository, "/app", &about("stacks[\"/net\"].outputs.it"));
     wants(&repository, &["/app"], "2");
     assert_snapshot!(fails(&repository, "plan", 1, "has no output `it`"), @r#"
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 failed, 2 unchanged.
+      ! /app  failed: `/net` has no output `it` (app/stack.orch.hcl:4, it: there is no such output)
+
+    Plan: 1 failed, 2 unchanged.
     [stderr]
     error: `/net` has no output `it`
      --> app/stack.orch.hcl:5:46
@@ -290,7 +294,9 @@ fn outputs_that_are_missing_or_cannot_be_read_are_told() {
     "#);
     set(&repository, "/app", &about("stacks[\"/blind\"].outputs.it"));
     assert_snapshot!(fails(&repository, "plan", 1, "cannot be read"), @r#"
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 failed, 2 unchanged.
+      ! /app  failed: the outputs of `/blind` cannot be read (app/stack.orch.hcl:4, stacks["/blind"].outputs.it: its driver `placed` has no `outputs`)
+
+    Plan: 1 failed, 2 unchanged.
     [stderr]
     error: the outputs of `/blind` cannot be read
      --> app/stack.orch.hcl:5:23
@@ -309,7 +315,9 @@ fn outputs_that_are_missing_or_cannot_be_read_are_told() {
     );
     crate::removals::hook(&repository, "outputs", "net", "echo broken >&2; exit 3");
     assert_snapshot!(fails(&repository, "plan", 1, "exit status 3"), @r#"
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 failed, 2 unchanged.
+      ! /app  failed: the outputs of `/net` cannot be read (app/stack.orch.hcl:4, stacks["/net"].outputs.id: the command that prints them failed)
+
+    Plan: 1 failed, 2 unchanged.
     [stderr]
     orch: /net: its outputs cannot be read: exit status 3 after [time]
     broken
@@ -385,7 +393,7 @@ fn a_postcondition_fails_what_was_applied() {
       ~ /late   update  late/want differs; planned again after /app  +0 ~1 -0
       ~ /other  update  other/want differs                           +0 ~1 -0
 
-    Plan: 0 to create, 3 to update, 0 to replace, 0 to delete; 0 unchanged.
+    Plan: 3 to update. Resources: 3 to change.
     [stderr]
     orch: /app: failed: postcondition failed: never 2 after [time]
     orch: /other: succeeded in [time]

@@ -70,7 +70,7 @@ fn a_block_that_is_committed_stands_for_the_commit_that_deletes() {
       - /legacy/topic  delete  removed by gone/blocks.orch.hcl:2  +0 ~0 -1
       + /topic         create  not recorded                       +1 ~0 -0
 
-    Plan: 1 to create, 0 to update, 0 to replace, 1 to delete; 1 unchanged.
+    Plan: 1 to create, 1 to delete, 1 unchanged. Resources: 1 to create, 1 to destroy.
     ");
     assert_snapshot!(missing(&repository), @"legacy/topic  # removed by gone/blocks.orch.hcl:2");
     let why = repository.orch("why /legacy/topic").stdout;
@@ -144,7 +144,7 @@ fn the_nearest_block_counts() {
       - /legacy/a       delete  removed by gone/blocks.orch.hcl:1  +0 ~0 -1
       x /legacy/kept/b  forget  removed by gone/blocks.orch.hcl:4, and what it has made stays
 
-    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete, 1 to take off the record; 1 unchanged.
+    Plan: 1 to delete, 1 to forget, 1 unchanged. Resources: 1 to destroy.
     ");
     done(&repository, &format!("apply {APPROVED}"));
     assert_eq!(acts(&repository), ["destroy /legacy/a"]);
@@ -177,7 +177,7 @@ fn what_is_not_to_be_destroyed_is_forgotten_and_stays() {
     assert_snapshot!(repository.orch("plan"), @"
       x /a  forget  removed by gone/blocks.orch.hcl:2, and what it has made stays
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete, 1 to take off the record; 1 unchanged.
+    Plan: 1 to forget, 1 unchanged.
     ");
     // No tool is asked, and no budget is needed.
     done(&repository, "apply --auto-approve");
@@ -245,7 +245,7 @@ fn what_stays_keeps_what_it_ran_after() {
       x /app  forget  removed by gone/blocks.orch.hcl:1, and what it has made stays
       ! /net  blocked: /app runs after it, and stays as it is
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete, 1 to take off the record; 1 blocked, 1 unchanged.
+    Plan: 1 to forget, 1 blocked, 1 unchanged.
     [stderr]
     warning: `/net` is on record and not in the tree, and is not destroyed: /app runs after it, and stays as it is
       = help: its `removed` block says that what it has made stays: if that needs nothing of what is kept here, take it off the record with an apply, and plan again
@@ -478,10 +478,10 @@ fn what_looks_moved_names_both_blocks() {
     repository.commit();
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @r#"
-      ! /a${x}  blocked: it looks moved to `/c`
       + /c      create  not recorded  +1 ~0 -0
+      ! /a${x}  blocked: it looks moved to `/c`
 
-    Plan: 1 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 to create, 1 blocked, 1 unchanged. Resources: 1 to create.
     [stderr]
     warning: `/a${x}` is on record and not in the tree, and is not destroyed: it looks moved to `/c`
       = help: if it was moved, add this to an `.orch.hcl` file:

@@ -96,7 +96,9 @@ fn what_is_sensitive_is_used_and_shown_nowhere() {
     );
     let told = fails(&repository, "plan", 1, "(sensitive)");
     assert_snapshot!(told, @r#"
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 failed, 1 unchanged.
+      ! /app  failed: precondition of `/app` failed: (sensitive) (app/stack.orch.hcl:4, stacks["/net"].outputs.open: this is "hunter2", stacks["/net"].outputs.key: this is (sensitive)); precondition of `/app` faile…
+
+    Plan: 1 failed, 1 unchanged.
     [stderr]
     error: precondition of `/app` failed: (sensitive)
      --> app/stack.orch.hcl:5:23

@@ -16,7 +16,7 @@ fn a_plan_has_a_line_for_each_stack_with_something_to_do() {
       ~ /a  update  has changes  +1 ~2 -0
       ~ /c  update  has changes
 
-    Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 1 unchanged.
+    Plan: 2 to update, 1 unchanged. Resources: 1 to create, 2 to change, unknown in 1 stack.
     ");
     assert!(output.stderr.contains("keeps no state"), "{output:?}");
     assert_eq!(sandbox.orch("plan --detailed-exitcode").code(), 2);
@@ -37,7 +37,7 @@ fn what_runs_after_work_is_decided_after_it() {
       ? /b  known after /a
       ? /c  failed  exit status 1; planned again after /a
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 1 failed, 0 unchanged.
+    Plan: 1 to update, 1 known after apply, 1 failed. Resources: 1 to create, 2 to change.
     ");
 }
 
@@ -93,7 +93,7 @@ fn a_driver_modifies_an_action_and_chooses_none() {
     assert_snapshot!(sandbox.orch("plan").stdout, @"
       -/+ /a  replace  the driver asks for it
 
-    Plan: 0 to create, 0 to update, 1 to replace, 0 to delete; 1 unchanged.
+    Plan: 1 to replace, 1 unchanged.
     ");
     let without = sandbox
         .read("/orch.orch.hcl")
@@ -160,12 +160,12 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
       + /a  create  not recorded
       = /b  adopt   exists, and is not recorded
 
-    Plan: 1 to create, 0 to update, 0 to replace, 0 to delete, 1 to put on record; 0 unchanged.
+    Plan: 1 to create, 1 to adopt.
     ");
     assert_eq!(sandbox.orch("state adopt").code(), 0);
     std::fs::remove_file(sandbox.path("/asked-a")).unwrap();
     std::fs::remove_file(sandbox.path("/asked-b")).unwrap();
-    assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 unchanged.");
+    assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: nothing to do. 2 unchanged.");
     assert!(
         !sandbox.path("/asked-a").exists(),
         "its inputs are those on record"
@@ -183,7 +183,7 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
         ~ /a  update   a/more differs
       -/+ /b  replace  tainted
 
-    Plan: 0 to create, 1 to update, 1 to replace, 0 to delete; 0 unchanged.
+    Plan: 1 to update, 1 to replace.
     ");
 }
 

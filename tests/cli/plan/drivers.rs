@@ -146,7 +146,7 @@ fn the_nearest_directory_chooses_and_the_stack_overrules() {
 #[test]
 fn a_stack_without_a_driver_is_counted() {
     let sandbox = Sandbox::layout("a");
-    assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged, 1 without a driver.");
+    assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: nothing to do. 1 without a driver.");
 }
 
 #[test]

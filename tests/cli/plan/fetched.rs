@@ -61,7 +61,7 @@ fn a_plan_fetches_what_proves_a_removal() {
     assert_snapshot!(clone.orch("plan"), @"
       ! /a  blocked: commit [base], which was applied, is not in this shallow clone
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 blocked, 1 unchanged.
     [stderr]
     warning: `/a` is on record and not in the tree, and is not destroyed: commit [base], which was applied, is not in this shallow clone
       = help: run `git fetch --unshallow origin`, or let orch do so with `--fetch`
@@ -71,7 +71,7 @@ fn a_plan_fetches_what_proves_a_removal() {
     assert_snapshot!(plan.without_git().replace(head.trim(), "[head]"), @"
       - /a  delete  removed in [head]
 
-    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 unchanged.
+    Plan: 1 to delete, 1 unchanged.
     [stderr]
     note: running `git fetch --unshallow origin`
     ");
@@ -104,7 +104,7 @@ fn what_is_fetched_shows_that_the_last_stacks_were_here() {
       - /a  delete  removed in [head]
       - /b  delete  removed in [head]
 
-    Plan: 0 to create, 0 to update, 0 to replace, 2 to delete; 0 unchanged.
+    Plan: 2 to delete.
     [stderr]
     note: running `git fetch --unshallow origin`
     ");

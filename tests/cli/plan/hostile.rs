@@ -95,5 +95,8 @@ fn only_the_owner_can_look_at_plans() {
 fn what_does_not_exist_is_not_deleted() {
     let says = "echo '{\"exists\":false}' > \"$ORCH_ANSWER\"; exit 2";
     let output = project(&[("/a", says)]).orch("plan --destroy");
-    assert!(output.stdout.starts_with("Plan: 0 to create"), "{output:?}");
+    assert!(
+        output.stdout.starts_with("Plan: nothing to do."),
+        "{output:?}"
+    );
 }

@@ -28,7 +28,7 @@ fn a_plan_has_a_table_and_what_each_tool_says_is_folded() {
     assert_snapshot!(output.stdout, @"
     ### `orch plan`
 
-    Plan: 0 to create, 2 to update, 0 to replace, 0 to delete; 1 failed, 1 unchanged.
+    Plan: 2 to update, 1 failed, 1 unchanged.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |

@@ -56,7 +56,7 @@ fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
     sandbox.write("/c/stack.orch.hcl", after("/b", "fake"));
     sandbox.write("/d/stack.orch.hcl", after("/a", "fake"));
     let repository = recorded(sandbox);
-    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 4 unchanged.\n";
+    let unchanged = "Plan: nothing to do. 4 unchanged.\n";
     for stack in ["/b", "/d"] {
         let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
         edit(&repository, stack, upstream);
@@ -109,7 +109,7 @@ fn a_driver_that_cannot_plan_has_work_if_those_outputs_differ() {
     let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
     edit(&repository, "/b", upstream);
     edit(&repository, "/c", upstream);
-    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 3 unchanged.\n";
+    let unchanged = "Plan: nothing to do. 3 unchanged.\n";
     assert_eq!(repository.orch("plan").stdout, unchanged);
     edit(&repository, "/a", |entry| {
         entry["outputs"] = json!({"id": "1"});
@@ -156,7 +156,7 @@ fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
       < /net  read    it is only read  +0 ~0 -0
       ~ /use  update  outputs of /net differ
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete, 1 to read; 0 unchanged.
+    Plan: 1 to update, 1 to read.
     ");
     assert_eq!(repository.read("/net/asked"), "init\nplan\nshow\n", "once");
     assert!(is_asked(&repository, "/net") && is_asked(&repository, "/use"));
@@ -187,14 +187,14 @@ fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
     assert_snapshot!(output.stdout, @"
       ! /b  blocked: another backend than recorded
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 blocked, 1 unchanged.
     ");
     assert_snapshot!(output.stderr, @"warning: the state of /b is in `kube prod/b`, and `kube old/b` is on record; if it was moved on purpose, run `orch state forget /b`");
     assert_snapshot!(repository.orch("plan --destroy").stdout, @"
       - /a  delete  --destroy
       ! /b  blocked: another backend than recorded
 
-    Plan: 0 to create, 0 to update, 0 to replace, 1 to delete; 1 blocked, 0 unchanged.
+    Plan: 1 to delete, 1 blocked.
     ");
     assert_eq!(
         repository.orch("plan --detailed-exitcode --match a").code(),
@@ -232,11 +232,11 @@ fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
     }
     let output = sandbox.orch("plan");
     assert_snapshot!(output.stdout, @"
+      ~ /c  update  has changes
       ! /a  blocked: the same backend as /b
       ! /b  blocked: the same backend as /a
-      ~ /c  update  has changes
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 blocked, 0 unchanged.
+    Plan: 1 to update, 2 blocked.
     ");
     assert_snapshot!(output.stderr, @r#"
     note: the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed
@@ -274,7 +274,7 @@ fn instances_of_terraform_that_share_a_local_state_are_blocked() {
       ! /net["blue"]   blocked: the same backend as /net["green"]
       ! /net["green"]  blocked: the same backend as /net["blue"]
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 blocked, 0 unchanged.
+    Plan: 2 blocked.
     "#);
     let own = "terraform {\n  backend \"local\" {\n  }\n}\n";
     sandbox.write("/net/backend.tf", own);
@@ -282,9 +282,11 @@ fn instances_of_terraform_that_share_a_local_state_are_blocked() {
     sandbox.write("/net/env.orch.hcl", init);
     assert_snapshot!(sandbox.orch("plan --init").stdout, @r#"
       + /net["blue"]   create  nothing exists  +1 ~0 -0
+          + terraform_data.a
       + /net["green"]  create  nothing exists  +1 ~0 -0
+          + terraform_data.a
 
-    Plan: 2 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged.
+    Plan: 2 to create. Resources: 2 to create.
     "#);
 }
 
@@ -358,7 +360,7 @@ fn print(repository: &Repository, outputs: &str) {
 #[test]
 fn what_is_applied_with_other_outputs_is_asked_once() {
     let repository = with_outputs("stack {\n  driver = \"prints\"\n}\n");
-    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 unchanged.\n";
+    let unchanged = "Plan: nothing to do. 2 unchanged.\n";
     assert_eq!(repository.orch("plan").stdout, unchanged);
     print(&repository, "{ \"id\": [1.0, 2e0] }");
     assert_eq!(
@@ -389,8 +391,7 @@ fn what_is_applied_with_other_outputs_is_asked_once() {
 fn outputs_of_a_stack_that_is_only_read_are_those_of_today() {
     let read = "stack {\n  driver = \"prints\"\n  mode   = \"read\"\n}\n";
     let repository = with_outputs(read);
-    let as_before =
-        "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete, 1 to read; 1 unchanged.";
+    let as_before = "Plan: nothing to do. 1 to read, 1 unchanged.";
     let plan = repository.orch("plan").stdout;
     assert!(plan.ends_with(&format!("{as_before}\n")), "{plan}");
     assert!(!is_asked(&repository, "/use"));
@@ -474,7 +475,7 @@ fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() 
     let password = |entry: Value| entry["outputs"]["password"].as_str().unwrap().to_owned();
     let first = password(entry("/net"));
     assert!(first.starts_with("run:"), "{first}");
-    let unchanged = "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 2 unchanged.\n";
+    let unchanged = "Plan: nothing to do. 2 unchanged.\n";
     assert_eq!(repository.orch("plan").stdout, unchanged);
     repository.write("/net/main.tf", NET.replace("one", "two"));
     repository.commit();

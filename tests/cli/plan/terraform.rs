@@ -116,12 +116,18 @@ fn what_has_drifted_is_shown() {
     assert_eq!(output.code(), 0, "{output:?}");
     assert_snapshot!(output.stdout, @"
         /a  no-op  has drifted  +0 ~1 -0
+          ~ x.y
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 unchanged.
+    Plan: 1 drifted. Resources: 1 changed.
     ");
     assert!(sandbox.read("/a/calls").contains(" -refresh-only\n"));
     // Drift alone is no change.
-    assert!(sandbox.orch("plan").stdout.starts_with("Plan: 0 to create"));
+    assert!(
+        sandbox
+            .orch("plan")
+            .stdout
+            .starts_with("Plan: nothing to do.")
+    );
     let own = "driver \"terraform\" {\n  read = [\"terraform\", \"own\"]\n}\n";
     sandbox.write("/driver.orch.hcl", own);
     assert_eq!(sandbox.orch("plan --refresh-only").code(), 0);

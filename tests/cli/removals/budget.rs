@@ -90,7 +90,7 @@ fn a_destroy_counts_what_was_removed_too() {
     done(&repository, "destroy --auto-approve --allow-destroy=3");
     assert_eq!(world(&repository), [""; 0]);
     let left = done(&repository, "plan --destroy");
-    assert!(left.contains("0 to delete"), "{left}");
+    assert!(left.contains("Plan: nothing to do."), "{left}");
 }
 
 /// Runs `orch apply` on a terminal, and types something once it asks; nothing where there is no terminal.

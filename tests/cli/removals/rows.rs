@@ -48,7 +48,7 @@ fn what_was_removed_and_does_not_exist_is_forgotten() {
     assert_eq!(plan.code(), 0, "{plan}");
     let line = format!("  x /a  forget  removed in {commit}\n");
     assert!(plan.stdout.starts_with(&line), "{plan}");
-    assert!(plan.stdout.contains("1 to take off the record"), "{plan}");
+    assert!(plan.stdout.contains("1 to forget"), "{plan}");
     assert_eq!(log(&repository), ["plan /a"]);
     // Nothing is destroyed, so that needs no budget.
     let said = done(&repository, "apply --auto-approve");
@@ -90,7 +90,7 @@ fn without_evidence_nothing_is_done() {
     assert_snapshot!(plan, @"
       ! /a  blocked: its deletion is not committed
 
-    Plan: 0 to create, 0 to update, 0 to replace, 0 to delete; 1 blocked, 1 unchanged.
+    Plan: 1 blocked, 1 unchanged.
     [stderr]
     warning: `/a` is on record and not in the tree, and is not destroyed: its deletion is not committed
       = help: commit the deletion, or bring the files back

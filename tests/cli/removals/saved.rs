@@ -219,7 +219,10 @@ fn a_plan_is_carried_out_in_another_clone_of_the_same_state() {
     assert_eq!(world(&repository), ["c"]);
     // Both know.
     let again = done(&repository, "plan");
-    assert!(again.contains("0 to delete; 1 unchanged."), "{again}");
+    assert!(
+        again.contains("Plan: nothing to do. 1 unchanged."),
+        "{again}"
+    );
 }
 
 /// A change of `plan.json`.

@@ -50,8 +50,8 @@ fn a_removal_passes_every_filter_that_is_given() {
         let footer = footer(&repository, arguments);
         let counted = match out_of_scope {
             0 => !footer.contains("out of scope"),
-            1 => footer.contains(", 1 removal out of scope."),
-            n => footer.contains(&format!(", {n} removals out of scope.")),
+            1 => footer.contains(" 1 removal out of scope."),
+            n => footer.contains(&format!(" {n} removals out of scope.")),
         };
         assert!(counted, "{arguments}: {footer}");
     }
@@ -113,10 +113,10 @@ fn an_apply_is_about_what_its_plan_is_about() {
 fn no_removals_leaves_them_out_and_says_how_many() {
     let repository = repository();
     assert_eq!(planned(&repository, "--no-removals"), [""; 0]);
-    assert!(footer(&repository, "--no-removals").contains(", 3 removals left out."));
+    assert!(footer(&repository, "--no-removals").contains(" 3 removals left out."));
     let both = footer(&repository, "--no-removals --match old");
     assert!(
-        both.contains(", 2 removals left out, 1 removal out of scope."),
+        both.contains(" 2 removals left out, 1 removal out of scope."),
         "{both}"
     );
     assert_eq!(
@@ -188,7 +188,7 @@ fn namespaces_decide_for_themselves() {
     in_dev("apply --auto-approve --match b");
     remove(&repository, "a");
     let plan = in_dev("plan");
-    assert!(plan.contains("0 to delete; 1 unchanged."), "{plan}");
+    assert!(plan.contains("Plan: nothing to do. 1 unchanged."), "{plan}");
     assert_eq!(planned(&repository, ""), ["/a delete"]);
     fails(&repository, "apply --auto-approve", 4, "1 destroy");
 }

@@ -29,12 +29,12 @@ fn text_has_the_commit_that_deletes_it() {
     let (repository, commit) = each();
     repository.learn(&commit, "COMMIT");
     assert_snapshot!(repository.orch("plan"), @"
-      x /gone/nothing  forget  removed in COMMIT
       - /gone/queue    delete  removed in COMMIT  +0 ~0 -1
-      ! /lost          blocked: its deletion is not committed
       ~ /net           update  net/want differs    +0 ~1 -0
+      x /gone/nothing  forget  removed in COMMIT
+      ! /lost          blocked: its deletion is not committed
 
-    Plan: 0 to create, 1 to update, 0 to replace, 1 to delete, 1 to take off the record; 1 blocked, 0 unchanged.
+    Plan: 1 to update, 1 to delete, 1 to forget, 1 blocked. Resources: 1 to change, 1 to destroy.
     [stderr]
     warning: `/lost` is on record and not in the tree, and is not destroyed: its deletion is not committed
       = help: commit the deletion, or bring the files back
@@ -107,13 +107,13 @@ fn markdown_has_a_row_for_each() {
         line.starts_with('|') || line.starts_with("Plan:") || line.contains("Plan: ")
     });
     assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @"
-    Plan: 0 to create, 1 to update, 0 to replace, 1 to delete, 1 to take off the record; 1 blocked, 0 unchanged.
+    Plan: 1 to update, 1 to delete, 1 to forget, 1 blocked. Resources: 1 to change, 1 to destroy.
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |
     | `!` | `/lost` | blocked | its deletion is not committed |  |
     | `-` | `/gone/queue` | delete | removed in COMMIT | `+0 ~0 -1` |
-    | `x` | `/gone/nothing` | forget | removed in COMMIT |  |
     | `~` | `/net` | update | net/want differs | `+0 ~1 -0` |
+    | `x` | `/gone/nothing` | forget | removed in COMMIT |  |
     ");
 }
 

@@ -129,7 +129,7 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
     insta::assert_snapshot!(printed.page(&plan, MARKDOWN_BYTES), @"
     ### `orch plan`
 
-    Plan: 0 to create, 1 to update, 0 to replace, 1 to delete; 1 to decide, 1 blocked, 1 failed, 1 unchanged.
+    Plan: 1 to update, 1 to delete, 1 known after apply, 1 failed, 1 blocked, 1 unchanged. Resources: 1 to change, unknown in 1 stack.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |
@@ -177,7 +177,7 @@ fn a_text_that_is_too_long_loses_its_middle() {
     insta::assert_snapshot!(page, @"
     ### `orch plan`
 
-    Plan: 1 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged.
+    Plan: 1 to create.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |
@@ -201,9 +201,11 @@ fn a_text_that_is_too_long_loses_its_middle() {
     line 11 of the plan
     line 12 of the plan
     line 13 of the plan
+    line 14 of the plan
 
-    orch: 1.4 KiB are left out here; all of it: orch runs logs 01a1ffb4 /a b
+    orch: 1.3 KiB are left out here; all of it: orch runs logs 01a1ffb4 /a b
 
+    line 85 of the plan
     line 86 of the plan
     line 87 of the plan
     line 88 of the plan
@@ -236,7 +238,7 @@ fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
     insta::assert_snapshot!(page, @"
     ### `orch plan`
 
-    Plan: 30 to create, 0 to update, 0 to replace, 0 to delete; 0 unchanged.
+    Plan: 30 to create.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |
@@ -255,8 +257,9 @@ fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
     | `+` | `/stack-22` | create | not recorded |  |
     | `+` | `/stack-23` | create | not recorded |  |
     | `+` | `/stack-24` | create | not recorded |  |
+    | `+` | `/stack-25` | create | not recorded |  |
 
-    15 more stacks are left out here.
+    14 more stacks are left out here.
 
     The output of 30 stacks is left out here; `orch runs logs 01a1ffb4` shows it.
     ");
