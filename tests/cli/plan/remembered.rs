@@ -70,7 +70,7 @@ fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
       ~ /b  update  outputs of /a differ
       ? /c  known after /b
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 2 unchanged.
+    Plan: 1 to update, 1 known after apply, 2 unchanged.
     ");
     assert!(!is_asked(&repository, "/a"), "nothing is before it");
     assert!(
@@ -118,7 +118,7 @@ fn a_driver_that_cannot_plan_has_work_if_those_outputs_differ() {
     assert_snapshot!(repository.orch("plan").stdout, @"
       ~ /b  update  outputs of /a differ
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 2 unchanged.
+    Plan: 1 to update, 2 unchanged.
     ");
 }
 
@@ -372,7 +372,7 @@ fn what_is_applied_with_other_outputs_is_asked_once() {
     assert_snapshot!(repository.orch("plan").stdout, @"
       ~ /use  update  outputs of /net differ
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 unchanged.
+    Plan: 1 to update, 1 unchanged.
     ");
     assert!(is_asked(&repository, "/use") && !is_asked(&repository, "/net"));
     assert_eq!(repository.orch("apply --auto-approve").code(), 0);
@@ -400,7 +400,7 @@ fn outputs_of_a_stack_that_is_only_read_are_those_of_today() {
       < /net  read    it is only read
       ~ /use  update  outputs of /net differ
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete, 1 to read; 0 unchanged.
+    Plan: 1 to update, 1 to read.
     ");
     assert_eq!(repository.orch("apply --auto-approve").code(), 0);
     is_asked(&repository, "/use");
@@ -483,8 +483,9 @@ fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() 
     assert_ne!(password(entry("/net")), first);
     assert_snapshot!(repository.orch("plan").stdout, @"
       ~ /use  update  outputs of /net differ  +0 ~1 -0
+          ~ terraform_data.use
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 unchanged.
+    Plan: 1 to update, 1 unchanged. Resources: 1 to change.
     ");
     apply("");
     assert_eq!(repository.orch("plan").stdout, unchanged);
@@ -498,7 +499,7 @@ fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() 
       ~ /net  update  net/main.tf differs  +0 ~0 -0
       ? /use  known after /net
 
-    Plan: 0 to create, 1 to update, 0 to replace, 0 to delete; 1 to decide, 0 unchanged.
+    Plan: 1 to update, 1 known after apply.
     ");
     apply("");
     assert_eq!(repository.orch("plan").stdout, unchanged);
