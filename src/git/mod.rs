@@ -215,6 +215,23 @@ impl Repository {
         self.ask(Library::branches, Program::branches)
     }
 
+    /// Returns a branch whose history has a commit: one of a remote rather than a local one, and one that is at the
+    /// commit rather than one that has moved on. `None` also if there is no `git` program to ask.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub fn branch_with(&self, commit: &CommitId) -> Result<Option<String>, GitError> {
+        // libgit2 would walk the history once for each branch.
+        match self.program.branch_with(commit) {
+            Err(GitError::Start(error)) => {
+                debug!(%error, "there is no git to ask for branches");
+                Ok(None)
+            }
+            asked => asked,
+        }
+    }
+
     /// Returns the names of the tags, in any order.
     ///
     /// # Errors

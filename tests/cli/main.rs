@@ -4,7 +4,6 @@
 //! What a function does in detail is tested beside the function; here stands what a user sees.
 
 #[path = "../support/mod.rs"]
-#[expect(dead_code, reason = "the laws need the rest")]
 #[cfg_attr(
     not(unix),
     expect(

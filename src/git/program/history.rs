@@ -17,6 +17,31 @@ const BATCH: usize = 256;
 const MAX_LIMITS: usize = 2000;
 
 impl Program {
+    pub(in crate::git) fn branch_with(
+        &self,
+        commit: &CommitId,
+    ) -> Result<Option<String>, GitError> {
+        let contains = format!("--contains={commit}");
+        let format = "--format=%(objectname) %(refname)";
+        let arguments = [
+            "for-each-ref",
+            &contains,
+            format,
+            "refs/remotes",
+            "refs/heads",
+        ];
+        let answer = self.ask(&arguments)?;
+        let answer = String::from_utf8_lossy(&answer);
+        let branches = answer.lines().filter_map(|line| {
+            let (tip, name) = line.split_once(' ')?;
+            let remote = name.strip_prefix("refs/remotes/");
+            let local = name.strip_prefix("refs/heads/");
+            let branch = remote.or(local).filter(|it| !it.ends_with("/HEAD"))?;
+            Some((remote.is_none(), tip != commit.as_str(), branch))
+        });
+        Ok(branches.min().map(|(.., branch)| branch.to_owned()))
+    }
+
     pub(in crate::git) fn commit_texts(
         &self,
         commits: &BTreeSet<CommitId>,

@@ -31,6 +31,7 @@ mod protection;
 mod reads;
 mod released;
 mod reports;
+mod rollback;
 mod run;
 mod run_facts;
 mod runs;
@@ -47,7 +48,7 @@ mod version;
 mod why;
 mod why_missing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -247,6 +248,8 @@ struct Loaded {
     release_samples: ReleaseSamples,
     /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
     fetches_seen: bool,
+    /// The arguments of each `git fetch` that was run to compare HEAD with what was applied.
+    fetched: BTreeSet<Vec<String>>,
     /// The digests that a plan rests on, once they have been made.
     grounds: Option<Rc<InputDigests>>,
     /// The working directory.
@@ -308,6 +311,7 @@ impl Loaded {
             digested: None,
             release_samples: Vec::new(),
             fetches_seen: false,
+            fetched: BTreeSet::new(),
             grounds: None,
             directory,
             rule,

@@ -801,7 +801,7 @@ fn what_a_later_commit_was_applied_to_is_not_put_back() {
         &repository,
         "apply --auto-approve --match a",
         1,
-        "which HEAD lacks, was applied",
+        "HEAD is behind commit",
     );
     assert_eq!(acts(&repository), ["apply update a"], "{said}");
     assert_eq!(world(&repository, "b").as_deref(), Some("3"));

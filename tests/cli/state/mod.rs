@@ -15,6 +15,8 @@ mod moves;
 #[cfg(unix)]
 mod rollback;
 #[cfg(unix)]
+mod rolled_back;
+#[cfg(unix)]
 mod runs;
 #[cfg(unix)]
 mod standings;

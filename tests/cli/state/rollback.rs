@@ -60,15 +60,15 @@ fn what_a_later_commit_has_applied_is_not_put_back() {
     let before = document(&author);
     assert_snapshot!(apply(&author, ""), @"
     [stderr]
-    error: stack `/a` was applied from commit <second>, which is ahead of HEAD: this run would put it back
-      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    error: this run would roll back stack `/a`: HEAD is behind commit <second> of main, which was applied last
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
     [exit status 4]
     ");
     assert_snapshot!(apply(&author, "--changed --base applied"), @"
     [stderr]
     base applied: serial 5 of `.orch/state/default.json`
-    error: stack `/a` was applied from commit <second>, which is ahead of HEAD: this run would put it back
-      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    error: this run would roll back stack `/a`: HEAD is behind commit <second> of main, which was applied last
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
     [exit status 4]
     ");
     assert_eq!(document(&author), before);
@@ -95,8 +95,8 @@ fn a_failed_attempt_of_a_later_commit_counts_too() {
     author.write("b/main.tf", "# 4\n");
     assert_snapshot!(apply(&author, "--match b"), @"
     [stderr]
-    error: stack `/b` was applied from commit <third>, which is ahead of HEAD: this run would put it back
-      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    error: this run would roll back stack `/b`: HEAD is behind commit <third> of main, which was applied last
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
     [exit status 4]
     ");
 }
@@ -108,7 +108,7 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     let project = all.project();
     assert_snapshot!(apply(&project, ""), @"
     [stderr]
-    error: stack `/a` was applied from commit <second>, which is not in this clone: it may be newer than HEAD
+    error: this run would roll back stack `/a`: commit <second>, which was applied last, is not in this clone
       = help: run `git fetch origin <second>`, or let orch do that with `--fetch`
       = help: to apply HEAD whatever was applied before, add `--allow-rollback`
     [exit status 4]
@@ -118,8 +118,8 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     note: running `git fetch origin <second>`
     From $URL
      * branch            <second> -> FETCH_HEAD
-    error: stack `/a` was applied from commit <second>, which is ahead of HEAD: this run would put it back
-      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    error: this run would roll back stack `/a`: HEAD is behind commit <second>, which was applied last
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
     [exit status 4]
     ");
     project.git("merge -q --ff-only FETCH_HEAD");
@@ -147,7 +147,7 @@ fn a_clone_without_the_commit_may_put_it_back_if_that_is_meant() {
 }
 
 #[test]
-fn a_commit_that_the_remote_has_lost_is_noted() {
+fn a_commit_that_the_remote_has_lost_is_not_put_back() {
     let all = scene("");
     let project = all.project();
     // It never got there.
@@ -155,12 +155,14 @@ fn a_commit_that_the_remote_has_lost_is_noted() {
     [stderr]
     note: running `git fetch origin <second>`
     note: running `git fetch origin`
-    note: stack `/a` was applied from commit <second>, which the remote no longer has
+    error: this run would roll back stack `/a`: commit <second>, which was applied last, is neither in this clone nor on the remote
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
     ");
 }
 
 #[test]
-fn a_commit_beside_head_is_noted() {
+fn a_commit_beside_head_is_not_put_back() {
     let all = scene("");
     let author = all.author();
     author.git("checkout -q <first>");
@@ -168,8 +170,11 @@ fn a_commit_beside_head_is_noted() {
     author.commit("beside", "");
     assert_snapshot!(apply(&author, ""), @"
     [stderr]
-    note: stack `/a` was applied from commit <second>, which is not in the history of HEAD
+    error: this run would roll back stack `/a`: HEAD lacks commit <second> of main, which was applied last
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+    [exit status 4]
     ");
+    assert_eq!(apply(&author, "--allow-rollback").code(), 0);
 }
 
 #[test]
@@ -182,17 +187,23 @@ fn a_shallow_clone_of_the_next_commit_fetches_what_was_applied() {
     all.at("").git("clone -q --depth 1 $URL shallow");
     let shallow = all.at("shallow");
     share(&author, &shallow);
+    // Where the history is cut off, it still has the names of the commits before.
+    assert_eq!(apply(&shallow, "--dry-run").code(), 0);
+    author.write("a/main.tf", "# 4\n");
+    author.commit("fourth", "");
+    all.publish();
+    shallow.git("fetch -q --depth 1 origin main");
+    shallow.git("reset -q --hard FETCH_HEAD");
     assert_snapshot!(apply(&shallow, ""), @"
     [stderr]
-    error: stack `/a` was applied from commit <second>, which is not in this clone: it may be newer than HEAD
+    error: this run would roll back stack `/a`: commit <second>, which was applied last, is not in this clone
       = help: run `git fetch origin <second>`, or let orch do that with `--fetch`
       = help: to apply HEAD whatever was applied before, add `--allow-rollback`
     [exit status 4]
     ");
-    assert_snapshot!(apply(&shallow, "--fetch"), @"
+    assert_snapshot!(apply(&shallow, "--fetch").without_git(), @"
     [stderr]
     note: running `git fetch origin <second>`
-    From $URL
-     * branch            <second> -> FETCH_HEAD
+    note: running `git fetch --unshallow origin`
     ");
 }

@@ -163,8 +163,8 @@ fn what_is_selected_anew_is_not_put_back_either() {
     base applied: serial 3 of `.orch/state/default.json`
     note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: 2 stacks are selected now
-    error: stack `/a` was applied from commit afb2a3d, which is ahead of HEAD: this run would put it back
-      = help: check out the newest commit, or add `--allow-rollback` if you mean to put it back
+    error: this run would roll back stack `/a`: HEAD is behind commit afb2a3d of main, which was applied last
+      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
     [exit status 4]
     ");
     assert_eq!(repository.read("/ran"), "");

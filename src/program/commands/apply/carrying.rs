@@ -11,6 +11,7 @@ use super::CarryingArgs;
 use super::approve::Approval;
 use crate::program::commands::plan::PlanningArgs;
 use crate::program::commands::released::ReleaseSamples;
+use crate::program::commands::rollback::RollbackFlags;
 
 /// A plan to carry out.
 pub(super) struct Carrying<'a> {
@@ -32,4 +33,5 @@ pub(super) struct Carrying<'a> {
     pub(super) release_samples: ReleaseSamples,
     /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
     pub(super) is_from_file: bool,
+    pub(super) rollback: RollbackFlags,
 }

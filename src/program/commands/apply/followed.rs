@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::Context as _;
-use orch::change::Pairs;
+use orch::change::{Pairs, Rollback};
 use orch::driver::Driver;
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
@@ -25,7 +25,7 @@ use orch::state::document::{Action, Document};
 use super::carrying::Carrying;
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
-use crate::program::commands::plan::subjects::{Drivers, OnRecord, taken};
+use crate::program::commands::plan::subjects::{Drivers, taken};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
 use crate::program::commands::state::held::StateLock;
@@ -50,8 +50,8 @@ impl NowPolicies {
 pub(super) struct Following {
     now: NowPolicies,
     facts: RunFacts,
-    /// Why something may not be applied to stacks that a later commit was applied to.
-    ahead: BTreeMap<StackIndex, String>,
+    /// The stacks that would be rolled back.
+    rollbacks: BTreeMap<StackIndex, Rollback>,
 }
 
 /// What it takes to let policies follow an apply.
@@ -106,21 +106,18 @@ impl Carrying<'_> {
         document: Option<&Document>,
         policies: NowPolicies,
     ) -> Result<Following> {
-        let ahead = match document {
-            Some(document) if !self.planning.allow_rollback => {
-                let standings = self.standings(loaded, document)?;
-                let document = document.clone();
-                loaded.ahead(&OnRecord {
-                    document,
-                    standings,
-                })?
+        let rollbacks = match document {
+            Some(document) if !self.rollback.allows => {
+                let stacks = loaded.project.stacks.iter();
+                let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
+                loaded.rollbacks(document, &stacks, self.rollback)?
             }
             _ => BTreeMap::new(),
         };
         Ok(Following {
             facts: loaded.run_facts(&self.args.policies.metadata)?,
             now: policies,
-            ahead,
+            rollbacks,
         })
     }
 
@@ -145,7 +142,7 @@ impl Carrying<'_> {
         let Following {
             now: NowPolicies { policies, earlier },
             facts,
-            ahead,
+            rollbacks,
         } = following;
         let excluded = &self.saved.excluded;
         let (turns, n_reopened, asked) = turns(applying, run, earlier.as_ref(), &facts);
@@ -180,7 +177,7 @@ impl Carrying<'_> {
         if let Some(document) = document {
             follower.recall(on_record(project, document)?);
         }
-        let stacks = self.stacks(loaded, document, &ahead, is_rejected);
+        let stacks = self.stacks(loaded, document, &rollbacks, is_rejected);
         let drivers = project.stacks.iter().zip(&stacks);
         let drivers = drivers
             .filter(|(_, it)| it.problem.is_none())
@@ -258,7 +255,7 @@ impl Carrying<'_> {
         &self,
         loaded: &'l Loaded,
         document: Option<&Document>,
-        ahead: &BTreeMap<StackIndex, String>,
+        rollbacks: &BTreeMap<StackIndex, Rollback>,
         is_rejected: bool,
     ) -> Vec<FollowUpStack<'l>> {
         let project = &loaded.project;
@@ -282,7 +279,10 @@ impl Carrying<'_> {
                     Some("it is part of a cycle (see `orch validate`)".to_owned())
                 }
                 None => Some("it has no driver (see `orch help drivers`)".to_owned()),
-                Some(_) => taken.get(&stack).or_else(|| ahead.get(&stack)).cloned(),
+                Some(_) => taken.get(&stack).cloned().or_else(|| {
+                    let rollback = rollbacks.get(&stack);
+                    rollback.map(Rollback::why_with_fetch)
+                }),
             };
             FollowUpStack {
                 driver: driver.unwrap_or_else(|| Driver::none(project)),

@@ -30,6 +30,7 @@ use super::commits::Commits;
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
+use super::rollback::RollbackFlags;
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
 use super::run::safeguards;
@@ -311,6 +312,10 @@ fn plan_and_apply(
         disabled: &disabled,
         release_samples,
         is_from_file: false,
+        rollback: RollbackFlags {
+            allows: request.planning.allow_rollback,
+            fetches: request.select.fetch,
+        },
     }
     .carry_out(commits)
 }
@@ -354,6 +359,10 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         disabled: &disabled,
         release_samples: Vec::new(),
         is_from_file: true,
+        rollback: RollbackFlags {
+            allows: saved.plan.options.allow_rollback,
+            fetches: false,
+        },
     }
     .carry_out(Commits::default())
 }

@@ -134,6 +134,16 @@ impl Decided {
     }
 }
 
+impl Decided {
+    /// Says what a rollback puts back that is allowed.
+    fn puts_back(mut self, subject: &Subject<'_>) -> Self {
+        if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
+            self.reason.text = format!("{effect}: {}", self.reason.text);
+        }
+        self
+    }
+}
+
 /// Decides what is to be done, given what the tools have answered, and where nothing may be done.
 pub(super) fn settle(
     loaded: &Loaded,
@@ -177,7 +187,7 @@ pub(super) fn settle(
                 None => Err("its tool was not asked".to_owned()),
             },
         };
-        let decided = decided.map(|decided| decided.moved(needed.subject));
+        let decided = decided.map(|it| it.moved(needed.subject).puts_back(needed.subject));
         (stack, decided)
     });
     Settled(settled.collect())

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use orch::change::{Rollback, Standing};
 use orch::plan::backends::Place;
 use orch::plan::code::RemovedCode;
 use orch::plan::entry::{Action, PlanMode};
 use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
-use orch::project::stack::StackIndex;
+use orch::project::stack::{StackIndex, StackMode};
 use orch::record::journal::arguments;
 use orch::selection::select::{Query, Selection};
 use orch::state::document::Document;
@@ -28,6 +29,7 @@ use super::{PlanRequest, Planned};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::filters::check_fetch;
 use crate::program::commands::protection::refuse;
+use crate::program::commands::rollback::RollbackFlags;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
@@ -90,8 +92,10 @@ pub(in crate::program::commands) fn planned(
             "outside of git, nothing will tell whether the plan still holds: `orch apply FILE` will refuse it",
         );
     }
+    let rollbacks = loaded.planned_rollbacks(request, &selection, recorded.as_ref(), &replaced)?;
     let allows = request.planning.allow_rollback;
-    let mut subjects = loaded.subjects(&selection, recorded.as_ref(), &replaced, allows)?;
+    let mut subjects =
+        loaded.subjects(&selection, recorded.as_ref(), &replaced, &rollbacks, allows)?;
     loaded.add_deposed(request, &subjects, recorded.as_ref(), &mut removals);
     let reader = OutputReader {
         loaded: &loaded,
@@ -167,6 +171,38 @@ struct Answers {
 }
 
 impl Loaded {
+    /// Returns which of the selected stacks the plan would roll back.
+    fn planned_rollbacks(
+        &mut self,
+        request: &PlanRequest<'_>,
+        selection: &Selection,
+        recorded: Option<&OnRecord>,
+        replaced: &BTreeSet<StackIndex>,
+    ) -> Result<BTreeMap<StackIndex, Rollback>> {
+        // To look at what is there puts nothing back.
+        let is_looked_at = request.options.mode == PlanMode::RefreshOnly;
+        let Some(recorded) = recorded.filter(|_| !is_looked_at) else {
+            return Ok(BTreeMap::new());
+        };
+        let is_planned = |stack: &StackIndex| {
+            let is_applied = recorded.standings.stacks.get(stack) == Some(&Standing::Applied);
+            let is_asked = !is_applied || request.options.is_full || replaced.contains(stack);
+            is_asked && self.project.stacks[*stack].mode == StackMode::Manage
+        };
+        let stacks: Vec<StackIndex> = selection.stacks().filter(is_planned).collect();
+        let flags = RollbackFlags {
+            allows: request.planning.allow_rollback,
+            fetches: request.select.fetch,
+        };
+        let found = self.rollbacks(&recorded.document, &stacks, flags)?;
+        if !found.is_empty() && !flags.allows && request.only.is_none() {
+            console::help(
+                "`--allow-rollback` also plans stacks to which a commit was applied that HEAD lacks",
+            );
+        }
+        Ok(found)
+    }
+
     /// Returns the stacks that are planned.
     fn selection(&self, request: &PlanRequest<'_>, query: &Query) -> Selection {
         let Some(paths) = request.only else {

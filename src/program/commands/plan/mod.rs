@@ -1,6 +1,5 @@
 //! `orch plan`
 
-mod ahead;
 pub(super) mod ask;
 mod checks;
 mod entries;
@@ -171,7 +170,9 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub(crate) init: bool,
 
-    /// Also plan stacks to which a later commit was applied: that puts them back
+    /// Also plan stacks to which a commit was applied that HEAD lacks: that puts them back
+    ///
+    /// See `orch help state`.
     #[arg(long)]
     pub(crate) allow_rollback: bool,
 

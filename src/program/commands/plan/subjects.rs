@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use orch::change::{Counted, Pairs, Standings};
+use orch::change::{Counted, Pairs, Rollback, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
 use orch::path::Generation;
 use orch::plan::entry::Reason;
 use orch::plan::made_first::extend_as_recorded;
 use orch::printable::printable;
-use orch::project::stack::{StackIndex, StackMode, Stacks};
+use orch::project::stack::{StackIndex, Stacks};
 use orch::project::tag::TagFilter;
 use orch::run::execute::ProgramFinder;
 use orch::selection::select::{PathFilter, Selection};
@@ -53,6 +53,8 @@ pub(super) struct Subject<'p> {
     pub(super) source_commit: Option<String>,
     /// What is made of it before the old one is destroyed, if it is replaced in that order.
     pub(super) next: Option<Next>,
+    /// What it puts back of a commit that HEAD lacks, if it does and may: in words.
+    pub(super) puts_back: Option<String>,
 }
 
 /// The generation that a stack gets if it is made anew before the old one is destroyed.
@@ -233,6 +235,7 @@ impl Loaded {
         selection: &Selection,
         recorded: Option<&OnRecord>,
         replaced: &BTreeSet<StackIndex>,
+        rollbacks: &BTreeMap<StackIndex, Rollback>,
         allow_rollback: bool,
     ) -> Result<Subjects<'_>> {
         let outside: Vec<StackIndex> = replaced
@@ -247,16 +250,13 @@ impl Loaded {
             )));
         }
         let drivers = Drivers::new(self, recorded.map(|recorded| &recorded.document));
-        let ahead = match recorded {
-            Some(recorded) if !allow_rollback => self.ahead(recorded)?,
-            _ => BTreeMap::new(),
-        };
         let mut subjects = Subjects {
             all: Vec::new(),
             without_driver: 0,
         };
         for stack in selection.stacks() {
             let (previous, entry) = drivers.entry(stack).unzip();
+            let rollback = rollbacks.get(&stack);
             match drivers.of(stack) {
                 Some(driver) => subjects.all.push(Subject {
                     stack,
@@ -266,11 +266,9 @@ impl Loaded {
                     trigger: None,
                     open_triggers: Vec::new(),
                     is_waiting: false,
-                    blocked: match self.project.stacks[stack].mode {
-                        StackMode::Manage => ahead.get(&stack).cloned(),
-                        // Reading puts nothing back.
-                        StackMode::Read => None,
-                    },
+                    blocked: rollback
+                        .filter(|_| !allow_rollback)
+                        .map(Rollback::why_with_fetch),
                     backend: None,
                     outputs_differ: None,
                     previous_path: previous
@@ -286,6 +284,7 @@ impl Loaded {
                             backend: None,
                             is_made: false,
                         }),
+                    puts_back: rollback.filter(|_| allow_rollback).map(Rollback::effect),
                 }),
                 None => subjects.without_driver += 1,
             }

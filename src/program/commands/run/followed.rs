@@ -248,6 +248,11 @@ impl FollowedRun {
         })
     }
 
+    /// Keeps a stack from being run as a follow-up.
+    pub(super) fn refuse(&mut self, stack: StackIndex, why: String) {
+        self.followups[stack.get()].work = FollowUpWork::Command(Err(why));
+    }
+
     /// Returns the command of a follow-up of a stack, if it can be run.
     pub(super) fn task(&self, stack: StackIndex) -> Option<&Task> {
         command_of(&self.followups[stack.get()]).ok()

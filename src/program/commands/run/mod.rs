@@ -15,7 +15,6 @@ mod record_flags;
 pub(super) mod recorded;
 mod report;
 mod resume;
-mod rollback;
 pub(super) mod safeguard_flags;
 pub(super) mod safeguards;
 mod settings;
@@ -149,8 +148,8 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         let document = kept.as_ref().map(|(_, kept)| kept.document());
         followed.recall(&mut loaded, &ready.run, document)?;
     }
-    if let (Some(followed), Some((plan, kept))) = (&followed, &mut kept) {
-        plan.add_followups(kept.followups(&loaded, &ready.run, followed)?);
+    if let (Some(followed), Some((plan, kept))) = (&mut followed, &mut kept) {
+        plan.add_followups(kept.followups(&mut loaded, &ready.run, followed)?);
     }
     let carried_out = CarriedOut {
         chdir,

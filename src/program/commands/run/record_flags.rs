@@ -25,7 +25,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "record")]
     pub(crate) no_record: bool,
 
-    /// Apply HEAD even where a later commit was applied, which this puts back
+    /// Apply HEAD even to stacks to which a commit was applied that HEAD lacks, which puts them back
     ///
     /// Without it, such a run is refused. See `orch help state`.
     #[arg(long, conflicts_with = "no_record")]

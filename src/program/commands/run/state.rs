@@ -1,6 +1,6 @@
 //! Whether and how a run is put on record in the state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
 use orch::change::Counted;
@@ -18,8 +18,8 @@ use orch::state::document::{Action, Document};
 
 use super::RunArgs;
 use super::followed::FollowedRun;
-use super::rollback::RollbackGuard;
 use crate::program::commands::Loaded;
+use crate::program::commands::rollback::RollbackFlags;
 use crate::program::commands::state::held::{
     LockRequest, Lockable, StateLock, check_keys, follow_moves,
 };
@@ -32,7 +32,7 @@ const NO_RECORD: &str = "to run without putting it on record, add `--no-record`"
 /// A run that holds the lock of the state. Unless it begins, the lock is freed when this is dropped.
 pub(super) struct KeptState {
     lock: StateLock,
-    guard: RollbackGuard,
+    flags: RollbackFlags,
 }
 
 /// What each turn is recorded as: the action, and the pattern or program that it is recorded by.
@@ -60,8 +60,11 @@ pub(super) fn take(
     let mut document = loaded.read_and_digest(Counted::default()).map_err(what)?;
     follow_moves(&loaded.project.stacks, &mut document);
     // What is refused needs no lock.
-    let mut guard = RollbackGuard::new(args.record.allow_rollback, args.select.fetch);
-    check_stacks(loaded, &mut guard, &document, &recorded(run, &actions))?;
+    let flags = RollbackFlags {
+        allows: args.record.allow_rollback,
+        fetches: args.select.fetch,
+    };
+    check_stacks(loaded, flags, &document, &recorded(run, &actions))?;
     let mut each = actions.iter().flatten();
     let action = if each.any(|(action, _)| *action == Action::Apply) {
         Action::Apply
@@ -75,7 +78,7 @@ pub(super) fn take(
         timeout,
     };
     let lock = Lockable::new(loaded, &document)?.lock(&loaded.project, &request)?;
-    Ok(Some(KeptState { lock, guard }))
+    Ok(Some(KeptState { lock, flags }))
 }
 
 /// Returns the stacks of a run that are recorded.
@@ -88,12 +91,12 @@ fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
 /// Checks that a document lets some stacks be put on record.
 fn check_stacks(
     loaded: &mut Loaded,
-    guard: &mut RollbackGuard,
+    flags: RollbackFlags,
     document: &Document,
     stacks: &[StackIndex],
 ) -> Result<()> {
     check_keys(&loaded.project.stacks, document, stacks)?;
-    guard.check(loaded, document, stacks)
+    loaded.refuse_rollbacks(document, stacks, flags)
 }
 
 /// Which commands are recorded.
@@ -189,7 +192,7 @@ impl KeptState {
         let actions = actions(loaded, run, command)?;
         let actions = actions.unwrap_or_else(|| vec![None; run.sequence.len()]);
         let document = self.lock.document();
-        check_stacks(loaded, &mut self.guard, document, &recorded(run, &actions))?;
+        check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
         let records = turns.map(|(&stack, action)| {
             let (action, command) = action?;
@@ -198,16 +201,17 @@ impl KeptState {
         Ok(StatePlan::new(records.collect()))
     }
 
-    /// Returns what is put on record of what policies ask for, by stack.
+    /// Returns what is put on record of what policies ask for, by stack. A stack that would be rolled back does not
+    /// follow.
     ///
     /// # Errors
     ///
-    /// If the configuration of the state is wrong.
+    /// If the configuration of the state is wrong, or git cannot answer.
     pub(super) fn followups(
         &self,
-        loaded: &Loaded,
+        loaded: &mut Loaded,
         run: &PreparedRun,
-        followed: &FollowedRun,
+        followed: &mut FollowedRun,
     ) -> Result<HashMap<StackPath, StackRecord>> {
         let Some(recorder) = Recorder::new(loaded, run)? else {
             return Ok(HashMap::new());
@@ -218,9 +222,18 @@ impl KeptState {
             let (action, command) =
                 recorder.action(followed.command.of(stack), &task.environment)?;
             let record = self.lock.record(&loaded.project, stack, action, command)?;
-            Some((declared.path.clone(), record))
+            Some((stack, (declared.path.clone(), record)))
         });
-        Ok(records.collect())
+        let mut records: BTreeMap<StackIndex, _> = records.collect();
+        if !self.flags.allows {
+            let stacks: Vec<StackIndex> = records.keys().copied().collect();
+            let found = loaded.rollbacks(self.lock.document(), &stacks, self.flags)?;
+            for (stack, rollback) in found {
+                followed.refuse(stack, rollback.why_with_fetch());
+                records.remove(&stack);
+            }
+        }
+        Ok(records.into_values().collect())
     }
 
     /// Makes a run that has begun keep the state.

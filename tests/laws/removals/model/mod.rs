@@ -87,6 +87,21 @@ pub(super) struct Model<'s> {
     ahead: BTreeMap<usize, Why>,
 }
 
+/// Returns the stack that is nearest to a directory.
+fn nearest(tree: &Snapshot, path: usize) -> Option<usize> {
+    (0..PATHS.len())
+        .filter(|&above| is_at_or_below(path, above) && tree[above].block().is_some())
+        .max()
+}
+
+/// Returns the files that differ between snapshots.
+fn differing(before: &Snapshot, after: &Snapshot) -> BTreeSet<String> {
+    let (before, after) = (files(before), files(after));
+    let names = before.keys().chain(after.keys());
+    let differing = names.filter(|name| before.get(*name) != after.get(*name));
+    differing.cloned().collect()
+}
+
 /// Returns the directories whose files differ between snapshots: of the stack that is nearest to each.
 fn changed(tree: &Snapshot, steps: &[(&Snapshot, &Snapshot)]) -> BTreeSet<usize> {
     let mut changed = BTreeSet::new();
@@ -98,10 +113,7 @@ fn changed(tree: &Snapshot, steps: &[(&Snapshot, &Snapshot)]) -> BTreeSet<usize>
                 continue;
             }
             let (path, _) = before.get(name).or(after.get(name)).unwrap();
-            let nearest = (0..PATHS.len())
-                .filter(|&above| is_at_or_below(*path, above) && tree[above].block().is_some())
-                .max();
-            changed.extend(nearest);
+            changed.extend(nearest(tree, *path));
         }
     }
     changed
@@ -208,41 +220,82 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// Why a plan would put back what a later commit has applied.
+    /// Why a plan would put back what was applied from a commit that HEAD lacks.
     fn is_ahead(&self, path: usize) -> Result<Option<Why>, Ambiguous> {
-        let seen = self
-            .entry(path)
-            .and_then(|entry| Some(entry.applied.as_ref()?.seen));
-        let Some(Seen::At(seen)) = seen else {
+        let Some(entry) = self.entry(path) else {
             return Ok(None);
         };
-        if self.in_head.contains(&seen) {
-            return Ok(None);
+        let applied = entry.applied.as_ref();
+        // Each with the one after which it counts, and whether more was applied than it has.
+        let mut named: Vec<(Seen, Seen, bool)> = Vec::new();
+        if let Some((succeeded, last)) = entry.last
+            && (!succeeded || applied.map(|it| it.commit) != Some(Seen::At(last)))
+        {
+            named.push((Seen::At(last), Seen::None, false));
         }
+        if let Some(applied) = applied {
+            if applied.commit != applied.seen {
+                named.push((applied.commit, applied.seen, applied.is_dirty));
+            }
+            named.push((applied.seen, Seen::None, false));
+        }
+        for (commit, after, is_dirty) in named {
+            let commit = match (commit, after) {
+                (Seen::Lost, Seen::None) => {
+                    let short = &self.repository.id(Seen::Lost).unwrap()[..7];
+                    return Ok(Some(why(format!(
+                        "commit {short}, which was applied last, is not in this clone"
+                    ))));
+                }
+                (Seen::None | Seen::Lost, _) | (_, Seen::Lost) => continue,
+                (Seen::At(commit), _) => commit,
+            };
+            let before = ancestors(&self.scene.commits, commit);
+            if matches!(after, Seen::At(after) if !before.contains(&after)) {
+                continue;
+            }
+            if !self.in_head.contains(&commit) && self.lacks(path, commit, is_dirty)? {
+                let is_behind = before.contains(&self.scene.head);
+                let how = if is_behind { "is behind" } else { "lacks" };
+                let short = self.repository.short(commit);
+                return Ok(Some(why(format!("HEAD {how} commit {short}"))));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a commit has changes of a stack that are not here, of which HEAD has nothing.
+    fn lacks(&self, path: usize, commit: usize, is_dirty: bool) -> Result<bool, Ambiguous> {
         let commits = &self.scene.commits;
-        let common = ancestors(commits, seen);
+        let common = ancestors(commits, commit);
         let common: BTreeSet<usize> = common.intersection(&self.in_head).copied().collect();
         let is_newest = |it: &&usize| {
             common
                 .iter()
                 .all(|other| other == *it || !ancestors(commits, *other).contains(it))
         };
-        let newest: Vec<usize> = common.iter().filter(is_newest).copied().collect();
-        let answers = newest.iter().map(|&parting| {
-            let mut steps = self.steps(parting).to_vec();
-            if parting == self.scene.head {
-                steps.clear();
-            }
-            !changed(&self.scene.working, &steps).contains(&path)
+        let there = self.snapshot(commit);
+        let mut not_here = differing(there, &self.head);
+        not_here.extend(differing(&self.head, &self.scene.working));
+        let newest = common.iter().filter(is_newest);
+        let answers = newest.map(|&parting| {
+            let changed = differing(self.snapshot(parting), there);
+            let mut lacking = changed.intersection(&not_here);
+            is_dirty
+                || lacking.any(|name| {
+                    let (directory, _) = [there, self.snapshot(parting)]
+                        .into_iter()
+                        .find_map(|it| files(it).remove(name))
+                        .unwrap();
+                    nearest(&self.scene.working, directory) == Some(path)
+                })
         });
         let answers: BTreeSet<bool> = answers.collect();
-        if answers.len() > 1 {
-            return Err(Ambiguous);
+        match answers.len() {
+            0 => Ok(true),
+            1 => Ok(answers.contains(&true)),
+            _ => Err(Ambiguous),
         }
-        let short = self.repository.short(seen);
-        Ok(answers
-            .contains(&true)
-            .then(|| why(format!("commit {short}, which HEAD lacks, was applied"))))
     }
 
     fn is_selected(&self, path: usize, request: &Request) -> bool {
@@ -441,7 +494,7 @@ impl<'s> Model<'s> {
         let block = self.block(path);
         let place = |path: usize| places[&path].1.or(places[&path].0);
         let mut reasons: Vec<Why> = Vec::new();
-        if !block.is_read {
+        if !block.is_read && request.mode != Mode::RefreshOnly {
             reasons.extend(self.ahead.get(&path).cloned());
         }
         if is_taken {

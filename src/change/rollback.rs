@@ -1,0 +1,383 @@
+//! Whether applying HEAD would put back what was applied from a commit that HEAD lacks.
+//!
+//! `orch run`, `orch plan`, `orch apply` and the follow-ups of both ask [`rollbacks`], so they refuse in the
+//! same cases. A plan in a file needs no second answer: its inputs and its records are compared by content.
+//!
+//! A stack is asked about if its inputs are not those on record, or if the last attempt did not end as the
+//! record of what is applied says. The commits that count are `seen`, the commit that was applied (unless
+//! `seen` already says where the same inputs are, as after a squash), and that of the last attempt.
+//!
+//! | commit that was applied last | answer |
+//! | --- | --- |
+//! | part of HEAD | no rollback: HEAD moves on from it |
+//! | HEAD is behind it, or has parted from it, and it has changes of the stack that HEAD lacks | rollback, also if HEAD has changes of its own |
+//! | the same, but every change of the stack that it has since the parting is in HEAD, or it has none | no rollback |
+//! | a shallow clone does not show where the two parted | rollback, until the history is fetched |
+//! | not in this clone | rollback, until it is fetched |
+//! | not on the remote either, as after a force-push | rollback |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::applied::Pairs;
+use super::base::fetch_command;
+use super::computed;
+use super::digest::InputDigests;
+use super::error::ChangeError;
+use super::files::ChangedFiles;
+use super::find::changed_stacks;
+use super::present::Present;
+use super::trigger;
+use super::uncounted::Ignores;
+use crate::git::{ChangedFile, CommitId, GitError, Repository};
+use crate::path::ProjectPath;
+use crate::project::Problems;
+use crate::project::config::ProjectSettings;
+use crate::project::stack::StackIndex;
+use crate::state::document::{Document, Entry};
+
+/// How many commits are looked up in branches: each needs a process of git.
+const MAX_BRANCHES: usize = 16;
+
+/// What applying HEAD to a stack would put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollback {
+    /// The commit that was applied last.
+    pub commit: CommitId,
+    /// A branch that has it, as git names it: `origin/feature`.
+    pub branch: Option<String>,
+    /// How HEAD relates to it.
+    pub lack: Lack,
+    /// The arguments of the `git fetch` that may answer the question.
+    pub fetch: Option<Vec<String>>,
+}
+
+/// How HEAD relates to a commit that it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// The commit has HEAD.
+    Behind,
+    /// Neither has the other.
+    Apart,
+    /// The history of this shallow clone does not show it.
+    Unclear,
+    /// The commit is not in this clone.
+    NotHere,
+    /// The commit is neither in this clone nor on the remote.
+    Lost,
+}
+
+impl Rollback {
+    /// Returns why a stack is not to be applied.
+    pub fn why(&self) -> String {
+        let commit = self.named();
+        match self.lack {
+            Lack::Behind => format!("HEAD is behind {commit}, which was applied last"),
+            Lack::Apart => format!("HEAD lacks {commit}, which was applied last"),
+            Lack::Unclear => format!(
+                "this shallow clone does not show whether HEAD has {commit}, which was applied last"
+            ),
+            Lack::NotHere => format!("{commit}, which was applied last, is not in this clone"),
+            Lack::Lost => {
+                format!(
+                    "{commit}, which was applied last, is neither in this clone nor on the remote"
+                )
+            }
+        }
+    }
+
+    /// Returns the same with the `git fetch` that may answer the question.
+    pub fn why_with_fetch(&self) -> String {
+        let mut why = self.why();
+        if let Some(fetch) = self.fetch_command() {
+            _ = write!(why, ": run `{fetch}`, or add `--fetch`");
+        }
+        why
+    }
+
+    /// Returns what an apply does that is allowed to.
+    pub fn effect(&self) -> String {
+        let commit = self.named();
+        match self.lack {
+            Lack::Behind | Lack::Apart => format!("puts back {commit}"),
+            Lack::Unclear => format!("may put back {commit}"),
+            Lack::NotHere | Lack::Lost => {
+                format!("may put back {commit}, which is not in this clone")
+            }
+        }
+    }
+
+    /// Returns the command that may answer the question, if there is one.
+    pub fn fetch_command(&self) -> Option<String> {
+        self.fetch
+            .as_ref()
+            .map(|arguments| fetch_command(arguments))
+    }
+
+    fn named(&self) -> String {
+        let commit = self.commit.short();
+        match &self.branch {
+            Some(branch) => format!("commit {commit} of {branch}"),
+            None => format!("commit {commit}"),
+        }
+    }
+}
+
+/// Returns which of some stacks an apply of HEAD would roll back, and from what. `fetched` has the arguments of
+/// each `git fetch` that has been run for this: it is not proposed again.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub fn rollbacks(
+    present: Present<'_>,
+    digests: &InputDigests,
+    document: &Document,
+    stacks: &[StackIndex],
+    fetched: &BTreeSet<Vec<String>>,
+) -> Result<BTreeMap<StackIndex, Rollback>, ChangeError> {
+    let pairs = Pairs::new(&present.project.stacks, document);
+    let asked = stacks.iter().filter_map(|&stack| {
+        let entry = document.stacks.get(pairs.key(stack)?)?;
+        let applied = entry.applied.as_ref();
+        let inputs = applied.and_then(|applied| applied.inputs.as_ref());
+        let is_same = inputs.is_some_and(|inputs| digests.are(stack, inputs));
+        let question = Question::new(stack, entry, is_same);
+        (!question.commits.is_empty()).then_some(question)
+    });
+    let asked: Vec<Question> = asked.collect();
+    if asked.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let repository = present.repository;
+    let commits = asked.iter().flat_map(|question| &question.commits);
+    let commits: BTreeSet<&CommitId> = commits.map(|named| &named.commit).collect();
+    let relations = relations(repository, commits)?;
+    let mut lacking: BTreeMap<&CommitId, BTreeSet<StackIndex>> = BTreeMap::new();
+    for (&commit, relation) in &relations {
+        let Relation::Lacks {
+            parting: Some(parting),
+            ..
+        } = relation
+        else {
+            continue;
+        };
+        let questions = asked.iter().filter(|question| question.names(commit));
+        let stacks: Vec<StackIndex> = questions.map(|question| question.stack).collect();
+        lacking.insert(commit, lacked(present, parting, commit, &stacks)?);
+    }
+    let remote = remote(&present.project.settings, repository)?;
+    let mut branches: BTreeMap<CommitId, Option<String>> = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for question in &asked {
+        let mut named = question.commits.iter();
+        let lacks = |named: &&Named| -> Result<bool, GitError> {
+            if !named.counts(&relations, repository)? {
+                return Ok(false);
+            }
+            Ok(match &relations[&named.commit] {
+                Relation::Has => false,
+                Relation::Lacks {
+                    parting: Some(_), ..
+                } => named.is_dirty || lacking[&named.commit].contains(&question.stack),
+                Relation::Lacks { parting: None, .. } | Relation::NotHere => true,
+            })
+        };
+        let lacked = named.find_map(|named| match lacks(&named) {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(named)),
+            Err(error) => Some(Err(error)),
+        });
+        let Some(lacked) = lacked.transpose()? else {
+            continue;
+        };
+        let commit = &lacked.commit;
+        let (lack, fetch) = match &relations[commit] {
+            Relation::Has => continue,
+            Relation::Lacks { lack, .. } => (*lack, vec!["--unshallow".to_owned()]),
+            Relation::NotHere => (Lack::NotHere, vec![commit.to_string()]),
+        };
+        let fetch = remote.clone().map(|remote| match lack {
+            Lack::Unclear => [fetch, vec![remote]].concat(),
+            _ => [vec![remote], fetch].concat(),
+        });
+        let is_done = fetch.as_ref().is_some_and(|fetch| fetched.contains(fetch));
+        let is_asked = matches!(lack, Lack::Unclear | Lack::NotHere) && !is_done;
+        if !branches.contains_key(commit) && branches.len() < MAX_BRANCHES {
+            let branch = match &relations[commit] {
+                Relation::NotHere => None,
+                _ => repository.branch_with(commit)?,
+            };
+            branches.insert(commit.clone(), branch);
+        }
+        let rollback = Rollback {
+            commit: commit.clone(),
+            branch: branches.get(commit).cloned().flatten(),
+            lack: match lack {
+                Lack::NotHere if is_done => Lack::Lost,
+                lack => lack,
+            },
+            fetch: fetch.filter(|_| is_asked),
+        };
+        found.insert(question.stack, rollback);
+    }
+    Ok(found)
+}
+
+/// A stack, and the commits that were applied to it, the last one first.
+struct Question {
+    stack: StackIndex,
+    commits: Vec<Named>,
+}
+
+/// A commit that is on record.
+struct Named {
+    commit: CommitId,
+    /// The commit that is known to have the same inputs, if this one counts only as long as it comes after that.
+    after: Option<CommitId>,
+    /// Whether more was applied than it has.
+    is_dirty: bool,
+}
+
+impl Question {
+    fn new(stack: StackIndex, entry: &Entry, is_same: bool) -> Self {
+        let mut commits = Vec::new();
+        let mut add = |commit: Option<&str>, after: Option<&CommitId>, is_dirty: bool| {
+            let commit = commit.and_then(CommitId::new);
+            commits.extend(commit.map(|commit| Named {
+                commit,
+                after: after.cloned(),
+                is_dirty,
+            }));
+        };
+        let applied = entry.applied.as_ref();
+        let of_applied = applied.and_then(|applied| applied.commit.as_deref());
+        if let Some(last) = &entry.last
+            && (!entry.has_succeeded() || last.commit.as_deref() != of_applied)
+        {
+            add(last.commit.as_deref(), None, false);
+        }
+        if let Some(applied) = applied.filter(|_| !is_same) {
+            let seen = applied.seen.as_deref().and_then(CommitId::new);
+            let of_applied = of_applied.filter(|_| applied.commit != applied.seen);
+            add(of_applied, seen.as_ref(), applied.dirty);
+            add(applied.seen.as_deref(), None, false);
+        }
+        Question { stack, commits }
+    }
+
+    fn names(&self, commit: &CommitId) -> bool {
+        self.commits.iter().any(|named| named.commit == *commit)
+    }
+}
+
+impl Named {
+    /// Returns whether it has to be part of HEAD.
+    fn counts(
+        &self,
+        relations: &BTreeMap<&CommitId, Relation>,
+        repository: &Repository,
+    ) -> Result<bool, GitError> {
+        let Some(after) = &self.after else {
+            return Ok(true);
+        };
+        let is_here = |commit| !matches!(relations[commit], Relation::NotHere);
+        Ok(is_here(&self.commit)
+            && is_here(after)
+            && repository.is_ancestor(after, &self.commit)?)
+    }
+}
+
+/// How a commit relates to HEAD.
+enum Relation {
+    /// HEAD has it.
+    Has,
+    /// HEAD lacks it; with the commit at which they parted, if that is known.
+    Lacks {
+        lack: Lack,
+        parting: Option<CommitId>,
+    },
+    /// It is not in this clone.
+    NotHere,
+}
+
+fn relations<'c>(
+    repository: &Repository,
+    commits: BTreeSet<&'c CommitId>,
+) -> Result<BTreeMap<&'c CommitId, Relation>, GitError> {
+    let head = repository.commit("HEAD")?;
+    let is_shallow = repository.is_shallow()?;
+    let mut relations = BTreeMap::new();
+    for commit in commits {
+        let is_here = repository.commit(commit.as_str())?.as_ref() == Some(commit);
+        let relation = match &head {
+            Some(head) if repository.is_ancestor(commit, head)? => Relation::Has,
+            _ if !is_here => Relation::NotHere,
+            None => Relation::Lacks {
+                lack: Lack::Apart,
+                parting: None,
+            },
+            Some(head) => {
+                let parting = repository.merge_base(commit, head)?;
+                let lack = match &parting {
+                    Some(parting) if parting == head => Lack::Behind,
+                    _ if is_shallow => Lack::Unclear,
+                    _ => Lack::Apart,
+                };
+                Relation::Lacks { lack, parting }
+            }
+        };
+        relations.insert(commit, relation);
+    }
+    Ok(relations)
+}
+
+/// Returns which of some stacks have inputs that `commit` has changed since the parting, and that are not here
+/// as they are there.
+fn lacked(
+    present: Present<'_>,
+    parting: &CommitId,
+    commit: &CommitId,
+    stacks: &[StackIndex],
+) -> Result<BTreeSet<StackIndex>, ChangeError> {
+    let Present {
+        project,
+        listing,
+        repository,
+        uncommitted,
+        host,
+    } = present;
+    let mut now: Vec<ChangedFile> = match repository.commit("HEAD")? {
+        Some(head) => repository.differences(commit, &head)?,
+        None => Vec::new(),
+    };
+    now.extend(uncommitted.status.iter().cloned());
+    let now: BTreeSet<ProjectPath> = now.into_iter().map(|file| file.path).collect();
+    let mut files = repository.differences(parting, commit)?;
+    files.retain(|file| now.contains(&file.path));
+    let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
+    let (files, _) = Ignores::of(project).split(files);
+    if files.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let wanted: BTreeSet<StackIndex> = stacks.iter().copied().collect();
+    let is_wanted = |stack: StackIndex| wanted.contains(&stack);
+    // Problems with inputs are reported with the digests.
+    let unheeded = &mut Problems::default();
+    let causes = changed_stacks(project, listing, &files, is_wanted, unheeded)?;
+    let computed = computed::changed_stacks(project, listing, host, commit, &files, &causes)?;
+    let found = causes.into_keys().chain(computed.into_keys());
+    Ok(found.filter(|stack| is_wanted(*stack)).collect())
+}
+
+/// Returns the remote that commits are fetched from.
+fn remote(settings: &ProjectSettings, repository: &Repository) -> Result<Option<String>, GitError> {
+    let remotes = repository.remotes()?;
+    let usual = settings.default_remote.as_deref().unwrap_or("origin");
+    let found = remotes.iter().find(|remote| *remote == usual);
+    // Only what git knows as a remote may become an argument of `git fetch`.
+    let any = remotes
+        .first()
+        .filter(|_| settings.default_remote.is_none());
+    Ok(found.or(any).cloned())
+}

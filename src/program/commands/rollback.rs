@@ -1,0 +1,115 @@
+//! Refusing to put back what was applied from a commit that HEAD lacks.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use orch::change::base::fetch_command;
+use orch::change::{Counted, Rollback, rollbacks};
+use orch::project::stack::StackIndex;
+use orch::state::document::Document;
+
+use super::Loaded;
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// What the flags say of rollbacks.
+#[derive(Clone, Copy)]
+pub(super) struct RollbackFlags {
+    /// `--allow-rollback`.
+    pub(super) allows: bool,
+    /// `--fetch`.
+    pub(super) fetches: bool,
+}
+
+impl Loaded {
+    /// Returns which of some stacks an apply of HEAD would roll back; fetches what is needed to know, if the flags
+    /// say so.
+    pub(super) fn rollbacks(
+        &mut self,
+        document: &Document,
+        stacks: &[StackIndex],
+        flags: RollbackFlags,
+    ) -> Result<BTreeMap<StackIndex, Rollback>> {
+        if stacks.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let digests = self.digests_on_disk()?;
+        loop {
+            let fetched = &self.fetched;
+            let found = self.with_present(Counted::default(), |present| {
+                rollbacks(present, &digests, document, stacks, fetched)
+            })?;
+            let found =
+                found.context("failed to compare HEAD with the commits that were applied")?;
+            let needed = found.values().filter_map(|rollback| rollback.fetch.clone());
+            let needed: Vec<Vec<String>> = needed.filter(|_| flags.fetches).collect();
+            if needed.is_empty() {
+                return Ok(found);
+            }
+            for arguments in needed {
+                self.fetch_applied(arguments)?;
+            }
+            if let Some(opened) = &mut self.state {
+                opened.reopen_repository(&self.project)?;
+            }
+        }
+    }
+
+    /// Runs `git fetch`, unless that has been done.
+    fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
+        if self.fetched.contains(&arguments) {
+            return Ok(());
+        }
+        let read = self.read.as_mut().context("git was read")?;
+        let mut fetch = |arguments: &[String]| {
+            console::note(&format!("running `{}`", fetch_command(arguments)));
+            read.repository.fetch(arguments)
+        };
+        let failed = "failed to fetch what was applied";
+        match (fetch(&arguments), &*arguments) {
+            (Ok(()), _) => {}
+            // A server need not give a commit by name; if it gives everything else, it has lost this one.
+            (Err(_), [remote, _]) if !remote.starts_with('-') => {
+                let all = vec![remote.clone()];
+                if !self.fetched.contains(&all) {
+                    fetch(&all).context(failed)?;
+                    self.fetched.insert(all);
+                }
+            }
+            (Err(error), _) => return Err(anyhow::Error::new(error).context(failed).into()),
+        }
+        self.fetched.insert(arguments);
+        Ok(())
+    }
+
+    /// Refuses to roll any of some stacks back, unless the flags allow it.
+    pub(super) fn refuse_rollbacks(
+        &mut self,
+        document: &Document,
+        stacks: &[StackIndex],
+        flags: RollbackFlags,
+    ) -> Result<()> {
+        if flags.allows {
+            return Ok(());
+        }
+        let found = self.rollbacks(document, stacks, flags)?;
+        let Some(first) = found.values().next() else {
+            return Ok(());
+        };
+        let same = found.iter().filter(|(_, rollback)| *rollback == first);
+        let same: Vec<StackIndex> = same.map(|(&stack, _)| stack).collect();
+        let error = ProgramError::refused(format!(
+            "this run would roll back {}: {}",
+            self.names(&same),
+            first.why()
+        ));
+        Err(match first.fetch_command() {
+            Some(command) => error
+                .hint(format!("run `{command}`, or let orch do that with `--fetch`"))
+                .hint("to apply HEAD whatever was applied before, add `--allow-rollback`"),
+            None => error.hint(
+                "merge or check out that commit, or add `--allow-rollback` if you mean to put it back",
+            ),
+        })
+    }
+}
