@@ -2,23 +2,23 @@ use super::*;
 use crate::driver::Counts;
 use crate::plan::rows::tests::{entry, made_first, plan};
 
-fn counts(add: u64, change: u64, remove: u64) -> Option<Counts> {
-    Some(Counts {
+fn counts(add: u64, change: u64, remove: u64) -> Counts {
+    Counts {
         add,
         change,
         remove,
-    })
+    }
 }
 
 #[test]
 fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
     let mut updated = entry("/a", Action::Update);
-    updated.counts = counts(2, 1, 1);
+    updated.counts = Some(counts(2, 1, 1));
     let mut replaced = entry("/b", Action::Replace);
-    replaced.counts = counts(0, 0, 3);
+    replaced.counts = Some(counts(0, 0, 3));
     let mut blocked = entry("/c", Action::NoOp);
     blocked.blocked = Some("taken".to_owned());
-    blocked.counts = counts(7, 7, 7);
+    blocked.counts = Some(counts(7, 7, 7));
     let mut plan = plan(
         vec![
             updated,
@@ -56,8 +56,8 @@ fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
 #[test]
 fn totals_count_a_stack_that_is_created_first_as_one_that_is_replaced() {
     let mut entries = made_first("/app");
-    entries[0].counts = counts(1, 0, 0);
-    entries[1].counts = counts(0, 0, 1);
+    entries[0].counts = Some(counts(1, 0, 0));
+    entries[1].counts = Some(counts(0, 0, 1));
     let totals = plan(entries.into(), &[]).totals();
     let StackTotals {
         replace, delete, ..
@@ -70,10 +70,10 @@ fn totals_count_a_stack_that_is_created_first_as_one_that_is_replaced() {
 fn totals_count_stacks_with_drift_as_drifted_only_if_the_plan_is_about_drift() {
     let mut drifted = entry("/a", Action::NoOp);
     drifted.has_drifted = true;
-    drifted.counts = counts(0, 1, 0);
+    drifted.counts = Some(counts(0, 1, 0));
     let mut read = entry("/b", Action::Read);
     read.has_drifted = true;
-    read.counts = counts(0, 0, 1);
+    read.counts = Some(counts(0, 0, 1));
     let mut plan = plan(vec![drifted, read], &[]);
     let totals = plan.totals();
     assert_eq!((totals.stacks.unchanged, totals.stacks.read), (1, 1));

@@ -6,7 +6,7 @@ use super::{action, counts_text, reason, sign};
 use crate::driver::Counts;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
-use crate::plan::entry::Action;
+use crate::plan::entry::{Action, PlanEntry};
 use crate::plan::{FailedAsk, PlanRow};
 
 /// How many conditions of a stack are told.
@@ -72,7 +72,7 @@ impl<'a> Row<'a> {
     pub(super) fn counts(&self) -> Option<String> {
         match self {
             Row::Entry(row) if row.entry.blocked.is_none() && !row.entry.is_undecided() => {
-                let counts = row.entries().map(|entry| entry.resource_counts());
+                let counts = row.entries().map(PlanEntry::resource_counts);
                 let sum = counts.reduce(|sum, more| {
                     let (sum, more) = (sum?, more?);
                     Some(Counts {

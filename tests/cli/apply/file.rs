@@ -95,7 +95,7 @@ fn nothing_of_a_damaged_file_runs() {
         }
     }
     fails(&repository, "apply missing", 5, "missing");
-    fails(&repository, "apply a", 3, "not a regular file");
+    fails(&repository, "apply a", 64, "`a` is a directory");
 }
 
 #[test]

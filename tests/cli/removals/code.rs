@@ -5,7 +5,8 @@ use std::fs;
 
 use super::{
     APPROVED, DRIVERS, acts, applied, applied_of, assert_tidy, change_entry, declare, details,
-    done, forget_log, head, hook, keys, log, planned, prepared, remove, want, world,
+    done, forget_log, head, hook, keys, leaves_blocked, log, planned, prepared, remove, want,
+    world,
 };
 use crate::support::Repository;
 
@@ -151,7 +152,7 @@ fn a_commit_with_other_files_than_were_applied_destroys_nothing() {
         planned(&repository, ""),
         ["/a blocked: its commit has other files than those that were applied"]
     );
-    done(&repository, &format!("apply {APPROVED}"));
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(log(&repository), [""; 0]);
     assert_eq!(world(&repository), ["a", "b"]);
     assert_tidy(&repository);
@@ -270,7 +271,7 @@ fn a_file_that_needs_a_filter_which_is_not_there_is_said() {
         planned(&repository, ""),
         ["/a blocked: `a/big.bin` needs the filter `large` of git, which is not installed"]
     );
-    done(&repository, &format!("apply {APPROVED}"));
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(acts(&repository), [""; 0]);
     // With the filter, it works.
     repository.git("config filter.large.smudge cat");
@@ -309,14 +310,14 @@ fn submodules_are_filled_or_it_is_said_that_they_cannot_be() {
         repository.outside().join("modules"),
     )
     .unwrap();
-    let apply = |said: &str| {
+    let apply = |code: i32, said: &str| {
         let output = repository.orch_with(&format!("apply {APPROVED} --match a"), |orch| {
             orch.env("GIT_ALLOW_PROTOCOL", "file");
         });
-        assert_eq!(output.code(), 0, "{output}");
+        assert_eq!(output.code(), code, "{output}");
         assert!(output.to_string().contains(said), "{said}: {output}");
     };
-    apply("! /a  blocked: its commit cannot be checked out: ");
+    apply(4, "! /a  blocked: its commit cannot be checked out: ");
     assert_eq!(acts(&repository), [""; 0]);
     assert_tidy(&repository);
     fs::rename(repository.outside().join("away"), &module).unwrap();
@@ -325,7 +326,7 @@ fn submodules_are_filled_or_it_is_said_that_they_cannot_be() {
         repository.path("/.git/modules"),
     )
     .unwrap();
-    apply("- /a  delete");
+    apply(0, "- /a  delete");
     assert_eq!(acts(&repository), ["destroy /a"]);
     assert_eq!(
         fs::read_to_string(repository.outside().join("answer")).unwrap(),
@@ -354,7 +355,7 @@ fn a_commit_whose_configuration_is_wrong_is_said() {
         plan[0].contains("the configuration of its commit is wrong: c/stack.orch.hcl:2: "),
         "{plan:?}"
     );
-    done(&repository, &format!("apply {APPROVED}"));
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(acts(&repository), [""; 0]);
     assert_tidy(&repository);
 }

@@ -235,6 +235,12 @@ pub(crate) fn done(sandbox: &Sandbox, arguments: &str) -> String {
     output.to_string()
 }
 
+/// Runs an apply that leaves stacks blocked, and returns all that it says.
+#[track_caller]
+pub(crate) fn leaves_blocked(sandbox: &Sandbox, arguments: &str) -> String {
+    fails(sandbox, arguments, 4, "blocked and left as before")
+}
+
 /// Runs `orch`, which ends with this status and says this on stderr; returns all that it says.
 #[track_caller]
 pub(crate) fn fails(sandbox: &Sandbox, arguments: &str, code: i32, said: &str) -> String {

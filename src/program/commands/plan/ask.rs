@@ -65,6 +65,16 @@ struct Round {
     output: EndedOutput,
 }
 
+impl Round {
+    fn new(run: &str, folder: PrivateFolder, output: EndedOutput) -> Self {
+        Round {
+            run: run.to_owned(),
+            folder,
+            output,
+        }
+    }
+}
+
 /// The turn of a tool.
 struct EndedTurn {
     /// The round.
@@ -267,8 +277,8 @@ pub(super) fn ask<'p>(
     };
     let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
     let origin = request.origin(query);
-    let (summary, output, starts) =
-        carry_out(loaded, args, origin, &asked.id, place.path(), asking)?;
+    let ended = carry_out(loaded, args, origin, &asked.id, place.path(), asking)?;
+    let (summary, output, starts) = ended;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
     }
@@ -306,11 +316,7 @@ pub(super) fn ask<'p>(
         asked.turns.insert(path.clone(), turn);
         asked.answers.insert(path.clone(), answer);
     }
-    asked.rounds.push(Round {
-        run: asked.id.clone(),
-        folder,
-        output,
-    });
+    asked.rounds.push(Round::new(&asked.id, folder, output));
     asked.folder = Some(place);
     Ok(Ok(asked))
 }

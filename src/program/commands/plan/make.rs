@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use orch::change::{Rollback, Standing};
 use orch::plan::backends::Place;
 use orch::plan::code::RemovedCode;
 use orch::plan::entry::{Action, PlanMode};
 use orch::plan::protection::Destroyer;
 use orch::plan::{FailedAsk, Plan, PlannedOrder, SavedPlan, conditions};
-use orch::project::stack::{StackIndex, StackMode};
+use orch::project::stack::StackIndex;
 use orch::record::journal::arguments;
 use orch::selection::select::{Query, Selection};
 use orch::state::document::Document;
@@ -29,7 +28,6 @@ use super::{PlanRequest, Planned};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::filters::check_fetch;
 use crate::program::commands::protection::refuse;
-use crate::program::commands::rollback::RollbackFlags;
 use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
@@ -171,38 +169,6 @@ struct Answers {
 }
 
 impl Loaded {
-    /// Returns which of the selected stacks the plan would roll back.
-    fn planned_rollbacks(
-        &mut self,
-        request: &PlanRequest<'_>,
-        selection: &Selection,
-        recorded: Option<&OnRecord>,
-        replaced: &BTreeSet<StackIndex>,
-    ) -> Result<BTreeMap<StackIndex, Rollback>> {
-        // To look at what is there puts nothing back.
-        let is_looked_at = request.options.mode == PlanMode::RefreshOnly;
-        let Some(recorded) = recorded.filter(|_| !is_looked_at) else {
-            return Ok(BTreeMap::new());
-        };
-        let is_planned = |stack: &StackIndex| {
-            let is_applied = recorded.standings.stacks.get(stack) == Some(&Standing::Applied);
-            let is_asked = !is_applied || request.options.is_full || replaced.contains(stack);
-            is_asked && self.project.stacks[*stack].mode == StackMode::Manage
-        };
-        let stacks: Vec<StackIndex> = selection.stacks().filter(is_planned).collect();
-        let flags = RollbackFlags {
-            allows: request.planning.allow_rollback,
-            fetches: request.select.fetch,
-        };
-        let found = self.rollbacks(&recorded.document, &stacks, flags)?;
-        if !found.is_empty() && !flags.allows && request.only.is_none() {
-            console::help(
-                "`--allow-rollback` also plans stacks to which a commit was applied that HEAD lacks",
-            );
-        }
-        Ok(found)
-    }
-
     /// Returns the stacks that are planned.
     fn selection(&self, request: &PlanRequest<'_>, query: &Query) -> Selection {
         let Some(paths) = request.only else {
@@ -294,11 +260,8 @@ impl Loaded {
         }
         let steps: Vec<(StackIndex, Action)> = settled.steps(subjects).collect();
         let gone = removals.actions();
-        let ordered = |steps: &[(StackIndex, Action)]| {
-            let steps = steps.iter().copied();
-            PlannedOrder::new(&self.project, &self.graph, document, steps, &gone)
-        };
-        let order = ordered(&steps);
+        let of_steps = steps.iter().copied();
+        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &gone);
         let (mut entries, mut failed) =
             settled.entries(&self.project, runs_after, &failing.invalid);
         entries.retain(|entry| {
@@ -308,14 +271,7 @@ impl Loaded {
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);
         self.show_failed_tools(&asked, &failed)?;
-        let undecided = entries.iter().filter(|entry| entry.is_undecided());
-        let undecided = undecided.filter_map(|entry| self.project.stacks.find(&entry.stack));
-        let undecided: Vec<_> = undecided.map(|stack| (stack, Action::Update)).collect();
-        let mut sequence = Vec::new();
-        if !undecided.is_empty() {
-            let operations = ordered(&[steps, undecided].concat()).operations(&self.project);
-            sequence.extend(operations.into_iter().map(|operation| operation.stack));
-        }
+        let sequence = self.sequence(document, steps, &gone, &entries);
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,

@@ -1,0 +1,49 @@
+//! Which stacks of a plan would be rolled back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::change::{Rollback, Standing};
+use orch::plan::entry::PlanMode;
+use orch::project::stack::{StackIndex, StackMode};
+use orch::selection::select::Selection;
+
+use super::PlanRequest;
+use super::subjects::OnRecord;
+use crate::program::commands::Loaded;
+use crate::program::commands::rollback::RollbackFlags;
+use crate::program::console;
+use crate::program::error::Result;
+
+impl Loaded {
+    /// Returns which of the selected stacks the plan would roll back.
+    pub(super) fn planned_rollbacks(
+        &mut self,
+        request: &PlanRequest<'_>,
+        selection: &Selection,
+        recorded: Option<&OnRecord>,
+        replaced: &BTreeSet<StackIndex>,
+    ) -> Result<BTreeMap<StackIndex, Rollback>> {
+        // To look at what is there puts nothing back.
+        let is_looked_at = request.options.mode == PlanMode::RefreshOnly;
+        let Some(recorded) = recorded.filter(|_| !is_looked_at) else {
+            return Ok(BTreeMap::new());
+        };
+        let is_planned = |stack: &StackIndex| {
+            let is_applied = recorded.standings.stacks.get(stack) == Some(&Standing::Applied);
+            let is_asked = !is_applied || request.options.is_full || replaced.contains(stack);
+            is_asked && self.project.stacks[*stack].mode == StackMode::Manage
+        };
+        let stacks: Vec<StackIndex> = selection.stacks().filter(is_planned).collect();
+        let flags = RollbackFlags {
+            allows: request.planning.allow_rollback,
+            fetches: request.select.fetch,
+        };
+        let found = self.rollbacks(&recorded.document, &stacks, flags)?;
+        if !found.is_empty() && !flags.allows && request.only.is_none() {
+            console::help(
+                "`--allow-rollback` also plans stacks to which a commit was applied that HEAD lacks",
+            );
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,34 @@
+//! The sequence of a plan in which what is decided during the apply has its place.
+
+use std::collections::BTreeMap;
+
+use orch::path::StackPath;
+use orch::plan::PlannedOrder;
+use orch::plan::entry::{Action, PlanEntry};
+use orch::project::stack::StackIndex;
+use orch::state::document::Document;
+
+use crate::program::commands::Loaded;
+
+impl Loaded {
+    /// Returns the stacks that an apply does something with, and those that it decides about on the way, in the
+    /// sequence of a serial run; nothing if there are none of the latter.
+    pub(super) fn sequence(
+        &self,
+        document: Option<&Document>,
+        steps: Vec<(StackIndex, Action)>,
+        gone: &BTreeMap<String, Action>,
+        entries: &[PlanEntry],
+    ) -> Vec<StackPath> {
+        let undecided = entries.iter().filter(|entry| entry.is_undecided());
+        let undecided = undecided.filter_map(|entry| self.project.stacks.find(&entry.stack));
+        let undecided: Vec<_> = undecided.map(|stack| (stack, Action::Update)).collect();
+        if undecided.is_empty() {
+            return Vec::new();
+        }
+        let all = steps.into_iter().chain(undecided);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, all, gone);
+        let operations = order.operations(&self.project).into_iter();
+        operations.map(|operation| operation.stack).collect()
+    }
+}
