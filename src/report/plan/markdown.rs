@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use super::resources::{self, Resource, listed, more};
 use super::row::Row;
 use super::summary::summary;
 use super::{ToolText, ToolTexts, shown_rows};
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
-use crate::plan::{FailedAsk, Plan, RelaxedEffect};
+use crate::plan::{Plan, RelaxedEffect};
 use crate::report::markdown::inert::{code, shortened, text};
 use crate::report::markdown::page::{Content, fit, folded};
 use crate::report::quote::{end, excerpt, left_out_line};
@@ -50,23 +51,35 @@ fn shows(row: &Row<'_>, text: &ToolText) -> bool {
     }
 }
 
+/// Says what is done with a stack, and with how many of its resources.
+fn headline(row: &Row<'_>) -> String {
+    let (action, _) = row.action_and_reason();
+    match row.counts() {
+        Some(counts) => format!("{action} {counts}"),
+        None => action.into_owned(),
+    }
+}
+
 /// The content of the page.
 struct PlanPage<'a> {
     headline: String,
     notes: String,
     rows: Vec<Row<'a>>,
-    /// Those whose tools have printed something.
-    printing: Vec<Row<'a>>,
+    /// Those with something to unfold: resources, or what their tools printed.
+    folded: Vec<Row<'a>>,
     texts: &'a ToolTexts<'a>,
+    mode: PlanMode,
 }
 
 impl<'a> PlanPage<'a> {
     fn new(plan: &'a Plan, texts: &'a ToolTexts<'a>) -> Self {
         let mut rows: Vec<Row<'_>> = shown_rows(plan).collect();
         rows.sort_by_key(rank);
+        let mode = plan.mode;
         let has_printed = |row: &Row| (texts.of)(row.stack()).is_some_and(|text| shows(row, &text));
-        let printing = rows.iter().copied().filter(has_printed).collect();
-        let command = match plan.mode {
+        let is_folded = |row: &Row| has_printed(row) || !Resource::of_row(row, mode).is_empty();
+        let folded = rows.iter().copied().filter(is_folded).collect();
+        let command = match mode {
             PlanMode::Normal => "orch plan",
             PlanMode::Destroy => "orch plan --destroy",
             PlanMode::RefreshOnly => "orch plan --refresh-only",
@@ -75,9 +88,57 @@ impl<'a> PlanPage<'a> {
             headline: format!("### `{command}`\n\n{}\n", summary(plan)),
             notes: notes(plan),
             rows,
-            printing,
+            folded,
             texts,
+            mode,
         }
+    }
+
+    /// Lists the resources that are destroyed, in this many bytes; what has no room is counted.
+    fn destroyed(&self, limit: usize) -> String {
+        let what = match self.mode {
+            PlanMode::RefreshOnly => "Destroyed outside of `orch`",
+            PlanMode::Normal | PlanMode::Destroy => "Resources to destroy",
+        };
+        let mut text = format!("\n{what}:\n\n");
+        let (mut left_out, mut is_empty) = (0, true);
+        for row in &self.rows {
+            let resources = Resource::of_row(row, self.mode).into_iter();
+            for resource in resources.filter(Resource::is_destroyed) {
+                let (stack, address) = (code(row.stack().as_str()), code(&resource.address()));
+                let sign = code(resource.sign());
+                let line = format!("- {sign} {address} in {stack}\n");
+                if text.len() + line.len() > limit {
+                    left_out += 1;
+                    continue;
+                }
+                is_empty = false;
+                text += &line;
+            }
+        }
+        match (is_empty, left_out) {
+            (true, 0) => String::new(),
+            (false, 0) => text,
+            (true, more) => format!("\n{what}: {more}, left out here.\n"),
+            (false, more) => text + &format!("\n{more} more to destroy are left out here.\n"),
+        }
+    }
+
+    /// Lists the resources of a row, in about this many bytes; what has no room is counted.
+    fn resources(&self, row: &Row<'_>, limit: usize) -> String {
+        let all = Resource::of_row(row, self.mode);
+        let mut room = limit;
+        let fitting = all.iter().take_while(|resource| {
+            // A sign, a space and the end of the line.
+            let length = resource.address().len() + 5;
+            let fits = length <= room;
+            room = room.saturating_sub(length);
+            fits
+        });
+        let listed = listed(all.clone(), fitting.count());
+        let mut lines: Vec<String> = resources::lines(&listed).collect();
+        lines.extend(more(&all, &listed).map(|more| format!("… {more}")));
+        lines.join("\n")
     }
 }
 
@@ -85,17 +146,7 @@ impl<'a> PlanPage<'a> {
 fn notes(plan: &Plan) -> String {
     let mut notes = String::new();
     if !plan.failed.is_empty() {
-        let is_tool = |failed: &FailedAsk| failed.conditions.is_empty();
-        notes += match (
-            plan.failed.iter().any(is_tool),
-            plan.failed.iter().all(is_tool),
-        ) {
-            (true, true) => "\nTools failed, so this plan cannot be applied.\n",
-            (true, false) => {
-                "\nTools failed, and conditions do not hold, so this plan cannot be applied.\n"
-            }
-            (false, _) => "\nConditions do not hold, so this plan cannot be applied.\n",
-        };
+        notes += "\n`orch apply` changes nothing while stacks fail, unless `--on-error=skip-dependents` leaves them out.\n";
     }
     if plan.entries.iter().any(|entry| entry.blocked.is_some()) {
         notes += "\nNothing is done with stacks that are blocked.\n";
@@ -146,8 +197,9 @@ impl Content for PlanPage<'_> {
         &self.headline
     }
 
-    fn notes(&self, _limit: usize) -> Cow<'_, str> {
-        Cow::Borrowed(&self.notes)
+    fn notes(&self, limit: usize) -> Cow<'_, str> {
+        let room = limit.saturating_sub(self.notes.len());
+        Cow::Owned(self.destroyed(room) + &self.notes)
     }
 
     fn n_rows(&self) -> usize {
@@ -168,12 +220,16 @@ impl Content for PlanPage<'_> {
     }
 
     fn n_quotes(&self) -> usize {
-        self.printing.len()
+        self.folded.len()
     }
 
     fn quote(&self, number: usize, limit: usize) -> Option<String> {
-        let row = &self.printing[number];
-        let ToolText { log, plan_from } = (self.texts.of)(row.stack())?;
+        let row = &self.folded[number];
+        let mut lines = self.resources(row, limit / 2);
+        let text = (self.texts.of)(row.stack()).filter(|text| shows(row, text));
+        let Some(ToolText { log, plan_from }) = text else {
+            return Some(folded(row.stack().as_str(), &headline(row), &lines));
+        };
         let shown_by = (self.texts.shown_by)(row.stack());
         let shown_by = shown_by.as_deref();
         let path = row.stack().as_str();
@@ -186,13 +242,14 @@ impl Content for PlanPage<'_> {
             let lines = format!("{line}\n\n{}", end.text);
             return Some(folded(path, "the end of the output", &lines));
         };
-        let lines = excerpt(log, from, shown_by, limit)?;
-        let (action, _) = row.action_and_reason();
-        let what = match row.counts() {
-            Some(counts) => format!("{action} {counts}"),
-            None => action.into_owned(),
-        };
-        Some(folded(path, &what, &lines))
+        let room = limit.saturating_sub(lines.len());
+        if let Some(text) = excerpt(log, from, shown_by, room) {
+            if !lines.is_empty() {
+                lines += "\n\n";
+            }
+            lines += &text;
+        }
+        (!lines.is_empty()).then(|| folded(path, &headline(row), &lines))
     }
 
     fn unquoted(&self, count: usize) -> String {

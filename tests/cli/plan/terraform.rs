@@ -36,7 +36,11 @@ fn a_page_has_what_terraform_plans_and_not_how_it_was_initialised() {
     sandbox.write("/net/main.tf", many);
     let page = sandbox.orch("plan --format markdown --max-bytes 4000 -o saved");
     assert_eq!(page.code(), 0, "{page:?}");
-    assert!(page.stdout.contains("```text\nTerraform used"), "{page:?}");
+    assert!(
+        page.stdout.contains("```text\n+ terraform_data.a[0]\n"),
+        "{page:?}"
+    );
+    assert!(page.stdout.contains("\n\nTerraform used"), "{page:?}");
     assert!(page.stdout.contains("Plan: 40 to add"), "{page:?}");
     let all = "all of it: orch show saved /net";
     assert!(page.stdout.contains(all), "{page:?}");
