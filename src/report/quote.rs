@@ -35,8 +35,8 @@ pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
     Some(quote).filter(|quote| !quote.text.is_empty())
 }
 
-/// Returns the first error that a log shows, with its place if the next lines name one: `Error: Unsupported argument,
-/// on main.tf line 3`. None if no line begins with `Error:`.
+/// Returns the first error of a log that names its place, `Error: Unsupported argument, on main.tf line 3`, or else
+/// the first one. None if no line begins with `Error:`.
 pub fn first_error(log: io::Result<LogReader>) -> Option<String> {
     /// How much of a log is searched.
     const MOST: usize = 1 << 20;
@@ -54,21 +54,28 @@ pub fn first_error(log: io::Result<LogReader>) -> Option<String> {
 fn error_in(text: &str) -> Option<String> {
     /// How many lines below the error may name its place.
     const BELOW: usize = 3;
-    // Terraform draws a frame around its errors.
-    let mut lines = text
-        .lines()
-        .map(|line| line.trim_matches(['│', '╷', '╵', ' ', '\t']));
-    let error = lines.find(|line| {
+    let is_error = |line: &&str| {
         let start = line.get(..6);
         start.is_some_and(|start| start.eq_ignore_ascii_case("error:"))
-    })?;
-    let mut below = lines.filter(|line| !line.is_empty()).take(BELOW);
-    let place = below.find(|line| line.starts_with("on ") && line.contains(" line "));
-    let place = place.map(|line| line.split([',', ':']).next().unwrap_or(line));
-    Some(match place {
-        Some(place) => format!("{error}, {place}"),
-        None => error.to_owned(),
-    })
+    };
+    // Terraform draws a frame around its errors.
+    let lines = text
+        .lines()
+        .map(|line| line.trim_matches(['│', '╷', '╵', ' ', '\t']));
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let errors = || (0..lines.len()).filter(|&at| is_error(&lines[at]));
+    let place_of = |error: usize| {
+        let below = lines[error + 1..].iter().take(BELOW);
+        let mut below = below.take_while(|line| !is_error(line));
+        below.find(|line| line.starts_with("on ") && line.contains(" line "))
+    };
+    // Terraform introduces the errors of a configuration with one that says no more than that there are some.
+    let placed = errors().find_map(|at| Some((at, *place_of(at)?)));
+    let Some((at, place)) = placed else {
+        return errors().next().map(|at| lines[at].to_owned());
+    };
+    let place = place.split([',', ':']).next().unwrap_or(place);
+    Some(format!("{}, {place}", lines[at]))
 }
 
 /// Returns what a log has of stdout from an offset on, of about this many bytes, if there is any. Where
@@ -242,6 +249,10 @@ mod tests {
             ),
             ("ERROR: upper\non the way\n", Some("ERROR: upper")),
             ("│ Error: no place\n│ \n│ text\n", Some("Error: no place")),
+            (
+                "Error: there are problems,\nas follows.\nError: No brace\n  on b.tf line 8, in x:",
+                Some("Error: No brace, on b.tf line 8"),
+            ),
             ("an error: is not first\n", None),
             ("\u{e9}rror", None),
             ("", None),
