@@ -16,6 +16,9 @@ pub enum GitError {
     /// libgit2 failed, and there is no `git` to ask instead.
     #[error("libgit2 cannot read the repository, and there is no `git` program to ask instead")]
     Library(#[from] git2::Error),
+    /// A branch or HEAD is there and cannot be read.
+    #[error("git cannot read `{0}`: the repository is damaged (`git fsck` says where)")]
+    Damaged(String),
     /// The `git` program cannot be started.
     #[error("failed to start `git`")]
     Start(#[source] io::Error),

@@ -12,7 +12,9 @@ use git2::{
 };
 
 use super::comparison::{TreeComparison, mode};
-use super::{ChangedFile, CommitId, FileChange, FileState, project_path, repository_path};
+use super::{
+    ChangedFile, CommitId, FileChange, FileState, is_hexadecimal, project_path, repository_path,
+};
 use crate::path::ProjectPath;
 
 /// The directories that a search for the repository does not go above.
@@ -27,13 +29,17 @@ impl CommitId {
     }
 }
 
-/// Returns whether an error means that a revision names nothing, rather than that it cannot be read.
-pub(super) fn is_no_such_revision(error: &Error) -> bool {
+/// Returns whether an error means that a revision names nothing here, rather than that it cannot be read. An id
+/// may name a commit that is missing; what HEAD or a branch names must be there.
+pub(super) fn is_absent(error: &Error, revision: &str) -> bool {
     use ErrorCode::{Ambiguous, InvalidSpec, NotFound, Peel, UnbornBranch};
-    matches!(
-        error.code(),
-        NotFound | UnbornBranch | InvalidSpec | Peel | Ambiguous
-    )
+    match error.code() {
+        NotFound if error.class() == ErrorClass::Odb => is_hexadecimal(revision),
+        code => matches!(
+            code,
+            NotFound | UnbornBranch | InvalidSpec | Peel | Ambiguous
+        ),
+    }
 }
 
 /// Returns whether two paths lead to one directory.
@@ -119,6 +125,12 @@ impl Library {
             return base.map(CommitId::from_oid).map(Some);
         }
         Ok(optional(base)?.map(CommitId::from_oid))
+    }
+
+    /// Returns whether an error means that two commits have no ancestor in common, as far as the history is here.
+    pub(super) fn has_no_merge_base(&self, error: &Error) -> bool {
+        let is_cut_off = error.class() == ErrorClass::Odb && self.is_shallow();
+        error.code() == ErrorCode::NotFound && (error.class() == ErrorClass::Merge || is_cut_off)
     }
 
     pub(super) fn branch(&self) -> Result<Option<String>, Error> {

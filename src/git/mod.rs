@@ -148,12 +148,23 @@ impl Repository {
     ///
     /// If git cannot answer.
     pub fn commit(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
-        let asked = self.ask(
-            |library| library.commit(revision).map(Some),
-            |program| program.commit(revision),
-        );
-        match asked {
-            Err(GitError::Library(error)) if library::is_no_such_revision(&error) => Ok(None),
+        let Some(library) = &self.library else {
+            return self.program.commit(revision);
+        };
+        let error = match library.commit(revision) {
+            Ok(commit) => return Ok(Some(commit)),
+            Err(error) => error,
+        };
+        debug!(%error, "libgit2 cannot tell, asking git");
+        let is_absent = library::is_absent(&error, revision);
+        match self
+            .program
+            .commit(revision)
+            .map_err(|it| instead_of(error, it))
+        {
+            Err(GitError::Library(_)) if is_absent => Ok(None),
+            // git takes an empty file of a branch for no branch.
+            Ok(None) if !is_absent => Err(GitError::Damaged(revision.to_owned())),
             asked => asked,
         }
     }
@@ -181,7 +192,14 @@ impl Repository {
             |program| program.merge_base(a, b),
         );
         match asked {
-            Err(GitError::Library(error)) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(GitError::Library(error))
+                if self
+                    .library
+                    .as_ref()
+                    .is_some_and(|it| it.has_no_merge_base(&error)) =>
+            {
+                Ok(None)
+            }
             asked => asked,
         }
     }

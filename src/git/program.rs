@@ -123,18 +123,19 @@ impl Program {
     }
 
     pub(super) fn commit(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
-        let peeled = format!("{revision}^{{commit}}");
         let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
-        let found = self.ask_line(&[&arguments[..], &[&peeled]].concat());
-        match found {
+        let named = |name: &str| self.ask_maybe(&[&arguments[..], &[name]].concat());
+        if let Some(id) = named(&format!("{revision}^{{commit}}"))? {
             // A `^` in front stays there: that is no commit but all that it does not reach.
-            Ok(id) => Ok(is_hexadecimal(&id).then_some(CommitId(id))),
-            // 1 where it names nothing, 128 where it names something that is no commit.
-            Err(GitError::Failed { status, .. }) if matches!(status.code(), Some(1 | 128)) => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            return Ok(is_hexadecimal(&id).then_some(CommitId(id)));
         }
+        // The commit of an id may be missing here; what HEAD or a branch names must be there.
+        if !is_hexadecimal(revision)
+            && let Some(id) = named(revision)?.filter(|id| is_hexadecimal(id))
+        {
+            self.ask(&["rev-list", "--no-walk", &id, "--"])?;
+        }
+        Ok(None)
     }
 
     pub(super) fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {

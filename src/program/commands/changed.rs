@@ -197,12 +197,17 @@ impl Loaded {
         }
     }
 
-    /// Returns the commit of HEAD, if there is one and git can tell.
-    pub(super) fn head(&mut self) -> Option<CommitId> {
-        let read = self.read().ok()?;
-        let head = read.repository.commit("HEAD").ok().flatten();
+    /// Returns the commit of HEAD; nothing outside of git and before the first commit.
+    pub(super) fn head(&mut self) -> Result<Option<CommitId>> {
+        let failed = "failed to ask git for HEAD";
+        let read = match self.read() {
+            Ok(read) => read,
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(None),
+            Err(error) => return Err(anyhow::Error::new(error).context(failed).into()),
+        };
+        let head = read.repository.commit("HEAD").context(failed);
         self.read = Some(read);
-        head
+        Ok(head?)
     }
 
     /// Finds what has changed, and prints the base.

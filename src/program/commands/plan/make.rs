@@ -81,7 +81,7 @@ pub(in crate::program::commands) fn planned(
     {
         return Ok(ControlFlow::Break(ExitStatus::Refused));
     }
-    let head = loaded.head().map(|head| head.to_string());
+    let head = loaded.head()?.map(|head| head.to_string());
     if request.is_kept {
         loaded.digest_grounds()?;
     }
