@@ -1,8 +1,9 @@
 //! Whether what a tool would do now is within what a plan has shown.
 //!
-//! A create may add anything. A provisional entry, which was planned before something that it runs after was
-//! applied, may create and update anything. Every other change must have been shown: its address, its actions,
-//! and the values that were known. Nothing is destroyed or replaced that was not shown.
+//! A provisional entry, which was planned before something that it runs after was applied, may create and update
+//! anything; so may one that is decided only during the apply. The second half of a replace may create anything.
+//! Every other change must have been shown: its address, its actions, and the values that were known. Nothing is
+//! destroyed or replaced that was not shown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -78,7 +79,7 @@ impl Shown {
         let mut beyond = Counts::default();
         for resource in &answer.resources {
             let known = shown.get(base(&resource.address)).copied();
-            if self.may_add(resource, is_again)
+            if self.may_add(resource, known, is_again)
                 || known.is_some_and(|known| self.covers(known, resource, is_again))
             {
                 continue;
@@ -114,16 +115,23 @@ impl Shown {
     }
 
     /// Returns whether a change needs not have been shown.
-    fn may_add(&self, resource: &ResourceChange, is_again: bool) -> bool {
+    fn may_add(
+        &self,
+        resource: &ResourceChange,
+        known: Option<&ResourceChange>,
+        is_again: bool,
+    ) -> bool {
         let is = |actions: &[&str]| resource.actions == actions;
         let is_rest = is_again && resource.is_tainted && (is(&["delete", "create"]));
         match self.action {
             Some(Action::Delete) => is(&["delete"]),
             None | Some(_) if self.is_provisional => is(&["create"]) || is(&["update"]) || is_rest,
-            // Nothing was there: whatever is, the same plan has made.
-            Some(Action::Create | Action::Replace) => {
-                is(&["create"]) || is_again && is(&["update"]) || is_rest
+            // An earlier attempt has created it.
+            Some(Action::Create) => {
+                is_again && is(&["update"]) && known.is_some_and(|it| values_agree(it, resource))
             }
+            // Its plan shows only what is destroyed first.
+            Some(Action::Replace) => is(&["create"]) || is_again && is(&["update"]) || is_rest,
             None | Some(_) => false,
         }
     }
@@ -146,11 +154,11 @@ impl Shown {
         let removes = now.is_some_and(|now| now.remove > 0);
         let is_within = match self.action {
             Some(Action::Delete) => true,
-            Some(Action::Update) if self.is_provisional => {
+            Some(Action::Update | Action::Create) if self.is_provisional => {
                 let shown = self.counts.map_or(0, |shown| shown.remove);
                 now.is_none_or(|now| now.remove <= shown)
             }
-            None | Some(Action::Create | Action::Replace) => !removes,
+            None | Some(Action::Replace) => !removes,
             Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
                 // Tools have both, and no change of a resource is one of outputs alone.
                 (Some(_), Some(_), ..) if now == Some(Counts::default()) => true,

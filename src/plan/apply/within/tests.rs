@@ -99,13 +99,25 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
             "update x.a; update x.b; create x.c",
             "+1 ~2 -0",
         ),
-        // A create may add anything, and changes nothing.
-        (Some(Create), "create x.a", "create x.a; create x.b", ""),
-        (Some(Create), "", "create x.a", ""),
+        // A create is held to what was shown.
+        (Some(Create), "create x.a", "create x.a", ""),
+        (
+            Some(Create),
+            "create x.a",
+            "create x.a; create x.b",
+            "+1 ~0 -0",
+        ),
+        (Some(Create), "", "create x.a", "+1 ~0 -0"),
         (Some(Create), "create x.a", "update x.b", "+0 ~1 -0"),
         (Some(Create), "create x.a", "delete x.b", "+0 ~0 -1"),
-        (Some(Create), "create x.a size=1", "create x.a size=2", ""),
-        // So does what is made anew.
+        (
+            Some(Create),
+            "create x.a size=1",
+            "create x.a size=2",
+            "+1 ~0 -0",
+        ),
+        (Some(Create), "create x.a size=?", "create x.a size=2", ""),
+        // The second half of a replace may create anything.
         (Some(Replace), "delete x.a", "create x.a; create x.b", ""),
         (Some(Replace), "delete x.a", "update x.b", "+0 ~1 -0"),
         (Some(Replace), "delete x.a", "delete x.b", "+0 ~0 -1"),
@@ -247,9 +259,23 @@ fn the_rest_of_a_plan_that_has_begun_is_within_it() {
             "+1 ~0 -0",
             "+1 ~0 -0",
         ),
-        // Whatever a create finds, it has made.
+        // What a create finds of its own resources, an earlier attempt has made.
         (Some(Create), "create x.a", tainted, "+1 ~0 -1", ""),
         (Some(Create), "create x.a", "update x.a", "+0 ~1 -0", ""),
+        (
+            Some(Create),
+            "create x.a s=1",
+            "update x.a s=2",
+            "+0 ~1 -0",
+            "+0 ~1 -0",
+        ),
+        (
+            Some(Create),
+            "create x.a",
+            "create x.b",
+            "+1 ~0 -0",
+            "+1 ~0 -0",
+        ),
         (
             Some(Create),
             "create x.a",
@@ -344,10 +370,13 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
         (Some(Update), ("", ""), ("9 9 0", ""), true),
         (Some(Update), ("", ""), ("9 9 9", ""), false),
         (Some(Update), ("", ""), ("", ""), true),
-        // These may add anything, and remove nothing.
-        (Some(Create), ("1 0 0", ""), ("9 9 0", ""), true),
+        // A create is held to what was shown.
+        (Some(Create), ("1 0 0", ""), ("1 0 0", ""), true),
+        (Some(Create), ("1 0 0", ""), ("2 0 0", ""), false),
         (Some(Create), ("1 0 0", ""), ("1 0 1", ""), false),
-        (Some(Create), ("1 0 0", "x"), ("1 0 0", "y"), true),
+        (Some(Create), ("1 0 0", "x"), ("1 0 0", "y"), false),
+        (Some(Create), ("", ""), ("9 9 0", ""), true),
+        // These may add anything, and remove nothing.
         (Some(Replace), ("0 0 1", ""), ("5 0 0", ""), true),
         (Some(Replace), ("0 0 1", ""), ("0 0 1", ""), false),
         (None, ("", ""), ("5 5 0", ""), true),
