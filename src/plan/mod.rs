@@ -11,6 +11,7 @@ pub mod code;
 mod commands;
 pub mod commit_code;
 mod conditions;
+mod destroy_order;
 pub mod entry;
 mod left_behind;
 pub mod made_first;
@@ -31,6 +32,7 @@ pub use self::approval::DestroyedResources;
 pub use self::begin::{DriverRun, Purpose, begin};
 pub use self::commands::{CannotAsk, PLAN_FILE};
 pub use self::conditions::{Condition, conditions};
+pub use self::destroy_order::DestroyingRun;
 pub use self::left_behind::{Fate, LeftBehind, left_behind};
 pub use self::planned::{
     FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,

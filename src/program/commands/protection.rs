@@ -9,7 +9,7 @@ use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::entry::Action as Planned;
 use orch::plan::protection::{Destroyer, Protected, Protection};
-use orch::project::config::RecordPatterns;
+use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::request::PreparedRun;
@@ -157,19 +157,32 @@ impl Loaded {
         protected.collect()
     }
 
-    /// Returns the protected stacks that a run would destroy: those whose commands are known to destroy what a
-    /// stack has built, or are recorded as such (`is_destroy`).
+    /// Returns the protected stacks that a run would destroy, given these.
+    pub(super) fn protected_in_run(&self, destroyed: Vec<(StackIndex, String)>) -> Vec<Protected> {
+        let protections = Protections::new(self);
+        let protected = destroyed.into_iter().filter_map(|(stack, because)| {
+            Some(Protected {
+                stack: self.project.stacks[stack].path.clone(),
+                because,
+                protection: protections.of(stack, None)?,
+            })
+        });
+        protected.collect()
+    }
+
+    /// Returns the stacks that a run would destroy, and why: those whose commands are known to destroy what a
+    /// stack has built, or are recorded as such.
     ///
     /// # Errors
     ///
     /// If the patterns of such commands are wrong.
-    pub(super) fn protected_in_run(
+    pub(super) fn destroyed_in_run(
         &self,
         run: &PreparedRun,
         command: &RunCommand,
-        is_destroy: bool,
-    ) -> Result<Vec<Protected>> {
+    ) -> Result<Vec<(StackIndex, String)>> {
         let host = |name: &str| std::env::var(name).ok();
+        let is_destroy = run.recording() == Some(Recorded::Destroy);
         let is_protected =
             |&stack: &StackIndex| Protection::of_tree(&self.project, stack).is_some();
         let patterns = match &self.project.settings.state {
@@ -197,18 +210,6 @@ impl Loaded {
                 None => None,
             }
         });
-        let destroying: Vec<(StackIndex, String)> = destroying.collect();
-        if destroying.is_empty() {
-            return Ok(Vec::new());
-        }
-        let protections = Protections::new(self);
-        let protected = destroying.into_iter().filter_map(|(stack, because)| {
-            Some(Protected {
-                stack: self.project.stacks[stack].path.clone(),
-                because,
-                protection: protections.of(stack, None)?,
-            })
-        });
-        Ok(protected.collect())
+        Ok(destroying.collect())
     }
 }

@@ -63,10 +63,20 @@ impl Loaded {
     ///
     /// If the document cannot be used, or git cannot answer.
     pub(super) fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
+        let document = self.read_document()?;
+        on_record(&self.project, &document)
+    }
+
+    /// Reads the document of the state, without digests of the stacks.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used.
+    pub(super) fn read_document(&mut self) -> Result<Document> {
         let mut document = self.opened()?.read()?;
         let opened = self.state.as_ref().context("it has been opened")?;
         opened.check(&self.project, &mut document)?;
-        on_record(&self.project, &document)
+        Ok(document)
     }
 }
 

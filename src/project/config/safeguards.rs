@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::value::Value;
 use crate::source::Span;
 
-/// A state that the repository has to be in before anything is run.
+/// What has to hold before anything is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Safeguard {
     /// git knows or ignores every file.
@@ -16,6 +16,8 @@ pub enum Safeguard {
     GitUncommitted,
     /// HEAD has everything that the remote's default branch has.
     GitOutOfSync,
+    /// No stack is destroyed while one that runs after it is kept, or is destroyed later.
+    DestroyOrder,
 }
 
 impl Safeguard {
@@ -25,6 +27,7 @@ impl Safeguard {
             Safeguard::GitUntracked => SafeguardKeyword::GitUntracked.name(),
             Safeguard::GitUncommitted => SafeguardKeyword::GitUncommitted.name(),
             Safeguard::GitOutOfSync => SafeguardKeyword::GitOutOfSync.name(),
+            Safeguard::DestroyOrder => SafeguardKeyword::DestroyOrder.name(),
         }
     }
 }
@@ -45,19 +48,22 @@ pub enum SafeguardKeyword {
     GitUncommitted,
     /// [`Safeguard::GitOutOfSync`].
     GitOutOfSync,
+    /// [`Safeguard::DestroyOrder`].
+    DestroyOrder,
     /// A safeguard of Terramate's about generated code, which `orch` doesn't have.
     OutdatedCode,
 }
 
 impl SafeguardKeyword {
     /// All keywords.
-    pub const ALL: [SafeguardKeyword; 7] = [
+    pub const ALL: [SafeguardKeyword; 8] = [
         SafeguardKeyword::All,
         SafeguardKeyword::None,
         SafeguardKeyword::Git,
         SafeguardKeyword::GitUntracked,
         SafeguardKeyword::GitUncommitted,
         SafeguardKeyword::GitOutOfSync,
+        SafeguardKeyword::DestroyOrder,
         SafeguardKeyword::OutdatedCode,
     ];
 
@@ -81,6 +87,7 @@ impl SafeguardKeyword {
             SafeguardKeyword::GitUntracked => "git-untracked",
             SafeguardKeyword::GitUncommitted => "git-uncommitted",
             SafeguardKeyword::GitOutOfSync => "git-out-of-sync",
+            SafeguardKeyword::DestroyOrder => "destroy-order",
             SafeguardKeyword::OutdatedCode => "outdated-code",
         }
     }
@@ -93,7 +100,8 @@ impl SafeguardKeyword {
     /// Returns whether the keyword covers a safeguard.
     pub(crate) fn includes(self, safeguard: Safeguard) -> bool {
         match self {
-            SafeguardKeyword::All | SafeguardKeyword::Git => true,
+            SafeguardKeyword::All => true,
+            SafeguardKeyword::Git => safeguard != Safeguard::DestroyOrder,
             SafeguardKeyword::None | SafeguardKeyword::OutdatedCode => false,
             single => single.name() == safeguard.name(),
         }

@@ -1,6 +1,6 @@
 //! Which run is meant, and what is left of it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use crate::folder::{GuardedFolder, Unusable};
@@ -212,6 +212,8 @@ pub struct ResumedRun {
     pub direction: Direction,
     /// Whether a stack that has succeeded had changes.
     pub had_changes: bool,
+    /// The stacks that have succeeded, in that run or in one that it resumed.
+    pub succeeded: BTreeSet<StackIndex>,
 }
 
 impl ResumedRun {
@@ -236,6 +238,11 @@ impl ResumedRun {
             direction: direction
                 .map_err(|word| ResumeError::unknown_word(header, "direction", word))?,
             had_changes: earlier.done.had_changes,
+            succeeded: stacks
+                .iter()
+                .map(|(stack, _)| stack)
+                .filter(|stack| earlier.has_succeeded(*stack, stacks))
+                .collect(),
         };
         let mut seen = HashSet::new();
         let recorded = earlier.record.stacks.iter();

@@ -13,6 +13,9 @@ const N_SHOWN: usize = 20;
 /// What to do if HEAD is compared with the wrong branch.
 const DEFAULT_BRANCH: &str = "set `config.git.default_remote` and `default_branch` to the branch that HEAD is to be compared with";
 
+/// How many pairs of stacks a violation names.
+const N_PAIRS: usize = 10;
+
 /// Why a run is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
@@ -55,6 +58,39 @@ pub enum Violation {
         #[source]
         error: GitError,
     },
+    /// Stacks are destroyed before others that run after them.
+    #[error("refused: the run destroys stacks before others that run after them {}{}", rule(Safeguard::DestroyOrder), named_pairs(.0))]
+    DestroyedFirst(Vec<RunsAfter>),
+    /// Stacks are destroyed, and others that run after them are kept.
+    #[error("refused: the run destroys stacks and keeps others that run after them {}{}", rule(Safeguard::DestroyOrder), named_pairs(.pairs))]
+    DependentsKept {
+        /// Which, and what they run after.
+        pairs: Vec<RunsAfter>,
+        /// Whether one of them was removed from the tree, so that no run destroys it.
+        has_removed: bool,
+    },
+}
+
+/// Two stacks, of which one is to be destroyed too early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunsAfter {
+    /// The stack that runs after the other.
+    pub dependent: String,
+    /// The stack that is destroyed too early.
+    pub destroyed: String,
+}
+
+/// Returns a line for each of the first pairs.
+fn named_pairs(all: &[RunsAfter]) -> String {
+    let named = all.iter().take(N_PAIRS).map(|pair| {
+        let (dependent, destroyed) = (printable(&pair.dependent), printable(&pair.destroyed));
+        format!("\n    {dependent} runs after {destroyed}")
+    });
+    let mut text: String = named.collect();
+    if let Some(more @ 1..) = all.len().checked_sub(N_PAIRS) {
+        text += &format!("\n    and {more} more");
+    }
+    text
 }
 
 /// HEAD, and what it lacks.
@@ -257,6 +293,18 @@ impl Violation {
                     _ => DEFAULT_BRANCH.to_owned(),
                 };
                 format!("{remedy}, {}", lifted(&[Safeguard::GitOutOfSync]))
+            }
+            Violation::DestroyedFirst(_) => {
+                format!("add `--reverse`, {}", lifted(&[Safeguard::DestroyOrder]))
+            }
+            Violation::DependentsKept { has_removed, .. } => {
+                let lifted = lifted(&[Safeguard::DestroyOrder]);
+                let removed = if *has_removed {
+                    "first destroy removed stacks with `orch apply`, "
+                } else {
+                    ""
+                };
+                format!("{removed}add `--include-dependents` to destroy these too, {lifted}")
             }
             Violation::SyncUnknown(error) => {
                 let remedy = match error {

@@ -104,7 +104,7 @@ fn settings_have_types() {
     4 |     experiments        = "scripts"
       |                          ^^^^^^^^^ this is `"scripts"`
 
-    error: `disable_safeguards` must be a list of `"all"`, `"none"`, `"git"`, `"git-untracked"`, `"git-uncommitted"`, `"git-out-of-sync"`, `"outdated-code"`
+    error: `disable_safeguards` must be a list of `"all"`, `"none"`, `"git"`, `"git-untracked"`, `"git-uncommitted"`, `"git-out-of-sync"`, `"destroy-order"`, `"outdated-code"`
      --> settings.tm:5:26
       |
     5 |     disable_safeguards = ["git", "everything"]

@@ -1,6 +1,7 @@
 //! What `orch run` refuses to run over.
 
 mod configured; // what the configuration switches
+mod destroys; // what may be destroyed before what
 mod read_only; // commands that only read
 mod states; // every state that git knows of a file and of a repository
 mod submodules; // repositories inside of the repository

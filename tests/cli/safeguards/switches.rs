@@ -147,7 +147,7 @@ fn what_contradicts_itself_is_refused() {
             output.stderr,
             format!(
                 "error: in {name}: `untracked` is not a safeguard; possible values: all, none, git, \
-                 git-untracked, git-uncommitted, git-out-of-sync, outdated-code\n"
+                 git-untracked, git-uncommitted, git-out-of-sync, destroy-order, outdated-code\n"
             )
         );
     }
@@ -159,7 +159,7 @@ fn unknown_safeguards_are_refused() {
     assert_snapshot!(repository.orch("run --disable-safeguards=git-untraked true"), @"
     [stderr]
     error: invalid value 'git-untraked' for '--disable-safeguards <WHAT,…>'
-      [possible values: all, none, git, git-untracked, git-uncommitted, git-out-of-sync, outdated-code]
+      [possible values: all, none, git, git-untracked, git-uncommitted, git-out-of-sync, destroy-order, outdated-code]
 
       tip: a similar value exists: 'git-untracked'
 

@@ -4,6 +4,7 @@ mod again;
 mod arguments;
 mod carried_out;
 pub(super) mod command;
+mod destroy_order;
 mod dry_run;
 mod events;
 mod exit_codes;
@@ -32,7 +33,7 @@ use orch::folder::GuardedFolder;
 use orch::plan::protection::Destroyer;
 use orch::printable::{command_line, printable};
 use orch::project::Problems;
-use orch::project::config::{Recorded, Safeguard};
+use orch::project::config::Safeguard;
 use orch::project::policy::PolicyRun;
 use orch::project::stack::StackIndex;
 use orch::record::journal::BaseRecord;
@@ -51,6 +52,7 @@ use self::again::Again;
 pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
 use self::carried_out::CarriedOut;
+use self::destroy_order::DestroyGuard;
 use self::events::EventArgs;
 use self::followed::FollowedRun;
 use self::output::How;
@@ -93,6 +95,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         let query = loaded.query(filters)?;
         (loaded.select(&query), Some(query))
     };
+    let destroys = DestroyGuard::new(&disabled, resumed.as_ref());
     let ready = match Ready::new(&mut loaded, args, &selection, resumed, &reports, None)? {
         ControlFlow::Continue(ready) => ready,
         ControlFlow::Break(status) => return Ok(status),
@@ -108,6 +111,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Refused);
     }
     if args.dry_run {
+        destroys.warn(&mut loaded, args, &ready)?;
         if let Some(followed) = &mut followed {
             followed.recall(&mut loaded, run, None)?;
         }
@@ -119,7 +123,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     how.note_reports(args);
     let uncommitted = loaded.uncommitted();
     let selected = ready.run.sequence.clone();
-    let (ready, mut kept) = match state::take(&mut loaded, args, run, command)? {
+    let (ready, mut kept) = match state::take(&mut loaded, args, (run, command), destroys)? {
         None => (ready, None),
         Some(mut kept) => {
             let again = Again {
@@ -213,8 +217,8 @@ impl Ready {
     /// Returns whether the run destroys nothing that is protected, or only shows what it would run; says what it
     /// would destroy.
     fn spares_protected(&self, loaded: &Loaded, is_only_shown: bool) -> Result<bool> {
-        let is_destroy = self.run.recording() == Some(Recorded::Destroy);
-        let protected = loaded.protected_in_run(&self.run, &self.command, is_destroy)?;
+        let destroyed = loaded.destroyed_in_run(&self.run, &self.command)?;
+        let protected = loaded.protected_in_run(destroyed);
         if protected.is_empty() {
             return Ok(true);
         }

@@ -12,7 +12,8 @@ pub(crate) struct SafeguardArgs {
     /// Before the first command starts, orch refuses to run if a file of the project is unknown to git
     /// (`git-untracked`) or differs from what is committed (`git-uncommitted`), or, if the
     /// configuration enables that check, if HEAD lacks what the remote's default branch has
-    /// (`git-out-of-sync`).
+    /// (`git-out-of-sync`). `orch run` also refuses to destroy a stack before, or without, the stacks
+    /// that run after it (`destroy-order`).
     ///
     /// Commands that only read are allowed: `plan`, `validate`, `show`, `output`, `providers`,
     /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those that
@@ -51,6 +52,7 @@ fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
             SafeguardKeyword::GitUntracked => "Files that git does not know",
             SafeguardKeyword::GitUncommitted => "What differs from HEAD",
             SafeguardKeyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
+            SafeguardKeyword::DestroyOrder => "Stacks destroyed before those that run after them",
             SafeguardKeyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
         })
     });

@@ -27,6 +27,11 @@ pub(super) fn of_run(args: &RunArgs) -> Result<Disabled> {
     disabled(&args.safeguards, old_names, args.dry_run)
 }
 
+/// Reads the same for a run that a dry run stands for.
+pub(super) fn in_force(args: &RunArgs) -> Result<Disabled> {
+    disabled(&args.safeguards, args.disable_checks.keywords(), false)
+}
+
 /// Reads which safeguards the user disables, also by what else stands for their names.
 pub(in crate::program::commands) fn disabled(
     args: &SafeguardArgs,

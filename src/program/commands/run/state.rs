@@ -17,6 +17,7 @@ use orch::run::state::{StackRecord, StatePlan};
 use orch::state::document::{Action, Document};
 
 use super::RunArgs;
+use super::destroy_order::DestroyGuard;
 use super::followed::FollowedRun;
 use crate::program::commands::Loaded;
 use crate::program::commands::rollback::RollbackFlags;
@@ -33,19 +34,21 @@ const NO_RECORD: &str = "to run without putting it on record, add `--no-record`"
 pub(super) struct KeptState {
     lock: StateLock,
     flags: RollbackFlags,
+    destroys: DestroyGuard,
 }
 
 /// What each turn is recorded as: the action, and the pattern or program that it is recorded by.
 type Actions = Vec<Option<(Action, String)>>;
 
-/// Takes the lock of the state, if a command of the run is recorded.
+/// Takes the lock of the state, if a command of the run is recorded. Refuses a run that would destroy too early.
 pub(super) fn take(
     loaded: &mut Loaded,
     args: &RunArgs,
-    run: &PreparedRun,
-    command: &RunCommand,
+    (run, command): (&PreparedRun, &RunCommand),
+    destroys: DestroyGuard,
 ) -> Result<Option<KeptState>> {
     let Some(actions) = actions(loaded, run, command)? else {
+        destroys.check(loaded, run, command, None)?;
         if args.select.fetch && !args.select.changed {
             return Err(ProgramError::usage(
                 "`--fetch` has no effect without `--changed` in a run that is not put on record in a state",
@@ -64,6 +67,7 @@ pub(super) fn take(
         allows: args.record.allow_rollback,
         fetches: args.select.fetch,
     };
+    destroys.check(loaded, run, command, Some(&document))?;
     check_stacks(loaded, flags, &document, &recorded(run, &actions))?;
     let mut each = actions.iter().flatten();
     let action = if each.any(|(action, _)| *action == Action::Apply) {
@@ -78,7 +82,11 @@ pub(super) fn take(
         timeout,
     };
     let lock = Lockable::new(loaded, &document)?.lock(&loaded.project, &request)?;
-    Ok(Some(KeptState { lock, flags }))
+    Ok(Some(KeptState {
+        lock,
+        flags,
+        destroys,
+    }))
 }
 
 /// Returns the stacks of a run that are recorded.
@@ -192,6 +200,7 @@ impl KeptState {
         let actions = actions(loaded, run, command)?;
         let actions = actions.unwrap_or_else(|| vec![None; run.sequence.len()]);
         let document = self.lock.document();
+        self.destroys.check(loaded, run, command, Some(document))?;
         check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
         let records = turns.map(|(&stack, action)| {

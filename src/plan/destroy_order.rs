@@ -1,0 +1,123 @@
+//! The safeguard `destroy-order`: whether a run destroys stacks before, or without, those that run after them.
+
+use std::collections::BTreeSet;
+
+use super::order::Record;
+use super::removal::is_only_forgotten;
+use super::{Fate, left_behind};
+use crate::change::Pairs;
+use crate::project::Project;
+use crate::project::driver::NONE;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::run::order::Direction;
+use crate::run::safeguard::{RunsAfter, Violation};
+use crate::selection::graph::{Graph, Towards};
+use crate::state::document::Document;
+
+/// A run that destroys stacks.
+#[derive(Debug)]
+pub struct DestroyingRun {
+    /// The stacks that it destroys.
+    pub destroyed: BTreeSet<StackIndex>,
+    /// The stacks in which it runs something else.
+    pub others: BTreeSet<StackIndex>,
+    /// The stacks that a run which it resumes has destroyed.
+    pub done: BTreeSet<StackIndex>,
+    /// Which way it goes.
+    pub direction: Direction,
+}
+
+impl DestroyingRun {
+    /// Returns what violates the safeguard. With a document, the stacks in it exist; without one, all stacks of the
+    /// project do.
+    pub fn violations(
+        &self,
+        project: &Project,
+        graph: &Graph,
+        document: Option<&Document>,
+    ) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        if self.direction == Direction::Forward {
+            let early = self.destroyed_first(project, graph);
+            if !early.is_empty() {
+                violations.push(Violation::DestroyedFirst(early));
+            }
+        }
+        let kept = self.dependents_kept(project, graph, document);
+        if !kept.is_empty() {
+            let is_removed = |pair: &RunsAfter| project.stacks.named(&pair.dependent).is_none();
+            violations.push(Violation::DependentsKept {
+                has_removed: kept.iter().any(is_removed),
+                pairs: kept,
+            });
+        }
+        violations
+    }
+
+    /// Returns each stack that is destroyed after one that it runs after, with the closest such stack.
+    fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<RunsAfter> {
+        let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
+        let start = self.destroyed.iter().copied();
+        let after = graph.neighbours(start, Towards::Dependents, None);
+        let late = after.iter().filter(|(stack, _)| is_destroyed(stack));
+        let path = |stack: StackIndex| project.stacks[stack].path.to_string();
+        let pairs = late.map(|(&dependent, step)| {
+            let mut before = step.from;
+            while !is_destroyed(&before) {
+                before = after[&before].from;
+            }
+            RunsAfter {
+                dependent: path(dependent),
+                destroyed: path(before),
+            }
+        });
+        pairs.collect()
+    }
+
+    /// Returns each stack that is kept although one that it runs after is destroyed.
+    fn dependents_kept(
+        &self,
+        project: &Project,
+        graph: &Graph,
+        document: Option<&Document>,
+    ) -> Vec<RunsAfter> {
+        let pairs = document.map(|document| (document, Pairs::new(&project.stacks, document)));
+        let exists = |stack: StackIndex| {
+            if let Some((document, pairs)) = &pairs {
+                let entry = pairs.key(stack).and_then(|key| document.stacks.get(key));
+                entry.is_some_and(|entry| !is_only_forgotten(entry))
+            } else {
+                let stack = &project.stacks[stack];
+                let driver = stack.driver.as_ref().map(|driver| driver.value.as_str());
+                stack.mode != StackMode::Read && driver != Some(NONE)
+            }
+        };
+        let fate = |stack: StackIndex| {
+            if self.destroyed.contains(&stack) {
+                Fate::Goes
+            } else if self.others.contains(&stack) {
+                // What is done there may create it.
+                Fate::Stays
+            } else if document.is_none() && self.done.contains(&stack) || !exists(stack) {
+                Fate::Nothing
+            } else {
+                Fate::Stays
+            }
+        };
+        let of_gone = |key: &str| {
+            let entry = document.and_then(|document| document.stacks.get(key));
+            if entry.is_some_and(is_only_forgotten) {
+                Fate::Nothing
+            } else {
+                Fate::Stays
+            }
+        };
+        let record = Record::new(project, graph, document);
+        let kept = left_behind(project, graph, &record, fate, of_gone).into_iter();
+        let kept = kept.map(|pair| RunsAfter {
+            dependent: pair.stays,
+            destroyed: pair.goes,
+        });
+        kept.collect()
+    }
+}
