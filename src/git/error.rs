@@ -13,6 +13,9 @@ pub enum GitError {
     /// The repository has no working tree that contains the project.
     #[error("`{}` is not in the working tree of its git repository", .0.display())]
     NoWorkingTree(PathBuf),
+    /// A part of the repository cannot be read.
+    #[error("`{}` cannot be read", .0.display())]
+    Unreadable(PathBuf, #[source] io::Error),
     /// libgit2 failed, and there is no `git` to ask instead.
     #[error("libgit2 cannot read the repository, and there is no `git` program to ask instead")]
     Library(#[from] git2::Error),

@@ -4,6 +4,7 @@ mod history;
 mod tree;
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use git2::{
@@ -121,15 +122,15 @@ impl Library {
             .0
             .merge_base(self.oid(a.as_str())?, self.oid(b.as_str())?);
         // In a shallow clone it stumbles over commits that are cut off, where git goes on.
-        if self.is_shallow() {
-            return base.map(CommitId::from_oid).map(Some);
+        match base {
+            Err(error) if self.has_no_merge_base(&error) && !self.is_shallow()? => Ok(None),
+            base => base.map(CommitId::from_oid).map(Some),
         }
-        Ok(optional(base)?.map(CommitId::from_oid))
     }
 
     /// Returns whether an error means that two commits have no ancestor in common, as far as the history is here.
     pub(super) fn has_no_merge_base(&self, error: &Error) -> bool {
-        let is_cut_off = error.class() == ErrorClass::Odb && self.is_shallow();
+        let is_cut_off = error.class() == ErrorClass::Odb && self.is_shallow().unwrap_or(false);
         error.code() == ErrorCode::NotFound && (error.class() == ErrorClass::Merge || is_cut_off)
     }
 
@@ -191,10 +192,14 @@ impl Library {
             .map(|one| one.is_some())
     }
 
-    pub(super) fn is_shallow(&self) -> bool {
+    pub(super) fn is_shallow(&self) -> Result<bool, Error> {
         // libgit2 looks beside HEAD, where a linked worktree does not have it.
         let boundary = self.0.commondir().join("shallow");
-        boundary.metadata().is_ok_and(|file| file.len() > 0)
+        match boundary.metadata() {
+            Ok(file) => Ok(file.len() > 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::from_str(&format!("{}: {error}", boundary.display()))),
+        }
     }
 
     /// Returns the tree of a directory of a commit; `None` if there is no such directory.

@@ -24,7 +24,7 @@ mod tree;
 mod worktree;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
@@ -67,6 +67,11 @@ impl CommitId {
     }
 }
 
+/// Returns whether a revision is the whole name of a commit, by SHA-1 or SHA-256.
+fn is_full_id(revision: &str) -> bool {
+    matches!(revision.len(), 40 | 64) && is_hexadecimal(revision)
+}
+
 /// Returns whether a text consists of hexadecimal digits, as the name of a commit does.
 pub(crate) fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -94,8 +99,10 @@ impl Repository {
     ///
     /// If there is none, or neither libgit2 nor git can read it.
     pub fn open(root: &Path) -> Result<Self, GitError> {
-        let Some(place) = discover::git_top_level(root) else {
-            return Err(GitError::NoRepository(root.to_path_buf()));
+        let place = match discover::git_top_level(root) {
+            Ok(Some(place)) => place,
+            Ok(None) => return Err(GitError::NoRepository(root.to_path_buf())),
+            Err((git, error)) => return Err(GitError::Unreadable(git, error)),
         };
         let (library, top) = match Library::open(place) {
             Ok((library, top)) => (Some(library), top),
@@ -105,8 +112,10 @@ impl Repository {
                 (None, top.map_err(|failure| instead_of(error, failure))?)
             }
         };
-        let top = top.and_then(|top| dunce::canonicalize(top).ok());
-        let place = top.and_then(|top| {
+        let canonical = |top: PathBuf| {
+            dunce::canonicalize(&top).map_err(|error| GitError::Unreadable(top, error))
+        };
+        let place = top.map(canonical).transpose()?.and_then(|top| {
             let prefix = ProjectPath::from_host(&top, root)?.relative().to_owned();
             Some((top, prefix))
         });
@@ -298,7 +307,7 @@ impl Repository {
     ///
     /// If git cannot answer.
     pub fn is_shallow(&self) -> Result<bool, GitError> {
-        self.ask(|library| Ok(library.is_shallow()), Program::is_shallow)
+        self.ask(Library::is_shallow, Program::is_shallow)
     }
 
     /// Returns the files of the project that differ between two commits, in any order.

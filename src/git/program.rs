@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 
 use super::answer::{Fields, change};
 use super::{
-    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_hexadecimal,
-    project_path, repository_path,
+    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_full_id,
+    is_hexadecimal, project_path, repository_path,
 };
 use crate::path::ProjectPath;
 
@@ -130,7 +130,7 @@ impl Program {
             return Ok(is_hexadecimal(&id).then_some(CommitId(id)));
         }
         // The commit of an id may be missing here; what HEAD or a branch names must be there.
-        if !is_hexadecimal(revision)
+        if !is_full_id(revision)
             && let Some(id) = named(revision)?.filter(|id| is_hexadecimal(id))
         {
             self.ask(&["rev-list", "--no-walk", &id, "--"])?;

@@ -73,7 +73,7 @@ impl Library {
         without: Option<&CommitId>,
     ) -> Result<git2::Revwalk<'_>, Error> {
         // It does not know where a shallow clone is cut off.
-        if self.is_shallow() {
+        if self.is_shallow()? {
             let message = "this is a shallow clone";
             let (code, class) = (ErrorCode::GenericError, ErrorClass::Repository);
             return Err(Error::new(code, class, message));

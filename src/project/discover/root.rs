@@ -1,7 +1,7 @@
 //! Finds the project root.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::names::is_configuration;
@@ -52,7 +52,8 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
         if declares.root {
             return Ok((directory.to_path_buf(), RootRule::Declared));
         }
-        if git.is_none() && is_git_top_level(directory) {
+        // A repository that cannot be read is one all the same: whoever asks it something hears of that.
+        if git.is_none() && is_git_top_level(directory).unwrap_or(true) {
             git = Some(directory.to_path_buf());
         }
         if required_version.is_none() && declares.required_version {
@@ -74,25 +75,50 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
 ///
 /// Only `.git` counts: git itself also accepts a directory that merely looks like a repository from
 /// inside, which anyone can commit, with a configuration that runs programs.
-pub(crate) fn git_top_level(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|above| is_git_top_level(above))
+///
+/// # Errors
+///
+/// With its path, if a `.git` is there and cannot be read.
+pub(crate) fn git_top_level(directory: &Path) -> Result<Option<&Path>, (PathBuf, io::Error)> {
+    for above in directory.ancestors() {
+        match is_git_top_level(above) {
+            Ok(true) => return Ok(Some(above)),
+            Ok(false) => {}
+            Err(error) => return Err((above.join(".git"), error)),
+        }
+    }
+    Ok(None)
 }
 
 /// Returns whether git would call this directory a top level: it has a repository, or a file that
 /// points to one as worktrees and submodules do. Reading it ourselves keeps commands that need no
 /// history independent of git.
-fn is_git_top_level(directory: &Path) -> bool {
+fn is_git_top_level(directory: &Path) -> io::Result<bool> {
     let git = directory.join(".git");
-    let points_elsewhere = || {
-        let mut start = Vec::new();
-        // Only a plain file is opened: opening a pipe would block.
-        let read = git.is_file()
-            && fs::File::open(&git)
-                .and_then(|file| file.take(7).read_to_end(&mut start))
-                .is_ok();
-        read && start == b"gitdir:"
+    let Some(kind) = if_there(fs::metadata(&git))? else {
+        return Ok(false);
     };
-    git.join("HEAD").exists() || points_elsewhere()
+    if kind.is_dir() {
+        return Ok(if_there(fs::metadata(git.join("HEAD")))?.is_some());
+    }
+    // Only a plain file is opened: opening a pipe would block.
+    if !kind.is_file() {
+        return Ok(false);
+    }
+    let mut start = Vec::new();
+    fs::File::open(&git)?.take(7).read_to_end(&mut start)?;
+    Ok(start == b"gitdir:")
+}
+
+/// Returns what was found; nothing if nothing is there.
+fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 #[derive(Default)]

@@ -259,7 +259,7 @@ impl Violation {
                 }
             }
             Violation::StatusUnknown { on, error } => {
-                format!("{}, {}", remedy_for(error), lifted(on))
+                or_lifted(error, remedy_for(error), &lifted(on))
             }
             Violation::OutOfSync(behind) => {
                 let remedy = match (behind.commands(), behind.relation) {
@@ -284,15 +284,15 @@ impl Violation {
                 )
             }
             Violation::NoUpstream(unknown) => {
-                let remedy = match unknown {
+                let lifted = lifted(&[Safeguard::GitOutOfSync]);
+                match unknown {
                     BaseUnknown::Refused {
                         remedy: Remedy::Advice(advice),
                         ..
-                    } => advice.clone(),
-                    BaseUnknown::Git(error) => remedy_for(error),
-                    _ => DEFAULT_BRANCH.to_owned(),
-                };
-                format!("{remedy}, {}", lifted(&[Safeguard::GitOutOfSync]))
+                    } => format!("{advice}, {lifted}"),
+                    BaseUnknown::Git(error) => or_lifted(error, remedy_for(error), &lifted),
+                    _ => format!("{DEFAULT_BRANCH}, {lifted}"),
+                }
             }
             Violation::DestroyedFirst(_) => {
                 format!("add `--reverse`, {}", lifted(&[Safeguard::DestroyOrder]))
@@ -315,10 +315,21 @@ impl Violation {
                     }
                     error => remedy_for(error),
                 };
-                format!("{remedy}, {}", lifted(&[Safeguard::GitOutOfSync]))
+                or_lifted(error, remedy, &lifted(&[Safeguard::GitOutOfSync]))
             }
         }
     }
+}
+
+/// Returns a remedy with how to lift the safeguard, unless git will not answer other questions either: without a
+/// safeguard, the run would go on and not know what HEAD protects.
+fn or_lifted(error: &GitError, remedy: String, lifted: &str) -> String {
+    let is_closed = error.remedy().is_some()
+        || matches!(error, GitError::Unreadable(..) | GitError::Damaged(_));
+    if is_closed {
+        return remedy;
+    }
+    format!("{remedy}, {lifted}")
 }
 
 /// Returns what to do if git does not answer.
@@ -331,6 +342,7 @@ fn remedy_for(error: &GitError) -> String {
         (GitError::NoWorkingTree(_), _) => {
             "change into a working tree of the repository".to_owned()
         }
+        (GitError::Unreadable(..), _) => "make it readable for the user who runs `orch`".to_owned(),
         _ => "see what `git status` reports in this directory".to_owned(),
     }
 }

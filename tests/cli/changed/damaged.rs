@@ -20,7 +20,7 @@ fn overwrite(file: &PathBuf, content: &str) {
 #[test]
 fn a_head_that_cannot_be_read_is_no_empty_history() {
     type Damage = fn(&Repository);
-    let damages: [(&str, Damage); 5] = [
+    let damages: [(&str, Damage); 6] = [
         ("its commit is missing", |it| {
             fs::remove_file(object(it, "HEAD")).unwrap();
         }),
@@ -32,6 +32,10 @@ fn a_head_that_cannot_be_read_is_no_empty_history() {
         }),
         ("its branch is empty", |it| {
             fs::write(it.path("/.git/refs/heads/main"), "").unwrap();
+        }),
+        ("it is in a loop of links", |it| {
+            fs::remove_dir_all(it.path("/.git")).unwrap();
+            std::os::unix::fs::symlink(".git", it.path("/.git")).unwrap();
         }),
         ("it is no name", |it| {
             fs::write(it.path("/.git/HEAD"), "junk\n").unwrap();

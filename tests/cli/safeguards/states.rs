@@ -653,9 +653,11 @@ fn a_repository_of_somebody_else_is_refused() {
     let output = repository.orch_with(RUN, |orch| {
         orch.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
     });
-    let command = "git config --global --add safe.directory $ROOT";
-    let advice = format!("if you trust the repository, run `{command}`");
-    assert_unknown(&output, &advice);
+    // Nothing proposes to go on without knowing what HEAD protects.
+    assert!(!output.stderr.contains("--disable-safeguards"), "{output}");
+    let help = "  = help: if you trust the repository, run `git config --global --add safe.directory $ROOT`\n";
+    assert!(output.stderr.contains(help), "{output}");
+    assert_eq!(output.code(), 4, "{output}");
 }
 
 #[test]
