@@ -6,9 +6,10 @@ use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::outputs::{BadOutputs, MAX_LENGTH, OutputJson, object};
+use super::outputs::{BadOutputs, OutputJson, malformed, object, read_all};
 use crate::language::function::from_json;
 use crate::language::value::{MAX_WEIGHT, Value};
 
@@ -24,6 +25,28 @@ pub struct OutputValue {
 /// The outputs of a stack by name.
 #[derive(Clone, Default)]
 pub struct OutputValues(BTreeMap<Arc<str>, OutputValue>);
+
+/// A plan, as far as it is about outputs.
+#[derive(Deserialize)]
+struct PlanJson {
+    #[serde(default)]
+    planned_values: PlannedJson,
+}
+
+#[derive(Default, Deserialize)]
+struct PlannedJson {
+    #[serde(default)]
+    outputs: BTreeMap<String, PlannedOutputJson>,
+}
+
+#[derive(Deserialize)]
+struct PlannedOutputJson {
+    #[serde(default)]
+    sensitive: bool,
+    /// Missing if it is not known yet.
+    #[serde(default)]
+    value: Option<Box<RawValue>>,
+}
 
 impl fmt::Debug for OutputValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,12 +79,33 @@ impl OutputValues {
         Self::read(text, |name, output| value(name, output, false))
     }
 
+    /// Reads the outputs that a plan of Terraform or its kin expects, from what `show -json` prints. Those that are
+    /// not known yet are left out.
+    ///
+    /// # Errors
+    ///
+    /// If that is something else, cannot be read, or is too large.
+    pub fn planned(text: impl Read) -> Result<Self, BadOutputs> {
+        let plan: PlanJson = serde_json::from_reader(text).map_err(|it| malformed(&it))?;
+        let outputs = plan.planned_values.outputs.into_iter();
+        let known = outputs.filter_map(|(name, it)| Some((name, it.sensitive, it.value?)));
+        let outputs = known.map(|(name, is_sensitive, text)| {
+            let output = value(&name, &text, is_sensitive)?;
+            Ok((name.into(), output))
+        });
+        Ok(OutputValues(outputs.collect::<Result<_, BadOutputs>>()?))
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn read(
         text: impl Read,
         of: impl Fn(&str, &RawValue) -> Result<OutputValue, BadOutputs>,
     ) -> Result<Self, BadOutputs> {
-        let mut bytes = Vec::new();
-        text.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+        let bytes = read_all(text)?;
         let outputs = object(&bytes)?.into_iter().map(|(name, output)| {
             let output = of(&name, output)?;
             Ok((name.into(), output))
@@ -127,6 +171,19 @@ mod tests {
         assert!(!format!("{outputs:?}").contains("hunter2"));
         let outputs = OutputValues::printed(r#"{"id":"i-1","on":true}"#.as_bytes()).unwrap();
         assert_eq!(shown(&outputs), ["id=\"i-1\"", "on=true"]);
+    }
+
+    #[test]
+    fn planned_outputs_have_values_where_they_are_known() {
+        let plan = r#"{"format_version":"1.2","planned_values":{"outputs":{
+            "id":{"sensitive":false,"type":"string","value":"i-1"},
+            "key":{"sensitive":true,"type":"string","value":"hunter2"},
+            "later":{"sensitive":false}
+        },"root_module":{}},"output_changes":{}}"#;
+        let outputs = OutputValues::planned(plan.as_bytes()).unwrap();
+        assert_eq!(shown(&outputs), ["id=\"i-1\"", "key!=\"hunter2\""]);
+        let error = OutputValues::planned("{\"planned_values\":hunter2".as_bytes()).unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 
     #[test]

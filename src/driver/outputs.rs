@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::value::digest_of;
 
 /// How many bytes outputs may have.
-pub(super) const MAX_LENGTH: u64 = 64 << 20;
+const MAX_LENGTH: u64 = 64 << 20;
 
 /// How the mark of a sensitive output begins, where others have a digest.
 const RUN: &str = "run:";
@@ -64,8 +64,7 @@ impl Outputs {
     ///
     /// If that is something else, cannot be read, or is too long.
     pub fn of_tool(text: impl Read) -> Result<Self, BadOutputs> {
-        let mut bytes = Vec::new();
-        text.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+        let bytes = read_all(text)?;
         let outputs = object(&bytes)?.into_iter().map(|(name, output)| {
             let Ok(output) = serde_json::from_str::<OutputJson<'_>>(output.get()) else {
                 return Err(BadOutputs::NoValue(name));
@@ -83,8 +82,7 @@ impl Outputs {
     ///
     /// If that is something else, cannot be read, or is too long.
     pub fn printed(text: impl Read) -> Result<Self, BadOutputs> {
-        let mut bytes = Vec::new();
-        text.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+        let bytes = read_all(text)?;
         Outputs::of_driver(&bytes)
     }
 
@@ -119,6 +117,11 @@ impl Outputs {
         outputs.collect()
     }
 
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns whether the outputs of a stack differ from those before its apply. Sensitive ones count as
     /// changed.
     pub fn differ(&self, before: &Self) -> bool {
@@ -132,16 +135,29 @@ impl FromIterator<(String, Option<String>)> for Outputs {
     }
 }
 
+/// Reads all of a text that is not too long.
+pub(super) fn read_all(text: impl Read) -> Result<Vec<u8>, BadOutputs> {
+    let mut bytes = Vec::new();
+    text.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_LENGTH {
+        return Err(BadOutputs::TooLong);
+    }
+    Ok(bytes)
+}
+
+/// Returns where a text is not as it should be, without what it has there.
+pub(super) fn malformed(error: &serde_json::Error) -> BadOutputs {
+    BadOutputs::Malformed {
+        line: error.line(),
+        column: error.column(),
+    }
+}
+
 /// Reads an object with values by name.
 pub(super) fn object(text: &[u8]) -> Result<BTreeMap<String, &RawValue>, BadOutputs> {
     if text.len() as u64 > MAX_LENGTH {
         return Err(BadOutputs::TooLong);
     }
-    // What the problem is would quote values.
-    let malformed = |error: &serde_json::Error| BadOutputs::Malformed {
-        line: error.line(),
-        column: error.column(),
-    };
     let value: &RawValue = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
     if !value.get().starts_with('{') {
         return Err(BadOutputs::NotAnObject);

@@ -268,6 +268,9 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         resources,
         outputs: Some(match kind {
             PlanKind::Normal | PlanKind::Destroy => after,
+            // What others can read of it. A state that was never written has nothing for them, and then a refresh
+            // has found all that there is.
+            PlanKind::RefreshOnly if before.is_empty() => after,
             PlanKind::RefreshOnly => before.clone(),
         }),
         outputs_before: Some(before),

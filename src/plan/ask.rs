@@ -27,6 +27,9 @@ use crate::selection::graph::Precedence;
 /// How many bytes such an answer may have.
 const MAX_ANSWER: u64 = 1 << 20;
 
+/// How many bytes a plan may have that `show -json` prints.
+const MAX_SHOWN: u64 = 256 << 20;
+
 /// A stack whose tool is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'p> {
@@ -87,6 +90,9 @@ pub enum NoAnswer {
     /// It is too long.
     #[error("the answer is longer than 1 MiB")]
     TooLong,
+    /// The plan is.
+    #[error("`show -json` prints a plan of more than 256 MiB, which is too long to read")]
+    TooMuchShown,
     /// It cannot be read.
     #[error("the answer cannot be read: {0}")]
     Read(#[from] io::Error),
@@ -299,9 +305,9 @@ pub fn answer(
     has_changes: bool,
 ) -> Result<Answer, NoAnswer> {
     if let Some(tool) = driver.tool {
-        let file = File::open(folder.join(SHOWN_FILE))?;
+        let shown = open_shown(folder)?;
         let has_plan = folder.join(PLAN_FILE).exists();
-        return match read_plan(BufReader::new(file), kind) {
+        return match read_plan(shown, kind) {
             Err(BadPlan::Malformed { .. }) if tool == Tool::Terragrunt && !has_plan => {
                 Err(NoAnswer::Excluded)
             }
@@ -315,6 +321,19 @@ pub fn answer(
         Ok(_) | Err(_) => None,
     };
     Ok(Answer { outputs, ..answer })
+}
+
+/// Opens the plan that a tool has shown in the folder of a turn.
+///
+/// # Errors
+///
+/// If it cannot be read, or is too long.
+pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
+    let file = File::open(folder.join(SHOWN_FILE))?;
+    if file.metadata()?.len() > MAX_SHOWN {
+        return Err(NoAnswer::TooMuchShown);
+    }
+    Ok(BufReader::new(file))
 }
 
 /// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: whether it

@@ -312,7 +312,8 @@ impl Plan {
 
     /// Returns whether there is anything to apply.
     pub fn is_applyable(&self) -> bool {
-        let is_work = |entry: &PlanEntry| entry.blocked.is_none() && entry.action != Action::NoOp;
+        let is_quiet = |entry: &PlanEntry| matches!(entry.action, Action::NoOp | Action::Read);
+        let is_work = |entry: &PlanEntry| entry.blocked.is_none() && !is_quiet(entry);
         self.failed.is_empty()
             && self.mode != PlanMode::RefreshOnly
             && self.entries.iter().any(is_work)

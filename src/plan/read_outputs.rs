@@ -1,21 +1,34 @@
 //! Reads the outputs of stacks for the conditions of others: a turn for each, in any order. What they print goes
 //! to a private folder, and stays there no longer than the folder.
+//!
+//! A stack that is only read may have a state that nobody ever wrote. Its outputs are those that a refresh finds.
 
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
-use super::ask::{AskOptions, Asking, at_once, attempts_of, folder_of};
+use super::ask::{AskOptions, Asking, NoAnswer, at_once, attempts_of, folder_of, open_shown};
 use super::code::{Codes, PlanStack};
 use super::commands::{CannotAsk, OUTPUTS_FILE, Preparation, step_of};
 use super::entry::Asked;
-use crate::driver::{BadOutputs, Driver, OutputValues};
+use crate::driver::{BadOutputs, Driver, OutputValues, PlanKind, StepPlan};
 use crate::project::driver::DriverStep;
-use crate::project::stack::StackIndex;
+use crate::project::stack::{StackIndex, StackMode};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step, Turn};
 
-/// Prepares to read the outputs of stacks, each with its driver: evaluates commands, looks programs up and makes
+/// A stack whose outputs are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'p> {
+    /// The stack.
+    pub stack: StackIndex,
+    /// Its driver.
+    pub driver: Driver<'p>,
+    /// Whether its tool refreshes them, and does not print those of its state.
+    pub is_refreshed: bool,
+}
+
+/// Prepares to read the outputs of stacks: evaluates commands, looks programs up and makes
 /// a folder for each.
 ///
 /// # Errors
@@ -23,15 +36,15 @@ use crate::run::turn::{Operation, Step, Turn};
 /// If any of that fails; then nothing is to be run.
 pub fn prepare(
     codes: Codes<'_, '_>,
-    stacks: &[(StackIndex, Driver<'_>)],
+    sources: &[Source<'_>],
     options: &AskOptions<'_>,
 ) -> Result<Asking, CannotAsk> {
     let mut preparation = Preparation::new(codes, options.run);
-    let mut turns = Vec::with_capacity(stacks.len());
-    let mut attempts = Vec::with_capacity(stacks.len());
-    let mut tasks = Vec::with_capacity(stacks.len());
-    for (number, (stack, driver)) in stacks.iter().enumerate() {
-        let stack = PlanStack::Here(*stack);
+    let mut turns = Vec::with_capacity(sources.len());
+    let mut attempts = Vec::with_capacity(sources.len());
+    let mut tasks = Vec::with_capacity(sources.len());
+    for (number, source) in sources.iter().enumerate() {
+        let (stack, driver) = (PlanStack::Here(source.stack), &source.driver);
         let folder = folder_of(options.folder, number);
         fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
         let Some(place) = preparation.place(stack, driver, Asked::Read, folder) else {
@@ -40,7 +53,12 @@ pub fn prepare(
         let is_missing = |path: &Path| path.symlink_metadata().is_err();
         let needs_init = options.init || place.initialized().is_some_and(is_missing);
         let init = driver.init().filter(|_| needs_init);
-        let commands = init.into_iter().chain(driver.outputs());
+        let printing: Vec<StepPlan<'_>> = if source.is_refreshed {
+            driver.asking(PlanKind::RefreshOnly, &place.plan_file(), &[])
+        } else {
+            driver.outputs().into_iter().collect()
+        };
+        let commands = init.into_iter().chain(printing);
         let commands =
             commands.map(|step| Some((step_of(&step), preparation.command(step, &place)?)));
         let commands: Option<Vec<(Step, Task)>> = commands.collect();
@@ -57,7 +75,7 @@ pub fn prepare(
         tasks.push(commands);
     }
     preparation.finish()?;
-    let stacks = stacks.iter().map(|(stack, _)| PlanStack::Here(*stack));
+    let stacks = sources.iter().map(|it| PlanStack::Here(it.stack));
     Ok(at_once(
         codes,
         stacks,
@@ -78,6 +96,21 @@ pub fn printed(driver: &Driver<'_>, folder: &Path) -> Result<OutputValues, BadOu
     } else {
         OutputValues::of_tool(file)
     }
+}
+
+/// Returns whether the outputs that were printed of a stack may be none only because nobody ever wrote its state.
+pub fn lacks_state(driver: &Driver<'_>, mode: StackMode, outputs: &OutputValues) -> bool {
+    let prints_state = driver.tool.is_some() && !driver.writes(DriverStep::Outputs);
+    mode == StackMode::Read && prints_state && outputs.is_empty()
+}
+
+/// Returns the outputs that a refresh has found whose plan is shown in the folder of a turn.
+///
+/// # Errors
+///
+/// If they cannot be used.
+pub fn refreshed(folder: &Path) -> Result<OutputValues, NoAnswer> {
+    Ok(OutputValues::planned(open_shown(folder)?)?)
 }
 
 /// Returns why a stack with this driver has no outputs, if it has none.

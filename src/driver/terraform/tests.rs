@@ -35,6 +35,21 @@ fn outputs_are_what_others_can_read_before_and_after() {
 }
 
 #[test]
+fn a_refresh_finds_the_outputs_of_a_state_that_has_none() {
+    let found = plan(
+        r#","output_changes":{
+            "id":{"actions":["create"],"before":null,"after":"i-1","after_unknown":false,"before_sensitive":false,"after_sensitive":false},
+            "key":{"actions":["create"],"before":null,"after":"x","after_unknown":false,"before_sensitive":true,"after_sensitive":true}
+        }"#,
+        PlanKind::RefreshOnly,
+    );
+    let known = outputs(r#"{"id":"i-1"}"#).recorded("r", None, false);
+    let known = known.into_iter().map(|(name, digest)| (name, Some(digest)));
+    let expected: Outputs = known.chain([("key".to_owned(), None)]).collect();
+    assert_eq!(found.outputs, Some(expected));
+}
+
+#[test]
 fn nothing_is_known_of_sensitive_outputs() {
     let sensitive = |before: &str, after: &str| {
         let change = format!(

@@ -1,10 +1,8 @@
 //! What policies are told of a turn that has ended: what it was to change, and has changed.
 
-use std::fs::File;
-
 use super::turn::TurnState;
 use crate::driver::{ChangeKind, Changed, ChangedPlan};
-use crate::plan::commands::SHOWN_FILE;
+use crate::plan::ask::open_shown;
 use crate::plan::entry::Asked;
 use crate::run::event::{Ending, Outcome};
 use crate::run::turn::Operation;
@@ -38,7 +36,7 @@ impl TurnState<'_> {
             return ChangedPlan::default(); // its time never came
         }
         if self.stack.driver.tool.is_some() {
-            let shown = File::open(self.folder.join(SHOWN_FILE));
+            let shown = open_shown(&self.folder);
             return shown.map(ChangedPlan::read).unwrap_or_default();
         }
         let is_work = self.attempt.is_unconfirmed || self.attempt.is_work == Some(true);

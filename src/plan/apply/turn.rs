@@ -193,7 +193,16 @@ impl TurnState<'_> {
         if self.stack.driver.writes(DriverStep::Outputs) {
             return Outputs::printed(File::open(path)?).map(Some);
         }
-        Outputs::of_tool(BufReader::new(File::open(path)?)).map(Some)
+        let outputs = Outputs::of_tool(BufReader::new(File::open(path)?))?;
+        // Of a state that nobody ever wrote, the plan has what a refresh finds.
+        let refreshed = self
+            .attempt
+            .answer
+            .as_ref()
+            .and_then(|it| it.outputs.as_ref());
+        let is_refreshed = self.operation == Operation::Ask && outputs.is_empty();
+        let refreshed = refreshed.filter(|_| is_refreshed).cloned();
+        Ok(Some(refreshed.unwrap_or(outputs)))
     }
 
     /// Returns whether what it would change is approved: of what a plan has shown, that was decided before.

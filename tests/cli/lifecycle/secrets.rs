@@ -209,3 +209,57 @@ fn outputs_of_terraform_that_is_only_read_are_known_where_it_is_decided() {
     assert!(!told.contains(SECRET), "{told}");
     assert_no_secret(&repository.path("/.orch"));
 }
+
+#[test]
+fn plan_finds_the_outputs_of_a_read_stack_that_terraform_never_applied() {
+    let Some(repository) = applied() else { return };
+    let reads = r#"data "terraform_remote_state" "net" {
+  backend = "local"
+  config  = { path = "${path.module}/../net/terraform.tfstate" }
+}
+
+output "id" {
+  value = data.terraform_remote_state.net.outputs.open
+}
+
+output "key" {
+  value     = data.terraform_remote_state.net.outputs.key
+  sensitive = true
+}
+"#;
+    repository.write("/read/main.tf", reads);
+    let itself = "self.outputs.key == \"${self.outputs.id}-swordfish\"";
+    set(
+        &repository,
+        "/read",
+        &format!(
+            "mode = \"read\"\n  after = [\"/net\"]\n  {}",
+            ensures(itself, "m")
+        ),
+    );
+    let of_read = "stacks[\"/read\"].outputs";
+    let needs = |id: &str| {
+        let condition =
+            format!("{of_read}.id == \"{id}\" && {of_read}.key == \"{id}-swordfish\"");
+        let rules = rules(&[("precondition", &condition, "m")]);
+        format!("after = [\"/read\"]\n  {rules}")
+    };
+    repository.write("/app/main.tf", MAIN.replace("VALUE", "more"));
+    set(&repository, "/app", &needs("hunter2"));
+    // Whoever runs this in CI needs no approval to read.
+    let read = repository.orch("apply --match read");
+    assert_eq!(read.code(), 0, "{read}");
+    let recorded = entry(&repository, "/read")["outputs"].clone();
+    assert_eq!(recorded.as_object().unwrap().len(), 2, "{recorded}");
+    done(&repository, "plan");
+    done(&repository, &format!("apply {APPROVED}"));
+    let nothing = repository.orch("plan --detailed-exitcode");
+    assert_eq!(nothing.code(), 0, "{nothing}");
+    // The reader is decided during the apply, and so is what needs its outputs.
+    repository.write("/net/main.tf", MAIN.replace("VALUE", "else"));
+    set(&repository, "/app", &needs("else"));
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_ne!(entry(&repository, "/read")["outputs"]["id"], recorded["id"]);
+    assert!(!repository.path("/read/terraform.tfstate").exists());
+    assert_no_secret(&repository.path("/.orch"));
+}

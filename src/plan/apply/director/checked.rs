@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use super::ApplyDirector;
-use crate::driver::Counts;
+use crate::driver::{Counts, OutputValues};
 use crate::plan::apply::turn::{Course, TurnState};
+use crate::plan::ask::NoAnswer;
 use crate::plan::checks::{Checked, Checker, FailedCheck, Itself, StackOutputs};
 use crate::plan::entry::{Action, Asked};
-use crate::plan::read_outputs::{no_outputs, printed};
+use crate::plan::read_outputs::{lacks_state, no_outputs, printed, refreshed};
 use crate::project::lifecycle::ConditionKind;
+use crate::project::stack::StackMode;
 use crate::run::event::Failure;
 use crate::run::turn::Operation;
 
@@ -77,7 +79,7 @@ impl<'p> ApplyDirector<'_, 'p> {
         }
         let outputs = match no_outputs(Some(&turn.stack.driver)) {
             Some(why) => StackOutputs::Unreadable(why),
-            None => match printed(&turn.stack.driver, &turn.folder) {
+            None => match turn.output_values() {
                 Ok(values) => StackOutputs::Values(Arc::new(values)),
                 Err(problem) => StackOutputs::Unreadable(problem.to_string()),
             },
@@ -87,6 +89,20 @@ impl<'p> ApplyDirector<'_, 'p> {
 }
 
 impl TurnState<'_> {
+    /// Returns the outputs that its commands have printed.
+    fn output_values(&self) -> Result<OutputValues, NoAnswer> {
+        let driver = &self.stack.driver;
+        let values = printed(driver, &self.folder)?;
+        let mode = match self.operation {
+            Operation::Ask => StackMode::Read,
+            _ => StackMode::Manage,
+        };
+        if lacks_state(driver, mode, &values) {
+            return refreshed(&self.folder);
+        }
+        Ok(values)
+    }
+
     /// Returns what its postconditions know of it.
     fn itself(&self) -> Itself {
         let action = match (self.operation, self.has_acted) {

@@ -278,7 +278,7 @@ fn todo<'p>(
                     backend: of_stack.backend.clone(),
                     outputs: of_stack.outputs.clone(),
                     is_settled: recorded.is_some_and(|recorded| is_settled(recorded, of_stack)),
-                    is_shown: entry.action != Action::NoOp,
+                    is_shown: !matches!(entry.action, Action::NoOp | Action::Read),
                     is_gone,
                     is_complete: entry.is_complete,
                 });

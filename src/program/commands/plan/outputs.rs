@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use orch::driver::Driver;
-use orch::plan::ask::{AskOptions, folder_of};
+use orch::plan::ask::{AskOptions, NoAnswer, folder_of};
 use orch::plan::checks::{Checker, StackOutputs};
 use orch::plan::code::{Code, Codes};
-use orch::plan::read_outputs::{no_outputs, prepare, printed};
+use orch::plan::read_outputs::{Source, lacks_state, no_outputs, prepare, printed, refreshed};
 use orch::project::stack::StackIndex;
 use orch::report::failure_text;
 use orch::run::event::Outcome;
@@ -43,23 +42,39 @@ impl OutputReader<'_> {
         stacks: &BTreeSet<StackIndex>,
         checker: &mut Checker<'_>,
     ) -> Result<std::result::Result<(), ExitStatus>> {
-        let loaded = self.loaded;
-        let project = &loaded.project;
-        let drivers = Drivers::new(loaded, self.document);
-        let mut readable: Vec<(StackIndex, Driver<'_>)> = Vec::new();
+        let drivers = Drivers::new(self.loaded, self.document);
+        let mut readable: Vec<Source<'_>> = Vec::new();
         for &stack in stacks {
             let driver = drivers.of(stack);
             match (no_outputs(driver.as_ref()), driver) {
-                (None, Some(driver)) => readable.push((stack, driver)),
+                (None, Some(driver)) => readable.push(Source {
+                    stack,
+                    driver,
+                    is_refreshed: false,
+                }),
                 (why, _) => {
                     let why = why.unwrap_or_default();
                     checker.set(stack, StackOutputs::Unreadable(why));
                 }
             }
         }
-        if readable.is_empty() {
-            return Ok(Ok(()));
+        while !readable.is_empty() {
+            readable = match self.read_from(&readable, checker)? {
+                Ok(unwritten) => unwritten,
+                Err(status) => return Ok(Err(status)),
+            };
         }
+        Ok(Ok(()))
+    }
+
+    /// Reads the outputs of stacks; returns those whose outputs only a refresh can find.
+    fn read_from<'p>(
+        &self,
+        sources: &[Source<'p>],
+        checker: &mut Checker<'_>,
+    ) -> Result<std::result::Result<Vec<Source<'p>>, ExitStatus>> {
+        let loaded = self.loaded;
+        let project = &loaded.project;
         let id = new_id(&project.root);
         let folder = PrivateFolder::of(loaded, FOLDER)?;
         // What others see is the generation that is current.
@@ -78,7 +93,7 @@ impl OutputReader<'_> {
             extra: &[],
             jobs: self.args.jobs(),
         };
-        let asking = match prepare(codes, &readable, &options) {
+        let asking = match prepare(codes, sources, &options) {
             Ok(asking) => asking,
             Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
         };
@@ -94,12 +109,30 @@ impl OutputReader<'_> {
             return Ok(Err(ExitStatus::Run(summary.exit_status())));
         }
         let mut n_shown = 0;
+        let mut unwritten = Vec::new();
         for ending in &summary.endings {
             let number = ending.turn.get();
-            let (stack, driver) = &readable[number];
-            let path = &project.stacks[*stack].path;
+            let source = &sources[number];
+            let of_stack = &project.stacks[source.stack];
+            let path = &of_stack.path;
             let outputs = if ending.outcome == Outcome::Succeeded {
-                match printed(driver, &folder_of(folder.path(), number)) {
+                let folder = folder_of(folder.path(), number);
+                let values = if source.is_refreshed {
+                    refreshed(&folder)
+                } else {
+                    printed(&source.driver, &folder).map_err(NoAnswer::from)
+                };
+                match values {
+                    Ok(values)
+                        if !source.is_refreshed
+                            && lacks_state(&source.driver, of_stack.mode, &values) =>
+                    {
+                        unwritten.push(Source {
+                            is_refreshed: true,
+                            ..*source
+                        });
+                        continue;
+                    }
                     Ok(values) => StackOutputs::Values(Arc::new(values)),
                     Err(problem) => StackOutputs::Unreadable(problem.to_string()),
                 }
@@ -117,8 +150,8 @@ impl OutputReader<'_> {
                 }
                 StackOutputs::Unreadable("the command that prints them failed".to_owned())
             };
-            checker.set(*stack, outputs);
+            checker.set(source.stack, outputs);
         }
-        Ok(Ok(()))
+        Ok(Ok(unwritten))
     }
 }
