@@ -159,6 +159,12 @@ impl Answer {
         }
     }
 
+    /// Returns whether a refresh has found that what exists is not what the tool knows. To write the outputs of a state
+    /// that was never written is no drift.
+    pub fn has_drifted(&self) -> bool {
+        self.changes_something() && (self.exists != Some(false) || !self.resources.is_empty())
+    }
+
     /// Returns the same of a plan that leaves something out: which outputs there are is not known.
     #[must_use]
     pub fn left_out(self) -> Self {

@@ -147,6 +147,14 @@ impl<'p> Driver<'p> {
         self.step(StepRole::Act, step, apply, &[])
     }
 
+    /// Returns the command that makes drift part of the tool's own state, if there is one: it applies a plan that only
+    /// refreshes. A block that says how it reads or applies makes plans of its own, if any.
+    pub fn accepting_drift(&self, plan_file: &Path) -> Option<StepPlan<'p>> {
+        let is_own = self.writes(DriverStep::Read) || self.writes(DriverStep::Apply);
+        self.tool.filter(|_| !is_own)?;
+        self.acting(false, plan_file)
+    }
+
     /// Returns the command that prints the outputs as a JSON object, if there is one.
     pub fn outputs(&self) -> Option<StepPlan<'p>> {
         let outputs = |tool: Tool| words(tool, &["output", "-json"]);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::answer::{Answer, Counts, ResourceChange};
@@ -31,8 +32,16 @@ pub enum BadPlan {
         column: usize,
     },
     /// The text is in a format that is not known.
-    #[error("the plan has the format {0}, and formats 1.x can be read")]
+    #[error(
+        "the plan has {0}, and orch reads formats 1.x: use a version of the tool that writes one, or a newer orch"
+    )]
     Format(String),
+    /// The text is a state.
+    #[error("`show -json` prints a state and not a plan")]
+    State,
+    /// It changes resources, and was asked only to refresh.
+    #[error("the plan changes resources, and was to refresh only")]
+    NotRefreshOnly,
     /// The tool could not finish it.
     #[error("the plan is not finished: the tool met an error")]
     Errored,
@@ -56,6 +65,9 @@ pub(super) struct PlanJson {
     complete: Option<bool>,
     #[serde(default)]
     errored: bool,
+    /// Only states have them.
+    #[serde(default)]
+    values: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -178,6 +190,15 @@ fn is_marked(marks: Option<&RawValue>) -> bool {
     marks.is_some_and(has_true)
 }
 
+/// Names a format, unless it is something else than a version: then it is not quoted.
+fn named_format(version: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
+    if version.is_empty() || version.len() > 20 || !version.chars().all(is_plain) {
+        return "an unknown format".to_owned();
+    }
+    format!("the format {version}")
+}
+
 /// Reads the plan of a kind that `show -json` has printed.
 ///
 /// Something exists if the state has a resource, or an output that is not about to be created: constant
@@ -192,10 +213,17 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         column: error.column(),
     })?;
     if !plan.format_version.starts_with(FORMAT) {
-        return Err(BadPlan::Format(plan.format_version));
+        return Err(BadPlan::Format(named_format(&plan.format_version)));
+    }
+    if plan.values.is_some() {
+        return Err(BadPlan::State);
     }
     if plan.errored {
         return Err(BadPlan::Errored);
+    }
+    let changes_something = |it: &ResourceJson| it.mode != "data" && it.change.changes();
+    if kind == PlanKind::RefreshOnly && plan.resource_changes.iter().any(changes_something) {
+        return Err(BadPlan::NotRefreshOnly);
     }
     let changed = match kind {
         PlanKind::Normal | PlanKind::Destroy => &plan.resource_changes,

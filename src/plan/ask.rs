@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::code::{Codes, PlanStack};
 use super::commands::{
@@ -56,6 +57,8 @@ pub struct AskOptions<'a> {
     pub extra: &'a [OsString],
     /// How many are asked at once.
     pub jobs: NonZeroUsize,
+    /// How long they wait for the locks of their own states.
+    pub lock_timeout: Option<Duration>,
 }
 
 /// What is needed to ask.
@@ -113,7 +116,7 @@ pub fn prepare(
     questions: &[Question<'_>],
     options: &AskOptions<'_>,
 ) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run);
+    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
     let mut turns = Vec::with_capacity(questions.len());
     let mut attempts = Vec::with_capacity(questions.len());
     let mut tasks = Vec::with_capacity(questions.len());
@@ -153,7 +156,7 @@ pub fn prepare_validation(
     stacks: &[(StackIndex, Driver<'_>)],
     options: &AskOptions<'_>,
 ) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run);
+    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
     let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
     let mut asked = Vec::new();
     for &(stack, driver) in stacks {
@@ -222,7 +225,7 @@ pub fn check(
     question: &Question<'_>,
     options: &AskOptions<'_>,
 ) -> Result<(), CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run);
+    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
     let folder = options.folder.to_owned();
     _ = commands(&mut preparation, question, options, folder);
     preparation.finish()

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::code::{Codes, PlanStack};
 use super::entry::Asked;
@@ -80,6 +81,8 @@ pub(super) struct Preparation<'a, 'p> {
     missing: BTreeMap<LookupError, Vec<StackIndex>>,
     /// The first stack that was removed and whose code cannot be used, with why.
     removed: Option<(StackPath, String)>,
+    /// How long tools wait for the locks of their own states.
+    lock_timeout: Option<Duration>,
 }
 
 /// Where the commands of a turn run.
@@ -115,6 +118,15 @@ impl<'a, 'p> Preparation<'a, 'p> {
             problems: SharedProblems::default(),
             missing: BTreeMap::new(),
             removed: None,
+            lock_timeout: None,
+        }
+    }
+
+    /// Makes the tools wait for the locks of their own states.
+    pub(super) fn waiting(self, lock_timeout: Option<Duration>) -> Self {
+        Preparation {
+            lock_timeout,
+            ..self
         }
     }
 
@@ -182,7 +194,15 @@ impl<'a, 'p> Preparation<'a, 'p> {
     /// Returns the command of a step of a turn; `None` if something is wrong.
     pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<Task> {
         let words = match step.words {
-            Words::BuiltIn(words) => words,
+            Words::BuiltIn(mut words) => {
+                let locks = matches!(step.role, StepRole::Plan | StepRole::Act);
+                if let Some(timeout) = self.lock_timeout.filter(|_| locks) {
+                    // After the name of the command: options come before a file.
+                    let option = format!("-lock-timeout={}ms", timeout.as_millis());
+                    words.insert(2, option.into());
+                }
+                words
+            }
             Words::Written(expr, extra) => {
                 let (code, stack) = self.codes.of(place.stack);
                 let namespaces = code.environments.namespaces().of_stack(stack);

@@ -4,12 +4,14 @@
 //! module asks nobody and knows no order.
 
 mod ignored;
+mod mode;
 mod reason;
 mod removed;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::ignored::IgnoredInputs;
+pub use self::mode::PlanMode;
 pub use self::reason::{Reason, ReasonSource};
 pub use self::removed::Removed;
 use crate::change::{Pending, Standing};
@@ -18,30 +20,6 @@ use crate::path::{Generation, StackPath};
 use crate::plan::conditions::Condition;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
-
-/// What a plan is made for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlanMode {
-    /// To bring about what the configuration says.
-    #[default]
-    Normal,
-    /// To delete all that exists.
-    Destroy,
-    /// To see what has drifted; nothing is changed.
-    RefreshOnly,
-}
-
-impl PlanMode {
-    /// Returns the word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            PlanMode::Normal => "normal",
-            PlanMode::Destroy => "destroy",
-            PlanMode::RefreshOnly => "refresh-only",
-        }
-    }
-}
 
 /// What is done with a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -178,6 +156,10 @@ pub struct Known<'a> {
     pub outputs_differ: Option<&'a str>,
     /// What its `ignore_changes` leaves out, if it has one.
     pub ignored: Option<IgnoredInputs<'a>>,
+    /// Whether drift was accepted since it was applied: its tool has to say whether anything is to be done.
+    pub accepts_drift: bool,
+    /// Whether it is planned because it calls a module that was released.
+    pub is_released: bool,
 }
 
 /// What has to be found out about a stack.
@@ -318,8 +300,8 @@ impl Known<'_> {
 
     /// Returns whether it is as it was applied, and so are the outputs that it was applied with.
     fn is_as_applied(&self) -> bool {
-        self.standing == Some(&Standing::Applied)
-            && (self.outputs_differ.is_none() || self.is_never_updated())
+        let is_untouched = self.outputs_differ.is_none() && !self.accepts_drift;
+        self.standing == Some(&Standing::Applied) && (is_untouched || self.is_never_updated())
     }
 
     /// Returns whether nothing is done with it as long as it is as it was left.
@@ -332,6 +314,23 @@ impl Known<'_> {
     fn unchanged(&self) -> Reason {
         let ignored = self.ignored.and_then(|ignored| ignored.reason());
         ignored.unwrap_or_else(|| Reason::new(ReasonSource::State, "unchanged"))
+    }
+
+    /// Returns why its tool finds changes. Where no input differs from those that were applied, something outside of
+    /// them has.
+    fn because_of_changes(&self) -> Reason {
+        if self.standing != Some(&Standing::Applied) || self.outputs_differ.is_some() {
+            return self.because();
+        }
+        if let Some(ignored) = self.ignored.and_then(|ignored| ignored.reason()) {
+            return ignored;
+        }
+        let text = if self.is_released {
+            "calls a released module"
+        } else {
+            "drift"
+        };
+        Reason::new(ReasonSource::Driver, text)
     }
 
     /// Returns why the stack is to be replaced, if it is.
@@ -403,7 +402,7 @@ impl Known<'_> {
                 Action::Read,
                 Reason::new(ReasonSource::Config, "it is only read"),
             ),
-            Asked::Refresh if has_changes => (Action::NoOp, says("has drifted")),
+            Asked::Refresh if answer.has_drifted() => (Action::NoOp, says("has drifted")),
             Asked::Refresh => (Action::NoOp, says("has not drifted")),
             Asked::Replace => {
                 let reason = self.replaces().unwrap_or(because);
@@ -446,6 +445,9 @@ impl Known<'_> {
                         Reason::new(ReasonSource::Driver, text)
                     };
                     (Action::Update, reason)
+                }
+                (_, true) if self.replaces().is_none() => {
+                    (Action::Update, self.because_of_changes())
                 }
                 (_, true) => (Action::Update, because),
                 (_, false) if self.is_as_applied() => (Action::NoOp, self.unchanged()),

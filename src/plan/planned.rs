@@ -313,10 +313,18 @@ impl Plan {
     /// Returns whether there is anything to apply.
     pub fn is_applyable(&self) -> bool {
         let is_quiet = |entry: &PlanEntry| matches!(entry.action, Action::NoOp | Action::Read);
-        let is_work = |entry: &PlanEntry| entry.blocked.is_none() && !is_quiet(entry);
-        self.failed.is_empty()
-            && self.mode != PlanMode::RefreshOnly
-            && self.entries.iter().any(is_work)
+        let is_work = |entry: &PlanEntry| {
+            entry.blocked.is_none() && (!is_quiet(entry) || self.accepts_drift(entry))
+        };
+        self.failed.is_empty() && self.entries.iter().any(is_work)
+    }
+
+    /// Returns whether an apply of it accepts the drift of a stack: then the tool's own state becomes what exists.
+    pub fn accepts_drift(&self, entry: &PlanEntry) -> bool {
+        self.mode == PlanMode::RefreshOnly
+            && entry.has_drifted
+            && entry.action == Action::NoOp
+            && entry.blocked.is_none()
     }
 
     /// Returns whether it has everything: nothing failed, is blocked, or was left out by a tool.
@@ -329,7 +337,8 @@ impl Plan {
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
             let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);
-            entry.blocked.is_none() && (!is_quiet || entry.is_undecided())
+            let has_work = !is_quiet || entry.is_undecided() || self.accepts_drift(entry);
+            entry.blocked.is_none() && has_work
         };
         if self.entries.iter().any(does_something) {
             Outlook::Changes

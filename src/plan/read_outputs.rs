@@ -39,7 +39,7 @@ pub fn prepare(
     sources: &[Source<'_>],
     options: &AskOptions<'_>,
 ) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run);
+    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
     let mut turns = Vec::with_capacity(sources.len());
     let mut attempts = Vec::with_capacity(sources.len());
     let mut tasks = Vec::with_capacity(sources.len());

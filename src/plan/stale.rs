@@ -205,8 +205,11 @@ fn mark(entry: &Entry) -> String {
             .as_ref()
             .map(|last| of_run(last.run.as_ref(), &last.at)),
     };
+    let refreshed = entry.refreshed.as_ref();
+    let refreshed = refreshed.map(|it| format!("{} ", of_run(Some(&it.run), &it.at)));
+    let refreshed = refreshed.unwrap_or_default();
     let is_tainted = entry.tainted.is_some();
-    format!("{applied:?} {last:?} {is_tainted}")
+    format!("{refreshed}{applied:?} {last:?} {is_tainted}")
 }
 
 /// Returns what is on record of a stack, as far as a plan rests on it.
@@ -333,8 +336,9 @@ impl<'a> Grounds<'a> {
         for of_stack in &saved.stacks {
             let entry = saved.plan.entry(&of_stack.stack);
             let action = entry.map_or(Action::NoOp, |entry| entry.action);
-            let has_turn =
-                entry.is_some_and(|entry| entry.action.is_work() || entry.is_undecided());
+            let has_turn = entry.is_some_and(|entry| {
+                entry.action.is_work() || entry.is_undecided() || saved.plan.accepts_drift(entry)
+            });
             if !has_turn && self.present.document.is_none() {
                 // It was asked, and nothing is put on record: what becomes of it does not matter.
                 continue;

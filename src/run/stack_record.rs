@@ -10,7 +10,7 @@ use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
     Action, Applied, Attempt, CHECKS_FAILED, CONDITION, Deposed, Entry, Inputs, Intent,
-    Outcome as RecordedOutcome, UNMERGED,
+    Outcome as RecordedOutcome, Refreshed, UNMERGED,
 };
 use crate::state::writer::Change;
 
@@ -113,6 +113,9 @@ impl StackRecord {
         failure: Option<&Failure>,
         findings: Option<Findings>,
     ) -> Change {
+        if self.action == Action::Refresh {
+            return self.refreshed(run, failure.is_some(), findings);
+        }
         let outcome = failure;
         let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
         // What was done is done.
@@ -193,6 +196,24 @@ impl StackRecord {
             plan: self.plan.clone(),
             other: Map::new(),
         });
+        Change::Put(Box::new(entry))
+    }
+
+    /// Returns what becomes of the entry after drift was accepted, or was to be: nothing of the configuration was
+    /// applied.
+    fn refreshed(&self, run: &str, has_failed: bool, findings: Option<Findings>) -> Change {
+        let mut entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
+        entry.intent = None;
+        entry.outputs = findings.and_then(|it| it.outputs).filter(|_| !has_failed);
+        if !has_failed {
+            entry.refreshed = Some(Refreshed {
+                serial: UNMERGED,
+                run: run.to_owned(),
+                at: SystemClock::default().now(),
+                plan: self.plan.clone(),
+                other: Map::new(),
+            });
+        }
         Change::Put(Box::new(entry))
     }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 pub use super::deposed::Deposed;
 pub use super::inputs::{CountedInputs, Inputs};
+pub use super::refreshed::Refreshed;
 use super::rules::RecordedRules;
 use crate::path::Generation;
 
@@ -94,6 +95,8 @@ pub enum Action {
     Apply,
     /// It removes what is there.
     Destroy,
+    /// It accepts what exists, where that has drifted.
+    Refresh,
     /// Something that a later version does.
     #[serde(untagged)]
     Other(String),
@@ -105,6 +108,7 @@ impl Action {
         match self {
             Action::Apply => "apply",
             Action::Destroy => "destroy",
+            Action::Refresh => "refresh",
             Action::Other(word) => word,
         }
     }
@@ -165,6 +169,9 @@ pub struct Entry {
     /// The lifecycle rules that were in force when it was applied last.
     #[serde(default, skip_serializing_if = "RecordedRules::is_empty")]
     pub lifecycle: RecordedRules,
+    /// The last refresh that accepted drift since it was applied: what exists may differ from its configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refreshed: Option<Refreshed>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -333,12 +340,11 @@ impl Document {
 
     /// Returns the serial of the write with which a run has freed its lock, if it has.
     pub fn end_of(&self, run: &str) -> Option<u64> {
-        let ends = [Action::Apply, Action::Destroy];
+        let ends = [Action::Apply, Action::Destroy, Action::Refresh];
         let is_end = |write: &&Write| {
             write.run.as_deref() == Some(run) && ends.iter().any(|end| write.what == end.word())
         };
-        let end = self.history.iter().rev().find(is_end);
-        end.map(|write| write.serial)
+        Some(self.history.iter().rev().find(is_end)?.serial)
     }
 
     /// Returns who has written last about a run.
@@ -421,6 +427,7 @@ impl Entry {
         {
             last.serial = serial;
         }
+        self.refreshed.iter_mut().for_each(|it| it.number(serial));
         if self.changed == Some(UNMERGED) {
             self.changed = Some(serial);
         }
@@ -438,6 +445,8 @@ impl Entry {
         {
             last.serial = like.serial;
         }
+        let refreshed = self.refreshed.iter_mut().zip(&merged.refreshed);
+        refreshed.for_each(|(it, like)| it.number(like.serial));
         if self.changed == Some(UNMERGED) {
             self.changed = merged.changed;
         }

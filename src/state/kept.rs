@@ -17,6 +17,8 @@ impl Entry {
         };
         kept.applied.iter_mut().for_each(|it| keep(&mut it.serial));
         kept.last.iter_mut().for_each(|it| keep(&mut it.serial));
+        let refreshed = kept.refreshed.iter_mut();
+        refreshed.for_each(|it| keep(&mut it.serial));
         kept.changed.iter_mut().for_each(keep);
         kept
     }
@@ -30,6 +32,10 @@ impl Entry {
         }
         if let Some(own) = self.last.as_mut().filter(|it| it.serial == KEPT) {
             own.serial = last.map_or(UNMERGED, |it| it.serial);
+        }
+        let refreshed = current.and_then(|it| it.refreshed.as_ref());
+        if let Some(own) = self.refreshed.as_mut().filter(|it| it.serial == KEPT) {
+            own.serial = refreshed.map_or(UNMERGED, |it| it.serial);
         }
         if self.changed == Some(KEPT) {
             self.changed = current.and_then(|it| it.changed);

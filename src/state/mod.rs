@@ -20,6 +20,7 @@ mod kept;
 pub mod lock;
 pub mod open;
 pub mod recover;
+mod refreshed;
 mod rename;
 pub mod rules;
 pub mod run_record;

@@ -113,3 +113,16 @@ fn what_is_no_plan_is_refused_without_quoting_it() {
         "{errored}"
     );
 }
+
+#[test]
+fn a_refresh_changes_no_resource() {
+    let text = r#"{"format_version":"1.2","resource_changes":[{"address":"a.b","mode":"managed","change":{"actions":["ACTION"]}}]}"#;
+    let refreshed = |action: &str| {
+        let text = text.replace("ACTION", action);
+        read_plan(text.as_bytes(), PlanKind::RefreshOnly)
+    };
+    assert!(refreshed("no-op").is_ok());
+    for action in ["update", "delete", "create"] {
+        assert!(matches!(refreshed(action), Err(BadPlan::NotRefreshOnly)));
+    }
+}

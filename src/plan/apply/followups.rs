@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::steps::{commands, steps};
 use super::turn::{FollowUp, Role, TurnState};
@@ -59,6 +60,8 @@ pub struct FollowUps<'a, 'p> {
     pub keeps_state: bool,
     /// What the turns are made of, by stack.
     pub stacks: Vec<FollowUpStack<'p>>,
+    /// How long tools wait for the locks of their own states.
+    pub lock_timeout: Option<Duration>,
 }
 
 /// What goes on record of a stack that was brought forward: its outputs, and where its tool keeps its state.
@@ -166,7 +169,7 @@ impl<'p> FollowUps<'_, 'p> {
         }
         fs::create_dir_all(&turn.folder)
             .map_err(|error| format!("its folder cannot be created: {error}"))?;
-        let mut preparation = Preparation::new(self.codes, &self.run);
+        let mut preparation = Preparation::new(self.codes, &self.run).waiting(self.lock_timeout);
         let found = commands(&mut preparation, turn, &self.extra, self.keeps_state);
         preparation.finish().map_err(|cannot| cannot.to_string())?;
         let (_, tasks) = turn.take(found.unwrap_or_default());

@@ -20,6 +20,7 @@ use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::time::Duration;
 
 use self::changed::ChangedOutputs;
 pub use self::director::ApplyDirector;
@@ -129,6 +130,8 @@ pub struct ApplyOptions<'a> {
     pub is_rejected: bool,
     /// The stacks with work that has been done already: others may not know their outputs.
     pub done: &'a [StackIndex],
+    /// How long tools wait for the locks of their own states.
+    pub lock_timeout: Option<Duration>,
 }
 
 /// Where a plan is carried out.
@@ -191,7 +194,7 @@ pub fn prepare<'a, 'p>(
     let planned = ordered(codes, graph, document, stacks);
     let by_path = stacks.iter().map(|stack| (codes.path(stack.stack), stack));
     let by_path: BTreeMap<&StackPath, &ApplyStack<'p>> = by_path.collect();
-    let mut preparation = Preparation::new(codes, options.run);
+    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
     let mut turns = Vec::new();
     let mut states = Vec::new();
     let mut tasks = Vec::new();

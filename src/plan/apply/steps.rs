@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::turn::{Role, TurnState};
 use super::{ApplyStack, TurnChecks};
-use crate::driver::{StepPlan, StepRole};
+use crate::driver::{PlanKind, StepPlan, StepRole};
 use crate::plan::commands::{Preparation, step_of};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
@@ -50,7 +50,10 @@ pub(super) fn steps<'p>(
     let mut acting: Vec<StepPlan<'p>> = Vec::new();
     if state.operation != Operation::Ask {
         let destroys = state.operation == Operation::Destroy;
-        acting.extend(driver.acting(destroys, plan_file));
+        acting.extend(match state.kind {
+            PlanKind::RefreshOnly => driver.accepting_drift(plan_file),
+            PlanKind::Normal | PlanKind::Destroy => driver.acting(destroys, plan_file),
+        });
         if !destroys {
             acting.extend(driver.outputs());
         }

@@ -108,6 +108,7 @@ impl<'p> TurnState<'p> {
         let (operation, kind, asked) = match operation {
             Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
             _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
+            _ if stack.asked == Asked::Refresh => (operation, PlanKind::RefreshOnly, stack.asked),
             _ if stack.work.destroy => (operation, PlanKind::Normal, Asked::Create),
             _ => (operation, PlanKind::Normal, stack.asked),
         };
@@ -156,7 +157,8 @@ impl TurnState<'_> {
 
     /// Returns whether it has updated what existed.
     pub(super) fn has_updated(&self) -> bool {
-        self.operation == Operation::Apply && self.has_acted && self.asked_now() != Asked::Create
+        let is_updated = !matches!(self.asked_now(), Asked::Create | Asked::Refresh);
+        self.operation == Operation::Apply && self.has_acted && is_updated
     }
 
     /// Returns what its driver is asked to do, now that it may have answered: what does not exist is made.

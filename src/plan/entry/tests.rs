@@ -26,6 +26,8 @@ fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'
         is_moved: false,
         outputs_differ: differ,
         ignored: None,
+        accepts_drift: false,
+        is_released: false,
     }
 }
 
@@ -211,4 +213,35 @@ fn other_rows_beat_outputs_that_differ() {
         ..PlanOptions::default()
     };
     assert!(matches!(known(applied, None).need(full), Need::Ask(..)));
+}
+
+#[test]
+fn changes_without_another_input_are_drift() {
+    let applied = Standing::Applied;
+    let unchanged = known(Some(&applied), None);
+    let why = |known: &Known<'_>| {
+        let (action, reason) = known.decide(Asked::Update, &answer(true)).unwrap();
+        assert_eq!(action, Action::Update);
+        reason.text
+    };
+    assert_eq!(why(&unchanged), "drift");
+    let released = Known {
+        is_released: true,
+        ..unchanged
+    };
+    assert_eq!(why(&released), "calls a released module");
+    assert_eq!(why(&known(Some(&applied), Some(DIFFER))), DIFFER);
+    // Once drift was accepted, its tool says what it means.
+    let accepted = Known {
+        accepts_drift: true,
+        ..unchanged
+    };
+    assert_eq!(
+        decided(&accepted, true),
+        (Action::Update, "drift".to_owned())
+    );
+    assert_eq!(
+        decided(&accepted, false),
+        (Action::NoOp, "normalised".to_owned())
+    );
 }

@@ -8,7 +8,7 @@ use super::{SavedPlan, SavedStack};
 use crate::driver::{Counts, steering};
 use crate::path::StackPath;
 use crate::plan::entry::{Action, PlanEntry, PlanMode, Removed};
-use crate::plan::planned::PlannedOperation;
+use crate::plan::planned::{Plan, PlannedOperation};
 use crate::printable::printable;
 
 /// Checks a plan from a file that has the plans of so many tools.
@@ -34,7 +34,7 @@ pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
         let stack = name(&failed.stack);
         return Err(format!("{stack} failed to plan, and has an entry"));
     }
-    check_stacks(&plan.entries, &saved.stacks)?;
+    check_stacks(plan, &saved.stacks)?;
     check_plans(&saved.stacks, n_plans)?;
     check_forgotten(&plan.entries, saved)?;
     check_operations(&plan.entries, &plan.operations)?;
@@ -129,7 +129,8 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
 }
 
 /// Checks that exactly what may be carried out has something that it rests on.
-fn check_stacks(entries: &[PlanEntry], stacks: &[SavedStack]) -> Result<(), String> {
+fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
+    let entries = &plan.entries;
     let by_stack: BTreeMap<&StackPath, &PlanEntry> =
         entries.iter().map(|entry| (&entry.stack, entry)).collect();
     for of_stack in stacks {
@@ -144,7 +145,8 @@ fn check_stacks(entries: &[PlanEntry], stacks: &[SavedStack]) -> Result<(), Stri
     }
     let known: BTreeSet<&StackPath> = stacks.iter().map(|it| &it.stack).collect();
     let is_carried_out = |entry: &&PlanEntry| {
-        entry.blocked.is_none() && (entry.action != Action::NoOp || entry.is_undecided())
+        let has_work = entry.action != Action::NoOp || entry.is_undecided();
+        entry.blocked.is_none() && (has_work || plan.accepts_drift(entry))
     };
     let mut carried_out = entries.iter().filter(is_carried_out);
     match carried_out.find(|entry| !known.contains(&entry.stack)) {

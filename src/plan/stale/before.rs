@@ -48,7 +48,9 @@ impl Grounds<'_> {
         let serial = serial(saved);
         let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
         let last = entry.last.as_ref().map_or(0, |last| last.serial);
-        let is_newer = applied > serial || last > serial || entry.intent.is_some();
+        let refreshed = entry.refreshed.as_ref().map_or(0, |it| it.serial);
+        let is_newer =
+            applied > serial || last > serial || refreshed > serial || entry.intent.is_some();
         let path = &self.present.project.stacks[stack].path;
         is_newer && saved.unfinished.get(path) != Some(&mark(entry))
     }

@@ -54,6 +54,16 @@ impl Grounds<'_> {
             return;
         };
         let mut add = |operation| progress.done.insert((path.clone(), operation));
+        if saved.plan.mode == PlanMode::RefreshOnly && action != Action::Read {
+            // Nobody else can have done it: what others have applied since is another state of the tool.
+            let refreshed = entry.refreshed.as_ref();
+            if refreshed.is_some_and(|it| it.plan.as_deref() == Some(plan)) {
+                add(OperationKey::Apply);
+                progress.has_begun = true;
+            }
+            progress.has_begun |= last_of_plan(entry, plan).is_some();
+            return;
+        }
         let applied = entry.applied.as_ref();
         let is_ours = applied.is_some_and(|applied| applied.plan.as_deref() == Some(plan));
         let last = last_of_plan(entry, plan);
@@ -75,7 +85,10 @@ impl Grounds<'_> {
         }
         let inputs = applied.and_then(|applied| applied.inputs.as_ref());
         let is_same = inputs.is_some_and(|inputs| same(of_stack.inputs.as_ref(), inputs));
-        if is_same && is_settled(entry) {
+        // Whoever accepted drift since has applied nothing.
+        let refreshed = entry.refreshed.as_ref();
+        let is_refreshed = refreshed.is_some_and(|it| it.serial > serial(saved));
+        if is_same && is_settled(entry) && !is_refreshed {
             progress.done.insert((path.clone(), OperationKey::Apply));
         }
     }
@@ -120,7 +133,8 @@ impl Grounds<'_> {
             self.entry(stack)
                 .is_some_and(|entry| is_of_plan(entry, plan))
         };
-        if !here.iter().any(of_plan) {
+        // Drift that was not accepted yet leaves the record as it was.
+        if saved.plan.mode == PlanMode::RefreshOnly || !here.iter().any(of_plan) {
             return;
         }
         let has_ended = |entry: &PlanEntry| {

@@ -252,6 +252,11 @@ pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
     if let Some(checks) = checks {
         lines.push(["checks".to_owned(), printable(checks).into_owned()]);
     }
+    if let Some(refreshed) = &entry.refreshed {
+        let at = local_time(refreshed.at);
+        let text = format!("drift accepted at {at}{}", in_run(Some(&refreshed.run)));
+        lines.push(["refreshed".to_owned(), text]);
+    }
     if let Some(last) = &entry.last {
         let outcome = match &last.outcome {
             Outcome::Succeeded => "succeeded",

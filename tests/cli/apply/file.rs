@@ -99,14 +99,6 @@ fn nothing_of_a_damaged_file_runs() {
 }
 
 #[test]
-fn a_look_at_drift_is_not_carried_out() {
-    let repository = project(&[("/a", "")]);
-    done(&repository, "plan --refresh-only -o saved");
-    fails(&repository, "apply saved", 4, "--refresh-only");
-    assert_eq!(acts(&repository), [""; 0]);
-}
-
-#[test]
 fn another_commit_of_equal_content_is_fine() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.git("checkout -q -b feature");

@@ -1,10 +1,12 @@
 //! `orch apply` and `orch destroy`: what is carried out, in which order, and what goes on record.
 
 mod approval;
+mod bad_tools;
 mod built_in;
 mod carried_out;
 mod conditional;
 mod destroy;
+mod drift;
 mod file;
 mod followed;
 mod left_out;
@@ -17,6 +19,8 @@ mod tampered;
 mod terraform;
 mod terragrunt;
 mod together;
+mod tool;
+mod waiting;
 
 use std::fs;
 

@@ -14,13 +14,13 @@ use super::{
 use crate::support::{Background, Repository, wait_until};
 
 /// An apply that is held up in the step of a stack until it may go on.
-struct HeldUp<'r> {
+pub(super) struct HeldUp<'r> {
     repository: &'r Repository,
     apply: Child,
 }
 
 /// Waits until a file beside the project exists, as long as the project does.
-const AWAIT: &str = "await() {
+pub(super) const AWAIT: &str = "await() {
   while [ ! -e \"$ORCH_ROOT/../$1\" ]; do
     [ -d \"$ORCH_ROOT\" ] || exit 1
     sleep 0.01
@@ -30,7 +30,12 @@ const AWAIT: &str = "await() {
 
 impl<'r> HeldUp<'r> {
     /// Starts one in a directory beside the project, and returns when it is held up.
-    fn start(repository: &'r Repository, directory: &str, name: &str, arguments: &str) -> Self {
+    pub(super) fn start(
+        repository: &'r Repository,
+        directory: &str,
+        name: &str,
+        arguments: &str,
+    ) -> Self {
         let script = format!("{AWAIT}: > $ORCH_ROOT/../held; await go");
         hook(repository, "apply", name, &script);
         let mut command = repository.command(arguments);
@@ -46,14 +51,14 @@ impl<'r> HeldUp<'r> {
     }
 
     /// Lets it go on, and waits for its end.
-    fn go_on(mut self) {
+    pub(super) fn go_on(mut self) {
         fs::write(self.repository.outside().join("go"), "").unwrap();
         assert!(self.apply.wait().unwrap().success());
     }
 }
 
 /// Starts `orch`, which waits for the lock of the state.
-fn waiting<'r>(repository: &'r Repository, arguments: &str) -> Background<'r> {
+pub(super) fn waiting<'r>(repository: &'r Repository, arguments: &str) -> Background<'r> {
     let mut command = repository.command(arguments);
     command.stdin(Stdio::null());
     let waiting = Background::spawn(repository, command);
@@ -63,7 +68,7 @@ fn waiting<'r>(repository: &'r Repository, arguments: &str) -> Background<'r> {
 
 /// A project whose state lies beside it, with everything applied and other contents wanted; a plan of that for
 /// `/b` and `/c`; and another clone, `elsewhere`.
-fn in_two_clones() -> Repository {
+pub(super) fn in_two_clones() -> Repository {
     let sandbox = prepared(&[("/a", ""), ("/b", ""), ("/c", "after = [\"/b\"]")]);
     let state = "orch {\n  config {\n    state {\n      project = \"acme\"\n      backend \"local\" {\n        path = \"../state.json\"\n      }\n    }\n  }\n}\n";
     sandbox.write("/state.orch.hcl", state);

@@ -239,8 +239,7 @@ output "key" {
     );
     let of_read = "stacks[\"/read\"].outputs";
     let needs = |id: &str| {
-        let condition =
-            format!("{of_read}.id == \"{id}\" && {of_read}.key == \"{id}-swordfish\"");
+        let condition = format!("{of_read}.id == \"{id}\" && {of_read}.key == \"{id}-swordfish\"");
         let rules = rules(&[("precondition", &condition, "m")]);
         format!("after = [\"/read\"]\n  {rules}")
     };

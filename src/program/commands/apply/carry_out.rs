@@ -10,18 +10,17 @@ use orch::path::StackPath;
 use orch::plan::DestroyedResources;
 use orch::plan::apply::{self, ApplyOptions, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
-use orch::plan::entry::PlanMode;
 use orch::plan::stale::failed_beside;
 use orch::printable::printable;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::run::request::new_id;
-use orch::state::document::Action;
 
 use super::approve::{Approved, approve, rejected};
 use super::carrying::Carrying;
 use super::check::Now;
 use super::followed::{Following, NowPolicies};
+use super::lock::{Held, action_of};
 use super::record::upstream;
 use super::turns::Todo;
 use super::unconfirmed::{Unconfirmed, plan_again};
@@ -38,8 +37,8 @@ use crate::program::exit::ExitStatus;
 impl Carrying<'_> {
     /// Carries the plan out, as far as that has not been done. Stacks that were left as they are although something
     /// is to be done make a success a failure.
-    pub(super) fn carry_out(&self, commits: Commits) -> Result<ExitStatus> {
-        let status = self.carry_out_plan(commits)?;
+    pub(super) fn carry_out(&self, commits: Commits, held: Option<Held>) -> Result<ExitStatus> {
+        let status = self.carry_out_plan(commits, held)?;
         let plan = &self.saved.plan;
         let kept: Vec<&str> = plan.kept_back().map(|entry| entry.stack.as_str()).collect();
         if let Some(names) = first_names(&kept) {
@@ -60,11 +59,12 @@ impl Carrying<'_> {
         })
     }
 
-    fn carry_out_plan(&self, mut commits: Commits) -> Result<ExitStatus> {
-        let mut now = match self.now(None, None)? {
+    fn carry_out_plan(&self, mut commits: Commits, mut held: Option<Held>) -> Result<ExitStatus> {
+        let mut now = match self.now(None, held.as_mut().map(|held| &mut held.lock))? {
             Ok(now) => now,
             Err(status) => return Ok(status),
         };
+        now.check_drift(self.saved)?;
         let is_left = self.is_left(&now)?;
         let earlier = now.policies.as_ref().and_then(|it| it.earlier.as_ref());
         if let Some(earlier) = earlier {
@@ -81,6 +81,8 @@ impl Carrying<'_> {
         if is_asked && !self.approval.covers(n_destroys, &resources) {
             // Whoever is asked may end the process, which would leave the checkouts behind.
             commits = Commits::default();
+            // Nobody else waits for somebody who thinks.
+            held = None;
         }
         let approved = if is_asked {
             approve(n_destroys, &resources, self.approval)?
@@ -90,21 +92,13 @@ impl Carrying<'_> {
         if approved == Approved::No && now.policies.is_none() {
             return Err(rejected());
         }
-        let run = new_id(&now.loaded.project.root);
-        let mut lock = None;
-        if let Some(document) = &now.document {
-            // Who was killed may have left the lock, although nothing is left to do.
-            let is_locked = self.resumes && document.lock.is_some();
-            if is_left || is_locked {
-                let lockable = Lockable::new(&mut now.loaded, document)?;
-                let lockable = lockable.following(self.saved.moves());
-                lock = match self.lock(&now, lockable, &run, is_left) {
-                    Ok(lock) => Some(lock),
-                    // Another run holds it, which needs nothing from this one.
-                    Err(error) if !is_left && error.kind() == ErrorKind::Refused => None,
-                    Err(error) => return Err(error),
-                };
-            }
+        let is_held = held.is_some();
+        let (run, mut lock) = match held {
+            Some(Held { run, lock }) => (run, Some(lock)),
+            None => (new_id(&now.loaded.project.root), None),
+        };
+        if !is_held {
+            lock = self.lock(&mut now, &run, is_left)?;
         }
         if !is_left {
             let policies = now.policies.as_ref();
@@ -120,7 +114,7 @@ impl Carrying<'_> {
             return self.keep(&left, ExitStatus::Success);
         }
         // Whoever was asked, or waited for the lock, may have waited for hours.
-        if approved != Approved::Unasked || lock.is_some() {
+        if approved != Approved::Unasked || lock.is_some() && !is_held {
             now = match self.now(Some(&now), lock.as_mut())? {
                 Ok(now) => now,
                 Err(status) => return Ok(status),
@@ -298,6 +292,7 @@ impl Carrying<'_> {
             may_add,
             is_rejected,
             done: &to_do.done,
+            lock_timeout: self.args.lock_timeout,
         };
         let codes = Codes {
             tree: Code {
@@ -346,18 +341,30 @@ impl Carrying<'_> {
         loaded.generations.with(made)
     }
 
-    /// Locks the state; may wait for the lock.
-    fn lock(&self, now: &Now, lockable: Lockable, run: &str, may_wait: bool) -> Result<StateLock> {
-        let timeout = self.args.lock_timeout.filter(|_| may_wait);
+    /// Locks the state, if the project keeps one; may wait for the lock if anything is left to do.
+    fn lock(&self, now: &mut Now, run: &str, is_left: bool) -> Result<Option<StateLock>> {
+        let Some(document) = &now.document else {
+            return Ok(None);
+        };
+        // Who was killed may have left the lock, although nothing is left to do.
+        let is_locked = self.resumes && document.lock.is_some();
+        if !is_left && !is_locked {
+            return Ok(None);
+        }
+        let lockable = Lockable::new(&mut now.loaded, document)?;
+        let lockable = lockable.following(self.saved.moves());
+        let timeout = self.args.lock_timeout.filter(|_| is_left);
         let request = LockRequest {
             run,
-            action: match self.saved.plan.mode {
-                PlanMode::Destroy => &Action::Destroy,
-                PlanMode::Normal | PlanMode::RefreshOnly => &Action::Apply,
-            },
+            action: &action_of(self.saved.plan.mode),
             timeout: timeout.unwrap_or_default(),
         };
-        lockable.lock(&now.loaded.project, &request)
+        match lockable.lock(&now.loaded.project, &request) {
+            Ok(lock) => Ok(Some(lock)),
+            // Another run holds it, which needs nothing from this one.
+            Err(error) if !is_left && error.kind() == ErrorKind::Refused => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Puts the plan of the tool of a stack that was shown at a place.

@@ -69,6 +69,7 @@ impl Carrying<'_> {
         if loaded.project.settings.state.is_some() {
             document = Some(if let Some(lock) = lock {
                 lock.look_again(&mut loaded)?;
+                lock.follow(&loaded.project.stacks, &self.saved.moves());
                 lock.document().clone()
             } else {
                 let mut read = loaded.read_and_digest(Counted::default())?;
@@ -144,7 +145,11 @@ impl Carrying<'_> {
         let stacks = entries.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
         loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
-        let policies = loaded.apply_policies(&self.args.policies)?;
+        let policies = match self.saved.plan.mode {
+            // Nothing follows what only changes what is known.
+            PlanMode::RefreshOnly => None,
+            PlanMode::Normal | PlanMode::Destroy => loaded.apply_policies(&self.args.policies)?,
+        };
         if let Some(status) = loaded.report_unless_shown(is_again || !self.is_from_file)? {
             return Ok(Err(status));
         }

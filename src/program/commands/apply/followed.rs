@@ -190,6 +190,7 @@ impl Carrying<'_> {
             extra: extra.to_vec(),
             keeps_state: document.is_some(),
             stacks,
+            lock_timeout: self.args.lock_timeout,
         };
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);

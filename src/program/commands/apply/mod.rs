@@ -5,8 +5,10 @@ mod carry_out;
 mod carrying;
 mod check;
 mod conditions;
+mod drift;
 mod followed;
 mod journal;
+mod lock;
 mod record;
 mod removals;
 mod run;
@@ -21,7 +23,6 @@ use clap::{Args, ValueEnum};
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::stale::Progress;
 use orch::plan::{SavedPlan, SavedPlanError};
-use orch::printable::printable;
 use orch::run::schedule::OnError;
 
 use self::approve::Approval;
@@ -53,7 +54,8 @@ Examples:
   orch apply --replace prod/database";
 
 /// What clap has to refuse beside a file, besides what selects stacks.
-const OF_PLANNING: [&str; 6] = [
+const OF_PLANNING: [&str; 7] = [
+    "refresh_only",
     "destroy",
     "full",
     "replace",
@@ -86,6 +88,10 @@ pub(crate) struct ApplyArgs {
 
     #[command(flatten)]
     pub(crate) modes: ModeArgs,
+
+    /// Accept drift: make the states of the tools what exists, and change nothing else
+    #[arg(long, conflicts_with_all = ["destroy", "replace"])]
+    pub(crate) refresh_only: bool,
 
     #[command(flatten)]
     pub(crate) planning: PlanningArgs,
@@ -161,6 +167,9 @@ pub(crate) struct CarryingArgs {
     pub(crate) on_error: Option<OnErrorArg>,
 
     /// How long to wait, as in 10m, while another run holds the lock of the state
+    ///
+    /// Waits before it plans, and with `--auto-approve` plans under the lock. After somebody was asked, and with FILE,
+    /// checks the plan under the lock. The tools wait as long for the locks of their own states.
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 
@@ -226,11 +235,7 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
     if let Some(file) = &args.file {
         return apply_file(chdir, args, file);
     }
-    let mode = if args.modes.destroy {
-        PlanMode::Destroy
-    } else {
-        PlanMode::Normal
-    };
+    let mode = PlanMode::of_flags(args.modes.destroy, args.refresh_only);
     let request = PlanRequest {
         select: &args.select,
         planning: &args.planning,
@@ -245,6 +250,7 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
         only: None,
         document: None,
         leaves_out_failed: false,
+        lock_timeout: None,
     };
     plan_and_apply(chdir, &request, &args.carrying)
 }
@@ -264,6 +270,7 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
         only: None,
         document: None,
         leaves_out_failed: false,
+        lock_timeout: None,
     };
     plan_and_apply(chdir, &request, &args.carrying)
 }
@@ -277,9 +284,15 @@ fn plan_and_apply(
     let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
     let request = PlanRequest {
         guard: Some(&disabled),
-        policies: Some(&args.policies),
+        // Nothing follows what only changes what is known.
+        policies: (request.options.mode != PlanMode::RefreshOnly).then_some(&args.policies),
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
+        lock_timeout: args.lock_timeout,
         ..*request
+    };
+    let held = match lock::before_planning(chdir, args, request.options.mode)? {
+        Ok(held) => held,
+        Err(status) => return Ok(status),
     };
     let planned = match planned(chdir, &request)? {
         ControlFlow::Continue(planned) => planned,
@@ -317,7 +330,7 @@ fn plan_and_apply(
             fetches: request.select.fetch,
         },
     }
-    .carry_out(commits)
+    .carry_out(commits, held)
 }
 
 /// Carries out the plan in a file.
@@ -333,12 +346,6 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     };
     // Nothing runs if a part of the file is damaged.
     archive.verify().map_err(|error| explained(error.into()))?;
-    if saved.plan.mode == PlanMode::RefreshOnly {
-        let file = printable(&named.display().to_string()).into_owned();
-        return Err(crate::program::error::ProgramError::refused(format!(
-            "`{file}` is a plan with `--refresh-only`: it shows what has drifted, and there is nothing to carry out"
-        )));
-    }
     let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
     let found = super::find_project(chdir)?;
@@ -364,5 +371,5 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
             fetches: false,
         },
     }
-    .carry_out(Commits::default())
+    .carry_out(Commits::default(), None)
 }

@@ -7,7 +7,7 @@ use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::code::PlanStack;
-use orch::plan::entry::Action as Planned;
+use orch::plan::entry::{Action as Planned, PlanMode};
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
@@ -77,6 +77,9 @@ impl Recording<'_, '_> {
         let records = turns.map(|(&(stack, operation), driver)| {
             let action = match operation {
                 Operation::Destroy => Action::Destroy,
+                Operation::Apply if self.saved.plan.mode == PlanMode::RefreshOnly => {
+                    Action::Refresh
+                }
                 _ => Action::Apply,
             };
             let stack = match stack {
@@ -84,6 +87,10 @@ impl Recording<'_, '_> {
                 PlanStack::Removed(position) => return self.removed(position, driver),
             };
             let mut record = self.record(stack, action, driver)?;
+            if record.action == Action::Refresh && record.earlier.is_none() {
+                // Nothing was applied, and nothing is now.
+                return None;
+            }
             if operation == Operation::Destroy {
                 destroyed.insert(stack);
             } else if destroyed.contains(&stack) {

@@ -11,7 +11,7 @@ use orch::plan::entry::{Action, Asked, PlanEntry, PlanMode};
 use orch::plan::order::Work;
 use orch::plan::stale::{OperationKey, Progress};
 use orch::plan::upstream::Upstream;
-use orch::plan::{SavedPlan, SavedStack};
+use orch::plan::{Plan, SavedPlan, SavedStack};
 use orch::project::Project;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::{Document, Entry, Inputs};
@@ -186,7 +186,9 @@ impl Now {
         let project = &self.loaded.project;
         let document = self.document.as_ref();
         let mut to_do = todo(project, saved, document, &self.progress);
-        to_do.declared = self.declared(saved).unwrap_or_default();
+        if saved.plan.mode != PlanMode::RefreshOnly {
+            to_do.declared = self.declared(saved).unwrap_or_default();
+        }
         to_do
     }
 
@@ -250,11 +252,8 @@ fn todo<'p>(
             progress.done.contains(&key)
         };
         let is_conditional = !entry.after.is_empty();
-        let (destroys, applies) = match entry.action {
-            Action::Delete => (true, false),
-            Action::Replace => (entry.destroys(), true),
-            Action::Create | Action::Update => (false, true),
-            Action::NoOp | Action::Adopt | Action::Read | Action::Forget => (false, is_conditional),
+        let Some((destroys, applies)) = destroys_and_applies(&saved.plan, entry) else {
+            continue;
         };
         let work = Work {
             destroy: destroys && !done(OperationKey::Destroy),
@@ -298,7 +297,11 @@ fn todo<'p>(
             stack: PlanStack::Here(stack),
             driver,
             shown: Shown::of(entry, of_stack.changes.clone()),
-            asked: if is_new { Asked::Create } else { Asked::Update },
+            asked: match is_new {
+                _ if saved.plan.accepts_drift(entry) => Asked::Refresh,
+                true => Asked::Create,
+                false => Asked::Update,
+            },
             work,
             is_conditional,
             is_planned: entry.is_planned,
@@ -319,6 +322,21 @@ fn todo<'p>(
         });
     }
     todo
+}
+
+/// Returns whether an entry destroys what exists, and whether it brings the stack forward; nothing where not even the
+/// record changes.
+fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> {
+    let is_decided_later = !entry.after.is_empty();
+    Some(match entry.action {
+        Action::NoOp if plan.mode == PlanMode::RefreshOnly => {
+            plan.accepts_drift(entry).then_some((false, true))?
+        }
+        Action::Delete => (true, false),
+        Action::Replace => (entry.destroys(), true),
+        Action::Create | Action::Update => (false, true),
+        Action::NoOp | Action::Adopt | Action::Read | Action::Forget => (false, is_decided_later),
+    })
 }
 
 /// Returns whether the inputs on record are those that are here, after other rules of what counts. Of a stack
@@ -348,6 +366,7 @@ fn is_settled(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let is_same = inputs
         .zip(of_stack.inputs.as_ref())
         .is_some_and(|(a, b)| a.rules == b.rules && a.digest == b.digest);
-    let is_marked = recorded.intent.is_some() || recorded.tainted.is_some();
+    let is_marked =
+        recorded.intent.is_some() || recorded.tainted.is_some() || recorded.refreshed.is_some();
     is_same && recorded.has_succeeded() && !is_marked
 }

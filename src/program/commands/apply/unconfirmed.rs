@@ -101,6 +101,7 @@ impl Carrying<'_> {
             only: Some(&left.stacks),
             document: None,
             leaves_out_failed: false,
+            lock_timeout: self.args.lock_timeout,
         };
         let mut planned = match planned(self.chdir, &request)? {
             ControlFlow::Continue(planned) => planned,

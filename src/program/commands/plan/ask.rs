@@ -270,6 +270,7 @@ pub(super) fn ask<'p>(
         init: args.init,
         extra: &args.extra,
         jobs: args.jobs(),
+        lock_timeout: request.lock_timeout,
     };
     let asking = match ask::prepare(codes, &questions, &options) {
         Ok(asking) => asking,

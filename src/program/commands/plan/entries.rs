@@ -76,6 +76,8 @@ fn known<'a>(
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
         ignored: recorded.and_then(|recorded| ignored(loaded, subject.stack, recorded)),
+        accepts_drift: subject.accepts_drift,
+        is_released: subject.is_released,
     }
 }
 
@@ -180,7 +182,7 @@ pub(super) fn settle(
                         reason: placed(loaded, needed.subject, action, reason),
                         answer: answer.clone(),
                         has_drifted: matches!(asked, Asked::Refresh | Asked::Read)
-                            && answer.changes_something(),
+                            && answer.has_drifted(),
                     })
                     .map_err(|problem| problem.to_string()),
                 Some(Err(why)) => Err(why.clone()),

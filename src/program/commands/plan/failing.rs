@@ -110,6 +110,7 @@ fn invalid(
         init: false,
         extra: &[],
         jobs: args.jobs(),
+        lock_timeout: None,
     };
     let environments = loaded.evaluator();
     let codes = Codes {

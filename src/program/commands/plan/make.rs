@@ -91,16 +91,16 @@ pub(in crate::program::commands) fn planned(
         );
     }
     let rollbacks = loaded.planned_rollbacks(request, &selection, recorded.as_ref(), &replaced)?;
-    let allows = request.planning.allow_rollback;
-    let mut subjects =
-        loaded.subjects(&selection, recorded.as_ref(), &replaced, &rollbacks, allows)?;
+    let mut subjects = loaded.subjects(
+        request,
+        &selection,
+        recorded.as_ref(),
+        &replaced,
+        &rollbacks,
+    )?;
     loaded.add_deposed(request, &subjects, recorded.as_ref(), &mut removals);
-    let reader = OutputReader {
-        loaded: &loaded,
-        args: request.planning,
-        document: recorded.as_ref().map(|recorded| &recorded.document),
-        origin: request.origin(&query),
-    };
+    let document = recorded.as_ref().map(|recorded| &recorded.document);
+    let reader = OutputReader::new(&loaded, request, document, &query);
     let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
     if let Some(status) = loaded.add_backends(&mut subjects) {
         return Ok(ControlFlow::Break(status));
@@ -120,7 +120,6 @@ pub(in crate::program::commands) fn planned(
     plan.failed.extend(checks.into_failed());
     plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     removals.warn();
-    let document = recorded.as_ref().map(|recorded| &recorded.document);
     let is_destroy = plan.mode == PlanMode::Destroy;
     let left_behind = is_destroy.then(|| loaded.left_behind(&plan, document));
     let mut saved = SavedPlan::new(plan, Vec::new());

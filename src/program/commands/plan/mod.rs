@@ -30,6 +30,7 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -210,7 +211,7 @@ impl PlanningArgs {
         };
         let instead = match option {
             "destroy" => "use `--destroy` before the `--`",
-            "refresh-only" => "use `orch plan --refresh-only`",
+            "refresh-only" => "use `--refresh-only` before the `--`",
             "out" => "`orch plan -o FILE` writes the plans of all stacks to a file",
             _ => "`orch plan --format json` prints the plan as JSON",
         };
@@ -239,6 +240,8 @@ pub(super) struct PlanRequest<'a> {
     pub(super) document: Option<Document>,
     /// Whether stacks that fail to plan, and what runs after them, are left out of the apply.
     pub(super) leaves_out_failed: bool,
+    /// How long tools wait for the locks of their own states.
+    pub(super) lock_timeout: Option<Duration>,
 }
 
 /// A plan that has been made.
@@ -295,11 +298,7 @@ impl PlanRequest<'_> {
 impl PlanArgs {
     fn options(&self) -> PlanOptions {
         PlanOptions {
-            mode: match (self.modes.destroy, self.refresh_only) {
-                (true, _) => PlanMode::Destroy,
-                (_, true) => PlanMode::RefreshOnly,
-                _ => PlanMode::Normal,
-            },
+            mode: PlanMode::of_flags(self.modes.destroy, self.refresh_only),
             is_full: self.modes.full,
         }
     }
@@ -326,6 +325,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         only: None,
         document: args.format.document(),
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
+        lock_timeout: None,
     };
     let planned = match planned(chdir, &request)? {
         ControlFlow::Continue(planned) => planned,

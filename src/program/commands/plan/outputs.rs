@@ -12,11 +12,12 @@ use orch::project::stack::StackIndex;
 use orch::report::failure_text;
 use orch::run::event::Outcome;
 use orch::run::request::new_id;
+use orch::selection::select::Query;
 use orch::state::document::Document;
 
-use super::PlanningArgs;
 use super::ask::{FOLDER, Origin, cannot_ask, carry_out, show_log};
 use super::subjects::Drivers;
+use super::{PlanRequest, PlanningArgs};
 use crate::program::commands::Loaded;
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::error::Result;
@@ -32,6 +33,23 @@ pub(in crate::program::commands) struct OutputReader<'l> {
     /// What is on record, if the project keeps a state.
     pub(in crate::program::commands) document: Option<&'l Document>,
     pub(in crate::program::commands) origin: Origin,
+}
+
+impl<'l> OutputReader<'l> {
+    /// Returns one for the conditions of a plan.
+    pub(super) fn new(
+        loaded: &'l Loaded,
+        request: &PlanRequest<'l>,
+        document: Option<&'l Document>,
+        query: &Query,
+    ) -> Self {
+        OutputReader {
+            loaded,
+            args: request.planning,
+            document,
+            origin: request.origin(query),
+        }
+    }
 }
 
 impl OutputReader<'_> {
@@ -92,6 +110,7 @@ impl OutputReader<'_> {
             init: false,
             extra: &[],
             jobs: self.args.jobs(),
+            lock_timeout: None,
         };
         let asking = match prepare(codes, sources, &options) {
             Ok(asking) => asking,

@@ -286,6 +286,7 @@ impl<'p> RemovalCode<'_, 'p> {
             init: false,
             extra,
             jobs: std::num::NonZeroUsize::MIN,
+            lock_timeout: None,
         };
         match ask::check(codes, &question, &options) {
             Err(CannotAsk::Removed(_, why)) => Err(why),

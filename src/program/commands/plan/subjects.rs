@@ -15,6 +15,7 @@ use orch::run::execute::ProgramFinder;
 use orch::selection::select::{PathFilter, Selection};
 use orch::state::document;
 
+use super::PlanRequest;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -55,6 +56,10 @@ pub(super) struct Subject<'p> {
     pub(super) next: Option<Next>,
     /// What it puts back of a commit that HEAD lacks, if it does and may: in words.
     pub(super) puts_back: Option<String>,
+    /// Whether drift was accepted since it was applied.
+    pub(super) accepts_drift: bool,
+    /// Whether it is planned because it calls a module that was released.
+    pub(super) is_released: bool,
 }
 
 /// The generation that a stack gets if it is made anew before the old one is destroyed.
@@ -232,12 +237,13 @@ impl Loaded {
     /// Returns the selected stacks that have a driver.
     pub(super) fn subjects(
         &self,
+        request: &PlanRequest<'_>,
         selection: &Selection,
         recorded: Option<&OnRecord>,
         replaced: &BTreeSet<StackIndex>,
         rollbacks: &BTreeMap<StackIndex, Rollback>,
-        allow_rollback: bool,
     ) -> Result<Subjects<'_>> {
+        let allow_rollback = request.planning.allow_rollback;
         let outside: Vec<StackIndex> = replaced
             .iter()
             .filter(|stack| !selection.contains(**stack))
@@ -285,6 +291,8 @@ impl Loaded {
                             is_made: false,
                         }),
                     puts_back: rollback.filter(|_| allow_rollback).map(Rollback::effect),
+                    accepts_drift: entry.is_some_and(|entry| entry.refreshed.is_some()),
+                    is_released: request.select.released.is_some(),
                 }),
                 None => subjects.without_driver += 1,
             }

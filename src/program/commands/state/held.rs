@@ -351,6 +351,13 @@ impl StateLock {
         &held.expect("the run has not begun").locked.document
     }
 
+    /// Makes entries follow that a plan has found elsewhere which was made under the lock.
+    pub(in crate::program::commands) fn follow(&mut self, stacks: &Stacks, moves: &[FoundMove]) {
+        if let Some(held) = &mut self.held {
+            follow_all(stacks, moves, &mut held.locked.document);
+        }
+    }
+
     /// Looks at the stacks again: they may have changed while the lock was waited for.
     pub(in crate::program::commands) fn look_again(&mut self, loaded: &mut Loaded) -> Result<()> {
         self.evidence = Evidence::new(loaded, self.document())?;

@@ -1,0 +1,47 @@
+//! Which drift can be accepted.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use orch::driver::Driver;
+use orch::plan::SavedPlan;
+use orch::printable::printable;
+
+use super::check::Now;
+use crate::program::error::{ProgramError, Result};
+
+/// How many stacks are named.
+const MOST: usize = 5;
+
+impl Now {
+    /// Refuses to accept drift where a driver has no command for that.
+    pub(super) fn check_drift(&self, saved: &SavedPlan) -> Result<()> {
+        let project = &self.loaded.project;
+        let drifted = saved.plan.entries.iter();
+        let drifted = drifted.filter(|entry| saved.plan.accepts_drift(entry));
+        let lacking = drifted.filter_map(|entry| {
+            let name = saved.stack(&entry.stack)?.driver.as_str();
+            let driver = Driver::named(project, name)?;
+            // Where the plan is does not matter.
+            let is_lacking = driver.accepting_drift(Path::new("")).is_none();
+            is_lacking.then_some((name, printable(entry.stack.as_str())))
+        });
+        let lacking: Vec<_> = lacking.collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let drivers: BTreeSet<String> = lacking.iter().map(|it| format!("`{}`", it.0)).collect();
+        let drivers: Vec<String> = drivers.into_iter().collect();
+        let mut stacks: Vec<&str> = lacking.iter().take(MOST).map(|it| &*it.1).collect();
+        let more = format!("{} more", lacking.len().saturating_sub(MOST));
+        if lacking.len() > MOST {
+            stacks.push(&more);
+        }
+        Err(ProgramError::refused(format!(
+            "drift cannot be accepted in {}: the driver {} has no command for it",
+            stacks.join(", "),
+            drivers.join(", ")
+        ))
+        .hint("`--exclude` leaves stacks out of the plan; only Terraform, OpenTofu and Terragrunt can accept drift, and only if their `driver` block has neither `read` nor `apply`"))
+    }
+}

@@ -1,0 +1,63 @@
+//! The lock of the state, where it is waited for before anything is planned.
+
+use std::path::PathBuf;
+
+use orch::change::Counted;
+use orch::plan::entry::PlanMode;
+use orch::run::request::new_id;
+use orch::state::document::Action;
+
+use super::CarryingArgs;
+use crate::program::commands::state::held::{LockRequest, Lockable, StateLock};
+use crate::program::commands::{Loaded, ReadStatus, Reads};
+use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
+
+/// The lock, held since before the plan was made.
+pub(super) struct Held {
+    /// The run that holds it.
+    pub(super) run: String,
+    pub(super) lock: StateLock,
+}
+
+/// Returns what an apply of plans in a mode does.
+pub(super) fn action_of(mode: PlanMode) -> Action {
+    match mode {
+        PlanMode::Normal => Action::Apply,
+        PlanMode::Destroy => Action::Destroy,
+        PlanMode::RefreshOnly => Action::Refresh,
+    }
+}
+
+/// Waits for the lock, if that is wanted: what the run that holds it applies would make a plan stale, and its tools
+/// hold locks of their own. Keeps the lock if nobody is to be asked. Returns the exit status if the project cannot be
+/// planned.
+pub(super) fn before_planning(
+    chdir: &[PathBuf],
+    args: &CarryingArgs,
+    mode: PlanMode,
+) -> Result<std::result::Result<Option<Held>, ExitStatus>> {
+    let Some(timeout) = args.lock_timeout else {
+        return Ok(Ok(None));
+    };
+    let reads = Reads::CONFIGURATION
+        .with_listing()
+        .with_status(ReadStatus::Exact);
+    let mut loaded = Loaded::new(chdir, None, reads)?;
+    if let Some(status) = loaded.check(None)? {
+        return Ok(Err(status));
+    }
+    if loaded.project.settings.state.is_none() {
+        return Ok(Ok(None));
+    }
+    let run = new_id(&loaded.project.root);
+    let document = loaded.read_and_digest(Counted::default())?;
+    let lockable = Lockable::new(&mut loaded, &document)?;
+    let request = LockRequest {
+        run: &run,
+        action: &action_of(mode),
+        timeout,
+    };
+    let lock = lockable.lock(&loaded.project, &request)?;
+    Ok(Ok(args.auto_approve.then_some(Held { run, lock })))
+}

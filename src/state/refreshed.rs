@@ -1,0 +1,33 @@
+//! Drift that was accepted, on record.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::document::UNMERGED;
+
+/// A refresh that accepted drift: the tool's own state is again what exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refreshed {
+    /// The write that merged it; [`UNMERGED`] before that.
+    pub serial: u64,
+    /// The run id.
+    pub run: String,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The id of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Refreshed {
+    /// Gives it a serial, unless it has one.
+    pub(super) fn number(&mut self, serial: u64) {
+        if self.serial == UNMERGED {
+            self.serial = serial;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A `terraform` of our own: each stack has one resource, which somebody may change by hand.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{STATE, declare, done};
+use crate::support::{Repository, Sandbox};
+
+/// What is wanted stands in the file `main.tf` of a stack, what exists in the file `real` of its folder beside the
+/// project, and what the tool knows in `known`. A file of the folder `hooks` comes first, if there is one for the
+/// command and the stack.
+const TERRAFORM: &str = r#"#!/bin/sh
+name=$ORCH_STACK_NAME
+world=$ORCH_ROOT/../world/$name
+mkdir -p "$world"
+echo "$name: $*" >> "$ORCH_ROOT/../log"
+hook=$ORCH_ROOT/../hooks/$1-$name
+[ ! -e "$hook" ] || . "$hook"
+real=$(cat "$world/real" 2> /dev/null)
+known=$(cat "$world/known" 2> /dev/null)
+changes() { printf '"%s":[{"address":"x.y","mode":"managed","change":{"actions":["%s"]}}]' "$1" "$2"; }
+case $1 in
+init) mkdir -p .terraform ;;
+plan)
+  for word; do
+    case $word in
+    -out=*) out=${word#-out=} ;;
+    -refresh-only) refreshes=1 ;;
+    esac
+  done
+  list=
+  if [ -n "$refreshes" ]; then
+    if [ -n "$known" ] && [ -z "$real" ]; then
+      list=$(changes resource_drift delete)
+    elif [ "$known" != "$real" ]; then
+      list=$(changes resource_drift update)
+    fi
+  elif [ -z "$real" ]; then
+    list=$(changes resource_changes create)
+  elif [ "$real" != "$(cat main.tf)" ]; then
+    list=$(changes resource_changes update)
+  fi
+  prior=
+  [ -z "$real" ] || prior='"prior_state":{"values":{"root_module":{"resources":[{"mode":"managed"}]}}},'
+  echo "{$prior\"format_version\":\"1.2\",\"planned_values\":{}${list:+,$list}}" > "$out"
+  [ -z "$list" ] || exit 2
+  ;;
+show) for word; do :; done; cat "$word" ;;
+apply)
+  for word; do :; done
+  if grep -q resource_drift "$word"; then
+    [ -n "$real" ] && cp "$world/real" "$world/known" || rm -f "$world/known"
+  else
+    cp main.tf "$world/real"
+    cp main.tf "$world/known"
+  fi
+  ;;
+output) printf '{"id":{"value":"%s"}}' "$known" ;;
+esac
+"#;
+
+/// A project with these stacks, each with the lines of its block, whose state is kept; nothing is applied.
+pub(super) fn project(stacks: &[(&str, &str)]) -> Repository {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/.gitignore", ".terraform/\n");
+    let path = "orch {\n  config {\n    run {\n      env {\n        PATH = \"${terramate.root.path.fs.absolute}/bin:${env.PATH}\"\n      }\n    }\n  }\n}\n";
+    sandbox.write("/path.orch.hcl", path);
+    sandbox.write_program("/bin/terraform", TERRAFORM);
+    for directory in ["world", "hooks"] {
+        fs::create_dir(sandbox.outside().join(directory)).unwrap();
+    }
+    for (path, lines) in stacks {
+        declare(&sandbox, path, lines);
+        sandbox.write(&format!("{path}/main.tf"), "# 1\n");
+    }
+    let repository = Repository::of(sandbox);
+    done(&repository, "state init");
+    repository
+}
+
+/// The same, with everything applied.
+pub(super) fn applied(stacks: &[(&str, &str)]) -> Repository {
+    let repository = project(stacks);
+    done(&repository, "apply --auto-approve");
+    super::log(&repository);
+    repository
+}
+
+/// What exists of a stack, or what the tool knows of it: `real`, `known`.
+pub(super) fn world(sandbox: &Sandbox, stack: &str, what: &str) -> Option<String> {
+    let place = sandbox.outside().join("world").join(stack).join(what);
+    fs::read_to_string(place).ok()
+}
+
+/// Changes by hand what exists of a stack; nothing removes it.
+pub(super) fn by_hand(sandbox: &Sandbox, stack: &str, content: Option<&str>) {
+    let place = sandbox.outside().join("world").join(stack).join("real");
+    match content {
+        Some(content) => fs::write(place, content).unwrap(),
+        None => fs::remove_file(place).unwrap(),
+    }
+}
+
+/// Returns what is on record of a stack.
+pub(super) fn recorded(sandbox: &Sandbox, stack: &str) -> Value {
+    super::entry(sandbox, stack)
+}
