@@ -1,6 +1,6 @@
 //! Entries that a run writes more than once: what an earlier turn has put on record keeps its serials.
 
-use super::document::{Entry, UNMERGED};
+use super::document::{Entry, Refreshed, UNMERGED};
 
 /// Stands for the serial that an entry has by now, of what an earlier turn of the run has put on record.
 const KEPT: u64 = u64::MAX;
@@ -39,6 +39,15 @@ impl Entry {
         }
         if self.changed == Some(KEPT) {
             self.changed = current.and_then(|it| it.changed);
+        }
+    }
+}
+
+impl Refreshed {
+    /// Gives it a serial, unless it has one.
+    pub(super) fn number(&mut self, serial: u64) {
+        if self.serial == UNMERGED {
+            self.serial = serial;
         }
     }
 }

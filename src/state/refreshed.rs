@@ -4,12 +4,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::document::UNMERGED;
-
 /// A refresh that accepted drift: the tool's own state is again what exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refreshed {
-    /// The write that merged it; [`UNMERGED`] before that.
+    /// The write that merged it; [`UNMERGED`](super::document::UNMERGED) before that.
     pub serial: u64,
     /// The run id.
     pub run: String,
@@ -21,13 +19,4 @@ pub struct Refreshed {
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
-}
-
-impl Refreshed {
-    /// Gives it a serial, unless it has one.
-    pub(super) fn number(&mut self, serial: u64) {
-        if self.serial == UNMERGED {
-            self.serial = serial;
-        }
-    }
 }
