@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::outputs::Outputs;
+use super::whole::NotWhole;
 
 /// What would change in a stack.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,6 +34,10 @@ pub struct Answer {
     pub outputs_before: Option<Outputs>,
     /// Where the tool keeps its own state, if that is known.
     pub backend: Option<String>,
+    /// The version of the tool, if it says that.
+    pub tool_version: Option<String>,
+    /// What the plan is instead of that of the whole stack, if it is.
+    pub unasked: Option<NotWhole>,
 }
 
 /// A change of one resource.

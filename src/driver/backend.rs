@@ -86,14 +86,7 @@ pub fn backend_of_tool(
         Found::Nothing => None,
         Found::Unusable => return None,
     };
-    let workspace = match set("TF_WORKSPACE") {
-        Some(workspace) => workspace,
-        None => match read(&data.join(WORKSPACE)) {
-            Found::Text(text) if !text.trim().is_empty() => text.trim().to_owned(),
-            Found::Text(_) | Found::Nothing => DEFAULT.to_owned(),
-            Found::Unusable => return None,
-        },
-    };
+    let workspace = selected_workspace(directory, variable)?;
     let (kind, config) = match chosen {
         Some(BackendJson { kind, config }) => (kind, Config(config)),
         None => ("local".to_owned(), Config(Map::new())),
@@ -121,6 +114,24 @@ pub fn backend_of_tool(
         _ => config.place(&kind, &workspace)?,
     };
     Some(bounded(&kind, &place, &workspace))
+}
+
+/// Returns the workspace that Terraform or `OpenTofu` uses in a directory; `None` if that is not known. `variable` has
+/// the environment of its commands.
+pub fn selected_workspace(
+    directory: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if let Some(workspace) = set("TF_WORKSPACE") {
+        return Some(workspace);
+    }
+    let data = directory.join(set("TF_DATA_DIR").as_deref().unwrap_or(".terraform"));
+    match read(&data.join(WORKSPACE)) {
+        Found::Text(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        Found::Text(_) | Found::Nothing => Some(DEFAULT.to_owned()),
+        Found::Unusable => None,
+    }
 }
 
 /// Returns the file of a local state, given where it is according to the record: from the root of the project

@@ -7,7 +7,7 @@ use std::io::Read;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::terraform::{ChangeJson, PlanJson};
+use super::plan_json::{ChangeJson, PlanJson};
 
 /// Whose the resources of such plans are.
 const VENDOR: &str = "terraform";

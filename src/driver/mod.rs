@@ -8,12 +8,14 @@ mod answer;
 mod backend;
 mod changes;
 mod command;
+mod hidden;
 mod output_values;
 mod outputs;
-mod partial;
+mod plan_json;
 mod steering;
 mod terraform;
 mod value;
+mod whole;
 
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -22,17 +24,20 @@ use crate::project::driver::{DriverBlock, DriverStep, NONE};
 use crate::project::stack::StackIndex;
 
 pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
-pub use self::backend::{backend_of_tool, local_state, usual_local_state, workspace_of};
+pub use self::backend::{
+    backend_of_tool, local_state, selected_workspace, usual_local_state, workspace_of,
+};
 pub use self::changes::{ChangeKind, Changed, ChangedPlan};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
+pub use self::hidden::{hidden_option, is_tool, leaves_out, variables_with_words};
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs};
-pub use self::partial::leaves_out;
 pub use self::steering::steering;
 pub use self::terraform::{BadPlan, read_plan};
+pub use self::whole::NotWhole;
 
 /// A tool that `orch` knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     /// Terraform.
     Terraform,
@@ -102,6 +107,11 @@ impl<'p> Driver<'p> {
     /// Returns whether it only puts stacks on record.
     pub fn is_none(&self) -> bool {
         self.name == NONE
+    }
+
+    /// Returns whether its tool has workspaces that are selected in the directory of a stack.
+    pub fn selects_workspaces(&self) -> bool {
+        matches!(self.tool, Some(Tool::Terraform | Tool::OpenTofu))
     }
 
     /// Returns whether it can do something.

@@ -1,16 +1,13 @@
 //! The plan of Terraform and its kin, as `show -json` prints it.
 
-use std::collections::BTreeMap;
 use std::io::Read;
-
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 use super::answer::{Answer, Counts, ResourceChange};
 use super::command::PlanKind;
 use super::outputs::Outputs;
-use super::value::{digest, digest_of, has_true, object};
+use super::plan_json::{PlanJson, ResourceJson, StateJson};
+use super::value::digest;
+use super::whole::{NotWhole, not_whole};
 
 /// The first number of the formats that can be read.
 const FORMAT: &str = "1.";
@@ -45,149 +42,9 @@ pub enum BadPlan {
     /// The tool could not finish it.
     #[error("the plan is not finished: the tool met an error")]
     Errored,
-}
-
-#[derive(Deserialize)]
-pub(super) struct PlanJson {
-    format_version: String,
-    #[serde(default)]
-    pub(super) terraform_version: String,
-    #[serde(default)]
-    pub(super) resource_changes: Vec<ResourceJson>,
-    /// What differs from the state of the tool: all that a plan with `-refresh-only` is about.
-    #[serde(default)]
-    resource_drift: Vec<ResourceJson>,
-    #[serde(default)]
-    pub(super) output_changes: BTreeMap<String, ChangeJson>,
-    #[serde(default)]
-    prior_state: Option<StateJson>,
-    #[serde(default)]
-    complete: Option<bool>,
-    #[serde(default)]
-    errored: bool,
-    /// Only states have them.
-    #[serde(default)]
-    values: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ResourceJson {
-    pub(super) address: String,
-    #[serde(default)]
-    pub(super) name: String,
-    #[serde(default, rename = "type")]
-    pub(super) type_name: String,
-    #[serde(default)]
-    mode: String,
-    #[serde(default)]
-    deposed: Option<String>,
-    #[serde(default)]
-    action_reason: Option<String>,
-    pub(super) change: ChangeJson,
-}
-
-#[derive(Deserialize)]
-pub(super) struct ChangeJson {
-    pub(super) actions: Vec<String>,
-    #[serde(default)]
-    pub(super) before: Option<Box<RawValue>>,
-    #[serde(default)]
-    pub(super) after: Option<Box<RawValue>>,
-    #[serde(default)]
-    after_unknown: Option<Box<RawValue>>,
-    #[serde(default)]
-    pub(super) before_sensitive: Option<Box<RawValue>>,
-    #[serde(default)]
-    pub(super) after_sensitive: Option<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct StateJson {
-    #[serde(default)]
-    values: Option<ValuesJson>,
-}
-
-#[derive(Deserialize)]
-struct ValuesJson {
-    #[serde(default)]
-    root_module: ModuleJson,
-}
-
-#[derive(Default, Deserialize)]
-struct ModuleJson {
-    #[serde(default)]
-    resources: Vec<OwnedJson>,
-    #[serde(default)]
-    child_modules: Vec<ModuleJson>,
-}
-
-#[derive(Deserialize)]
-struct OwnedJson {
-    #[serde(default)]
-    mode: String,
-}
-
-impl ModuleJson {
-    /// Returns whether something exists that the tool has made.
-    fn owns(&self) -> bool {
-        self.resources.iter().any(|it| it.mode != "data")
-            || self.child_modules.iter().any(ModuleJson::owns)
-    }
-}
-
-impl ChangeJson {
-    fn changes(&self) -> bool {
-        let is_quiet = |action: &String| matches!(action.as_str(), "no-op" | "read");
-        !self.actions.iter().all(is_quiet)
-    }
-
-    /// Returns a digest of what is known before and after.
-    fn digest(&self) -> String {
-        let parts = [&self.before, &self.after, &self.after_unknown];
-        let texts = parts.map(|value| value.as_deref().map_or("", RawValue::get));
-        digest(texts.map(str::as_bytes))
-    }
-
-    /// Returns digests of the attributes after it; none of one that is not wholly known.
-    fn values(&self) -> BTreeMap<String, Option<String>> {
-        let known = attributes(self.after.as_deref()).into_iter();
-        let known = known.map(|(name, value)| (name, Some(digest_of(value))));
-        let mut values: BTreeMap<String, Option<String>> = known.collect();
-        let unknown = attributes(self.after_unknown.as_deref()).into_iter();
-        let unknown = unknown.filter(|(_, value)| has_true(value));
-        values.extend(unknown.map(|(name, _)| (name, None)));
-        values
-    }
-
-    /// Returns an output before it, if there is one, with its digest unless it is sensitive.
-    fn output_before(&self, name: &str) -> Option<(String, Option<String>)> {
-        let value = self.before.as_deref()?;
-        let is_open = !is_marked(self.before_sensitive.as_deref());
-        Some((name.to_owned(), is_open.then(|| digest_of(value))))
-    }
-
-    /// Returns an output after it, if there is one, with its digest unless it is sensitive or not known.
-    fn output_after(&self, name: &str) -> Option<(String, Option<String>)> {
-        let name = name.to_owned();
-        if is_marked(self.after_unknown.as_deref()) {
-            return Some((name, None));
-        }
-        let value = self.after.as_deref()?;
-        let is_open = !is_marked(self.after_sensitive.as_deref());
-        Some((name, is_open.then(|| digest_of(value))))
-    }
-}
-
-/// Returns the attributes of an object; none of another value.
-fn attributes(value: Option<&RawValue>) -> BTreeMap<String, &RawValue> {
-    value
-        .and_then(|value| object(value.get()))
-        .unwrap_or_default()
-}
-
-/// Returns whether a value, or a part of it, is marked as unknown or sensitive.
-fn is_marked(marks: Option<&RawValue>) -> bool {
-    marks.is_some_and(has_true)
+    /// It is another one than that which was asked for.
+    #[error("{0}, and `orch` did not ask for that: look in wrapper scripts and `terragrunt.hcl`")]
+    NotWhole(NotWhole),
 }
 
 /// Names a format, unless it is something else than a version: then it is not quoted.
@@ -303,6 +160,8 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         }),
         outputs_before: Some(before),
         backend: None,
+        tool_version: Some(plan.terraform_version.clone()).filter(|version| !version.is_empty()),
+        unasked: not_whole(&plan, kind),
     };
     Ok(match plan.complete {
         Some(false) => answer.left_out(),

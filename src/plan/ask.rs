@@ -14,7 +14,7 @@ use super::commands::{
 use super::entry::Asked;
 use crate::driver::{
     Answer, BadAnswer, BadOutputs, BadPlan, Driver, Outputs, PlanKind, Tool, backend_of_tool,
-    leaves_out, read_plan,
+    is_tool, leaves_out, read_plan,
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
@@ -296,12 +296,29 @@ pub(super) fn attempts_of(codes: Codes<'_, '_>, stack: PlanStack) -> Attempts {
 }
 
 /// Returns what the driver of a turn with this folder has answered, given whether the status of its `plan`
-/// means changes.
+/// means changes, and whether its words ask for a part of the stack only.
 ///
 /// # Errors
 ///
 /// If there is no answer that can be used.
 pub fn answer(
+    driver: &Driver<'_>,
+    kind: PlanKind,
+    folder: &Path,
+    has_changes: bool,
+    is_partial: bool,
+) -> Result<Answer, NoAnswer> {
+    let answer = whole_answer(driver, kind, folder, has_changes)?;
+    match &answer.unasked {
+        Some(unasked) if !(is_partial && unasked.is_partial()) => {
+            Err(BadPlan::NotWhole(unasked.clone()).into())
+        }
+        _ if is_partial => Ok(answer.left_out()),
+        _ => Ok(answer),
+    }
+}
+
+fn whole_answer(
     driver: &Driver<'_>,
     kind: PlanKind,
     folder: &Path,
@@ -339,17 +356,19 @@ pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     Ok(BufReader::new(file))
 }
 
-/// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: whether it
-/// leaves something out, and where the tool keeps its own state. `root` is that of the project.
+/// Returns whether the words of a `plan` ask for a part of the stack only: those of the user, and those that its
+/// command has besides.
+pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) -> bool {
+    let own = plan.filter(|plan| driver.tool.is_some() || is_tool(&plan.name));
+    leaves_out(extra) || own.is_some_and(|plan| leaves_out(&plan.arguments))
+}
+
+/// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: where the tool keeps
+/// its own state. `root` is that of the project.
 pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
     let variable = |name: &str| match plan.environment.get(name) {
         Some(own) => own.clone(),
         None => std::env::var(name).ok(),
-    };
-    let answer = if leaves_out(&plan.arguments, &variable) {
-        answer.left_out()
-    } else {
-        answer
     };
     let backend = match tool {
         Tool::Terraform | Tool::OpenTofu => backend_of_tool(root, &plan.directory, &variable),

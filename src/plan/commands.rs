@@ -12,8 +12,9 @@ use std::time::Duration;
 use super::code::{Codes, PlanStack};
 use super::entry::Asked;
 use crate::diagnostic::Diagnostic;
-use crate::driver::{Driver, StepPlan, StepRole, Words};
+use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option, variables_with_words};
 use crate::path::StackPath;
+use crate::printable::printable;
 use crate::project::command::words_of_list;
 use crate::project::environment::Environment;
 use crate::project::per_stack::{SharedProblem, SharedProblems};
@@ -37,10 +38,10 @@ pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 pub(super) const ACTION: &str = "ORCH_ACTION";
 
 /// The variable that says where Terraform keeps its data.
-const DATA: &str = "TF_DATA_DIR";
+pub(super) const DATA: &str = "TF_DATA_DIR";
 
 /// The variable that says which workspace Terraform uses.
-const WORKSPACE: &str = "TF_WORKSPACE";
+pub(super) const WORKSPACE: &str = "TF_WORKSPACE";
 
 /// Why commands cannot be made.
 #[derive(Debug)]
@@ -53,6 +54,43 @@ pub enum CannotAsk {
     Removed(StackPath, String),
     /// The folder cannot be written to.
     Folder(io::Error),
+    /// Variables would make tools do something else than the plan shows.
+    Hidden(Vec<HiddenOption>),
+}
+
+/// An option in a variable whose words Terraform adds to those of its commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenOption {
+    /// The variable.
+    variable: &'static str,
+    /// The option, without its dashes.
+    option: &'static str,
+    /// The file and line of `run.env` that set the variable, unless `orch` was started with it.
+    place: Option<String>,
+    /// The stacks that it reaches.
+    stacks: Vec<StackPath>,
+}
+
+impl fmt::Display for HiddenOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// How many stacks are named.
+        const MOST: usize = 3;
+        let HiddenOption {
+            variable, option, ..
+        } = self;
+        let place = match &self.place {
+            Some(place) => format!("set at {place}"),
+            None => "in the environment of `orch`".to_owned(),
+        };
+        let names = self.stacks.iter().take(MOST);
+        let names: Vec<_> = names.map(|stack| printable(stack.as_str())).collect();
+        let more = match self.stacks.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let names = names.join(", ");
+        write!(f, "`{variable}` has `-{option}`, {place}: {names}{more}")
+    }
 }
 
 impl fmt::Display for CannotAsk {
@@ -68,6 +106,10 @@ impl fmt::Display for CannotAsk {
             }
             CannotAsk::Removed(_, why) => f.write_str(why),
             CannotAsk::Folder(error) => error.fmt(f),
+            CannotAsk::Hidden(found) => {
+                let found = found.iter().map(ToString::to_string);
+                f.write_str(&found.collect::<Vec<_>>().join("; "))
+            }
         }
     }
 }
@@ -83,6 +125,7 @@ pub(super) struct Preparation<'a, 'p> {
     removed: Option<(StackPath, String)>,
     /// How long tools wait for the locks of their own states.
     lock_timeout: Option<Duration>,
+    hidden: Vec<HiddenOption>,
 }
 
 /// Where the commands of a turn run.
@@ -119,6 +162,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
             missing: BTreeMap::new(),
             removed: None,
             lock_timeout: None,
+            hidden: Vec::new(),
         }
     }
 
@@ -138,6 +182,9 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
         if !self.missing.is_empty() {
             return Err(CannotAsk::Programs(self.missing));
+        }
+        if !self.hidden.is_empty() {
+            return Err(CannotAsk::Hidden(self.hidden));
         }
         match self.removed {
             Some((stack, why)) => Err(CannotAsk::Removed(stack, why)),
@@ -215,6 +262,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
                 }
             }
         };
+        self.add_hidden(step.role, place);
         let program = self.find(place, &words)?;
         Some(Task {
             name: words[0].clone(),
@@ -232,6 +280,42 @@ impl<'a, 'p> Preparation<'a, 'p> {
                 _ => Vec::new(),
             },
         })
+    }
+
+    /// Adds the options that reach the command of a step without being part of it. Any driver may call Terraform in
+    /// the end.
+    fn add_hidden(&mut self, role: StepRole, place: &Place) {
+        for &variable in variables_with_words(role) {
+            let own = place.environment.get(variable);
+            let value = match own {
+                Some(own) => own.clone(),
+                None => std::env::var_os(variable).map(|it| it.to_string_lossy().into_owned()),
+            };
+            let Some(option) = value.and_then(|value| hidden_option(&value)) else {
+                continue;
+            };
+            let (code, stack) = self.codes.of(place.stack);
+            let set_at = own.and_then(|_| {
+                let origins = code.environments.definitions_of(stack);
+                let span = origins.get(variable)?.span;
+                let (file, line) = code.project.sources.file_and_line(span);
+                Some(format!("{}:{line}", printable(file)))
+            });
+            let path = self.codes.path(place.stack);
+            let mut known = self.hidden.iter_mut();
+            match known
+                .find(|it| (it.variable, it.option) == (variable, option) && it.place == set_at)
+            {
+                Some(known) if known.stacks.last() == Some(path) => {}
+                Some(known) => known.stacks.push(path.clone()),
+                None => self.hidden.push(HiddenOption {
+                    variable,
+                    option,
+                    place: set_at,
+                    stacks: vec![path.clone()],
+                }),
+            }
+        }
     }
 
     /// Adds what a driver gets besides the environment of the stack; returns where the tool keeps its data,
@@ -275,8 +359,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         if let Ok(own) = std::env::var(DATA) {
             return Some(own).filter(|own| !own.is_empty());
         }
-        let key = self.codes.path(stack).key()?;
-        let data = format!(".terraform/{}", file_name(key.as_str()));
+        let data = usual_data(self.codes.path(stack))?;
         environment.insert(DATA.to_owned(), Some(data.clone()));
         Some(data)
     }
@@ -310,6 +393,12 @@ impl<'a, 'p> Preparation<'a, 'p> {
 pub(super) fn step_of(step: &StepPlan<'_>) -> Step {
     let exit_codes = Arc::new(step.exit_codes.clone());
     Step::CommandWith(step.name.into(), exit_codes)
+}
+
+/// Returns where the tool of a stack keeps its data unless a variable says so; nothing if that is its usual place.
+pub(super) fn usual_data(stack: &StackPath) -> Option<String> {
+    let key = stack.key()?;
+    Some(format!(".terraform/{}", file_name(key.as_str())))
 }
 
 /// Returns a key as the name of a file.

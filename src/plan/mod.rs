@@ -13,6 +13,7 @@ pub mod commit_code;
 mod conditions;
 mod destroy_order;
 pub mod entry;
+mod environment;
 mod left_behind;
 pub mod made_first;
 pub mod order;
@@ -30,9 +31,10 @@ pub mod upstream;
 
 pub use self::approval::DestroyedResources;
 pub use self::begin::{DriverRun, Purpose, begin};
-pub use self::commands::{CannotAsk, PLAN_FILE};
+pub use self::commands::{CannotAsk, HiddenOption, PLAN_FILE};
 pub use self::conditions::{Condition, conditions};
 pub use self::destroy_order::DestroyingRun;
+pub use self::environment::{EnvironmentSource, PlannedStack, SavedEnvironment};
 pub use self::left_behind::{Fate, LeftBehind, left_behind};
 pub use self::planned::{
     FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,

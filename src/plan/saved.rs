@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use super::archive::{self, Archive, ReadError, WriteError};
+use super::environment::SavedEnvironment;
 use crate::driver::Outputs;
 use crate::path::StackPath;
 use crate::record::journal::Argument;
@@ -43,6 +44,9 @@ pub struct SavedPlan {
     pub unfinished: BTreeMap<StackPath, String>,
     /// What it rests on: each stack with an entry where anything is done, decided or put on record, by path.
     pub stacks: Vec<SavedStack>,
+    /// The environment that it was made in; none in files of earlier versions.
+    #[serde(default)]
+    pub environment: Option<SavedEnvironment>,
 }
 
 /// A project that keeps a state.
@@ -81,6 +85,9 @@ pub struct SavedStack {
     pub changes: Option<String>,
     /// The plan of its tool among those of the file, if there is one.
     pub plan: Option<usize>,
+    /// The version of its tool, if that has said it.
+    #[serde(default)]
+    pub tool_version: Option<String>,
 }
 
 /// Why there is no saved plan.
@@ -118,6 +125,7 @@ impl SavedPlan {
             excluded: Vec::new(),
             unfinished: BTreeMap::new(),
             stacks,
+            environment: None,
         }
     }
 

@@ -5,21 +5,21 @@
 
 mod before;
 mod done;
+mod reason;
 mod removed;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use jiff::Timestamp;
 
 use self::before::ChangedBefore;
 pub use self::done::failed_beside;
+pub use self::reason::Stale;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
 use crate::change::{InputDigests, MissingStack, Pairs};
 use crate::path::{Generation, StackPath};
 use crate::plan::entry::Action;
-use crate::printable::printable;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
@@ -52,98 +52,6 @@ pub struct Grounds<'a> {
     records: Option<Upstream>,
     /// The outputs that are on record, once anybody has asked for them.
     outputs: Option<Upstream>,
-}
-
-/// Why a plan does not hold any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stale {
-    /// It was made for another project.
-    Project {
-        /// Which.
-        planned: String,
-        /// And this one.
-        now: String,
-    },
-    /// It was made with another state.
-    Lineage,
-    /// It was made with a state, and there is none, or the other way round.
-    State {
-        /// Whether it was made with one.
-        was_kept: bool,
-    },
-    /// The stack is gone.
-    Gone(StackPath),
-    /// The stack had been removed, and is in the tree again.
-    Back(StackPath),
-    /// Nothing proves any more that the stack was removed: why, in words.
-    NotRemoved(StackPath, String),
-    /// An input of the stack differs.
-    Inputs(StackPath, String),
-    /// It cannot be told whether inputs differ.
-    Unknown(StackPath),
-    /// The stack has another driver.
-    Driver(StackPath),
-    /// The stack runs after others.
-    Order(StackPath),
-    /// What is on record of the stack has changed.
-    Record(StackPath),
-    /// What is on record has changed of a stack that it runs after.
-    Before(StackPath, Option<StackPath>),
-}
-
-impl fmt::Display for Stale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |stack: &StackPath| printable(stack.as_str()).into_owned();
-        match self {
-            Stale::Project { planned, now } => write!(
-                f,
-                "the plan is of the project `{}`, and this is `{}`",
-                printable(planned),
-                printable(now)
-            ),
-            Stale::Lineage => f.write_str("the plan was made with another state"),
-            Stale::State { was_kept: true } => {
-                f.write_str("the plan was made with a state, and the project keeps none now")
-            }
-            Stale::State { was_kept: false } => {
-                f.write_str("the plan was made without a state, and the project keeps one now")
-            }
-            Stale::Back(stack) => write!(f, "{}: it is in the tree again", name(stack)),
-            Stale::NotRemoved(stack, why) => {
-                write!(
-                    f,
-                    "{}: it is not to be destroyed: {}",
-                    name(stack),
-                    printable(why)
-                )
-            }
-            Stale::Gone(stack) => write!(f, "{}: it is gone", name(stack)),
-            Stale::Inputs(stack, part) => {
-                write!(f, "{}: {} differs", name(stack), printable(part))
-            }
-            Stale::Unknown(stack) => write!(
-                f,
-                "{}: outside of git nothing tells whether its files are those of the plan",
-                name(stack)
-            ),
-            Stale::Driver(stack) => write!(f, "{}: it has another driver", name(stack)),
-            Stale::Order(stack) => write!(f, "{}: it runs after other stacks", name(stack)),
-            Stale::Record(stack) => {
-                write!(f, "{}: what is on record of it has changed", name(stack))
-            }
-            Stale::Before(stack, Some(other)) => write!(
-                f,
-                "{}: it runs after {}, whose record has changed",
-                name(stack),
-                name(other)
-            ),
-            Stale::Before(stack, None) => write!(
-                f,
-                "{}: a stack that it runs after is no longer on record",
-                name(stack)
-            ),
-        }
-    }
 }
 
 /// What has been done of a plan.

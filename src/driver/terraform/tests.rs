@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 
 fn plan(fields: &str, kind: PlanKind) -> Answer {

@@ -3,8 +3,8 @@
 
 use super::Shown;
 use super::turn::TurnState;
-use crate::driver::{Answer, ResourceChange};
-use crate::plan::ask::answer;
+use crate::driver::{Answer, BadPlan, ResourceChange};
+use crate::plan::ask::{NoAnswer, answer};
 use crate::run::turn::Operation;
 
 /// What is said if it is another one.
@@ -22,8 +22,11 @@ impl TurnState<'_> {
             return Ok(());
         }
         // No status of a `plan` counts here: nothing is planned.
-        let answer = answer(driver, self.kind, &self.folder, false);
-        let answer = answer.map_err(|problem| problem.to_string())?;
+        let answer = answer(driver, self.kind, &self.folder, false, self.is_partial);
+        let answer = answer.map_err(|problem| match problem {
+            NoAnswer::Plan(BadPlan::NotWhole(_)) => ANOTHER.to_owned(),
+            problem => problem.to_string(),
+        })?;
         let is_whole = answer.is_complete || !self.stack.is_complete;
         let fits = self.operation != Operation::Destroy || only_destroys(&answer);
         if is_whole && fits && is_shown(&answer, &self.stack.shown) {

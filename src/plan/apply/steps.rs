@@ -6,6 +6,7 @@ use std::path::Path;
 use super::turn::{Role, TurnState};
 use super::{ApplyStack, TurnChecks};
 use crate::driver::{PlanKind, StepPlan, StepRole};
+use crate::plan::ask::is_partial;
 use crate::plan::commands::{Preparation, step_of};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
@@ -96,6 +97,9 @@ pub(super) fn commands(
             Some(command) => Some(preparation.command(command, &place)?),
             None => None,
         };
+        if planned.role == Role::Driver(StepRole::Plan) {
+            state.is_partial = is_partial(&driver, extra, task.as_ref());
+        }
         all.push((planned.role, step, task));
     }
     Some(all)

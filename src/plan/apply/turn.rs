@@ -30,6 +30,7 @@ pub(super) enum Role {
 
 /// A turn of an apply.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct TurnState<'p> {
     pub(super) stack: ApplyStack<'p>,
     pub(super) path: StackPath,
@@ -54,6 +55,8 @@ pub(super) struct TurnState<'p> {
     pub(super) has_acted: bool,
     /// What it is besides, if it was added.
     pub(super) followup: Option<FollowUp>,
+    /// Whether the words of its `plan` ask for a part of the stack only.
+    pub(super) is_partial: bool,
 }
 
 /// How far the attempt of a turn has come.
@@ -132,6 +135,7 @@ impl<'p> TurnState<'p> {
             attempt: Attempted::default(),
             has_acted: false,
             followup: None,
+            is_partial: false,
         }
     }
 }
@@ -140,7 +144,13 @@ impl TurnState<'_> {
     /// Returns what the tool has answered.
     pub(super) fn answer(&self, has_changes: bool) -> Result<Answer, String> {
         let driver = &self.stack.driver;
-        let answer = answer(driver, self.kind, &self.folder, has_changes);
+        let answer = answer(
+            driver,
+            self.kind,
+            &self.folder,
+            has_changes,
+            self.is_partial,
+        );
         let answer = answer.map_err(|problem| problem.to_string())?;
         allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
         let (Some(tool), Some(plan)) = (driver.tool, &self.plan) else {

@@ -80,3 +80,29 @@ fn a_unit_that_terragrunt_leaves_out_has_no_plan_and_orch_says_so() {
     let said = fails(&repository, "plan", 1, "wrote no plan");
     assert!(said.contains("`exclude`"), "{said}");
 }
+
+#[test]
+fn apply_of_a_file_refuses_another_value_of_what_terragrunt_reads() {
+    let repository = project();
+    repository.write(
+        "/unit/terragrunt.hcl",
+        "include \"root\" {\n  path = find_in_parent_folders(\"root.hcl\")\n}\n\ninputs = {\n  zone = get_env(\"ZONE\", \"a\")\n}\n",
+    );
+    repository.write("/root.hcl", "locals {\n  size = get_env( \"SIZE\" )\n}\n");
+    repository.commit();
+    let with = |arguments: &str, zone: &str, size: &str| {
+        repository.orch_with(arguments, |orch| {
+            orch.env("ZONE", zone).env("SIZE", size);
+        })
+    };
+    let plan = with("plan -o ../saved", "prod", "large");
+    assert_eq!(plan.code(), 0, "{plan}");
+    for (zone, size, name) in [("dev", "large", "ZONE"), ("prod", "small", "SIZE")] {
+        let output = with("apply ../saved", zone, size);
+        assert_eq!(output.code(), 4, "{output}");
+        let reason = format!("  /unit: the variable `{name}` differs\n");
+        assert!(output.stderr.contains(&reason), "{output}");
+    }
+    let applied = with("apply ../saved", "prod", "large");
+    assert_eq!(applied.code(), 0, "{applied}");
+}

@@ -46,6 +46,7 @@ fn rests_on(stack: &str, plan: Option<usize>) -> SavedStack {
         outputs: None,
         changes: None,
         plan,
+        tool_version: None,
     }
 }
 

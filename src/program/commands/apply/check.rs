@@ -176,10 +176,19 @@ impl Carrying<'_> {
         let drivers = Drivers::new(loaded, document);
         let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
         let mut grounds = Grounds::new(present);
-        let Err(stale) = grounds.check(self.saved, &driver, progress) else {
+        let checked = grounds.check(self.saved, &driver, progress);
+        let mut stale = self.named(loaded, checked.err().unwrap_or_default());
+        if self.is_from_file {
+            let keeps_state = document.is_some();
+            stale.extend(self.other_environments(loaded, keeps_state, progress));
+            if stale.is_empty() {
+                stale = self.other_versions(loaded, keeps_state, progress)?;
+            }
+        }
+        if stale.is_empty() {
             return Ok(());
-        };
-        Err(explained(&self.named(loaded, stale)))
+        }
+        Err(explained(&stale))
     }
 
     /// Refuses to destroy what something that stays runs after.

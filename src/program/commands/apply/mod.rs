@@ -6,6 +6,7 @@ mod carrying;
 mod check;
 mod conditions;
 mod drift;
+mod environment;
 mod followed;
 mod journal;
 mod lock;

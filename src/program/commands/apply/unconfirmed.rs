@@ -123,6 +123,8 @@ impl Carrying<'_> {
             console::note("no follow-up waits for approval any more: nothing would change");
             return Ok(status);
         }
+        let environment = planned.loaded.environment_of(&planned.saved);
+        planned.saved.environment = Some(environment);
         let file = folder.join(FILE);
         let (saved, plans) = (&planned.saved, &planned.plans);
         saved.write(&file, plans).map_err(anyhow::Error::new)?;

@@ -10,7 +10,7 @@ use orch::driver::Answer;
 use orch::path::StackPath;
 use orch::plan::ask::{self, AskOptions, Asking, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
-use orch::plan::{CannotAsk, DriverRun, PLAN_FILE, Purpose, begin};
+use orch::plan::{CannotAsk, DriverRun, HiddenOption, PLAN_FILE, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::record::journal::BaseRecord;
@@ -34,7 +34,7 @@ use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
 use crate::program::commands::run::{begin_error, holder, show_missing};
 use crate::program::console;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
@@ -291,8 +291,10 @@ pub(super) fn ask<'p>(
         let answer = if ending.outcome == Outcome::Succeeded {
             let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);
-            let answer = ask::answer(&question.driver, question.kind, &folder, has_changes);
-            let mut answer = match (answer, question.driver.tool, &plans[number]) {
+            let (driver, plan) = (&question.driver, &plans[number]);
+            let is_partial = ask::is_partial(driver, &args.extra, plan.as_ref());
+            let answer = ask::answer(driver, question.kind, &folder, has_changes, is_partial);
+            let mut answer = match (answer, driver.tool, plan) {
                 (Ok(answer), Some(tool), Some(plan)) => {
                     Ok(ask::of_command(answer, tool, &code.project.root, plan))
                 }
@@ -359,8 +361,19 @@ pub(in crate::program::commands) fn cannot_ask(
             printable(&why)
         )
         .into()),
+        CannotAsk::Hidden(found) => Err(hidden(&found)),
         CannotAsk::Folder(error) => Err(anyhow::Error::new(error).context(NO_ROOM).into()),
     }
+}
+
+/// Says which options hide from the plan.
+fn hidden(found: &[HiddenOption]) -> ProgramError {
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let message = format!(
+        "the tools would do something else than the plan shows, and nothing was run:\n  {}",
+        lines.join("\n  ")
+    );
+    ProgramError::refused(message).hint("remove the option from the variable: `orch destroy` deletes stacks, `orch plan --refresh-only` shows drift, and words after `--` plan a part of a stack")
 }
 
 /// Where a run comes from in which tools are asked, for its journal.

@@ -89,6 +89,7 @@ impl Loaded {
                 outputs: answer.and_then(|answer| answer.outputs.clone()),
                 changes: answer.and_then(|answer| answer.changes.clone()),
                 plan,
+                tool_version: answer.and_then(|answer| answer.tool_version.clone()),
             });
         }
         saved.stacks.sort_by(|a, b| a.stack.cmp(&b.stack));

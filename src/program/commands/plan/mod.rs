@@ -3,6 +3,7 @@
 pub(super) mod ask;
 mod checks;
 mod entries;
+mod environment;
 mod failing;
 mod foreseen;
 mod generations;
@@ -357,6 +358,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         }
         let mut saved = planned.saved;
         saved.allow_destroy = args.allow_destroy;
+        saved.environment = Some(loaded.environment_of(&saved));
         saved
             .write(file, &planned.plans)
             .map_err(anyhow::Error::new)?;

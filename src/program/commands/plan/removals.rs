@@ -439,6 +439,7 @@ impl<'d> Removals<'d> {
             outputs: None,
             changes: answer.and_then(|answer| answer.changes.clone()),
             plan,
+            tool_version: answer.and_then(|answer| answer.tool_version.clone()),
         })
     }
 }

@@ -42,8 +42,17 @@ const TERRAGRUNT: &str = "terragrunt";
 /// How many words of Terragrunt's may be the subcommand.
 const MAX_SUBCOMMANDS: usize = 4;
 
-/// Options with which an apply is done by halves.
-const PARTIAL: [&str; 3] = ["-target", "-exclude", "-refresh-only"];
+/// Options with which an apply does only a part, or only prints something.
+const PARTIAL: [&str; 8] = [
+    "-target",
+    "-target-file",
+    "-exclude",
+    "-exclude-file",
+    "-refresh-only",
+    "-help",
+    "-h",
+    "-version",
+];
 
 impl Pattern {
     fn parse(text: &str) -> Result<Self, &'static str> {
@@ -337,6 +346,8 @@ mod tests {
             ("terraform apply -target x", Some(Recorded::Never)),
             ("terraform apply --refresh-only", Some(Recorded::Never)),
             ("tofu apply -exclude=x", Some(Recorded::Never)),
+            ("tofu apply -target-file=x", Some(Recorded::Never)),
+            ("terraform apply -help", Some(Recorded::Never)),
             ("terraform apply -destroy -target=x", Some(Recorded::Never)),
             ("terraform plan", None),
             ("terraform plan apply", None),

@@ -1,0 +1,241 @@
+//! The plan of Terraform and its kin, as far as its JSON matters.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::value::{digest, digest_of, has_true, object};
+
+/// The mode of a resource that is no data source.
+pub(super) const MANAGED: &str = "managed";
+
+#[derive(Deserialize)]
+pub(super) struct PlanJson {
+    pub(super) format_version: String,
+    #[serde(default)]
+    pub(super) terraform_version: String,
+    #[serde(default)]
+    pub(super) resource_changes: Vec<ResourceJson>,
+    /// What differs from the state of the tool: all that a plan with `-refresh-only` is about.
+    #[serde(default)]
+    pub(super) resource_drift: Vec<ResourceJson>,
+    #[serde(default)]
+    pub(super) output_changes: BTreeMap<String, ChangeJson>,
+    #[serde(default)]
+    pub(super) prior_state: Option<StateJson>,
+    #[serde(default)]
+    pub(super) complete: Option<bool>,
+    #[serde(default)]
+    pub(super) errored: bool,
+    /// Only states have them.
+    #[serde(default)]
+    pub(super) values: Option<IgnoredAny>,
+    #[serde(default)]
+    pub(super) configuration: Option<ConfigurationJson>,
+    #[serde(default)]
+    pub(super) deferred_changes: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ResourceJson {
+    pub(super) address: String,
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default, rename = "type")]
+    pub(super) type_name: String,
+    #[serde(default)]
+    pub(super) mode: String,
+    #[serde(default)]
+    pub(super) deposed: Option<String>,
+    #[serde(default)]
+    pub(super) previous_address: Option<String>,
+    #[serde(default)]
+    pub(super) action_reason: Option<String>,
+    pub(super) change: ChangeJson,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChangeJson {
+    pub(super) actions: Vec<String>,
+    #[serde(default)]
+    pub(super) before: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) after: Option<Box<RawValue>>,
+    #[serde(default)]
+    after_unknown: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) before_sensitive: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(super) after_sensitive: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct StateJson {
+    #[serde(default)]
+    pub(super) values: Option<ValuesJson>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ValuesJson {
+    #[serde(default)]
+    pub(super) root_module: ModuleJson,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct ModuleJson {
+    #[serde(default)]
+    resources: Vec<OwnedJson>,
+    #[serde(default)]
+    child_modules: Vec<ModuleJson>,
+}
+
+#[derive(Deserialize)]
+struct OwnedJson {
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    mode: String,
+}
+
+impl ModuleJson {
+    /// Returns whether something exists that the tool has made.
+    pub(super) fn owns(&self) -> bool {
+        self.resources.iter().any(|it| it.mode != "data")
+            || self.child_modules.iter().any(ModuleJson::owns)
+    }
+
+    /// Adds the addresses of what the tool has made.
+    pub(super) fn add_managed(&self, addresses: &mut Vec<String>) {
+        let named = |it: &&OwnedJson| it.mode == "managed" && !it.address.is_empty();
+        let own = self.resources.iter().filter(named);
+        addresses.extend(own.map(|it| it.address.clone()));
+        for module in &self.child_modules {
+            module.add_managed(addresses);
+        }
+    }
+}
+
+impl ChangeJson {
+    pub(super) fn changes(&self) -> bool {
+        let is_quiet = |action: &String| matches!(action.as_str(), "no-op" | "read");
+        !self.actions.iter().all(is_quiet)
+    }
+
+    /// Returns whether nothing is left of it, at least for the tool.
+    pub(super) fn only_removes(&self) -> bool {
+        let removes = |action: &String| matches!(action.as_str(), "delete" | "forget");
+        self.actions.iter().all(removes)
+    }
+
+    /// Returns a digest of what is known before and after.
+    pub(super) fn digest(&self) -> String {
+        let parts = [&self.before, &self.after, &self.after_unknown];
+        let texts = parts.map(|value| value.as_deref().map_or("", RawValue::get));
+        digest(texts.map(str::as_bytes))
+    }
+
+    /// Returns digests of the attributes after it; none of one that is not wholly known.
+    pub(super) fn values(&self) -> BTreeMap<String, Option<String>> {
+        let known = attributes(self.after.as_deref()).into_iter();
+        let known = known.map(|(name, value)| (name, Some(digest_of(value))));
+        let mut values: BTreeMap<String, Option<String>> = known.collect();
+        let unknown = attributes(self.after_unknown.as_deref()).into_iter();
+        let unknown = unknown.filter(|(_, value)| has_true(value));
+        values.extend(unknown.map(|(name, _)| (name, None)));
+        values
+    }
+
+    /// Returns an output before it, if there is one, with its digest unless it is sensitive.
+    pub(super) fn output_before(&self, name: &str) -> Option<(String, Option<String>)> {
+        let value = self.before.as_deref()?;
+        let is_open = !is_marked(self.before_sensitive.as_deref());
+        Some((name.to_owned(), is_open.then(|| digest_of(value))))
+    }
+
+    /// Returns an output after it, if there is one, with its digest unless it is sensitive or not known.
+    pub(super) fn output_after(&self, name: &str) -> Option<(String, Option<String>)> {
+        let name = name.to_owned();
+        if is_marked(self.after_unknown.as_deref()) {
+            return Some((name, None));
+        }
+        let value = self.after.as_deref()?;
+        let is_open = !is_marked(self.after_sensitive.as_deref());
+        Some((name, is_open.then(|| digest_of(value))))
+    }
+}
+
+/// Returns the attributes of an object; none of another value.
+fn attributes(value: Option<&RawValue>) -> BTreeMap<String, &RawValue> {
+    value
+        .and_then(|value| object(value.get()))
+        .unwrap_or_default()
+}
+
+/// Returns whether a value, or a part of it, is marked as unknown or sensitive.
+fn is_marked(marks: Option<&RawValue>) -> bool {
+    marks.is_some_and(has_true)
+}
+
+/// The configuration of a plan, as far as it says which resources there are.
+#[derive(Default, Deserialize)]
+pub(super) struct ConfigurationJson {
+    #[serde(default)]
+    pub(super) root_module: ConfiguredModuleJson,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct ConfiguredModuleJson {
+    #[serde(default)]
+    resources: Vec<ConfiguredJson>,
+    #[serde(default)]
+    module_calls: BTreeMap<String, CallJson>,
+}
+
+#[derive(Deserialize)]
+struct ConfiguredJson {
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    mode: String,
+    #[serde(default)]
+    count_expression: Option<IgnoredAny>,
+    #[serde(default)]
+    for_each_expression: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct CallJson {
+    #[serde(default)]
+    count_expression: Option<IgnoredAny>,
+    #[serde(default)]
+    for_each_expression: Option<IgnoredAny>,
+    #[serde(default)]
+    module: ConfiguredModuleJson,
+}
+
+impl ConfiguredModuleJson {
+    /// Adds the addresses of managed resources of which there is exactly one.
+    pub(super) fn add_single(&self, prefix: &str, single: &mut Vec<String>) {
+        for resource in &self.resources {
+            let is_repeated =
+                resource.count_expression.is_some() || resource.for_each_expression.is_some();
+            if resource.mode == MANAGED && !is_repeated {
+                single.push(format!("{prefix}{}", resource.address));
+            }
+        }
+        for (name, call) in &self.module_calls {
+            if call.count_expression.is_none() && call.for_each_expression.is_none() {
+                call.module
+                    .add_single(&format!("{prefix}module.{name}."), single);
+            }
+        }
+    }
+
+    pub(super) fn has_resources(&self) -> bool {
+        let mut calls = self.module_calls.values();
+        self.resources.iter().any(|it| it.mode == MANAGED)
+            || calls.any(|call| call.module.has_resources())
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether the plan of a tool is the plan of its stack, as its JSON tells it: an option that the tool got from somebody
+//! else than `orch`, as from a wrapper script, shows there and not in its exit status.
+
+use std::collections::HashSet;
+
+use super::command::PlanKind;
+use super::plan_json::{MANAGED, PlanJson, ResourceJson};
+use crate::printable::printable;
+
+/// What a plan is instead of that which was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotWhole {
+    /// The tool says that it leaves something out.
+    #[error("its plan leaves something out, as with `-target`")]
+    LeavesOut,
+    /// It does not have this resource, which exists or is to exist.
+    #[error("its plan lacks `{}`, as with `-target`, `-destroy` or `-refresh-only`", printable(.0))]
+    Misses(String),
+    /// It destroys everything that the configuration still has.
+    #[error("its plan destroys everything, as with `-destroy`")]
+    Destroys,
+    /// It is to destroy, and does something else with this resource.
+    #[error("its plan should destroy everything and keeps `{}`", printable(.0))]
+    Keeps(String),
+}
+
+impl NotWhole {
+    /// Returns whether that is what words like `-target` ask for.
+    pub fn is_partial(&self) -> bool {
+        matches!(self, NotWhole::LeavesOut | NotWhole::Misses(_))
+    }
+}
+
+/// Returns what a plan is instead of that which was asked for, if it is something else.
+pub(super) fn not_whole(plan: &PlanJson, kind: PlanKind) -> Option<NotWhole> {
+    let managed = || plan.resource_changes.iter().filter(|it| it.mode == MANAGED);
+    // Resources that a provider puts off are missing in the plan, and the next one has them.
+    if !plan.deferred_changes.is_empty() {
+        return None;
+    }
+    if plan.complete == Some(false) {
+        return Some(NotWhole::LeavesOut);
+    }
+    // That has no changes of resources.
+    if kind == PlanKind::RefreshOnly {
+        return None;
+    }
+    if let Some(missed) = missed(plan, kind) {
+        return Some(NotWhole::Misses(missed));
+    }
+    let mut current = managed().filter(|it| it.deposed.is_none());
+    match kind {
+        PlanKind::Destroy => current
+            .find(|it| !it.change.only_removes())
+            .map(|it| NotWhole::Keeps(it.address.clone())),
+        PlanKind::Normal | PlanKind::RefreshOnly => destroys(plan).then_some(NotWhole::Destroys),
+    }
+}
+
+/// Returns a resource that the plan of a whole stack has, and this one lacks. Resources without changes count too.
+fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
+    let planned: HashSet<&str> = plan
+        .resource_changes
+        .iter()
+        .flat_map(|it| [Some(&*it.address), it.previous_address.as_deref()])
+        .flatten()
+        .collect();
+    let mut needed = Vec::new();
+    if let Some(state) = plan
+        .prior_state
+        .as_ref()
+        .and_then(|state| state.values.as_ref())
+    {
+        state.root_module.add_managed(&mut needed);
+    }
+    // Only Terraform says whether a plan is complete. In OpenTofu, a resource may be switched off.
+    if let Some(configuration) = &plan.configuration
+        && kind == PlanKind::Normal
+        && plan.complete.is_some()
+    {
+        configuration.root_module.add_single("", &mut needed);
+    }
+    let mut needed = needed.into_iter();
+    needed.find(|address| !planned.contains(&**address))
+}
+
+/// Returns whether a plan destroys what the configuration has. A plan that was not asked to destroy says why it
+/// deletes a resource.
+fn destroys(plan: &PlanJson) -> bool {
+    let configured = plan.configuration.as_ref();
+    if !configured.is_some_and(|it| it.root_module.has_resources()) {
+        return false;
+    }
+    let current = plan.resource_changes.iter();
+    let mut current = current
+        .filter(|it| it.mode == MANAGED && it.deposed.is_none())
+        .peekable();
+    let is_deleted =
+        |it: &ResourceJson| it.change.actions == ["delete"] && it.action_reason.is_none();
+    let mut outputs = plan.output_changes.values();
+    current.peek().is_some()
+        && current.all(is_deleted)
+        && outputs.all(|output| output.actions == ["delete"])
+}
+
+#[cfg(test)]
+mod tests;

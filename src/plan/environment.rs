@@ -1,0 +1,415 @@
+//! The environment that a plan was made in, as digests: an apply of its file has to run in the same one.
+//!
+//! Values may be secrets, so the file has no value. Its digests are keyed with a random number of this file: the same
+//! value has another digest in each file, so files cannot be compared, and no table of digests helps. Whoever has the
+//! file has the key too and can try likely values. That opens nothing new: the plans of Terraform in the same file
+//! hold values in clear.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::driver::{Driver, Tool, selected_workspace};
+use crate::path::StackPath;
+use crate::plan::commands::{DATA, WORKSPACE, usual_data};
+use crate::project::command::words_of_list;
+use crate::project::driver::DriverStep;
+use crate::project::environment::Environments;
+use crate::project::stack::StackIndex;
+use crate::state::document::Inputs;
+
+/// What the names of variables begin with that belong to the tools.
+const TOOLS: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
+
+/// Variables that may differ, since they change nothing of what is planned: how much is logged, where programs,
+/// caches and data lie on a machine, how often something is tried, and credentials, which differ from job to job.
+/// The help topic `apply` lists them.
+const MAY_DIFFER: [&str; 34] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "ARM_OIDC_REQUEST_TOKEN",
+    "ARM_OIDC_REQUEST_URL",
+    "ARM_OIDC_TOKEN",
+    "CI_JOB_TOKEN",
+    "GITHUB_TOKEN",
+    "GITLAB_TOKEN",
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
+    "HOME",
+    "PATH",
+    "TEMP",
+    "TERRAGRUNT_DOWNLOAD",
+    "TERRAGRUNT_NON_INTERACTIVE",
+    "TERRAGRUNT_NO_COLOR",
+    "TFE_TOKEN",
+    "TF_APPEND_USER_AGENT",
+    "TF_CLI_CONFIG_FILE",
+    "TF_DATA_DIR",
+    "TF_HTTP_CLIENT_PRIVATE_KEY_PEM",
+    "TF_HTTP_PASSWORD",
+    "TF_HTTP_USERNAME",
+    "TF_INPUT",
+    "TF_IN_AUTOMATION",
+    "TF_PLUGIN_CACHE_DIR",
+    "TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE",
+    "TF_PROVIDER_DOWNLOAD_RETRY",
+    "TG_DOWNLOAD_DIR",
+    "TG_NON_INTERACTIVE",
+    "TG_NO_COLOR",
+    "TMP",
+    "TMPDIR",
+    "VAULT_TOKEN",
+];
+
+/// What the names of such variables begin with.
+const MAY_DIFFER_FROM: [&str; 9] = [
+    "TERRAGRUNT_LOG",
+    "TERRAGRUNT_PROVIDER_CACHE",
+    "TF_HTTP_RETRY_",
+    "TF_LOG",
+    "TF_REGISTRY_",
+    "TF_STATE_PERSIST_",
+    "TF_TOKEN_",
+    "TG_LOG",
+    "TG_PROVIDER_CACHE",
+];
+
+/// What such a variable for the words of each command begins with, and the commands whose words count.
+const WORDS: (&str, [&str; 3]) = ("TF_CLI_ARGS_", ["plan", "apply", "destroy"]);
+
+/// Variables that differ from session to session.
+const SURROUNDINGS: [&str; 11] = [
+    "CI", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PWD", "RANDOM", "SHELL", "SHLVL", "TERM",
+    "USER",
+];
+
+/// What the names of variables begin with by which providers of CI describe a job.
+const CI: [&str; 8] = [
+    "BITBUCKET_",
+    "BUILD_",
+    "BUILDKITE",
+    "CI_",
+    "GITHUB_",
+    "GITLAB_",
+    "RUNNER_",
+    "SYSTEM_",
+];
+
+/// How many bytes a script may have that is looked into.
+const MAX_SCRIPT: u64 = 1 << 20;
+
+/// A variable as a shell names it.
+static SHELL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)").expect("it is a pattern"));
+
+/// The files of a unit of Terragrunt.
+const UNIT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
+
+/// A variable that a file of Terragrunt names.
+static GET_ENV: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"\bget_env\(\s*\\?"([A-Za-z_][A-Za-z0-9_]*)\\?""#).expect("it is a pattern")
+});
+
+/// The steps of a driver whose commands count.
+const STEPS: [DriverStep; 4] = [
+    DriverStep::Plan,
+    DriverStep::Apply,
+    DriverStep::Destroy,
+    DriverStep::Read,
+];
+
+/// What the names of the commands of drivers begin with, which no variable has.
+const COMMAND: &str = "driver ";
+
+/// Digests of values, by name.
+type Digests = BTreeMap<String, String>;
+
+/// The environment that the stacks of a plan were planned in, as digests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedEnvironment {
+    /// The key of the digests.
+    key: String,
+    /// The variables of tools that `orch` was started with. Those of a stack go before them.
+    host: Digests,
+    /// What stacks have of their own, each set once.
+    sets: Vec<Digests>,
+    /// Which set each stack has, by path.
+    stacks: BTreeMap<StackPath, usize>,
+}
+
+/// What makes the environment of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct EnvironmentSource<'a, 'p> {
+    /// The root of the project.
+    pub root: &'a Path,
+    /// The environments of the stacks.
+    pub environments: &'a Environments<'p>,
+    /// The environment of `orch`.
+    pub host: &'a BTreeMap<String, String>,
+}
+
+/// A stack that a plan does something with.
+#[derive(Debug, Clone, Copy)]
+pub struct PlannedStack<'d> {
+    /// The stack.
+    pub stack: StackIndex,
+    /// Its driver.
+    pub driver: Driver<'d>,
+    /// Its inputs in the plan, if they are known.
+    pub inputs: Option<&'d Inputs>,
+}
+
+impl SavedEnvironment {
+    /// Makes one of stacks with their drivers, with a new key.
+    pub fn new<'d>(
+        source: EnvironmentSource<'_, '_>,
+        stacks: impl Iterator<Item = PlannedStack<'d>>,
+    ) -> Self {
+        let key = [Uuid::new_v4(), Uuid::new_v4()].map(|half| half.simple().to_string());
+        SavedEnvironment::with_key(key.concat(), source, stacks)
+    }
+
+    /// Makes one that can be compared with this one.
+    #[must_use]
+    pub fn now<'d>(
+        &self,
+        source: EnvironmentSource<'_, '_>,
+        stacks: impl Iterator<Item = PlannedStack<'d>>,
+    ) -> Self {
+        SavedEnvironment::with_key(self.key.clone(), source, stacks)
+    }
+
+    fn with_key<'d>(
+        key: String,
+        source: EnvironmentSource<'_, '_>,
+        stacks: impl Iterator<Item = PlannedStack<'d>>,
+    ) -> Self {
+        let digester = Digester { key: &key, source };
+        let of_tools = source.host.iter().filter(|(name, _)| {
+            TOOLS.iter().any(|tool| name.starts_with(tool)) && !may_differ(name)
+        });
+        let host = of_tools.map(|(name, value)| digester.digest(name, Some(value)));
+        let host = host.collect();
+        let mut sets = Vec::new();
+        let mut positions = BTreeMap::new();
+        let mut of_stacks = BTreeMap::new();
+        for planned in stacks {
+            let set = digester.of_stack(&planned);
+            let position = *positions.entry(set).or_insert_with_key(|set| {
+                sets.push(set.clone());
+                sets.len() - 1
+            });
+            let project = source.environments.namespaces().project();
+            of_stacks.insert(project.stacks[planned.stack].path.clone(), position);
+        }
+        SavedEnvironment {
+            key,
+            host,
+            sets,
+            stacks: of_stacks,
+        }
+    }
+
+    /// Returns what differs for a stack now, in words that name it: variables, and commands of its driver.
+    pub fn differences(&self, now: &Self, stack: &StackPath) -> BTreeSet<String> {
+        let mut differing = BTreeSet::new();
+        let (before, after) = (self.of(stack), now.of(stack));
+        if let (Some(before), Some(after)) = (before, after) {
+            differing.extend(different(before, after));
+        }
+        let is_own = |name: &str| {
+            let mut own = [before, after].into_iter().flatten();
+            own.any(|own| own.contains_key(name))
+        };
+        let of_host = different(&self.host, &now.host);
+        differing.extend(of_host.filter(|name| !is_own(name)));
+        differing.into_iter().map(described).collect()
+    }
+
+    fn of(&self, stack: &StackPath) -> Option<&Digests> {
+        self.sets.get(*self.stacks.get(stack)?)
+    }
+}
+
+/// Makes the digests of a plan.
+struct Digester<'a, 'p> {
+    key: &'a str,
+    source: EnvironmentSource<'a, 'p>,
+}
+
+impl Digester<'_, '_> {
+    /// Returns what a stack has of its own: what `run.env` sets and removes, the variables that files of Terragrunt
+    /// name, the workspace, and the commands that its driver has in its block, with the variables that these name.
+    fn of_stack(&self, planned: &PlannedStack<'_>) -> Digests {
+        let EnvironmentSource {
+            root,
+            environments,
+            host,
+        } = self.source;
+        let PlannedStack {
+            stack,
+            driver,
+            inputs,
+        } = *planned;
+        let mut set = Digests::new();
+        let mut own = BTreeMap::new();
+        for variable in environments.variables(stack) {
+            let name = variable.definition.name.text.to_string();
+            let value = variable.value.unwrap_or_default();
+            if !may_differ(&name) {
+                set.extend([self.digest(&name, value.as_ref())]);
+            }
+            own.insert(name, value);
+        }
+        let namespaces = environments.namespaces();
+        let of_stack = namespaces.of_stack(stack);
+        let directory = namespaces.project().stacks[stack]
+            .path
+            .directory()
+            .to_host(root);
+        let steps = driver.block.iter().flat_map(|block| &block.commands);
+        for (step, expr) in steps.filter(|(step, _)| STEPS.contains(step)) {
+            // What cannot be evaluated is refused before it runs.
+            let words = words_of_list(expr, &of_stack).unwrap_or_default();
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            // No word has this character.
+            set.extend([self.digest(&command_name(*step), Some(&words.join("\0")))]);
+            // What is not set does not count: scripts have variables of their own.
+            let named = words
+                .iter()
+                .flat_map(|word| read_by_script(root, &directory, word));
+            let named = named.filter(|name| !may_differ(name) && !is_of_surroundings(name));
+            let named = named.filter_map(|name| host.get_key_value(&name));
+            let named = named.filter(|(name, _)| !own.contains_key(*name));
+            set.extend(named.map(|(name, value)| self.digest(name, Some(value))));
+        }
+        let project = namespaces.project();
+        let path = &project.stacks[stack].path;
+        let variable = |name: &str| match own.get(name) {
+            Some(value) => value.clone(),
+            None if name == DATA && !host.contains_key(DATA) => usual_data(path),
+            None => host.get(name).cloned(),
+        };
+        if driver.tool == Some(Tool::Terragrunt) {
+            let names = read_by_terragrunt(root, &directory, inputs);
+            let names = names.iter().filter(|name| !may_differ(name));
+            set.extend(names.map(|name| self.digest(name, variable(name).as_ref())));
+        }
+        if driver.selects_workspaces() {
+            let workspace = selected_workspace(&directory, &variable).unwrap_or_default();
+            set.extend([self.digest(WORKSPACE, Some(&workspace))]);
+        }
+        set
+    }
+
+    /// Returns a name with the digest of its value. The place of the project on this machine does not count.
+    fn digest(&self, name: &str, value: Option<&String>) -> (String, String) {
+        let mut hasher = Sha256::new();
+        hasher.update(self.key);
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
+        hasher.update([u8::from(value.is_some())]);
+        let value = value.map_or("", String::as_str);
+        hasher.update(match self.source.root.to_str() {
+            Some(root) if root.len() > 1 => value.replace(root, "${root}"),
+            _ => value.to_owned(),
+        });
+        let hash = hasher.finalize();
+        let digits = hash.iter().map(|byte| format!("{byte:02x}"));
+        (name.to_owned(), digits.take(16).collect())
+    }
+}
+
+/// Returns whether a variable may be another one when a plan is applied.
+fn may_differ(name: &str) -> bool {
+    let (prefix, counted) = WORDS;
+    let is_of_other_command = name
+        .strip_prefix(prefix)
+        .is_some_and(|command| !counted.contains(&command));
+    is_of_other_command
+        || MAY_DIFFER.contains(&name)
+        || MAY_DIFFER_FROM
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+}
+
+/// Returns the variables that the files of a unit of Terragrunt name: its own, and those among its inputs.
+fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) -> BTreeSet<String> {
+    let parts = inputs.into_iter().flat_map(|inputs| inputs.parts.keys());
+    let others = parts.filter_map(|part| {
+        let place = part.strip_prefix("terragrunt ");
+        let place = place.or_else(|| part.strip_prefix("read "))?;
+        Some(root.join(place.trim_start_matches('/')))
+    });
+    let own = UNIT_FILES.map(|name| directory.join(name));
+    let mut names = BTreeSet::new();
+    for file in own.into_iter().chain(others) {
+        // What is no file there is no text that names variables.
+        let Ok(text) = fs::read_to_string(file) else {
+            continue;
+        };
+        let found = GET_ENV.captures_iter(&text);
+        names.extend(found.map(|found| found[1].to_owned()));
+    }
+    names
+}
+
+/// Returns the variables that a word of a command names as a shell does, or the script that the word is. Only
+/// scripts of the project are looked into.
+fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut add = |text: &str| {
+        let found = SHELL.captures_iter(text);
+        names.extend(found.map(|found| found[1].to_owned()));
+    };
+    add(word);
+    let script = directory.join(word);
+    let is_small = |it: &fs::Metadata| it.is_file() && it.len() <= MAX_SCRIPT;
+    if script.starts_with(root)
+        && fs::metadata(&script).is_ok_and(|it| is_small(&it))
+        && let Ok(text) = fs::read_to_string(&script)
+    {
+        add(&text);
+    }
+    names
+}
+
+/// Returns whether a variable says where a command runs, by whom or in which job, and not what it is to do.
+fn is_of_surroundings(name: &str) -> bool {
+    SURROUNDINGS.contains(&name)
+        || name.starts_with("ORCH_")
+        || CI.iter().any(|ci| name.starts_with(ci))
+}
+
+/// Returns what stands for a command of a driver among the names of variables.
+fn command_name(step: DriverStep) -> String {
+    format!("{COMMAND}{}", step.name())
+}
+
+/// Says what a name stands for.
+fn described(name: &str) -> String {
+    match name.strip_prefix(COMMAND) {
+        Some(step) => format!("the command `{step}` of its driver"),
+        None if name == WORKSPACE => format!("the workspace (`{WORKSPACE}`)"),
+        None => format!("the variable `{name}`"),
+    }
+}
+
+/// Returns the names whose digests differ, or that only one has.
+fn different<'a>(before: &'a Digests, now: &'a Digests) -> impl Iterator<Item = &'a str> {
+    let names = before
+        .keys()
+        .chain(now.keys().filter(|name| !before.contains_key(*name)));
+    names
+        .filter(|name| before.get(*name) != now.get(*name))
+        .map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Why a plan does not hold any more.
+
+use std::fmt;
+
+use crate::path::StackPath;
+use crate::printable::printable;
+
+/// Why a plan does not hold any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stale {
+    /// It was made for another project.
+    Project {
+        /// Which.
+        planned: String,
+        /// And this one.
+        now: String,
+    },
+    /// It was made with another state.
+    Lineage,
+    /// It was made with a state, and there is none, or the other way round.
+    State {
+        /// Whether it was made with one.
+        was_kept: bool,
+    },
+    /// The stack is gone.
+    Gone(StackPath),
+    /// The stack had been removed, and is in the tree again.
+    Back(StackPath),
+    /// Nothing proves any more that the stack was removed: why, in words.
+    NotRemoved(StackPath, String),
+    /// An input of the stack differs.
+    Inputs(StackPath, String),
+    /// It cannot be told whether inputs differ.
+    Unknown(StackPath),
+    /// The stack has another driver.
+    Driver(StackPath),
+    /// The stack runs after others.
+    Order(StackPath),
+    /// What is on record of the stack has changed.
+    Record(StackPath),
+    /// What is on record has changed of a stack that it runs after.
+    Before(StackPath, Option<StackPath>),
+    /// Something of the environment differs: what, in words.
+    Environment(StackPath, String),
+    /// Its tool has another version.
+    Version {
+        /// The stack.
+        stack: StackPath,
+        /// The tool, with the version that has planned.
+        planned: String,
+        /// The version now.
+        now: String,
+    },
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |stack: &StackPath| printable(stack.as_str()).into_owned();
+        match self {
+            Stale::Project { planned, now } => write!(
+                f,
+                "the plan is of the project `{}`, and this is `{}`",
+                printable(planned),
+                printable(now)
+            ),
+            Stale::Lineage => f.write_str("the plan was made with another state"),
+            Stale::State { was_kept: true } => {
+                f.write_str("the plan was made with a state, and the project keeps none now")
+            }
+            Stale::State { was_kept: false } => {
+                f.write_str("the plan was made without a state, and the project keeps one now")
+            }
+            Stale::Back(stack) => write!(f, "{}: it is in the tree again", name(stack)),
+            Stale::NotRemoved(stack, why) => {
+                write!(
+                    f,
+                    "{}: it is not to be destroyed: {}",
+                    name(stack),
+                    printable(why)
+                )
+            }
+            Stale::Gone(stack) => write!(f, "{}: it is gone", name(stack)),
+            Stale::Inputs(stack, part) => {
+                write!(f, "{}: {} differs", name(stack), printable(part))
+            }
+            Stale::Environment(stack, what) => {
+                write!(f, "{}: {} differs", name(stack), printable(what))
+            }
+            Stale::Version {
+                stack,
+                planned,
+                now,
+            } => write!(
+                f,
+                "{}: {} planned it, and the version is {} now",
+                name(stack),
+                printable(planned),
+                printable(now)
+            ),
+            Stale::Unknown(stack) => write!(
+                f,
+                "{}: outside of git nothing tells whether its files are those of the plan",
+                name(stack)
+            ),
+            Stale::Driver(stack) => write!(f, "{}: it has another driver", name(stack)),
+            Stale::Order(stack) => write!(f, "{}: it runs after other stacks", name(stack)),
+            Stale::Record(stack) => {
+                write!(f, "{}: what is on record of it has changed", name(stack))
+            }
+            Stale::Before(stack, Some(other)) => write!(
+                f,
+                "{}: it runs after {}, whose record has changed",
+                name(stack),
+                name(other)
+            ),
+            Stale::Before(stack, None) => write!(
+                f,
+                "{}: a stack that it runs after is no longer on record",
+                name(stack)
+            ),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Checks that a plan from a file is applied in the environment that it was made in, by the same versions of tools.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use orch::driver::{Driver, Tool};
+use orch::path::StackPath;
+use orch::plan::entry::Action;
+use orch::plan::stale::{OperationKey, Progress, Stale};
+use orch::plan::{SavedEnvironment, SavedStack};
+use orch::project::driver::DriverStep;
+use orch::project::environment::Environment;
+use orch::run::execute::ProgramFinder;
+use serde::Deserialize;
+
+use super::carrying::Carrying;
+use crate::program::commands::Loaded;
+use crate::program::error::Result;
+
+/// What `terraform version -json` prints, as far as it matters. `OpenTofu` prints the same.
+#[derive(Deserialize)]
+struct VersionJson {
+    terraform_version: String,
+}
+
+/// A tool in a stack, for all stacks that the same program has planned in the same version.
+struct PlannedTool<'s> {
+    directory: PathBuf,
+    environment: Environment,
+    stacks: Vec<&'s StackPath>,
+}
+
+impl Carrying<'_> {
+    /// Returns the stacks of a plan from a file that are left to do, where the environment is another one.
+    pub(super) fn other_environments(
+        &self,
+        loaded: &Loaded,
+        keeps_state: bool,
+        progress: &Progress,
+    ) -> Vec<Stale> {
+        let Some(planned) = &self.saved.environment else {
+            return Vec::new();
+        };
+        let now: SavedEnvironment = loaded.environment_of(self.saved);
+        let left = self.left(keeps_state, progress);
+        left.flat_map(|of_stack| {
+            let stack = &of_stack.stack;
+            let differing: BTreeSet<String> = planned.differences(&now, stack);
+            let stale = |what| Stale::Environment(stack.clone(), what);
+            differing.into_iter().map(stale).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+
+    /// Returns what is left to do of the plan.
+    fn left(&self, keeps_state: bool, progress: &Progress) -> impl Iterator<Item = &SavedStack> {
+        self.saved.stacks.iter().filter(move |of_stack| {
+            let entry = self.saved.plan.entry(&of_stack.stack);
+            let has_turn = entry.is_some_and(|entry| {
+                let plan = &self.saved.plan;
+                entry.action.is_work() || entry.is_undecided() || plan.accepts_drift(entry)
+            });
+            let is_deleted = entry
+                .is_some_and(|entry| entry.removed.is_some() || entry.action == Action::Delete);
+            let last = if is_deleted {
+                OperationKey::Destroy
+            } else {
+                OperationKey::Apply
+            };
+            let is_done = progress.done.contains(&(of_stack.stack.clone(), last));
+            (has_turn || keeps_state) && !is_done
+        })
+    }
+
+    /// Returns the stacks that are left to do, where another version of the tool has planned. Asks each program
+    /// once for each version that has planned with it: a version manager may choose the version by directory.
+    pub(super) fn other_versions(
+        &self,
+        loaded: &Loaded,
+        keeps_state: bool,
+        progress: &Progress,
+    ) -> Result<Vec<Stale>> {
+        let mut tools: BTreeMap<(PathBuf, Tool, &str), PlannedTool<'_>> = BTreeMap::new();
+        let environments = loaded.evaluator();
+        let project = &loaded.project;
+        for of_stack in self.left(keeps_state, progress) {
+            let driver = Driver::named(project, &of_stack.driver);
+            let (Some(version), Some(tool)) =
+                (&of_stack.tool_version, driver.and_then(own_program))
+            else {
+                continue;
+            };
+            let (directory, environment) = match project.stacks.find(&of_stack.stack) {
+                Some(stack) => {
+                    let directory = project.stacks[stack].path.directory();
+                    // What cannot be evaluated is refused later.
+                    let environment = environments.of_stack(stack).unwrap_or_default();
+                    (directory.to_host(&project.root), environment)
+                }
+                None => (project.root.clone(), Environment::new()),
+            };
+            // A program that is missing is refused later.
+            let Some(program) = find(tool, &directory, &environment) else {
+                continue;
+            };
+            let known = tools.entry((program, tool, version));
+            let known = known.or_insert_with(|| PlannedTool {
+                directory,
+                environment,
+                stacks: Vec::new(),
+            });
+            known.stacks.push(&of_stack.stack);
+        }
+        let mut stale = Vec::new();
+        for ((program, tool, planned), of_tool) in tools {
+            let now = version(&program, &of_tool).with_context(|| {
+                format!("failed to find the version of `{}`", program.display())
+            })?;
+            if now == planned {
+                continue;
+            }
+            let of_stacks = of_tool.stacks.into_iter().map(|stack| Stale::Version {
+                stack: stack.clone(),
+                planned: format!("{} {planned}", tool.program()),
+                now: now.clone(),
+            });
+            stale.extend(of_stacks);
+        }
+        stale.sort_by_key(ToString::to_string);
+        Ok(stale)
+    }
+}
+
+/// Returns the tool whose program a driver runs, if its versions can be compared. What Terragrunt plans with has a
+/// version, and Terragrunt chooses it in its own way.
+fn own_program(driver: Driver<'_>) -> Option<Tool> {
+    let is_own = driver.writes(DriverStep::Plan) || driver.writes(DriverStep::Apply);
+    driver
+        .tool
+        .filter(|tool| *tool != Tool::Terragrunt && !is_own)
+}
+
+fn find(tool: Tool, directory: &Path, environment: &Environment) -> Option<PathBuf> {
+    let host = std::env::var_os("PATH");
+    let path = match environment.get("PATH") {
+        Some(own) => own.as_deref().map(OsStr::new),
+        None => host.as_deref(),
+    };
+    ProgramFinder::new(tool.program())
+        .find(directory, path)
+        .ok()
+}
+
+/// Returns the version that a program says it has.
+fn version(program: &Path, of_tool: &PlannedTool<'_>) -> anyhow::Result<String> {
+    let mut command = Command::new(program);
+    command
+        .args(["version", "-json"])
+        .current_dir(&of_tool.directory)
+        .stdin(Stdio::null());
+    for (name, value) in &of_tool.environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // It would ask a server for news.
+    command.env("CHECKPOINT_DISABLE", "1");
+    let output = command.output()?;
+    let VersionJson { terraform_version } = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("`version -json` ended with {}", output.status))?;
+    Ok(terraform_version)
+}

@@ -1,0 +1,42 @@
+//! The environment that a plan rests on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use orch::driver::Driver;
+use orch::plan::{EnvironmentSource, PlannedStack, SavedEnvironment, SavedPlan};
+
+use crate::program::commands::Loaded;
+
+impl Loaded {
+    /// Returns digests of the environment that the stacks of a plan have now. They can be compared with those that
+    /// the plan has already.
+    pub(in crate::program::commands) fn environment_of(
+        &self,
+        saved: &SavedPlan,
+    ) -> SavedEnvironment {
+        let entries = saved.plan.entries.iter();
+        let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
+        let generations = Arc::new(self.generations.with(made));
+        let environments = self.evaluator().in_generations(generations);
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let host = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+        let host: BTreeMap<String, String> = host.collect();
+        let source = EnvironmentSource {
+            root: &self.project.root,
+            environments: &environments,
+            host: &host,
+        };
+        let stacks = saved.stacks.iter().filter_map(|it| {
+            Some(PlannedStack {
+                stack: self.project.stacks.find(&it.stack)?,
+                driver: Driver::named(&self.project, &it.driver)?,
+                inputs: it.inputs.as_ref(),
+            })
+        });
+        match &saved.environment {
+            Some(before) => before.now(source, stacks),
+            None => SavedEnvironment::new(source, stacks),
+        }
+    }
+}
