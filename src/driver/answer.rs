@@ -38,7 +38,12 @@ pub struct Answer {
     pub tool_version: Option<String>,
     /// What the plan is instead of that of the whole stack, if it is.
     pub unasked: Option<NotWhole>,
+    /// Whether resources are destroyed and none exists afterwards, as far as is known.
+    pub leaves_nothing: bool,
 }
+
+/// What stands between the address of a resource and the key of its deposed object.
+pub(super) const DEPOSED: &str = " (deposed ";
 
 /// A change of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +64,13 @@ impl ResourceChange {
     /// Returns whether the resource is destroyed, also to be created again.
     pub fn destroys(&self) -> bool {
         self.actions.iter().any(|action| action == "delete")
+    }
+
+    /// Returns its address without the key of a deposed object.
+    pub fn base_address(&self) -> &str {
+        let address = &*self.address;
+        let deposed = address.ends_with(')').then(|| address.rfind(DEPOSED));
+        deposed.flatten().map_or(address, |end| &address[..end])
     }
 
     /// Returns the actions as one word: `create`, `update`, `delete`, `replace`, or as the tool says.

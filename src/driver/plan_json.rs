@@ -1,6 +1,6 @@
 //! The plan of Terraform and its kin, as far as its JSON matters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -97,13 +97,25 @@ struct OwnedJson {
     address: String,
     #[serde(default)]
     mode: String,
+    #[serde(default)]
+    deposed_key: Option<String>,
 }
+
+/// An object of a resource: the address, and the key of a deposed one.
+pub(super) type Object<'a> = (&'a str, Option<&'a str>);
 
 impl ModuleJson {
     /// Returns whether something exists that the tool has made.
     pub(super) fn owns(&self) -> bool {
         self.resources.iter().any(|it| it.mode != "data")
             || self.child_modules.iter().any(ModuleJson::owns)
+    }
+
+    /// Returns whether all that exists that the tool has made is among these.
+    pub(super) fn owns_only(&self, objects: &BTreeSet<Object<'_>>) -> bool {
+        let mut owned = self.resources.iter().filter(|it| it.mode != "data");
+        owned.all(|it| objects.contains(&(&*it.address, it.deposed_key.as_deref())))
+            && self.child_modules.iter().all(|it| it.owns_only(objects))
     }
 
     /// Adds the addresses of what the tool has made.

@@ -1,11 +1,12 @@
 //! The plan of Terraform and its kin, as `show -json` prints it.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
-use super::answer::{Answer, Counts, ResourceChange};
+use super::answer::{Answer, Counts, DEPOSED, ResourceChange};
 use super::command::PlanKind;
 use super::outputs::Outputs;
-use super::plan_json::{PlanJson, ResourceJson, StateJson};
+use super::plan_json::{Object, PlanJson, ResourceJson, StateJson};
 use super::value::digest;
 use super::whole::{NotWhole, not_whole};
 
@@ -110,7 +111,7 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
             }
         }
         let address = match deposed {
-            Some(key) => format!("{address} (deposed {key})"),
+            Some(key) => format!("{address}{DEPOSED}{key})"),
             None => address.clone(),
         };
         let actions = change.actions.join(",");
@@ -162,12 +163,32 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         backend: None,
         tool_version: Some(plan.terraform_version.clone()).filter(|version| !version.is_empty()),
         unasked: not_whole(&plan, kind),
+        leaves_nothing: kind == PlanKind::Normal && leaves_nothing(&plan),
     };
     Ok(match plan.complete {
         Some(false) => answer.left_out(),
         // Older versions do not say so: see `leaves_out`.
         Some(true) | None => answer,
     })
+}
+
+/// Returns whether a plan destroys resources, and none exists once it is applied. Those that are only forgotten count
+/// as gone.
+fn leaves_nothing(plan: &PlanJson) -> bool {
+    let managed = plan.resource_changes.iter().filter(|it| it.mode != "data");
+    let is_gone = |it: &&ResourceJson| matches!(&*it.change.actions, [it] if it == "delete" || it == "forget");
+    let (gone, others): (Vec<&ResourceJson>, Vec<&ResourceJson>) = managed.partition(is_gone);
+    let destroys = |it: &&ResourceJson| it.change.actions == ["delete"];
+    let objects = gone.iter().flat_map(|it| {
+        let addresses = [Some(&*it.address), it.previous_address.as_deref()];
+        let addresses = addresses.into_iter().flatten();
+        addresses.map(|address| (address, it.deposed.as_deref()))
+    });
+    let objects: BTreeSet<Object<'_>> = objects.collect();
+    let values = plan.prior_state.as_ref().and_then(|it| it.values.as_ref());
+    others.is_empty()
+        && gone.iter().any(destroys)
+        && values.is_none_or(|it| it.root_module.owns_only(&objects))
 }
 
 #[cfg(test)]

@@ -107,6 +107,9 @@ pub struct PlanEntry {
     /// Whether its tool finds that its resources differ from the tool's own state, if that is all it was asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_drifted: bool,
+    /// Whether resources are destroyed and none of the stack exists afterwards, as far as its tool says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_nothing: bool,
 }
 
 impl PlanEntry {

@@ -1,21 +1,52 @@
-//! `prevent_destroy`: which rule protects what a stack has built, and the refusal to destroy it.
+//! `prevent_destroy` and `prevent_resource_destroy`: which rules protect a stack and its resources, and the refusal to
+//! destroy them.
 //!
-//! For a stack of the tree the rule of the tree counts; for one that is gone that of a `removed` block, else the
-//! one on record. This module does not know what would be destroyed.
+//! For a stack of the tree the rules of the tree count; for one that is gone those of a `removed` block, else those on
+//! record. This module does not decide what is done with a stack.
+
+use std::fmt;
 
 use crate::diagnostic::{Code, Diagnostic};
+use crate::driver::{Answer, Counts, ResourceChange};
 use crate::git::CommitId;
 use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry};
+use crate::printable::printable;
 use crate::project::Project;
+use crate::project::lifecycle::ProtectedResources;
 use crate::project::stack::StackIndex;
+use crate::source::Span;
 use crate::state::document::Entry;
+use crate::state::rules::RecordedRule;
 
-/// The rule that protects a stack.
+/// How many addresses a refusal names.
+const MOST: usize = 20;
+
+/// A rule that protects a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
+    rule: Rule,
     /// Where it is written: a file relative to the project root, and a line.
     place: Option<String>,
     by: ProtectedBy,
+}
+
+/// What a rule protects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    /// The stack.
+    Stack,
+    /// Some of its resources, or all.
+    Resources(ProtectedResources),
+}
+
+impl Rule {
+    fn name(&self) -> &'static str {
+        match self {
+            Rule::Stack => "prevent_destroy",
+            Rule::Resources(_) => "prevent_resource_destroy",
+        }
+    }
 }
 
 /// Where a rule that protects a stack is in force.
@@ -29,49 +60,90 @@ enum ProtectedBy {
     Record(Option<String>),
 }
 
+/// Returns the rules that protect anything, of those that may be stated.
+fn stated<T>(
+    stack: Option<(bool, T)>,
+    resources: Option<(&ProtectedResources, T)>,
+) -> impl Iterator<Item = (Rule, T)> {
+    let stack = stack.filter(|(is_protected, _)| *is_protected);
+    let stack = stack.map(|(_, at)| (Rule::Stack, at));
+    let resources = resources.filter(|(protected, _)| !protected.is_empty());
+    let resources = resources.map(|(it, at)| (Rule::Resources(it.clone()), at));
+    stack.into_iter().chain(resources)
+}
+
 impl Protection {
-    /// Returns the rule of the tree that protects a stack, if one does.
-    pub fn of_tree(project: &Project, stack: StackIndex) -> Option<Self> {
-        Self::stated(project, stack, ProtectedBy::Tree)
+    /// Returns the rules of the tree that protect a stack.
+    pub fn of_tree(project: &Project, stack: StackIndex) -> Vec<Self> {
+        Self::of_project(project, stack, &ProtectedBy::Tree)
     }
 
-    /// Returns the rule that protects a stack according to the project of HEAD, if one does.
-    pub fn of_head(project: &Project, stack: StackIndex) -> Option<Self> {
-        Self::stated(project, stack, ProtectedBy::Head)
+    /// Returns the rules that protect a stack according to the project of HEAD.
+    pub fn of_head(project: &Project, stack: StackIndex) -> Vec<Self> {
+        Self::of_project(project, stack, &ProtectedBy::Head)
     }
 
-    fn stated(project: &Project, stack: StackIndex, by: ProtectedBy) -> Option<Self> {
-        let rule = project.rules_of(stack).prevent_destroy?;
-        rule.value.then(|| Protection {
-            place: Some(project.sources.line(rule.span)),
+    fn of_project(project: &Project, stack: StackIndex, by: &ProtectedBy) -> Vec<Self> {
+        let rules = project.rules_of(stack);
+        let of_stack = rules.prevent_destroy.map(|it| (it.value, it.span));
+        let of_resources = rules.prevent_resource_destroy;
+        let of_resources = of_resources.map(|it| (&it.value, it.span));
+        let rules = stated(of_stack, of_resources);
+        rules
+            .map(|rule| Self::written(project, rule, by.clone()))
+            .collect()
+    }
+
+    fn written(project: &Project, (rule, span): (Rule, Span), by: ProtectedBy) -> Self {
+        Protection {
+            rule,
+            place: Some(project.sources.line(span)),
             by,
-        })
-    }
-
-    /// Returns the rule that protects a stack which is gone, if one does: that of the `removed` block which is
-    /// about it, else the one on record. Whether the block is committed is a question of evidence.
-    pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Option<Self> {
-        let block = project.removed_block(stack);
-        match block.and_then(|block| block.prevent_destroy.as_ref()) {
-            Some(rule) => rule.value.then(|| Protection {
-                place: Some(project.sources.line(rule.span)),
-                by: ProtectedBy::Tree,
-            }),
-            None => Self::on_record(entry),
         }
     }
 
-    /// Returns the rule on record that protects a stack, if one does.
-    pub fn on_record(entry: &Entry) -> Option<Self> {
-        let rule = entry.lifecycle.prevent_destroy.as_ref()?;
-        let file = rule.file.as_deref();
-        rule.value.then(|| Protection {
-            place: file.map(|file| match rule.line {
+    /// Returns the rules that protect a stack which is gone: those of the `removed` block which is about it, else
+    /// those on record. Whether the block is committed is a question of evidence.
+    pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
+        let Some(block) = project.removed_block(stack) else {
+            return Self::on_record(entry);
+        };
+        let of_stack = block.prevent_destroy.as_ref();
+        let of_resources = block.prevent_resource_destroy.as_ref();
+        let rules = stated(
+            of_stack.map(|it| (it.value, it.span)),
+            of_resources.map(|it| (&it.value, it.span)),
+        );
+        let stated = rules.map(|rule| Self::written(project, rule, ProtectedBy::Tree));
+        let is_left_open = |it: &Protection| match it.rule {
+            Rule::Stack => of_stack.is_none(),
+            Rule::Resources(_) => of_resources.is_none(),
+        };
+        let recorded = Self::on_record(entry).into_iter().filter(is_left_open);
+        stated.chain(recorded).collect()
+    }
+
+    /// Returns the rules on record that protect a stack.
+    pub fn on_record(entry: &Entry) -> Vec<Self> {
+        fn at<T>(rule: &RecordedRule<T>) -> (Option<String>, Option<String>) {
+            let place = rule.file.as_deref().map(|file| match rule.line {
                 Some(line) => format!("{file}:{line}"),
                 None => file.to_owned(),
-            }),
-            by: ProtectedBy::Record(rule.commit.clone()),
-        })
+            });
+            (place, rule.commit.clone())
+        }
+        let of_stack = entry.lifecycle.prevent_destroy.as_ref();
+        let of_resources = entry.lifecycle.prevent_resource_destroy.as_ref();
+        let rules = stated(
+            of_stack.map(|rule| (rule.value, at(rule))),
+            of_resources.map(|rule| (&rule.value, at(rule))),
+        );
+        let recorded = rules.map(|(rule, (place, commit))| Protection {
+            rule,
+            place,
+            by: ProtectedBy::Record(commit),
+        });
+        recorded.collect()
     }
 
     /// Returns who protects the stack: `protected by prod/orch.orch.hcl:4`.
@@ -92,14 +164,193 @@ impl Protection {
         text
     }
 
-    fn way_out(&self) -> &'static str {
-        match self.by {
-            ProtectedBy::Tree => "commit `prevent_destroy = false` for it first",
-            ProtectedBy::Head => "commit the change of `prevent_destroy` first",
-            ProtectedBy::Record(_) => {
-                "apply `prevent_destroy = false` first, or say so in a `removed` block"
+    /// Returns what of that the rule protects that would be destroyed.
+    fn loss(&self, destroyed: &Destroyed<'_>) -> Option<Loss> {
+        match &self.rule {
+            Rule::Stack if destroyed.is_whole => Some(Loss::Stack),
+            Rule::Stack => destroyed.leaves_nothing.then_some(Loss::Rest),
+            Rule::Resources(protected) => {
+                let gone = destroyed.resources.iter().filter(|it| it.destroys());
+                let named = protected.among(gone.map(ResourceChange::base_address));
+                if !named.is_empty() {
+                    let named = named.into_iter().map(str::to_owned);
+                    return Some(Loss::Resources(named.collect()));
+                }
+                if !destroyed.resources.is_empty() {
+                    return None;
+                }
+                match destroyed.counts {
+                    Some(counts) => (counts.remove > 0).then_some(Loss::Unnamed(counts.remove)),
+                    None => destroyed.is_unknown.then_some(Loss::Unknown),
+                }
             }
         }
+    }
+}
+
+/// What would be destroyed of a stack.
+#[derive(Debug, Clone, Copy)]
+pub struct Destroyed<'a> {
+    /// Whether the stack is.
+    is_whole: bool,
+    /// Whether nothing of it is left although it stays.
+    leaves_nothing: bool,
+    /// What changes, if that is known.
+    resources: &'a [ResourceChange],
+    counts: Option<Counts>,
+    /// Whether it loses resources if nothing is known of them.
+    is_unknown: bool,
+}
+
+impl<'a> Destroyed<'a> {
+    /// Returns what an action destroys whose driver has given an answer; `None` if certainly nothing.
+    /// `is_made_first` says whether an old generation is destroyed on its own.
+    pub fn of_answer(action: Action, answer: &'a Answer, is_made_first: bool) -> Option<Self> {
+        let known = (&*answer.resources, answer.counts, answer.leaves_nothing);
+        Self::new(action, known, is_made_first)
+    }
+
+    /// Returns what an entry destroys; `None` if certainly nothing.
+    pub fn of_entry(entry: &'a PlanEntry) -> Option<Self> {
+        let known = (&*entry.resources, entry.counts, entry.leaves_nothing);
+        Self::new(entry.action, known, entry.generation.is_some())
+    }
+
+    fn new(
+        action: Action,
+        (resources, counts, leaves_nothing): (&'a [ResourceChange], Option<Counts>, bool),
+        is_made_first: bool,
+    ) -> Option<Self> {
+        let is_whole = matches!(action, Action::Delete | Action::Replace);
+        let removes = counts.is_some_and(|counts| counts.remove > 0);
+        let destroys = removes || resources.iter().any(ResourceChange::destroys);
+        (action.is_work() && (is_whole || destroys || leaves_nothing)).then_some(Destroyed {
+            is_whole,
+            leaves_nothing,
+            resources,
+            counts,
+            is_unknown: is_whole && !is_made_first,
+        })
+    }
+
+    /// Returns what is destroyed with a stack if nothing is known of its resources.
+    pub fn unknown() -> Self {
+        Destroyed {
+            is_whole: true,
+            leaves_nothing: false,
+            resources: &[],
+            counts: None,
+            is_unknown: true,
+        }
+    }
+}
+
+/// What would be destroyed although it is protected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Loss {
+    /// The stack.
+    Stack,
+    /// All that is left of the stack.
+    Rest,
+    /// Resources with these addresses.
+    Resources(Vec<String>),
+    /// So many resources; nothing tells which.
+    Unnamed(u64),
+    /// Nothing tells which resources, nor how many.
+    Unknown,
+}
+
+/// Why something may not be destroyed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    protection: Protection,
+    loss: Loss,
+}
+
+impl Refusal {
+    /// Returns why something may not be destroyed, given the rules that protect a stack; `None` if it may.
+    pub fn new(rules: Vec<Protection>, destroyed: &Destroyed<'_>) -> Option<Self> {
+        let mut rules = rules.into_iter();
+        rules.find_map(|protection| {
+            let loss = protection.loss(destroyed)?;
+            Some(Refusal { protection, loss })
+        })
+    }
+
+    /// Returns which rule it is about.
+    pub fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// Returns whether it is about the stack as a whole, and not about single resources.
+    pub fn is_of_stack(&self) -> bool {
+        self.protection.rule == Rule::Stack
+    }
+
+    /// Returns what would be destroyed of something called so, and is protected.
+    fn what(&self, stack: &str) -> String {
+        let (one, more) = match &self.protection.rule {
+            Rule::Resources(ProtectedResources::All(_)) => {
+                (", which is protected", ", which are protected")
+            }
+            _ => (
+                ", which may be a protected one",
+                ", and protected ones may be among them",
+            ),
+        };
+        match &self.loss {
+            Loss::Stack => format!("{stack}, which is protected"),
+            Loss::Rest => format!("all that exists of {stack}, which is protected"),
+            Loss::Resources(addresses) => match addresses.len() {
+                1 => format!("a protected resource of {stack}"),
+                more => format!("{more} protected resources of {stack}"),
+            },
+            Loss::Unnamed(1) => format!("1 resource of {stack}{one}"),
+            Loss::Unnamed(number) => format!("{number} resources of {stack}{more}"),
+            Loss::Unknown => format!("resources of {stack}{more}"),
+        }
+    }
+
+    fn way_out(&self) -> String {
+        let Protection { rule, by, .. } = &self.protection;
+        let name = rule.name();
+        match (by, rule, &self.loss) {
+            (
+                ProtectedBy::Tree,
+                Rule::Resources(ProtectedResources::Matching(_)),
+                Loss::Resources(_),
+            ) => format!("commit a `{name}` that does not match them first"),
+            (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for it first"),
+            (ProtectedBy::Head, ..) => format!("commit the change of `{name}` first"),
+            (ProtectedBy::Record(_), ..) => {
+                format!("apply `{name} = false` first, or say so in a `removed` block")
+            }
+        }
+    }
+
+    /// Returns the addresses of the resources, if they are known: the first ones, and how many more.
+    fn addresses(&self) -> Option<String> {
+        let Loss::Resources(addresses) = &self.loss else {
+            return None;
+        };
+        let named = addresses.iter().take(MOST);
+        let named = named.map(|address| format!("`{}`", printable(address)));
+        let mut named: Vec<String> = named.collect();
+        if let Some(more @ 1..) = addresses.len().checked_sub(MOST) {
+            named.push(format!("and {more} more"));
+        }
+        Some(named.join(", "))
+    }
+}
+
+/// Why a turn of an apply may not go on.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "would destroy {}", self.what("it"))?;
+        if let Some(addresses) = self.addresses() {
+            write!(f, " ({addresses})")?;
+        }
+        write!(f, "; {}", self.protection.text())
     }
 }
 
@@ -112,15 +363,15 @@ pub enum Destroyer {
     Command,
 }
 
-/// A stack that would be destroyed although it is protected.
+/// A stack that would be destroyed, or lose resources, although it is protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protected {
     /// The stack.
     pub stack: StackPath,
     /// Why it would be destroyed: the reason of its entry, or the command.
     pub because: String,
-    /// The rule that protects it.
-    pub protection: Protection,
+    /// Why that may not be.
+    pub refusal: Refusal,
 }
 
 impl Protected {
@@ -130,12 +381,24 @@ impl Protected {
             Destroyer::Plan => ("plan", "`--skip-protected` plans the rest"),
             Destroyer::Command => ("command", "`--exclude` leaves the stack out"),
         };
-        let message = format!(
-            "the {what} would destroy `{}`, which is protected",
-            self.stack
-        );
-        Diagnostic::error(Code::Protected, message)
-            .note(format!("{}; {}", self.because, self.protection.text()))
-            .help(format!("{}; {leave_out}", self.protection.way_out()))
+        let Refusal { protection, .. } = &self.refusal;
+        let destroyed = self.refusal.what(&format!("`{}`", self.stack));
+        let message = format!("the {what} would destroy {destroyed}");
+        let mut diagnostic = Diagnostic::error(Code::Protected, message);
+        if let Some(addresses) = self.refusal.addresses() {
+            diagnostic = diagnostic.note(addresses);
+        }
+        diagnostic
+            .note(format!("{}; {}", self.because, protection.text()))
+            .help(format!("{}; {leave_out}", self.refusal.way_out()))
+    }
+}
+
+/// Tells during an apply why what a turn would destroy of a stack may not be destroyed.
+pub struct Guard<'a>(pub Box<dyn Fn(&StackPath, &Destroyed<'_>) -> Option<Refusal> + 'a>);
+
+impl fmt::Debug for Guard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
     }
 }

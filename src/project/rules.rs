@@ -2,7 +2,7 @@
 //!
 //! This module does not know what is on record, and enforces nothing.
 
-use super::lifecycle::{Condition, IgnoredChanges, Lifecycle, ReplaceTrigger};
+use super::lifecycle::{Condition, IgnoredChanges, Lifecycle, ProtectedResources, ReplaceTrigger};
 use super::load::Project;
 use super::stack::{StackIndex, StackMode};
 use crate::path::StackPath;
@@ -13,6 +13,8 @@ use crate::source::{Span, Spanned};
 pub struct Rules<'p> {
     /// `prevent_destroy`, if it is stated anywhere.
     pub prevent_destroy: Option<&'p Spanned<bool>>,
+    /// `prevent_resource_destroy`, if it is stated anywhere.
+    pub prevent_resource_destroy: Option<&'p Spanned<ProtectedResources>>,
     /// `create_before_destroy`, if it is stated anywhere, or extends to the stack from another one.
     pub create_before_destroy: Option<CreateFirst<'p>>,
     /// `ignore_changes`, if it is stated anywhere.
@@ -38,6 +40,7 @@ impl Rules<'_> {
     /// Returns whether no rule is in force.
     pub fn is_empty(&self) -> bool {
         self.prevent_destroy.is_none()
+            && self.prevent_resource_destroy.is_none()
             && self.create_before_destroy.is_none()
             && self.ignore_changes.is_none()
             && self.replace_triggered_by.is_empty()
@@ -66,11 +69,14 @@ impl Project {
             }
             let Rules {
                 prevent_destroy,
+                prevent_resource_destroy,
                 create_before_destroy,
                 ignore_changes,
                 ..
             } = &mut rules;
             *prevent_destroy = prevent_destroy.or(lifecycle.prevent_destroy.as_ref());
+            *prevent_resource_destroy =
+                prevent_resource_destroy.or(lifecycle.prevent_resource_destroy.as_ref());
             *create_before_destroy = create_before_destroy.or_else(|| {
                 let stated = lifecycle.create_before_destroy.as_ref()?;
                 Some(CreateFirst {

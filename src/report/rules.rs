@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::path::StackPath;
-use crate::project::lifecycle::ReplaceTrigger;
+use crate::project::lifecycle::{ProtectedResources, ReplaceTrigger};
 use crate::project::{CreateFirst, Project, Rules};
 use crate::source::{Span, Spanned};
 
@@ -12,6 +12,9 @@ use crate::source::{Span, Spanned};
 pub(super) struct RulesJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     prevent_destroy: Option<RuleJson<'a, bool>>,
+    /// `true` or `false`, or the globs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prevent_resource_destroy: Option<RuleJson<'a, &'a ProtectedResources>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     create_before_destroy: Option<RuleJson<'a, bool>>,
     /// What is ignored, as written: `["all"]` for every input.
@@ -46,7 +49,7 @@ struct ConditionJson<'a> {
 
 impl<'a> RulesJson<'a> {
     /// Returns the rules; `None` if no rule is in force.
-    pub(super) fn new(rules: &Rules<'_>, project: &'a Project) -> Option<Self> {
+    pub(super) fn new(rules: &Rules<'a>, project: &'a Project) -> Option<Self> {
         fn rule<T>(value: T, span: Span, project: &Project) -> RuleJson<'_, T> {
             let (file, line) = project.sources.file_and_line(span);
             RuleJson {
@@ -74,6 +77,9 @@ impl<'a> RulesJson<'a> {
         let conditions = rules.conditions.iter();
         Some(RulesJson {
             prevent_destroy: rules.prevent_destroy.map(of_bool),
+            prevent_resource_destroy: rules
+                .prevent_resource_destroy
+                .map(|it| rule(&it.value, it.span, project)),
             create_before_destroy: rules.create_before_destroy.map(created_first),
             ignore_changes: rules
                 .ignore_changes
@@ -103,6 +109,13 @@ pub(super) fn rule_lines(rules: &Rules<'_>, project: &Project) -> Vec<String> {
     let mut lines = Vec::new();
     let protected = rules.prevent_destroy;
     lines.extend(protected.map(|it| format!("prevent_destroy = {}, {}", it.value, place(it.span))));
+    lines.extend(rules.prevent_resource_destroy.map(|it| {
+        let value = match &it.value {
+            ProtectedResources::All(all) => format!(" = {all}"),
+            ProtectedResources::Matching(globs) => format!(": {}", globs.join(", ")),
+        };
+        format!("prevent_resource_destroy{value}, {}", place(it.span))
+    }));
     lines.extend(rules.create_before_destroy.map(|it| {
         let from = it.from.map(|from| format!(", from {from}"));
         let place = it.span.map(|span| format!(", {}", place(span)));

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::project::lifecycle::ProtectedResources;
+
 /// What `ignore_changes` has on record for every input.
 const ALL: &str = "all";
 
@@ -15,6 +17,9 @@ pub struct RecordedRules {
     /// Whether nothing that the stack has built may be destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_destroy: Option<RecordedRule<bool>>,
+    /// Which resources may be neither destroyed nor replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prevent_resource_destroy: Option<RecordedRule<ProtectedResources>>,
     /// Whether a replacement exists before what it replaces is destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_before_destroy: Option<RecordedRule<bool>>,
@@ -77,6 +82,9 @@ impl RecordedRules {
         same(
             self.prevent_destroy.as_ref(),
             other.prevent_destroy.as_ref(),
+        ) && same(
+            self.prevent_resource_destroy.as_ref(),
+            other.prevent_resource_destroy.as_ref(),
         ) && same(
             self.create_before_destroy.as_ref(),
             other.create_before_destroy.as_ref(),

@@ -128,3 +128,58 @@ fn a_refresh_changes_no_resource() {
         assert!(matches!(refreshed(action), Err(BadPlan::NotRefreshOnly)));
     }
 }
+
+#[test]
+fn a_plan_that_destroys_all_that_exists_leaves_nothing() {
+    let leaves_nothing = |prior: &[&str], changes: &[(&str, &str)]| {
+        let prior = prior.iter().map(|it| {
+            let (address, mode) = it.split_once(' ').unwrap_or((it, "managed"));
+            format!(r#"{{"address":"{address}","mode":"{mode}"}}"#)
+        });
+        let changes = changes.iter().map(|(it, actions)| {
+            let (address, mode) = it.split_once(' ').unwrap_or((it, "managed"));
+            format!(
+                r#"{{"address":"{address}","mode":"{mode}","change":{{"actions":[{actions}]}}}}"#
+            )
+        });
+        let (prior, changes) = (
+            prior.collect::<Vec<_>>().join(","),
+            changes.collect::<Vec<_>>().join(","),
+        );
+        let fields = format!(
+            r#","resource_changes":[{changes}],"prior_state":{{"values":{{"root_module":{{"resources":[],"child_modules":[{{"resources":[{prior}]}}]}}}}}}"#
+        );
+        let is_destroyed = plan(&fields, PlanKind::Destroy).leaves_nothing;
+        assert!(!is_destroyed, "a destroy is no update");
+        plan(&fields, PlanKind::Normal).leaves_nothing
+    };
+    let (delete, forget) = ("\"delete\"", "\"forget\"");
+    assert!(leaves_nothing(&["a.b"], &[("a.b", delete)]));
+    let of_data = [("a.b", delete), ("data.c.d data", "\"read\"")];
+    assert!(leaves_nothing(&["a.b", "data.c.d data"], &of_data));
+    let forgotten = [("a.b", delete), ("a.c", forget)];
+    assert!(leaves_nothing(&["a.b", "a.c"], &forgotten));
+    assert!(
+        !leaves_nothing(&["a.b"], &[("a.b", forget)]),
+        "nothing is destroyed"
+    );
+    assert!(!leaves_nothing(
+        &["a.b"],
+        &[("a.b", "\"delete\",\"create\"")]
+    ));
+    for kept in ["\"create\"", "\"no-op\"", "\"update\""] {
+        assert!(!leaves_nothing(&["a.b"], &[("a.b", delete), ("a.c", kept)]));
+    }
+    // What a plan leaves out stays.
+    assert!(!leaves_nothing(&["a.b", "a.c"], &[("a.b", delete)]));
+    assert!(!leaves_nothing(&["data.c.d data"], &[]));
+}
+
+#[test]
+fn an_address_is_that_of_its_deposed_objects_too() {
+    let change = r#","resource_changes":[{"address":"a.b[\"x (deposed y)\"]","deposed":"1f","change":{"actions":["delete"]}},{"address":"a.b[\"x (deposed y)\"]","change":{"actions":["update"]}}]"#;
+    let resources = plan(change, PlanKind::Normal).resources;
+    let bases = resources.iter().map(ResourceChange::base_address);
+    assert_eq!(bases.collect::<Vec<_>>(), [r#"a.b["x (deposed y)"]"#; 2]);
+    assert!(resources[0].address.ends_with(" (deposed 1f)"));
+}

@@ -9,11 +9,12 @@ use super::followups::FollowUps;
 use super::turn::{Attempted, Course, Role, TurnState};
 use super::updated::Updated;
 use super::{ChangedOutputs, NotShown};
-use crate::driver::{AnswerAction, Outputs, StepRole};
+use crate::driver::{Answer, AnswerAction, Outputs, StepRole};
 use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::SHOWN_FILE;
 use crate::plan::entry::{Action, Asked};
+use crate::plan::protection::{Destroyed, Guard};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
@@ -40,9 +41,30 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) failed_checks: Vec<FailedCheck>,
     /// What turns that are added are made of, if any may be.
     pub(super) followups: Option<FollowUps<'a, 'p>>,
+    /// What tells which resources are protected, if anything does.
+    pub(super) guard: Option<Guard<'a>>,
 }
 
-impl<'p> ApplyDirector<'_, 'p> {
+impl<'a, 'p> ApplyDirector<'a, 'p> {
+    /// Lets nothing be destroyed that is protected, also where that turns up only now.
+    pub fn guard_with(&mut self, guard: Guard<'a>) {
+        self.guard = Some(guard);
+    }
+
+    /// Checks that nothing would be destroyed that is protected, now that the tool of a stack has answered.
+    fn check_protected(&self, number: usize, answer: &Answer) -> Result<(), Failure> {
+        let turn = &self.turns[number];
+        let action = match turn.operation {
+            Operation::Destroy => Action::Delete,
+            _ => Action::Update,
+        };
+        let refusal = Destroyed::of_answer(action, answer, false).and_then(|destroyed| {
+            let Guard(refuse) = self.guard.as_ref()?;
+            refuse(&turn.path, &destroyed)
+        });
+        refusal.map_or(Ok(()), |refusal| Err(Failure::Refused(refusal.to_string())))
+    }
+
     /// Returns the name of the driver of each turn.
     pub fn drivers(&self) -> Vec<&'p str> {
         let turns = self.turns.iter();
@@ -138,6 +160,10 @@ impl<'p> ApplyDirector<'_, 'p> {
                     turn.attempt.answer = Some(answer);
                     return Ok(turn.leave_unconfirmed());
                 }
+                if is_work {
+                    self.check_protected(number, &answer)?;
+                }
+                let turn = &mut self.turns[number];
                 let is_again = self.is_again || turn.attempt.number > 1;
                 let may_differ = self.allows_new_changes || turn.followup.is_some();
                 if is_work && turn.operation == Operation::Apply {

@@ -276,6 +276,7 @@ pub fn prepare<'a, 'p>(
             unread: Vec::new(),
             checker: None,
             followups: None,
+            guard: None,
             failed_checks: Vec::new(),
         },
     })

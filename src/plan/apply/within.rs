@@ -78,7 +78,7 @@ impl Shown {
             .collect();
         let mut beyond = Counts::default();
         for resource in &answer.resources {
-            let known = shown.get(base(&resource.address)).copied();
+            let known = shown.get(resource.base_address()).copied();
             if self.may_add(resource, known, is_again)
                 || known.is_some_and(|known| self.covers(known, resource, is_again))
             {
@@ -177,12 +177,6 @@ impl Shown {
         }
         Err(NotShown(now))
     }
-}
-
-/// Returns an address without the key of a deposed object.
-fn base(address: &str) -> &str {
-    let end = address.find(" (deposed ").unwrap_or(address.len());
-    &address[..end]
 }
 
 /// Returns whether all values that were known are the same now; what is deleted has none.

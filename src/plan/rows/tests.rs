@@ -24,6 +24,7 @@ pub(in crate::plan) fn entry(stack: &str, action: Action) -> PlanEntry {
         source_commit: None,
         removed: None,
         has_drifted: false,
+        leaves_nothing: false,
     }
 }
 

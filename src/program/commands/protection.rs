@@ -7,23 +7,24 @@ use orch::change::Pairs;
 use orch::git::{CommitTree, Repository};
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
-use orch::plan::entry::Action as Planned;
-use orch::plan::protection::{Destroyer, Protected, Protection};
+use orch::plan::protection::{Destroyed, Destroyer, Guard, Protected, Protection, Refusal};
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
-use orch::state::document::{Document, Entry};
+use orch::state::document::Document;
 
 use super::Loaded;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// The rules that protect stacks of the tree.
+/// The rules that protect stacks.
 pub(super) struct Protections<'l> {
     loaded: &'l Loaded,
+    document: Option<&'l Document>,
+    pairs: OnceCell<Pairs<'l>>,
     /// The project as HEAD has it, once somebody has asked.
     head: OnceCell<Option<Head>>,
 }
@@ -38,36 +39,71 @@ struct Head {
 }
 
 impl<'l> Protections<'l> {
-    pub(super) fn new(loaded: &'l Loaded) -> Self {
+    /// Returns the rules, given what is on record.
+    pub(super) fn new(loaded: &'l Loaded, document: Option<&'l Document>) -> Self {
         Protections {
             loaded,
+            document,
+            pairs: OnceCell::new(),
             head: OnceCell::new(),
         }
     }
 
-    /// Returns the rule that protects a stack of the tree, if one does. A change that lifts the protection
-    /// counts once it is committed: HEAD decides too, wherever the stack is there; if it is not, what is on
-    /// record of the stack does. That counts as well where files of HEAD cannot be read: links are not followed
-    /// in a commit.
-    pub(super) fn of(&self, stack: StackIndex, recorded: Option<&Entry>) -> Option<Protection> {
+    /// Returns what holds an apply to the rules.
+    pub(super) fn into_guard(self) -> Guard<'l> {
+        Guard(Box::new(move |stack, destroyed| {
+            self.refuse(stack, destroyed)
+        }))
+    }
+
+    /// Returns why what would be destroyed of a stack may not be; `None` if it may.
+    fn refuse(&self, path: &StackPath, destroyed: &Destroyed<'_>) -> Option<Refusal> {
         let project = &self.loaded.project;
-        let of_tree = Protection::of_tree(project, stack);
+        let current = path.current();
+        if let Some(stack) = project.stacks.find(&current) {
+            return self.refuse_here(stack, destroyed);
+        }
+        let recorded = self.document?.stacks.get(current.as_str())?;
+        Refusal::new(Protection::of_gone(project, path, recorded), destroyed)
+    }
+
+    /// Returns why what would be destroyed of a stack of the tree may not be; `None` if it may. A change that lifts the
+    /// protection counts once it is committed: HEAD decides too, wherever the stack is there; if it is not, what is
+    /// on record of the stack does. That counts as well where files of HEAD cannot be read: links are not followed
+    /// in a commit.
+    pub(super) fn refuse_here(
+        &self,
+        stack: StackIndex,
+        destroyed: &Destroyed<'_>,
+    ) -> Option<Refusal> {
+        let project = &self.loaded.project;
+        let of_tree = Refusal::new(Protection::of_tree(project, stack), destroyed);
         of_tree.or_else(|| {
             let head = self.head.get_or_init(|| self.load_head()).as_ref();
             let there = head.map(|head| head.stacks(project, stack));
-            match there.as_deref() {
-                None | Some([]) => Protection::on_record(recorded?),
+            let rules = match there.as_deref() {
+                None | Some([]) => self.on_record(stack),
                 Some(there) => {
                     let head = &head?.project;
-                    let mut there = there.iter();
-                    let of_head = there.find_map(|&it| Protection::of_head(head, it));
-                    of_head.or_else(|| {
-                        let recorded = recorded.filter(|_| !head.broken.is_empty())?;
-                        Protection::on_record(recorded)
-                    })
+                    let of_head = there.iter().flat_map(|&it| Protection::of_head(head, it));
+                    let is_broken = !head.broken.is_empty();
+                    let recorded = is_broken.then(|| self.on_record(stack));
+                    of_head.chain(recorded.into_iter().flatten()).collect()
                 }
-            }
+            };
+            Refusal::new(rules, destroyed)
         })
+    }
+
+    /// Returns the rules on record that protect a stack of the tree.
+    fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
+        let Some(document) = self.document else {
+            return Vec::new();
+        };
+        let stacks = &self.loaded.project.stacks;
+        let pairs = self.pairs.get_or_init(|| Pairs::new(stacks, document));
+        let recorded = pairs.key(stack).and_then(|key| document.stacks.get(key));
+        recorded.map(Protection::on_record).unwrap_or_default()
     }
 
     /// Returns the project of HEAD; none if there is no HEAD, or if it cannot be read.
@@ -120,38 +156,22 @@ pub(super) fn refuse(loaded: &Loaded, destroyer: Destroyer, protected: &[Protect
 }
 
 impl Loaded {
-    /// Returns the protected stacks that a saved plan would destroy, given what is on record now.
+    /// Returns the stacks that a saved plan would destroy, or whose resources, although they are protected, given what
+    /// is on record now.
     pub(super) fn protected_in(
         &self,
         saved: &SavedPlan,
         document: Option<&Document>,
     ) -> Vec<Protected> {
-        let destroys = |action: Planned| matches!(action, Planned::Delete | Planned::Replace);
+        let protections = Protections::new(self, document);
         let entries = saved.plan.entries.iter();
-        let mut entries = entries
-            .filter(|entry| entry.blocked.is_none() && destroys(entry.action))
-            .peekable();
-        if entries.peek().is_none() {
-            return Vec::new();
-        }
-        let protections = Protections::new(self);
-        let recorded = |path: &StackPath| document?.stacks.get(path.current().as_str());
-        let pairs = document.map(|document| Pairs::new(&self.project.stacks, document));
+        let entries = entries.filter(|entry| entry.blocked.is_none());
         let protected = entries.filter_map(|entry| {
-            let of_gone = || {
-                let recorded = recorded(&entry.stack)?;
-                Protection::of_gone(&self.project, &entry.stack, recorded)
-            };
-            let of_tree = |stack: StackIndex| {
-                let key = pairs.as_ref().and_then(|pairs| pairs.key(stack));
-                protections.of(stack, key.and_then(|key| document?.stacks.get(key)))
-            };
-            let here = self.project.stacks.find(&entry.stack.current());
-            let protection = here.map_or_else(of_gone, of_tree);
+            let destroyed = Destroyed::of_entry(entry)?;
             Some(Protected {
                 stack: entry.stack.clone(),
                 because: entry.reason.text.clone(),
-                protection: protection?,
+                refusal: protections.refuse(&entry.stack, &destroyed)?,
             })
         });
         protected.collect()
@@ -159,12 +179,13 @@ impl Loaded {
 
     /// Returns the protected stacks that a run would destroy, given these.
     pub(super) fn protected_in_run(&self, destroyed: Vec<(StackIndex, String)>) -> Vec<Protected> {
-        let protections = Protections::new(self);
+        let protections = Protections::new(self, None);
+        let all = Destroyed::unknown();
         let protected = destroyed.into_iter().filter_map(|(stack, because)| {
             Some(Protected {
                 stack: self.project.stacks[stack].path.clone(),
                 because,
-                protection: protections.of(stack, None)?,
+                refusal: protections.refuse_here(stack, &all)?,
             })
         });
         protected.collect()
@@ -184,7 +205,7 @@ impl Loaded {
         let host = |name: &str| std::env::var(name).ok();
         let is_destroy = run.recording() == Some(Recorded::Destroy);
         let is_protected =
-            |&stack: &StackIndex| Protection::of_tree(&self.project, stack).is_some();
+            |&stack: &StackIndex| !Protection::of_tree(&self.project, stack).is_empty();
         let patterns = match &self.project.settings.state {
             None => RecordPatterns::built_in(),
             Some(block) => match block.patterns(&host) {

@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::condition::{condition, no_labels};
-use super::{Condition, ConditionKind, IgnoredChanges, IgnoredInput, Lifecycle, ReplaceTrigger};
+use super::{
+    Condition, ConditionKind, IgnoredChanges, IgnoredInput, Lifecycle, ProtectedResources,
+    ReplaceTrigger,
+};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Namespaces, evaluate};
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, TraversalStepKind, is_identifier};
@@ -19,13 +22,15 @@ use crate::source::{Span, Spanned};
 pub(crate) const LIFECYCLE: &str = "lifecycle";
 
 pub(crate) const PREVENT_DESTROY: &str = "prevent_destroy";
+pub(crate) const PREVENT_RESOURCE_DESTROY: &str = "prevent_resource_destroy";
 pub(crate) const CREATE_BEFORE_DESTROY: &str = "create_before_destroy";
 pub(crate) const IGNORE_CHANGES: &str = "ignore_changes";
 pub(crate) const REPLACE_TRIGGERED_BY: &str = "replace_triggered_by";
 
 /// The rules that have an attribute.
-const ATTRIBUTES: [&str; 4] = [
+const ATTRIBUTES: [&str; 5] = [
     PREVENT_DESTROY,
+    PREVENT_RESOURCE_DESTROY,
     CREATE_BEFORE_DESTROY,
     IGNORE_CHANGES,
     REPLACE_TRIGGERED_BY,
@@ -159,6 +164,12 @@ impl<'a> LifecycleReader<'a> {
         match &*attribute.name.text {
             PREVENT_DESTROY => {
                 self.lifecycle.prevent_destroy = self.bool(attribute, problems);
+            }
+            PREVENT_RESOURCE_DESTROY => {
+                let (written, stands) = (attribute.value.span, attribute.name.span);
+                let value = self.value(&attribute.value, problems);
+                self.lifecycle.prevent_resource_destroy = value
+                    .and_then(|value| ProtectedResources::read(&value, written, stands, problems));
             }
             CREATE_BEFORE_DESTROY => {
                 self.lifecycle.create_before_destroy = self.bool(attribute, problems);

@@ -6,10 +6,12 @@
 
 pub(crate) mod block;
 mod condition;
+mod resources;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::resources::ProtectedResources;
 use crate::language::syntax::Expr;
 use crate::source::{Span, Spanned};
 
@@ -18,6 +20,8 @@ use crate::source::{Span, Spanned};
 pub struct Lifecycle {
     /// `prevent_destroy`: nothing that the stack has built is destroyed.
     pub prevent_destroy: Option<Spanned<bool>>,
+    /// `prevent_resource_destroy`: these resources are neither destroyed nor replaced.
+    pub prevent_resource_destroy: Option<Spanned<ProtectedResources>>,
     /// `create_before_destroy`: a replacement exists before what it replaces is destroyed.
     pub create_before_destroy: Option<Spanned<bool>>,
     /// `ignore_changes`: inputs whose changes bring about nothing. The place is that of the attribute's
@@ -121,6 +125,10 @@ impl Lifecycle {
             (
                 block::PREVENT_DESTROY,
                 self.prevent_destroy.as_ref().map(|it| it.span),
+            ),
+            (
+                block::PREVENT_RESOURCE_DESTROY,
+                self.prevent_resource_destroy.as_ref().map(|it| it.span),
             ),
             (
                 block::CREATE_BEFORE_DESTROY,

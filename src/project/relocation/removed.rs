@@ -9,6 +9,7 @@ use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
+use crate::project::lifecycle::ProtectedResources;
 use crate::project::stack::{Stack, Stacks};
 use crate::source::{Span, Spanned};
 
@@ -22,7 +23,7 @@ const KIND: Kind = Kind {
 };
 
 /// The attributes of its `lifecycle`.
-const RULES: [&str; 2] = ["destroy", "prevent_destroy"];
+const RULES: [&str; 3] = ["destroy", "prevent_destroy", "prevent_resource_destroy"];
 
 /// A `removed` block: all that is recorded at and below a path is given up.
 #[derive(Debug, Clone)]
@@ -35,15 +36,22 @@ pub struct RemovedBlock {
     pub destroy: bool,
     /// `prevent_destroy`, which replaces what is on record.
     pub prevent_destroy: Option<Spanned<bool>>,
+    /// `prevent_resource_destroy`, which replaces what is on record.
+    pub prevent_resource_destroy: Option<Spanned<ProtectedResources>>,
 }
 
 impl RemovedBlock {
     /// Returns whether another block says the same, wherever it stands.
     pub fn says_the_same(&self, other: &RemovedBlock) -> bool {
         let rule = |block: &RemovedBlock| block.prevent_destroy.as_ref().map(|rule| rule.value);
+        let resources = |block: &RemovedBlock| {
+            let rule = block.prevent_resource_destroy.as_ref();
+            rule.map(|rule| rule.value.clone())
+        };
         self.from.value == other.from.value
             && self.destroy == other.destroy
             && rule(self) == rule(other)
+            && resources(self) == resources(other)
     }
 }
 
@@ -133,6 +141,7 @@ pub(crate) fn read(
     let from = KIND.location("from", block, directory, problems);
     let mut destroy = true;
     let mut prevent_destroy = None;
+    let mut prevent_resource_destroy = None;
     let mut first: Option<&Block> = None;
     for inner in &block.body.blocks {
         if &*inner.kind.text != LIFECYCLE {
@@ -169,6 +178,11 @@ pub(crate) fn read(
                     destroy = rule(attribute, problems).is_none_or(|rule| rule.value);
                 }
                 "prevent_destroy" => prevent_destroy = rule(attribute, problems),
+                "prevent_resource_destroy" => {
+                    let span = attribute.value.span;
+                    prevent_resource_destroy = value(attribute, KIND.place, problems)
+                        .and_then(|it| ProtectedResources::read(&it, span, span, problems));
+                }
                 name => {
                     let message = format!(
                         "unknown attribute `{name}` in the `{LIFECYCLE}` of a `{REMOVED}` block"
@@ -186,6 +200,7 @@ pub(crate) fn read(
         span: block.kind.span,
         destroy,
         prevent_destroy,
+        prevent_resource_destroy,
     })
 }
 

@@ -25,6 +25,7 @@ fn entry(stack: &str, action: Action) -> PlanEntry {
         source_commit: None,
         removed: None,
         has_drifted: false,
+        leaves_nothing: false,
     }
 }
 

@@ -28,6 +28,7 @@ use crate::program::commands::commits::Commits;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
 use crate::program::commands::private_folder::PrivateFolder;
+use crate::program::commands::protection::Protections;
 use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
@@ -315,6 +316,8 @@ impl Carrying<'_> {
         );
         match prepared {
             Ok(mut applying) => {
+                let protections = Protections::new(loaded, document);
+                applying.director.guard_with(protections.into_guard());
                 if let Some(checker) = checker {
                     applying.director.check_with(checker);
                 }

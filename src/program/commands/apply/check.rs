@@ -95,8 +95,8 @@ impl Carrying<'_> {
         )?;
         let mut protected = loaded.protected_in(self.saved, document.as_ref());
         protected.retain(|it| {
-            let destroyed = (it.stack.clone(), OperationKey::Destroy);
-            !progress.done.contains(&destroyed)
+            let mut done = [OperationKey::Destroy, OperationKey::Apply].into_iter();
+            !done.any(|operation| progress.done.contains(&(it.stack.clone(), operation)))
         });
         if !protected.is_empty() {
             return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use orch::driver::{Answer, Driver, PlanKind};
 use orch::path::{Generation, StackPath};
 use orch::plan::entry::{Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource};
+use orch::plan::protection::Destroyed;
 use orch::plan::{Condition, FailedAsk};
 use orch::project::Project;
 use orch::project::driver::DriverStep;
@@ -210,6 +211,12 @@ fn placed(loaded: &Loaded, subject: &Subject<'_>, action: Action, reason: Reason
     reason.said_in(Some(file), Some(line))
 }
 
+/// Returns the stacks that are made anew before the old ones are destroyed.
+fn made_first(subjects: &Subjects<'_>) -> BTreeSet<StackIndex> {
+    let made = subjects.all.iter().filter(|it| it.made().is_some());
+    made.map(|it| it.stack).collect()
+}
+
 impl Settled {
     /// Returns what is done with each stack, as far as it is decided.
     pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, Action)> {
@@ -223,8 +230,7 @@ impl Settled {
         &self,
         subjects: &Subjects<'_>,
     ) -> impl Iterator<Item = (StackIndex, Action)> {
-        let made = subjects.all.iter().filter(|it| it.made().is_some());
-        let made: BTreeSet<StackIndex> = made.map(|it| it.stack).collect();
+        let made = made_first(subjects);
         self.actions().map(move |(stack, action)| match action {
             Action::Replace if made.contains(&stack) => (stack, Action::Create),
             action => (stack, action),
@@ -255,13 +261,34 @@ impl Settled {
         unknown.map(|(stack, _)| *stack)
     }
 
-    /// Returns the stacks that are destroyed, also to be made anew, with why.
-    pub(super) fn destroyed(&self) -> impl Iterator<Item = (StackIndex, &Reason)> {
-        let settled = self.0.iter();
-        settled.filter_map(|(stack, decided)| {
+    /// Returns the stacks that are updated by drivers that don't report how many resources change.
+    pub(super) fn unreported(&self) -> impl Iterator<Item = StackIndex> {
+        let unreported = self.0.iter().filter(|(_, decided)| {
+            let decided = decided.as_ref();
+            decided.is_ok_and(|it| it.action == Action::Update && it.answer.counts.is_none())
+        });
+        unreported.map(|(stack, _)| *stack)
+    }
+
+    /// Returns the stacks that are destroyed, also to be made anew.
+    pub(super) fn going(&self) -> impl Iterator<Item = StackIndex> {
+        let going = self
+            .actions()
+            .filter(|(_, it)| matches!(it, Action::Delete | Action::Replace));
+        going.map(|(stack, _)| stack)
+    }
+
+    /// Returns the stacks that are destroyed, also to be made anew, or lose resources, with why.
+    pub(super) fn destroyed(
+        &self,
+        subjects: &Subjects<'_>,
+    ) -> impl Iterator<Item = (StackIndex, &Reason, Destroyed<'_>)> {
+        let made = made_first(subjects);
+        self.0.iter().filter_map(move |(stack, decided)| {
             let decided = decided.as_ref().ok()?;
-            let destroys = matches!(decided.action, Action::Delete | Action::Replace);
-            destroys.then_some((*stack, &decided.reason))
+            let is_made_first = made.contains(stack);
+            let destroyed = Destroyed::of_answer(decided.action, &decided.answer, is_made_first)?;
+            Some((*stack, &decided.reason, destroyed))
         })
     }
 
@@ -370,6 +397,7 @@ impl Settled {
                     source_commit: None,
                     removed: None,
                     has_drifted,
+                    leaves_nothing: answer.leaves_nothing,
                 }),
                 Err(why) if !after.is_empty() && !invalid.contains(&stack) => {
                     entries.push(PlanEntry {
@@ -388,6 +416,7 @@ impl Settled {
                         source_commit: None,
                         removed: None,
                         has_drifted: false,
+                        leaves_nothing: false,
                     });
                 }
                 Err(why) => failed.push(FailedAsk {

@@ -326,7 +326,8 @@ impl Loaded {
             actions.filter(|(stack, _)| is_free(stack)).collect()
         };
         self.keep_what_is_used(removals, document, &planned(settled, blocked));
-        let protected = self.protected(settled, removals, document);
+        self.note_unreported(settled);
+        let protected = self.protected(settled, subjects, removals, document);
         if !protected.is_empty() && !request.planning.skip_protected {
             return Some(refuse(self, Destroyer::Plan, &protected));
         }

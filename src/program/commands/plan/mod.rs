@@ -186,7 +186,7 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub(crate) no_removals: bool,
 
-    /// Plan the rest if stacks would be destroyed that are protected
+    /// Plan the rest if protected stacks or resources would be destroyed
     ///
     /// Without this flag, such a plan is refused. What protected stacks run after is not destroyed either. See
     /// `orch help lifecycle`.

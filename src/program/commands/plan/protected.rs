@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::Pairs;
 use orch::plan::entry::Action;
 use orch::plan::order::Record;
-use orch::plan::protection::{Protected, Protection};
+use orch::plan::protection::{Protected, Protection, Refusal};
 use orch::plan::removal::{Part, held};
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, StackMode};
@@ -13,7 +12,7 @@ use orch::state::document::Document;
 
 use super::entries::Settled;
 use super::removals::Removals;
-use super::subjects::Drivers;
+use super::subjects::{Drivers, Subjects};
 use crate::program::commands::Loaded;
 use crate::program::commands::protection::Protections;
 use crate::program::console;
@@ -22,25 +21,23 @@ use crate::program::console;
 const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
 
 impl Loaded {
-    /// Returns the protected stacks that a plan would destroy, by path. Notes those that only go off the record.
+    /// Returns the stacks that a plan would destroy, or whose resources, although they are protected, by path. Notes
+    /// those that only go off the record.
     pub(super) fn protected(
         &self,
         settled: &Settled,
+        subjects: &Subjects<'_>,
         removals: &Removals<'_>,
         document: Option<&Document>,
     ) -> Vec<Protected> {
         let stacks = &self.project.stacks;
-        let pairs = document.map(|document| Pairs::new(stacks, document));
-        let recorded = |stack: StackIndex| {
-            let key = pairs.as_ref()?.key(stack)?;
-            document?.stacks.get(key)
-        };
-        let protections = Protections::new(self);
-        let here = settled.destroyed().filter_map(|(stack, reason)| {
+        let protections = Protections::new(self, document);
+        let here = settled.destroyed(subjects);
+        let here = here.filter_map(|(stack, reason, destroyed)| {
             Some(Protected {
                 stack: stacks[stack].path.clone(),
                 because: reason.text.clone(),
-                protection: protections.of(stack, recorded(stack))?,
+                refusal: protections.refuse_here(stack, &destroyed)?,
             })
         });
         let mut protected: Vec<Protected> = here.collect();
@@ -49,31 +46,64 @@ impl Loaded {
                 .path
                 .generation()
                 .and_then(|_| stacks.find(&removal.path.current()));
-            let protection = match here {
-                // What is replaced is named already.
-                Some(_) if removal.is_planned => None,
-                Some(stack) => protections.of(stack, recorded(stack)),
-                None => Protection::of_gone(&self.project, &removal.path, &removal.entry),
-            };
-            let Some(protection) = protection else {
-                continue;
-            };
-            match removal.action() {
-                Some(Action::Delete) => protected.push(Protected {
-                    stack: removal.path.clone(),
-                    because: removal.because(),
-                    protection,
-                }),
-                Some(Action::Forget) => console::note(&format!(
-                    "`{}` was {}; nothing of it is destroyed",
-                    printable(removal.path.as_str()),
-                    protection.text()
-                )),
-                _ => {}
+            match removal.destroyed() {
+                Some(destroyed) => {
+                    let refusal = match here {
+                        Some(stack) => protections.refuse_here(stack, &destroyed),
+                        None => Refusal::new(
+                            Protection::of_gone(&self.project, &removal.path, &removal.entry),
+                            &destroyed,
+                        ),
+                    };
+                    // What is replaced is named already.
+                    let is_new = |it: &Refusal| !(removal.is_planned && it.is_of_stack());
+                    let stack = if removal.is_planned {
+                        removal.path.current()
+                    } else {
+                        removal.path.clone()
+                    };
+                    protected.extend(refusal.filter(is_new).map(|refusal| Protected {
+                        stack,
+                        because: removal.because(),
+                        refusal,
+                    }));
+                }
+                None if removal.action() == Some(Action::Forget) && here.is_none() => {
+                    let rules = Protection::of_gone(&self.project, &removal.path, &removal.entry);
+                    if let Some(protection) = rules.first() {
+                        console::note(&format!(
+                            "`{}` was {}; nothing of it is destroyed",
+                            printable(removal.path.as_str()),
+                            protection.text()
+                        ));
+                    }
+                }
+                None => {}
             }
         }
         protected.sort_by(|a, b| a.stack.cmp(&b.stack));
         protected
+    }
+
+    /// Notes the updates that `prevent_resource_destroy` can't cover.
+    pub(super) fn note_unreported(&self, settled: &Settled) {
+        let has_rule = |stack: &StackIndex| {
+            let rule = self.project.rules_of(*stack).prevent_resource_destroy;
+            rule.is_some_and(|rule| !rule.value.is_empty())
+        };
+        let mut unreported = settled.unreported().filter(has_rule);
+        let Some(first) = unreported.next() else {
+            return;
+        };
+        let first = printable(self.project.stacks[first].path.as_str());
+        console::note(&match unreported.count() {
+            0 => format!(
+                "`prevent_resource_destroy` doesn't cover the update of `{first}`: its driver doesn't report what it destroys"
+            ),
+            more => format!(
+                "`prevent_resource_destroy` doesn't cover the updates of `{first}` and {more} more: their drivers don't report what they destroy"
+            ),
+        });
     }
 
     /// Leaves protected stacks as they are, and what they run after. Adds the stacks of the tree that are kept to
@@ -90,7 +120,7 @@ impl Loaded {
         let stacks = self.project.stacks.iter();
         let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
         let drivers = Drivers::new(self, document);
-        let going: BTreeSet<StackIndex> = settled.destroyed().map(|(stack, _)| stack).collect();
+        let going: BTreeSet<StackIndex> = settled.going().collect();
         let is_protected = |path: &str| {
             let found = protected.binary_search_by(|it| it.stack.as_str().cmp(path));
             found.is_ok()
@@ -136,7 +166,7 @@ impl Loaded {
         });
         let mut all: Vec<(usize, String)> = kept.collect();
         for protected in protected {
-            let why = protected.protection.text();
+            let why = protected.refusal.protection().text();
             let of_gone = || {
                 let mut gone = record.gone.iter();
                 let position = gone.position(|key| *key == protected.stack.as_str())?;

@@ -10,6 +10,7 @@ use orch::driver::Answer;
 use orch::git::CommitId;
 use orch::path::StackPath;
 use orch::plan::entry::{Action, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
+use orch::plan::protection::Destroyed;
 use orch::plan::removal::RemovedStack;
 use orch::plan::stale::{Stale, record_of, record_of_generation};
 use orch::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
@@ -168,6 +169,15 @@ impl<'d> Removal<'d> {
     /// Returns whether its code is needed.
     pub(super) fn needs_code(&self) -> bool {
         self.blocked.is_none() && self.decided.is_none()
+    }
+
+    /// Returns what would be destroyed of it; `None` if nothing.
+    pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
+        let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
+        match &decided.answer {
+            Some(answer) => Destroyed::of_answer(decided.action, answer, false),
+            None => (decided.action == Action::Delete).then(Destroyed::unknown),
+        }
     }
 
     /// Returns why it would be destroyed.
@@ -398,6 +408,7 @@ impl<'d> Removals<'d> {
                 source_commit: seen.or_else(|| applied?.commit.clone()),
                 removed: Some(removal.removed.clone()),
                 has_drifted: false,
+                leaves_nothing: false,
             });
         }
         entries.sort_by(|a, b| a.stack.cmp(&b.stack));

@@ -105,6 +105,9 @@ fn recorded_rules(
         prevent_destroy: rules
             .prevent_destroy
             .map(|rule| recorded(project, rule.span, rule.value, commit.as_ref())),
+        prevent_resource_destroy: rules
+            .prevent_resource_destroy
+            .map(|rule| recorded(project, rule.span, rule.value.clone(), commit.as_ref())),
         create_before_destroy: rules.create_before_destroy.map(|rule| {
             let place = rule.span.map(|span| project.sources.file_and_line(span));
             RecordedRule {

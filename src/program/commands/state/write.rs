@@ -234,9 +234,10 @@ pub(super) fn forget(state: &State, args: &ForgetArgs) -> Result<ExitStatus> {
             Some((key.clone(), entry))
         });
         let forgotten: Vec<(String, Entry)> = forgotten.collect();
-        let protections = forgotten
-            .iter()
-            .filter_map(|(key, entry)| Some((key.clone(), Protection::on_record(entry)?)));
+        let protections = forgotten.iter().filter_map(|(key, entry)| {
+            let rules = Protection::on_record(entry);
+            Some((key.clone(), rules.into_iter().next()?))
+        });
         protected.replace(protections.collect());
         let old = forgotten.iter().flat_map(|(key, entry)| {
             let deposed = entry.deposed.iter();

@@ -42,6 +42,7 @@ fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
         source_commit: None,
         removed: None,
         has_drifted: false,
+        leaves_nothing: false,
     }
 }
 
