@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use self::before::ChangedBefore;
-pub use self::done::failed_beside;
+pub use self::done::{failed_beside, last_run};
 pub use self::reason::Stale;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
@@ -66,6 +66,19 @@ pub struct Progress {
     /// The runs of it that policies have followed, by id: what follow-ups have done there is not of the plan, and
     /// is not what others have done either.
     pub followed: BTreeSet<String>,
+    /// The last run of it, as far as is known.
+    pub last_run: Option<LastRun>,
+}
+
+/// The last run of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastRun {
+    /// Its id.
+    pub run: String,
+    /// When it did something last.
+    pub at: Timestamp,
+    /// Whether it has succeeded: then nothing is left that was to be decided on the way.
+    pub has_succeeded: bool,
 }
 
 impl Progress {

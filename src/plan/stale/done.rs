@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Grounds, OperationKey, Present, Progress};
+use super::{Grounds, LastRun, OperationKey, Present, Progress};
 use super::{is_of_plan, is_settled, last_of_plan, mark, same, serial};
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::saved::{SavedPlan, SavedStack};
@@ -28,6 +28,20 @@ pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) ->
     };
     let beside = document.stacks.iter().filter(is_beside);
     beside.map(|(key, _)| key.as_str()).collect()
+}
+
+/// Returns the last run of a plan, as far as a document tells.
+pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
+    let of_plan = document.stacks.values().filter_map(|entry| {
+        let last = entry.last.as_ref().filter(|_| is_of_plan(entry, plan))?;
+        Some((last.at, last.run.as_ref()?))
+    });
+    let (at, run) = of_plan.max()?;
+    Some(LastRun {
+        run: run.clone(),
+        at,
+        has_succeeded: false,
+    })
 }
 
 impl Grounds<'_> {

@@ -206,6 +206,7 @@ fn plan_refuses_to_destroy_resources_of_drivers_that_do_not_name_them() {
         want(&repository, &format!("/{name}"), "2");
         hook(&repository, "plan", name, &removes(2));
     }
+    repository.commit();
     forget_log(&repository);
     let said = fails(
         &repository,

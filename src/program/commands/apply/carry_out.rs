@@ -10,10 +10,11 @@ use orch::path::StackPath;
 use orch::plan::DestroyedResources;
 use orch::plan::apply::{self, ApplyOptions, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
-use orch::plan::stale::failed_beside;
+use orch::plan::stale::{LastRun, failed_beside, last_run};
 use orch::printable::printable;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
+use orch::report::local_time;
 use orch::run::request::new_id;
 
 use super::approve::{Approved, approve, rejected};
@@ -109,7 +110,7 @@ impl Carrying<'_> {
                 self.check_failed_followups(&now, policies)?;
             }
             if left.stacks.is_empty() && self.saved.plan.kept_back().next().is_none() {
-                console::note("there is nothing to do");
+                console::note(&self.nothing_left(&now));
             }
             drop((lock, now));
             return self.keep(&left, ExitStatus::Success);
@@ -215,6 +216,21 @@ impl Carrying<'_> {
         .hint(format!("to plan what is left, run `{}`", plan_again(&failed))))
     }
 
+    /// Says that nothing is left to do: of a plan in a file, when it was applied.
+    fn nothing_left(&self, now: &Now) -> String {
+        let document = now.document.as_ref();
+        let in_document = || last_run(document?, &self.saved.plan.id);
+        let last = now.progress.last_run.clone().or_else(in_document);
+        match last.filter(|_| self.is_from_file) {
+            Some(LastRun { run, at, .. }) => format!(
+                "there is nothing to do: the plan was applied at {} by the run {}",
+                local_time(at),
+                printable(&run)
+            ),
+            None => "there is nothing to do".to_owned(),
+        }
+    }
+
     /// Returns whether anything is left to do.
     ///
     /// # Errors
@@ -222,7 +238,10 @@ impl Carrying<'_> {
     /// If that may not be done.
     fn is_left(&self, now: &Now) -> Result<bool> {
         let is_open = now.policies.as_ref().is_some_and(NowPolicies::is_open);
-        if now.to_do(self.saved).is_empty() && !is_open {
+        let to_do = now.to_do(self.saved);
+        let has_ended = |it: &LastRun| it.has_succeeded;
+        let has_ended = now.progress.last_run.as_ref().is_some_and(has_ended);
+        if !is_open && (to_do.is_empty() || has_ended && !to_do.has_work()) {
             return Ok(false);
         }
         if (now.progress.has_begun || is_open) && !self.resumes {

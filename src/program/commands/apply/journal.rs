@@ -4,7 +4,7 @@ use std::path::Path;
 
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
-use orch::plan::stale::{OperationKey, Progress};
+use orch::plan::stale::{LastRun, OperationKey, Progress};
 use orch::record::journal::{Runs, StackState, TurnOutcome, TurnRecord};
 
 /// Returns how far a plan has been carried out, as far as runs on this machine tell.
@@ -21,6 +21,12 @@ pub(super) fn progress(root: &Path, plan: &str) -> Progress {
         let Some(record) = is_of_plan.then(|| runs.record(id).ok()).flatten() else {
             continue;
         };
+        // They are listed from the newest on.
+        progress.last_run.get_or_insert_with(|| LastRun {
+            run: id.clone(),
+            at: record.last,
+            has_succeeded: record.finished.as_ref().is_some_and(|it| it.status == 0),
+        });
         if record.header.policies.is_some() {
             progress.has_begun |= record.stacks.iter().any(|it| !it.attempts.is_empty());
             progress.done.extend(done_of_turns(&record.turns));

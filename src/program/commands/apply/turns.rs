@@ -141,6 +141,13 @@ impl<'p> Todo<'p> {
             && !self.records.iter().any(|record| record.is_shown)
     }
 
+    /// Returns whether anything is to be done besides what is decided on the way, or only read.
+    pub(super) fn has_work(&self) -> bool {
+        let has_turns = self.stacks.iter().any(|it| it.shown.action.is_some());
+        let is_recorded = self.records.iter().any(|record| record.is_shown);
+        has_turns || is_recorded || !self.removed.is_empty() || !self.forgotten.is_empty()
+    }
+
     /// Returns the stacks of the tree that are put on record.
     pub(super) fn recorded(&self) -> impl Iterator<Item = StackIndex> {
         let with_turns = self.stacks.iter().filter_map(|it| it.stack.here());
@@ -312,7 +319,13 @@ fn todo<'p>(
             outputs_before: of_stack.outputs_before.clone(),
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
-            is_recorded: is_read || recorded.is_none_or(|recorded| !is_settled(recorded, of_stack)),
+            // A record that lacks what its stack was applied with does not tell what is done of a plan.
+            is_recorded: is_read
+                || recorded.is_none_or(|recorded| {
+                    let applied = recorded.applied.as_ref();
+                    let is_whole = applied.is_some_and(|it| it.upstream.is_some());
+                    !is_whole || !is_settled(recorded, of_stack)
+                }),
             checks: TurnChecks::default(),
             triggered_by: recorded
                 .and_then(|recorded| recorded.applied.as_ref())
