@@ -69,6 +69,7 @@ impl Action {
 
 /// What is to be done with a stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PlanEntry {
     /// The stack.
     pub stack: StackPath,

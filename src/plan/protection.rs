@@ -382,8 +382,8 @@ impl Protected {
             Destroyer::Command => ("command", "`--exclude` leaves the stack out"),
         };
         let Refusal { protection, .. } = &self.refusal;
-        let destroyed = self.refusal.what(&format!("`{}`", self.stack));
-        let message = format!("the {what} would destroy {destroyed}");
+        let lost = self.refusal.what(&format!("`{}`", self.stack));
+        let message = format!("the {what} would destroy {lost}");
         let mut diagnostic = Diagnostic::error(Code::Protected, message);
         if let Some(addresses) = self.refusal.addresses() {
             diagnostic = diagnostic.note(addresses);
@@ -394,8 +394,11 @@ impl Protected {
     }
 }
 
-/// Tells during an apply why what a turn would destroy of a stack may not be destroyed.
-pub struct Guard<'a>(pub Box<dyn Fn(&StackPath, &Destroyed<'_>) -> Option<Refusal> + 'a>);
+/// Returns why what would be destroyed of a stack may not be; `None` if it may.
+pub type Refuse<'a> = dyn Fn(&StackPath, &Destroyed<'_>) -> Option<Refusal> + 'a;
+
+/// Holds the turns of an apply to the rules.
+pub struct Guard<'a>(pub Box<Refuse<'a>>);
 
 impl fmt::Debug for Guard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

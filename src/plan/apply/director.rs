@@ -9,7 +9,7 @@ use super::followups::FollowUps;
 use super::turn::{Attempted, Course, Role, TurnState};
 use super::updated::Updated;
 use super::{ChangedOutputs, NotShown};
-use crate::driver::{Answer, AnswerAction, Outputs, StepRole};
+use crate::driver::{Answer, AnswerAction, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::SHOWN_FILE;
@@ -54,8 +54,10 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     /// Checks that nothing would be destroyed that is protected, now that the tool of a stack has answered.
     fn check_protected(&self, number: usize, answer: &Answer) -> Result<(), Failure> {
         let turn = &self.turns[number];
-        let action = match turn.operation {
-            Operation::Destroy => Action::Delete,
+        let action = match (turn.operation, turn.kind) {
+            // What has drifted is gone already.
+            (_, PlanKind::RefreshOnly) => return Ok(()),
+            (Operation::Destroy, _) => Action::Delete,
             _ => Action::Update,
         };
         let refusal = Destroyed::of_answer(action, answer, false).and_then(|destroyed| {

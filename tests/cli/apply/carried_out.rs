@@ -166,3 +166,29 @@ fn a_blocked_stack_stops_nobody_else() {
     fails(&repository, "apply --auto-approve", 4, left);
     assert_eq!(acts(&repository), ["apply update b"]);
 }
+
+#[test]
+fn apply_warns_where_replace_has_no_effect() {
+    let repository = applied(&[("/a", ""), ("/read", "mode = \"read\"\n  tags = [\"x\"]")]);
+    declare(&repository, "/new", "");
+    want(&repository, "/new", "1");
+    let warnings = |said: &str| -> Vec<String> {
+        let lines = said.lines().filter(|line| line.starts_with("warning:"));
+        lines.map(str::to_owned).collect()
+    };
+    let said = done(
+        &repository,
+        "plan --replace new --replace tag:x --replace a",
+    );
+    assert_eq!(
+        warnings(&said),
+        [
+            "warning: `--replace` has no effect on `/new`: it is created",
+            "warning: `--replace` has no effect on `/read`: it is only read",
+        ]
+    );
+    // A stack that is not selected is no part of the plan.
+    let said = "in --replace: `a` names no stack that is selected";
+    fails(&repository, "plan --replace a --match new", 64, said);
+    done(&repository, "plan --replace '*' --match new");
+}

@@ -224,3 +224,39 @@ fn what_has_no_changes_any_more_is_put_on_record() {
     assert_eq!(recorded["last"]["outcome"], "succeeded");
     unhook(&repository, "plan", "b");
 }
+
+#[test]
+fn apply_of_a_finished_file_says_when_it_was_applied() {
+    let last = |repository: &Repository| crate::support::run_ids(repository).pop().unwrap();
+    for keeps_state in [true, false] {
+        let stacks = [("/a", ""), ("/b", "after = [\"/a\"]")];
+        let repository = if keeps_state {
+            let repository = applied(&stacks);
+            // What a command has applied is on record without the outputs that it was applied with.
+            done(&repository, "run --record=apply -- true");
+            repository
+        } else {
+            let repository = project(&stacks);
+            done(&repository, "apply --auto-approve");
+            repository
+        };
+        want(&repository, "/a", "2");
+        hook(&repository, "outputs", "a", "echo '{\"id\":\"1\"}'; exit");
+        done(&repository, "plan -o ../saved");
+        done(&repository, "apply ../saved");
+        let by = format!(" by the run {}", last(&repository));
+        log(&repository);
+        for flags in ["", " --resume"] {
+            let said = done(&repository, &format!("apply ../saved{flags}"));
+            let applied = "note: there is nothing to do: the plan was applied at ";
+            assert!(said.contains(applied) && said.contains(&by), "{said}");
+        }
+        // The state tells it on other machines.
+        if keeps_state {
+            std::fs::remove_dir_all(repository.path("/.orch/runs")).unwrap();
+            let said = done(&repository, "apply ../saved");
+            assert!(said.contains(&by), "{said}");
+        }
+        assert_eq!(acts(&repository), [""; 0]);
+    }
+}

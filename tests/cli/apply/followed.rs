@@ -10,7 +10,7 @@ use crate::policies::command_graph::obeys_the_schema;
 use crate::support::{Repository, Sandbox, answered_after, journal_of, run_ids};
 
 /// What follows `/a` once it has finished: `/b`.
-const LIST: &str = r#"
+pub(super) const LIST: &str = r#"
 package list
 trigger["/b"] { input.run.state == "FINISHED"; input.stack.id == "/a" }
 sample { true }
@@ -27,7 +27,7 @@ trigger[stack.id] {
 "#;
 
 /// Attaches a policy to all stacks.
-fn attach(sandbox: &Sandbox, name: &str, text: &str) {
+pub(super) fn attach(sandbox: &Sandbox, name: &str, text: &str) {
     sandbox.write(&format!("/policies/{name}.rego"), text);
     let block = format!("policy \"trigger\" \"{name}\" {{ file = \"/policies/{name}.rego\" }}\n");
     sandbox.write(&format!("/{name}.orch.hcl"), block);

@@ -1,5 +1,6 @@
 //! Resources that are destroyed inside stacks that stay are approved like stacks.
 
+use super::followed::{LIST, attach};
 use super::{STATE, acts, applied, declare, done, fails, hook, log, project, want, world};
 use crate::support::{Repository, Sandbox, answered_after, skipped};
 
@@ -135,4 +136,80 @@ fn apply_names_the_resources_that_terraform_destroys() {
     done(&repository, "apply ../saved");
     let state = repository.read("/app/terraform.tfstate");
     assert!(!state.contains("\"old\""), "{state}");
+}
+
+#[test]
+fn apply_holds_follow_ups_to_the_approval_of_destroyed_resources() {
+    let scene = |lines: &str| {
+        let repository = applied(&[("/a", ""), ("/b", lines)]);
+        attach(&repository, "list", LIST);
+        hook(&repository, "plan", "b", REMOVES);
+        repository.write("/b/want", "2");
+        want(&repository, "/a", "2");
+        log(&repository);
+        repository
+    };
+    let waits = "note: these follow-ups destroy resources, which is not approved:\n  /b: 1 resource, not named by the driver";
+    let repository = scene("");
+    let said = done(&repository, "apply --auto-approve --match a");
+    assert!(said.contains(waits), "{said}");
+    assert_eq!(acts(&repository), ["apply update a"]);
+    let (_, command) = said.split_once("to carry it out, run `orch ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    done(&repository, command);
+    assert_eq!(acts(&repository), ["apply update b"]);
+    // What the stack approves by itself is held to the same.
+    let repository = scene("autodeploy = true");
+    done(&repository, "plan --match a -o ../saved");
+    let said = done(&repository, "apply ../saved");
+    assert!(said.contains(waits), "{said}");
+    assert_eq!(acts(&repository), ["apply update a"]);
+    let approved = "apply --auto-approve --allow-resource-destroy --match a";
+    let repository = scene("");
+    done(&repository, approved);
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+    let repository = scene("autodeploy = true");
+    let allows =
+        "orch {\n  config {\n    apply {\n      resource_destroy = \"allow\"\n    }\n  }\n}\n";
+    repository.write("/b/allow.orch.hcl", allows);
+    repository.commit();
+    done(&repository, "plan --match a -o ../saved");
+    done(&repository, "apply ../saved");
+    assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
+    // Nothing approves the destruction of protected resources.
+    let repository = scene("lifecycle {\n    prevent_resource_destroy = true\n  }");
+    let said = "/b: failed: would destroy 1 resource of it, which is protected; protected by b/stack.orch.hcl:3";
+    fails(&repository, approved, 1, said);
+    assert_eq!(acts(&repository), ["apply update a"]);
+}
+
+#[test]
+fn apply_names_the_resources_that_follow_ups_destroy() {
+    if std::process::Command::new("terraform")
+        .arg("version")
+        .output()
+        .is_err()
+    {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write("/.gitignore", ".terraform\n*.tfstate*\n");
+    let main = |name: &str| format!("resource \"terraform_data\" \"{name}\" {{\n}}\n");
+    for path in ["/a", "/b"] {
+        declare(&sandbox, path, "");
+        sandbox.write(&format!("{path}/main.tf"), main("old"));
+    }
+    attach(&sandbox, "list", LIST);
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    done(&repository, "apply --auto-approve");
+    repository.write("/a/main.tf", main("old") + &main("new"));
+    repository.write("/b/main.tf", main("new"));
+    repository.commit();
+    let said = done(&repository, "apply --auto-approve --match a");
+    let waits = "destroy resources, which is not approved:\n  /b: terraform_data.old";
+    assert!(said.contains(waits), "{said}");
+    let state = repository.read("/b/terraform.tfstate");
+    assert!(state.contains("\"old\""), "{state}");
 }

@@ -67,7 +67,7 @@ pub(super) fn approve(
         return Err(nobody_to_ask(n_destroys, resources, approval));
     }
     if !resources.is_empty() {
-        let all = listed(resources, usize::MAX);
+        let all = first(resources, usize::MAX);
         let text = format!("These resources will be destroyed in stacks that stay:{all}\n");
         let mut err = console::stderr();
         err.write_all(text.as_bytes())
@@ -92,8 +92,15 @@ pub(super) fn approve(
     })
 }
 
+/// Lists resources, a line each, and how many more there are.
+pub(super) fn listed(resources: &[DestroyedResources<'_>]) -> String {
+    /// How many are named.
+    const MOST: usize = 20;
+    first(resources, MOST)
+}
+
 /// Lists resources, a line each, at most so many.
-fn listed(resources: &[DestroyedResources<'_>], most: usize) -> String {
+fn first(resources: &[DestroyedResources<'_>], most: usize) -> String {
     let mut lines = resources.iter().flat_map(|of_stack| {
         let stack = printable(of_stack.stack.as_str());
         let named = of_stack.addresses.iter().map({
@@ -119,13 +126,11 @@ fn listed(resources: &[DestroyedResources<'_>], most: usize) -> String {
 
 /// Says that resources would be destroyed that nobody has approved.
 fn unapproved(resources: &[DestroyedResources<'_>]) -> ProgramError {
-    /// How many are named.
-    const MOST: usize = 20;
     let n: u64 = resources.iter().map(DestroyedResources::count).sum();
     let what = count(usize::try_from(n).unwrap_or(usize::MAX), "resource");
     ProgramError::refused(format!(
         "the plan destroys {what} in stacks that stay, which is not approved:{}",
-        listed(resources, MOST)
+        listed(resources)
     ))
     .hint("to approve it, add `--auto-approve` and `--allow-resource-destroy`; or write the plan to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")
 }

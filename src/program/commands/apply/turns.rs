@@ -319,13 +319,7 @@ fn todo<'p>(
             outputs_before: of_stack.outputs_before.clone(),
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
-            // A record that lacks what its stack was applied with does not tell what is done of a plan.
-            is_recorded: is_read
-                || recorded.is_none_or(|recorded| {
-                    let applied = recorded.applied.as_ref();
-                    let is_whole = applied.is_some_and(|it| it.upstream.is_some());
-                    !is_whole || !is_settled(recorded, of_stack)
-                }),
+            is_recorded: is_read || recorded.is_none_or(|it| lacks(it, of_stack)),
             checks: TurnChecks::default(),
             triggered_by: recorded
                 .and_then(|recorded| recorded.applied.as_ref())
@@ -370,6 +364,14 @@ fn is_declared(entry: &Entry, now: &Entry) -> bool {
         && entry.after == now.after
         && entry.before == now.before
         && entry.lifecycle.is_same(&now.lifecycle)
+}
+
+/// Returns whether what is on record lacks anything: how a stack is now, or the outputs that it was applied with, by
+/// which others see what has been done of a plan.
+fn lacks(recorded: &Entry, of_stack: &SavedStack) -> bool {
+    let applied = recorded.applied.as_ref();
+    let has_upstream = applied.is_some_and(|applied| applied.upstream.is_some());
+    !has_upstream || !is_settled(recorded, of_stack)
 }
 
 /// Returns whether a stack is on record as it is.

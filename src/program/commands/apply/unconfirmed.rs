@@ -10,6 +10,7 @@ use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::printable::command_line;
 use orch::record::journal::run_folder;
 
+use super::approve::listed;
 use super::carrying::Carrying;
 use super::followed::NowPolicies;
 use crate::program::commands::Loaded;
@@ -112,6 +113,13 @@ impl Carrying<'_> {
         };
         planned.saved.excluded.clone_from(&self.saved.excluded);
         planned.show(DetailsArg::of(self.args.details))?;
+        let destroyed: Vec<_> = planned.saved.plan.destroyed_resources().collect();
+        if !destroyed.is_empty() {
+            console::note(&format!(
+                "these follow-ups destroy resources, which is not approved:{}",
+                listed(&destroyed)
+            ));
+        }
         if !planned.saved.plan.failed.is_empty() {
             let plan = plan_again(&left.stacks);
             console::note(&format!(

@@ -66,7 +66,7 @@ pub(in crate::program::commands) fn planned(
     if request.options.mode == PlanMode::Normal {
         loaded.check_conditions(selection.stacks());
     }
-    let replaced = loaded.named_by(request.replace)?;
+    let replaced = loaded.named_by(request.replace, &selection)?;
     let recorded = loaded.on_record(request.only.is_some())?;
     if let Some(status) = loaded.report_unless_shown(request.only.is_some())? {
         return Ok(ControlFlow::Break(status));
@@ -120,6 +120,7 @@ pub(in crate::program::commands) fn planned(
     plan.failed.extend(checks.into_failed());
     plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     removals.warn();
+    loaded.warn_of_kept(&plan, &replaced);
     let is_destroy = plan.mode == PlanMode::Destroy;
     let left_behind = is_destroy.then(|| loaded.left_behind(&plan, document));
     let mut saved = SavedPlan::new(plan, Vec::new());

@@ -18,6 +18,7 @@ mod readers;
 mod remembered;
 pub(super) mod removal_code;
 pub(super) mod removals;
+mod replaced;
 mod rollbacks;
 mod rounds;
 mod sequence;

@@ -10,9 +10,8 @@ use orch::plan::entry::Reason;
 use orch::plan::made_first::extend_as_recorded;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, Stacks};
-use orch::project::tag::TagFilter;
 use orch::run::execute::ProgramFinder;
-use orch::selection::select::{PathFilter, Selection};
+use orch::selection::select::Selection;
 use orch::state::document;
 
 use super::PlanRequest;
@@ -178,33 +177,6 @@ impl<'l, 'd> Drivers<'l, 'd> {
 }
 
 impl Loaded {
-    /// Returns the stacks that references on the command line name.
-    pub(super) fn named_by(&self, written: &[String]) -> Result<BTreeSet<StackIndex>> {
-        let mut named = BTreeSet::new();
-        for text in written {
-            let wrong = |problem: &dyn std::fmt::Display| {
-                ProgramError::usage(format!("in --replace: `{text}`: {problem}"))
-            };
-            let stacks = self.project.stacks.iter();
-            let found: Vec<StackIndex> = if let Some(tags) = text.strip_prefix("tag:") {
-                let filter = TagFilter::parse(tags).map_err(|bad| wrong(&bad))?;
-                let found = stacks.filter(|(_, stack)| filter.matches(|tag| stack.has_tag(tag)));
-                found.map(|(stack, _)| stack).collect()
-            } else {
-                let filter = PathFilter::new(&self.directory, text).map_err(|bad| wrong(&bad))?;
-                let found = stacks.filter(|(_, stack)| filter.matches(&stack.path));
-                found.map(|(stack, _)| stack).collect()
-            };
-            if found.is_empty() {
-                return Err(ProgramError::usage(format!(
-                    "in --replace: `{text}` names no stack"
-                )));
-            }
-            named.extend(found);
-        }
-        Ok(named)
-    }
-
     /// Returns what is on record, if the project keeps a state. If not, a note says so, unless it was said before.
     pub(super) fn on_record(&mut self, is_known: bool) -> Result<Option<OnRecord>> {
         if self.project.settings.state.is_none() {

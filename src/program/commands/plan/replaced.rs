@@ -1,0 +1,103 @@
+//! `--replace`: which stacks it names, and where it has no effect.
+
+use std::collections::BTreeSet;
+
+use orch::plan::Plan;
+use orch::plan::entry::{Action, PlanEntry};
+use orch::printable::printable;
+use orch::project::stack::StackIndex;
+use orch::project::tag::TagFilter;
+use orch::selection::select::{PathFilter, Selection};
+
+use crate::program::commands::Loaded;
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// How many warnings are printed about stacks that are not replaced.
+const MOST: usize = 10;
+
+impl Loaded {
+    /// Returns the selected stacks that references name, for `--replace`.
+    ///
+    /// # Errors
+    ///
+    /// If one of them names no stack, or none that is selected.
+    pub(super) fn named_by(
+        &self,
+        written: &[String],
+        selection: &Selection,
+    ) -> Result<BTreeSet<StackIndex>> {
+        let mut named = BTreeSet::new();
+        for text in written {
+            let wrong = |problem: &dyn std::fmt::Display| {
+                ProgramError::usage(format!("in --replace: `{text}`: {problem}"))
+            };
+            let stacks = self.project.stacks.iter();
+            let mut found: Vec<StackIndex> = if let Some(tags) = text.strip_prefix("tag:") {
+                let filter = TagFilter::parse(tags).map_err(|bad| wrong(&bad))?;
+                let found = stacks.filter(|(_, stack)| filter.matches(|tag| stack.has_tag(tag)));
+                found.map(|(stack, _)| stack).collect()
+            } else {
+                let filter = PathFilter::new(&self.directory, text).map_err(|bad| wrong(&bad))?;
+                let found = stacks.filter(|(_, stack)| filter.matches(&stack.path));
+                found.map(|(stack, _)| stack).collect()
+            };
+            if found.is_empty() {
+                return Err(ProgramError::usage(format!(
+                    "in --replace: `{text}` names no stack"
+                )));
+            }
+            found.retain(|stack| selection.contains(*stack));
+            if found.is_empty() {
+                return Err(ProgramError::usage(format!(
+                    "in --replace: `{text}` names no stack that is selected"
+                ))
+                .hint("select the stack as well, or leave `--replace` out"));
+            }
+            named.extend(found);
+        }
+        Ok(named)
+    }
+
+    /// Warns of the stacks that `--replace` names and that a plan does not replace.
+    pub(super) fn warn_of_kept(&self, plan: &Plan, replaced: &BTreeSet<StackIndex>) {
+        let kept = replaced.iter().filter_map(|stack| {
+            let path = &self.project.stacks[*stack].path;
+            let why = match plan.entry(path) {
+                Some(entry) => kept_because(entry)?,
+                // What fails to plan is told by itself.
+                None if plan.failed.iter().any(|failed| failed.stack == *path) => return None,
+                None => "it has no driver".to_owned(),
+            };
+            Some((path, why))
+        });
+        let kept: Vec<_> = kept.collect();
+        for (path, why) in kept.iter().take(MOST) {
+            console::warning(&format!(
+                "`--replace` has no effect on `{}`: {}",
+                printable(path.as_str()),
+                printable(why)
+            ));
+        }
+        if let Some(more @ 1..) = kept.len().checked_sub(MOST) {
+            console::warning(&format!("`--replace` has no effect on {more} more stacks"));
+        }
+    }
+}
+
+/// Returns why an entry replaces nothing, if it does not.
+fn kept_because(entry: &PlanEntry) -> Option<String> {
+    if let Some(why) = &entry.blocked {
+        return Some(format!("it is blocked ({why})"));
+    }
+    Some(match entry.action {
+        Action::Replace => return None,
+        Action::Create => "it is created".to_owned(),
+        Action::Delete => "it is deleted".to_owned(),
+        Action::Read => "it is only read".to_owned(),
+        _ if !entry.is_planned => {
+            "its tool failed, and an apply that plans it again replaces nothing".to_owned()
+        }
+        _ => entry.reason.text.clone(),
+    })
+}
