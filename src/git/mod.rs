@@ -10,6 +10,7 @@
 
 mod answer;
 mod blob;
+mod commit_id;
 mod comparison;
 mod error;
 mod file;
@@ -23,12 +24,12 @@ mod renames;
 mod tree;
 mod worktree;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
 pub use self::blob::{blob_id, is_blob, is_executable};
+pub use self::commit_id::CommitId;
 use self::error::instead_of;
 pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
@@ -45,42 +46,9 @@ pub use self::worktree::Worktree;
 use crate::path::ProjectPath;
 use crate::project::discover;
 
-/// The full name of a commit, in lower-case hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CommitId(String);
-
-impl CommitId {
-    /// Makes an id from the name of a commit; `None` if it is not a hexadecimal number.
-    pub fn new(digits: &str) -> Option<Self> {
-        let is_name = !digits.is_empty() && is_hexadecimal(digits);
-        is_name.then(|| CommitId(digits.to_ascii_lowercase()))
-    }
-
-    /// Returns all digits.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns the first digits, for people.
-    pub fn short(&self) -> &str {
-        self.0.get(..7).unwrap_or(&self.0)
-    }
-}
-
-/// Returns whether a revision is the whole name of a commit, by SHA-1 or SHA-256.
-fn is_full_id(revision: &str) -> bool {
-    matches!(revision.len(), 40 | 64) && is_hexadecimal(revision)
-}
-
 /// Returns whether a text consists of hexadecimal digits, as the name of a commit does.
 pub(crate) fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-impl fmt::Display for CommitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 /// The git repository that a project lies in.

@@ -380,6 +380,11 @@ pub(super) fn checked(command: String, output: Output) -> Result<Vec<u8>, GitErr
     })
 }
 
+/// Returns whether a revision is the whole name of a commit, by SHA-1 or SHA-256.
+fn is_full_id(revision: &str) -> bool {
+    matches!(revision.len(), 40 | 64) && is_hexadecimal(revision)
+}
+
 /// Returns the arguments that limit a command to a place of the repository.
 fn limit(place: &str) -> Vec<&str> {
     if place.is_empty() {
