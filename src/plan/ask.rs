@@ -13,8 +13,8 @@ use super::commands::{
 };
 use super::entry::Asked;
 use crate::driver::{
-    Answer, BadAnswer, BadOutputs, BadPlan, Driver, Outputs, PlanKind, Tool, backend_of_tool,
-    is_tool, leaves_out, read_plan,
+    Answer, BadAnswer, BadOutputs, BadPlan, ChangedPlan, Driver, Outputs, PlanKind, Tool,
+    backend_of_tool, is_tool, leaves_out, read_plan,
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
@@ -354,6 +354,12 @@ pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
         return Err(NoAnswer::TooMuchShown);
     }
     Ok(BufReader::new(file))
+}
+
+/// Returns what the tool of a turn with this folder has planned to change, if it can be read.
+pub fn changed(folder: &Path) -> Option<ChangedPlan> {
+    // Whoever asks says that it is unknown.
+    open_shown(folder).ok().map(ChangedPlan::read)
 }
 
 /// Returns whether the words of a `plan` ask for a part of the stack only: those of the user, and those that its

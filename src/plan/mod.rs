@@ -14,6 +14,8 @@ mod conditions;
 mod destroy_order;
 pub mod entry;
 mod environment;
+pub mod facts;
+mod followups;
 mod left_behind;
 pub mod made_first;
 pub mod order;
@@ -35,11 +37,14 @@ pub use self::commands::{CannotAsk, HiddenOption, PLAN_FILE};
 pub use self::conditions::{Condition, conditions};
 pub use self::destroy_order::DestroyingRun;
 pub use self::environment::{EnvironmentSource, PlannedStack, SavedEnvironment};
+pub use self::followups::{FailedPolicies, PlannedFollowUp, PlannedFollowUps};
 pub use self::left_behind::{Fate, LeftBehind, left_behind};
 pub use self::planned::{
     FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,
     RequestedOptions, UnplannedRemovals,
 };
 pub use self::rows::PlanRow;
-pub use self::saved::{SavedPlan, SavedPlanError, SavedProject, SavedStack, is_saved_plan};
+pub use self::saved::{
+    SavedPlan, SavedPlanError, SavedPolicies, SavedProject, SavedStack, is_saved_plan,
+};
 pub use self::totals::{ResourceTotals, StackTotals, Totals};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Action, PlanEntry, PlanMode, Removed};
+use super::followups::PlannedFollowUps;
 use crate::change::AppliedBase;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
@@ -47,6 +48,9 @@ pub struct Plan {
     /// run; empty if none are decided then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<StackPath>,
+    /// What follows an apply, by policy; none if policies take no part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followups: Option<PlannedFollowUps>,
 }
 
 /// What an apply of a plan would come to.
@@ -308,6 +312,30 @@ impl Plan {
             .entries
             .binary_search_by(|entry| entry.stack.cmp(stack));
         found.ok().map(|position| &self.entries[position])
+    }
+
+    /// Orders what an apply has turns for: what is to be done, and what is decided on the way.
+    pub fn order(
+        &self,
+        project: &Project,
+        graph: &Graph,
+        document: Option<&Document>,
+    ) -> PlannedOrder {
+        let entries = self.entries.iter().filter(|entry| entry.blocked.is_none());
+        let (removed, here): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.removed.is_some());
+        let gone = removed.into_iter().filter(|it| it.action == Action::Delete);
+        let gone = gone.map(|entry| entry.stack.as_str()).collect();
+        let mut works = vec![Work::default(); project.stacks.len()];
+        for entry in here {
+            if let Some(stack) = project.stacks.find(&entry.stack) {
+                works[stack.get()] = Work {
+                    destroy: entry.destroys(),
+                    apply: entry.is_undecided()
+                        || entry.action.is_work() && entry.action != Action::Delete,
+                };
+            }
+        }
+        PlannedOrder::of(project, graph, document, &works, &gone)
     }
 
     /// Returns whether there is anything to apply.

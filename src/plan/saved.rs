@@ -39,6 +39,9 @@ pub struct SavedPlan {
     /// The stacks that were excluded when it was made, by path: nothing that follows may bring them in.
     #[serde(default)]
     pub excluded: Vec<StackPath>,
+    /// How policies take part in its apply.
+    #[serde(default)]
+    pub policies: SavedPolicies,
     /// What is on record of the stacks that a run was working on, or that a killed run had left.
     #[serde(default)]
     pub unfinished: BTreeMap<StackPath, String>,
@@ -47,6 +50,15 @@ pub struct SavedPlan {
     /// The environment that it was made in; none in files of earlier versions.
     #[serde(default)]
     pub environment: Option<SavedEnvironment>,
+}
+
+/// How policies take part in an apply of a plan, unless that says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedPolicies {
+    /// Whether none is evaluated.
+    pub is_off: bool,
+    /// The texts that they get.
+    pub metadata: Vec<String>,
 }
 
 /// A project that keeps a state.
@@ -123,6 +135,7 @@ impl SavedPlan {
             allow_destroy: None,
             extra: Vec::new(),
             excluded: Vec::new(),
+            policies: SavedPolicies::default(),
             unfinished: BTreeMap::new(),
             stacks,
             environment: None,

@@ -56,7 +56,7 @@ pub use quote::first_error;
 pub use reasons::reason_text;
 pub use run::{
     Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,
-    StreamWriters, failure_reason, failure_text,
+    StreamWriters, failure_reason, failure_text, policy_problems,
 };
 pub use runs::{
     ListedRun, ShownRun, local_time, write_causes, write_causes_json, write_causes_refusal_json,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::path::StackPath;
 use crate::policy::Answer;
 use crate::run::turn::TurnIndex;
@@ -111,6 +113,27 @@ pub struct PolicyAnswer {
     pub is_ignored: bool,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+/// What went wrong with policies when a turn had ended, or what does not follow although they ask for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyProblem {
+    /// How bad it is.
+    pub severity: ProblemSeverity,
+    /// What it is.
+    pub text: String,
+}
+
+/// How bad it is that something went wrong with policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProblemSeverity {
+    /// The user wants it: `--exclude`.
+    Note,
+    /// It does not fail the run.
+    Warning,
+    /// It fails the run.
+    Error,
 }
 
 /// A turn that follows another one.

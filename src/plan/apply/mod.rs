@@ -235,7 +235,7 @@ pub fn prepare<'a, 'p>(
     let stacks = states.iter().map(|state| state.stack.stack);
     let mut limits = limits(project, &settings, stacks);
     let (schedule, places) = if options.may_add {
-        let (schedule, places) = with_places(order, project, graph);
+        let (schedule, places) = Places::of(order, project, graph);
         for (limit, of_stacks) in limits.iter_mut().zip(settings.limits(project)) {
             let nodes = of_stacks.nodes.iter();
             limit.nodes.extend(nodes.map(|stack| places.first + stack));
@@ -300,9 +300,16 @@ fn ordered(
     PlannedOrder::of(project, graph, document, &works, &gone)
 }
 
-/// Returns the schedule of an order to which turns may be added, and where.
-fn with_places(order: &Order, project: &Project, graph: &Graph) -> (Schedule, Places) {
-    let (schedule, first) = order.schedule_with_stacks(&Precedence::new(graph));
-    let ranks = order.ranks_of_stacks(project.stacks.len());
-    (schedule, Places { first, ranks })
+impl Places {
+    /// Returns the schedule of an order to which turns may be added, and where.
+    pub fn of(order: &Order, project: &Project, graph: &Graph) -> (Schedule, Self) {
+        let (schedule, first) = order.schedule_with_stacks(&Precedence::new(graph));
+        let ranks = order.ranks_of_stacks(project.stacks.len());
+        (schedule, Places { first, ranks })
+    }
+
+    /// Returns the node and the rank of a turn that is added for a stack.
+    pub fn of_stack(&self, stack: StackIndex) -> (usize, u32) {
+        (self.first + stack.get(), self.ranks[stack.get()])
+    }
 }

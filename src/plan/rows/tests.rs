@@ -50,6 +50,7 @@ pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bo
         without_driver: 0,
         removals: UnplannedRemovals::default(),
         sequence: Vec::new(),
+        followups: None,
     }
 }
 

@@ -1,30 +1,31 @@
-//! The flags of `orch apply` that are about policies.
+//! The flags of `orch plan` and `orch apply` that are about policies.
 
 use clap::{Args, ValueEnum};
+use orch::plan::SavedPolicies;
 
 use super::Loaded;
 use super::policy_files::LoadedPolicies;
 use crate::program::error::{ProgramError, Result};
 
 /// Whether policies follow an apply.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct FollowFlags {
-    /// Whether to evaluate trigger policies after each turn
+    /// Whether trigger policies say what follows each turn [default: tracked]
     ///
-    /// What they ask for is planned when its turn comes, and applied if its stack has `autodeploy = true`, or with
-    /// --auto-approve unless FILE is given. Otherwise, the changes are planned again at the end, and that plan is
-    /// kept for a later `orch apply`. See `orch help policies`.
+    /// `orch plan` shows what follows if all turns succeed. `orch apply` plans a follow-up when its turn comes, and
+    /// applies it if its stack has `autodeploy = true`, or with --auto-approve unless FILE is given. Otherwise, the
+    /// changes are planned again at the end, and that plan is kept for a later `orch apply`. A plan in a file keeps
+    /// this flag and --metadata. See `orch help policies`.
     #[arg(
         long,
         value_enum,
         value_name = "AS",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "tracked",
-        default_value_t = FollowArg::Tracked
+        default_missing_value = "tracked"
     )]
-    pub(crate) policies: FollowArg,
+    pub(crate) policies: Option<FollowArg>,
 
     /// Pass this text to policies, in `run.user_provided_metadata` (can be repeated)
     #[arg(long, value_name = "TEXT")]
@@ -40,10 +41,37 @@ pub(crate) enum FollowArg {
     Off,
 }
 
+impl FollowFlags {
+    fn is_off(&self) -> bool {
+        self.policies == Some(FollowArg::Off)
+    }
+
+    /// Returns what a plan in a file keeps of them.
+    pub(super) fn saved(&self) -> SavedPolicies {
+        SavedPolicies {
+            is_off: self.is_off(),
+            metadata: self.metadata.clone(),
+        }
+    }
+
+    /// Returns the flags that count for the apply of a plan in a file: those of the plan, unless others are given.
+    pub(super) fn or_saved(&self, saved: &SavedPolicies) -> Self {
+        let is_off = saved.is_off.then_some(FollowArg::Off);
+        let mut flags = FollowFlags {
+            policies: self.policies.or(is_off),
+            metadata: self.metadata.clone(),
+        };
+        if flags.metadata.is_empty() && !flags.is_off() {
+            flags.metadata.clone_from(&saved.metadata);
+        }
+        flags
+    }
+}
+
 impl Loaded {
     /// Loads the policies that follow an apply, if any does. What is wrong with them goes to the problems.
     pub(super) fn apply_policies(&mut self, flags: &FollowFlags) -> Result<Option<LoadedPolicies>> {
-        if flags.policies == FollowArg::Off {
+        if flags.is_off() {
             if !flags.metadata.is_empty() {
                 let what = "`--metadata` has no effect with `--policies=off`";
                 return Err(ProgramError::usage(what));

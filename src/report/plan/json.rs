@@ -9,9 +9,10 @@ use super::is_shown;
 use crate::path::{Generation, StackPath};
 use crate::plan::checks::FailedCondition;
 use crate::plan::entry::{Action, PlanEntry, Removed};
-use crate::plan::{Plan, RelaxedConstraint, Totals, UnplannedRemovals};
+use crate::plan::{Plan, PlannedFollowUps, RelaxedConstraint, Totals, UnplannedRemovals};
 use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
+use crate::run::evaluated::PolicyProblem;
 
 #[derive(Serialize)]
 struct PlanJson<'a> {
@@ -38,8 +39,33 @@ struct PlanJson<'a> {
     totals: Totals,
     /// What is on record, not in the tree, and not in the plan.
     removals: UnplannedRemovals,
+    /// Left out if policies take no part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followups: Option<FollowUpsJson<'a>>,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
+}
+
+/// What follows if the apply succeeds.
+#[derive(Serialize)]
+struct FollowUpsJson<'a> {
+    /// In the sequence of a serial run.
+    turns: Vec<FollowUpJson<'a>>,
+    problems: &'a [PolicyProblem],
+    /// The stacks after which something else may follow, since their changes are known only during the apply.
+    uncertain: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FollowUpJson<'a> {
+    #[serde(flatten)]
+    path: PathJson<'a>,
+    policies: &'a [String],
+    /// The stack whose turn it follows.
+    after: &'a str,
+    autodeploy: bool,
+    /// Why it will fail, if that is known.
+    problem: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -179,10 +205,26 @@ pub fn write_plan_json(
         without_driver: plan.without_driver,
         totals: plan.totals(),
         removals: plan.removals,
+        followups: plan.followups.as_ref().map(followups_json),
         problems: ProblemsJson::new(problems, project),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)
+}
+
+fn followups_json(followups: &PlannedFollowUps) -> FollowUpsJson<'_> {
+    let turns = followups.turns.iter().map(|followup| FollowUpJson {
+        path: PathJson::new(&followup.stack),
+        policies: &followup.policies,
+        after: followup.after.as_str(),
+        autodeploy: followup.autodeploy,
+        problem: followup.problem.as_deref(),
+    });
+    FollowUpsJson {
+        turns: turns.collect(),
+        problems: &followups.problems,
+        uncertain: followups.uncertain.iter().map(StackPath::as_str).collect(),
+    }
 }
 
 fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {

@@ -7,12 +7,13 @@ use std::io::{self, Write};
 use super::resources::{self, Resource, listed, more};
 use super::row::Row;
 use super::summary::summary;
-use super::{ToolText, ToolTexts, shown_rows};
+use super::{ToolText, ToolTexts, followups, shown_rows};
 use crate::plan::entry::{Action, PlanEntry, PlanMode};
-use crate::plan::{Plan, RelaxedEffect};
+use crate::plan::{Plan, PlannedFollowUp, RelaxedEffect};
 use crate::report::markdown::inert::{code, shortened, text};
 use crate::report::markdown::page::{Content, fit, folded};
 use crate::report::quote::{end, excerpt, left_out_line};
+use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 200;
@@ -65,7 +66,9 @@ struct PlanPage<'a> {
     headline: String,
     notes: String,
     rows: Vec<Row<'a>>,
-    /// Those with something to unfold: resources, or what their tools printed.
+    /// The rows below.
+    followups: &'a [PlannedFollowUp],
+    /// Those of the former with something to unfold: resources, or what their tools printed.
     folded: Vec<Row<'a>>,
     texts: &'a ToolTexts<'a>,
     mode: PlanMode,
@@ -88,6 +91,7 @@ impl<'a> PlanPage<'a> {
             headline: format!("### `{command}`\n\n{}\n", summary(plan)),
             notes: notes(plan),
             rows,
+            followups: plan.followups.as_ref().map_or(&[], |it| &it.turns),
             folded,
             texts,
             mode,
@@ -142,6 +146,18 @@ impl<'a> PlanPage<'a> {
     }
 }
 
+/// Returns the row of what follows by policy.
+fn followup_row(followup: &PlannedFollowUp) -> String {
+    let by = followups::by(&followup.policies);
+    let reason = format!("by {by}; {}", followups::outlook(followup));
+    format!(
+        "| {} | {} | then | {} |  |\n",
+        code(followups::sign(followup)),
+        code(followup.stack.as_str()),
+        text(&shortened(&reason, MAX_REASON)),
+    )
+}
+
 /// Explains what a reader may not expect.
 fn notes(plan: &Plan) -> String {
     let mut notes = String::new();
@@ -155,6 +171,22 @@ fn notes(plan: &Plan) -> String {
         notes += "\nAn apply decides what to do with a stack marked `?` after it has applied the stacks named.\n";
     }
     // Their names may be long, and notes have to fit in any case.
+    if let Some(followups) = &plan.followups {
+        let is_said = |it: &PolicyProblem| it.severity != ProblemSeverity::Note;
+        if followups.problems.iter().any(is_said) {
+            notes += "\nPolicies had problems, so stacks may be missing that follow: `orch plan` shows them.\n";
+        }
+        notes += &match followups.uncertain.len() {
+            0 => String::new(),
+            1 => {
+                "\nWhat follows 1 stack may differ: its changes are known only during the apply.\n"
+                    .to_owned()
+            }
+            many => format!(
+                "\nWhat follows {many} stacks may differ: their changes are known only during the apply.\n"
+            ),
+        };
+    }
     for (effect, one, several) in [
         (
             RelaxedEffect::DestroyedFirst,
@@ -203,11 +235,13 @@ impl Content for PlanPage<'_> {
     }
 
     fn n_rows(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.followups.len()
     }
 
     fn row(&self, number: usize) -> String {
-        let row = &self.rows[number];
+        let Some(row) = self.rows.get(number) else {
+            return followup_row(&self.followups[number - self.rows.len()]);
+        };
         let sign = row.sign().trim();
         let (action, reason) = row.action_and_reason();
         format!(

@@ -1,5 +1,6 @@
 //! A plan as text, JSON and Markdown.
 
+mod followups;
 mod json;
 mod markdown;
 mod resources;

@@ -7,7 +7,12 @@ use crate::plan::{Plan, StackTotals, Totals};
 pub(super) fn summary(plan: &Plan) -> String {
     let Totals { stacks, resources } = plan.totals();
     let is_refresh = plan.mode == PlanMode::RefreshOnly;
-    let (to_do, others) = (to_do(&stacks), others(plan, &stacks));
+    let (mut to_do, others) = (to_do(&stacks), others(plan, &stacks));
+    match plan.followups.as_ref().map(|it| it.turns.len()) {
+        None | Some(0) => {}
+        Some(1) => to_do.push("1 follow-up".to_owned()),
+        Some(several) => to_do.push(format!("{several} follow-ups")),
+    }
     let mut text = match (&*to_do, &*others) {
         ([], []) if is_refresh => "Plan: no drift.".to_owned(),
         ([], []) => "Plan: nothing to do.".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::followups::write_followups;
 use super::resources::{self, Resource, listed, more};
 use super::row::Row;
 use super::summary::summary;
@@ -71,6 +72,9 @@ pub fn write_plan(
     }
     if !lines.is_empty() {
         writeln!(out)?;
+    }
+    if let Some(followups) = &plan.followups {
+        write_followups(out, followups)?;
     }
     if details == PlanDetails::Full {
         write_tool_texts(out, &rows, texts)?;

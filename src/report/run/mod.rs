@@ -15,6 +15,7 @@ mod writers;
 
 pub use folding::Folding;
 pub use groups::{Groups, RunLogs};
+pub use policies::policy_problems;
 pub use prefixed::PrefixedLines;
 pub use progress::Progress;
 pub use terminal::Filter;

@@ -3,7 +3,9 @@
 use super::text::{BAD, PALE, RunText};
 use crate::printable::printable;
 use crate::report::alike::{alike, names};
-use crate::run::evaluated::{Dropped, Evaluated, PolicyAnswer, WhyDropped};
+use crate::run::evaluated::{
+    Dropped, Evaluated, PolicyAnswer, PolicyProblem, ProblemSeverity, WhyDropped,
+};
 use crate::run::event::RunEvent;
 
 impl RunText<'_> {
@@ -31,51 +33,66 @@ impl RunText<'_> {
     /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
     /// nothing if there is no such thing.
     pub fn policy_problems(self, evaluated: &Evaluated) -> Option<String> {
-        let mut lines = String::new();
-        let after = self.ended_turn(evaluated);
-        for PolicyAnswer {
-            policy,
-            problem,
-            is_ignored,
-            ..
-        } in &evaluated.policies
-        {
-            let Some(problem) = problem else {
-                continue;
-            };
-            let (style, word) = if *is_ignored {
-                (PALE, "warning")
-            } else {
-                (BAD, "error")
-            };
-            let problem = printable(problem);
-            lines += &format!(
-                "{style}{word}{style:#}: policy `{policy}` failed after {after}: {problem}\n"
-            );
-        }
-        let key = |dropped: &&Dropped| {
-            let kind = match dropped.why {
-                WhyDropped::Unknown => "unknown",
-                WhyDropped::Excluded => "excluded",
-                WhyDropped::Limit { setting, .. } => setting,
-            };
-            (kind, dropped.policies.clone())
-        };
-        for group in alike(&evaluated.dropped, key) {
-            lines += &dropped(&group, &after);
-        }
+        let problems = policy_problems(evaluated, &self.ended_turn(evaluated));
+        let lines = problems.into_iter().map(|problem| {
+            let text = problem.text;
+            match problem.severity {
+                ProblemSeverity::Error => format!("{BAD}error{BAD:#}: {text}\n"),
+                ProblemSeverity::Warning => format!("{PALE}warning{PALE:#}: {text}\n"),
+                ProblemSeverity::Note => format!("orch: {text}\n"),
+            }
+        });
+        let lines: String = lines.collect();
         (!lines.is_empty()).then_some(lines)
     }
 }
 
-/// Returns the line for what does not follow the end of a turn, all for the same reason.
-fn dropped(group: &[&Dropped], after: &str) -> String {
+/// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow. `after`
+/// is what the turn is called.
+pub fn policy_problems(evaluated: &Evaluated, after: &str) -> Vec<PolicyProblem> {
+    let mut problems = Vec::new();
+    for PolicyAnswer {
+        policy,
+        problem,
+        is_ignored,
+        ..
+    } in &evaluated.policies
+    {
+        let Some(problem) = problem else {
+            continue;
+        };
+        let problem = printable(problem);
+        problems.push(PolicyProblem {
+            severity: if *is_ignored {
+                ProblemSeverity::Warning
+            } else {
+                ProblemSeverity::Error
+            },
+            text: format!("policy `{policy}` failed after {after}: {problem}"),
+        });
+    }
+    let key = |dropped: &&Dropped| {
+        let kind = match dropped.why {
+            WhyDropped::Unknown => "unknown",
+            WhyDropped::Excluded => "excluded",
+            WhyDropped::Limit { setting, .. } => setting,
+        };
+        (kind, dropped.policies.clone())
+    };
+    for group in alike(&evaluated.dropped, key) {
+        problems.push(dropped(&group, after));
+    }
+    problems
+}
+
+/// Says what does not follow the end of a turn, all for the same reason.
+fn dropped(group: &[&Dropped], after: &str) -> PolicyProblem {
     let Dropped { policies, why, .. } = group[0];
     let is_one = group.len() == 1;
     let asks = if policies.len() == 1 { "asks" } else { "ask" };
     let by = by(policies);
     let plain = |dropped: &&Dropped| printable(&dropped.name).into_owned();
-    match why {
+    let (severity, text) = match why {
         WhyDropped::Unknown => {
             let unknown = names(group, |dropped| format!("`{}`", plain(dropped)));
             let that = if is_one {
@@ -83,14 +100,16 @@ fn dropped(group: &[&Dropped], after: &str) -> String {
             } else {
                 "these ids or paths"
             };
-            format!(
-                "{PALE}warning{PALE:#}: {by} {asks} for {unknown} after {after}, but no stack has {that}\n"
+            (
+                ProblemSeverity::Warning,
+                format!("{by} {asks} for {unknown} after {after}, but no stack has {that}"),
             )
         }
         WhyDropped::Excluded => {
             let (stacks, it) = (names(group, plain), if is_one { "it" } else { "them" });
-            format!(
-                "orch: {by} {asks} for {stacks} after {after}, but `--exclude` leaves {it} out\n"
+            (
+                ProblemSeverity::Note,
+                format!("{by} {asks} for {stacks} after {after}, but `--exclude` leaves {it} out"),
             )
         }
         WhyDropped::Limit {
@@ -104,12 +123,16 @@ fn dropped(group: &[&Dropped], after: &str) -> String {
             } else {
                 ("do", "they")
             };
-            format!(
-                "{BAD}error{BAD:#}: {stacks} {does} not follow {after}: {it} would exceed `{setting} = {allowed}` of `config.policies`: {}\n",
-                printable(chain)
+            (
+                ProblemSeverity::Error,
+                format!(
+                    "{stacks} {does} not follow {after}: {it} would exceed `{setting} = {allowed}` of `config.policies`: {}",
+                    printable(chain)
+                ),
             )
         }
-    }
+    };
+    PolicyProblem { severity, text }
 }
 
 /// Names policies.

@@ -4,6 +4,7 @@
 
 mod earlier;
 mod follower;
+mod foreseen;
 mod input;
 mod names;
 mod on_record;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub use self::earlier::EarlierTurns;
 pub use self::follower::{FollowedPolicy, Follower, now};
+pub use self::foreseen::{ExpectedEnd, ForeseenRun, ForeseenTurn};
 pub use self::input::{
     ChangeAction, ChangeInput, ChangePhase, CommitInput, EntityInput, RunFacts, SessionInput,
     StackInput, TurnFacts, id, input, workflow_entry,
@@ -19,7 +21,7 @@ pub use self::input::{
 pub use self::names::StackNames;
 pub use self::on_record::{StackOnRecord, state_on_record};
 use super::evaluated::{Dropped, Follow, PolicyAnswer, TurnState, WhyDropped};
-use super::turn::TurnIndex;
+use super::turn::{Operation, TurnIndex};
 use crate::path::StackPath;
 use crate::project::policy::PolicySettings;
 use crate::project::stack::StackIndex;
@@ -96,6 +98,14 @@ pub enum TurnKind {
 }
 
 impl TurnKind {
+    /// Returns what a turn of an apply is to policies.
+    pub fn of(operation: Operation) -> Self {
+        match operation {
+            Operation::Destroy => TurnKind::Destroy,
+            Operation::Run | Operation::Ask | Operation::Apply => TurnKind::Tracked,
+        }
+    }
+
     /// Returns the word that policies know it by.
     pub fn word(self) -> &'static str {
         match self {

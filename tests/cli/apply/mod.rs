@@ -10,6 +10,7 @@ mod drift;
 mod environment;
 mod file;
 mod followed;
+mod foreseen;
 mod hidden;
 mod left_out;
 mod partial;

@@ -36,7 +36,7 @@ resource "terraform_data" "b" {
 "#;
 
 /// A project with both, nothing of which exists; nothing where there is no Terraform.
-fn project(state: &str) -> Option<Repository> {
+pub(super) fn project(state: &str) -> Option<Repository> {
     let version = Command::new("terraform").arg("version").output();
     if version.is_err() {
         skipped("there is no terraform on the PATH");

@@ -34,6 +34,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             };
             let acting = steps.iter().position(is_acting).unwrap_or(steps.len());
             let steps: Arc<[Step]> = steps.into_iter().map(|(_, step)| step).collect();
+            let (node, rank) = places.of_stack(stack);
             PreparedFollowUp {
                 stack: of_stack.path.clone(),
                 work: FollowUpWork::Driver {
@@ -42,8 +43,8 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                     acting,
                 },
                 attempts: attempts_of(followups.codes, PlanStack::Here(stack)),
-                node: places.first + stack.get(),
-                rank: places.ranks[stack.get()],
+                node,
+                rank,
             }
         });
         let prepared = prepared.collect();

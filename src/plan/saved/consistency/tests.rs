@@ -79,6 +79,7 @@ fn consistent() -> SavedPlan {
         without_driver: 0,
         removals: crate::plan::UnplannedRemovals::default(),
         sequence: Vec::new(),
+        followups: None,
     };
     let stacks = vec![
         rests_on("/a", Some(1)),

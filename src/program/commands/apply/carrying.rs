@@ -9,6 +9,7 @@ use orch::run::safeguard::Disabled;
 
 use super::CarryingArgs;
 use super::approve::Approval;
+use crate::program::commands::follow_flags::FollowFlags;
 use crate::program::commands::plan::PlanningArgs;
 use crate::program::commands::released::ReleaseSamples;
 use crate::program::commands::rollback::RollbackFlags;
@@ -34,4 +35,6 @@ pub(super) struct Carrying<'a> {
     /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
     pub(super) is_from_file: bool,
     pub(super) rollback: RollbackFlags,
+    /// Whether policies follow, and what they are given.
+    pub(super) policies: FollowFlags,
 }

@@ -148,7 +148,7 @@ impl Carrying<'_> {
         let policies = match self.saved.plan.mode {
             // Nothing follows what only changes what is known.
             PlanMode::RefreshOnly => None,
-            PlanMode::Normal | PlanMode::Destroy => loaded.apply_policies(&self.args.policies)?,
+            PlanMode::Normal | PlanMode::Destroy => loaded.apply_policies(&self.policies)?,
         };
         if let Some(status) = loaded.report_unless_shown(is_again || !self.is_from_file)? {
             return Ok(Err(status));

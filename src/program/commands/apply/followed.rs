@@ -16,7 +16,6 @@ use orch::record::journal::{AskedRecord, PoliciesRecord, RunRecord, Runs};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
 use orch::run::state::StackRecord;
-use orch::run::turn::Operation;
 use orch::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
 };
@@ -25,7 +24,7 @@ use orch::state::document::{Action, Document};
 use super::carrying::Carrying;
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
-use crate::program::commands::plan::subjects::{Drivers, taken};
+use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
 use crate::program::commands::state::held::StateLock;
@@ -115,7 +114,7 @@ impl Carrying<'_> {
             _ => BTreeMap::new(),
         };
         Ok(Following {
-            facts: loaded.run_facts(&self.args.policies.metadata)?,
+            facts: loaded.run_facts(&self.policies.metadata)?,
             now: policies,
             rollbacks,
         })
@@ -147,7 +146,7 @@ impl Carrying<'_> {
         let excluded = &self.saved.excluded;
         let (turns, n_reopened, asked) = turns(applying, run, earlier.as_ref(), &facts);
         let then = earlier.as_ref().map(|it| &it.record);
-        let metadata = &self.args.policies.metadata;
+        let metadata = &self.policies.metadata;
         let record = PoliciesRecord {
             workflow: then.map_or(run, |it| &it.workflow).to_owned(),
             kind: TRACKED.to_owned(),
@@ -261,13 +260,7 @@ impl Carrying<'_> {
     ) -> Vec<FollowUpStack<'l>> {
         let project = &loaded.project;
         let drivers = Drivers::new(loaded, document);
-        let knots = loaded.graph.cycles();
-        let in_cycle: BTreeSet<StackIndex> = knots
-            .iter()
-            .flat_map(|knot| knot.stacks.iter().copied())
-            .collect();
-        let taken = document.map(|document| taken(&project.stacks, document));
-        let taken = taken.unwrap_or_default();
+        let mut cannot = loaded.cannot_follow(document);
         // Who has just said no has approved nothing, and who approves a destroy no creation.
         let is_destroy = self.saved.plan.mode == PlanMode::Destroy;
         let is_no_answer = self.is_from_file || is_rejected || is_destroy;
@@ -275,16 +268,8 @@ impl Carrying<'_> {
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
             let driver = drivers.of(stack);
             let entry = drivers.entry(stack).map(|(_, entry)| entry);
-            let problem = match &driver {
-                _ if in_cycle.contains(&stack) => {
-                    Some("it is part of a cycle (see `orch validate`)".to_owned())
-                }
-                None => Some("it has no driver (see `orch help drivers`)".to_owned()),
-                Some(_) => taken.get(&stack).cloned().or_else(|| {
-                    let rollback = rollbacks.get(&stack);
-                    rollback.map(Rollback::why_with_fetch)
-                }),
-            };
+            let rollback = || rollbacks.get(&stack).map(Rollback::why_with_fetch);
+            let problem = cannot.remove(&stack).or_else(rollback);
             FollowUpStack {
                 driver: driver.unwrap_or_else(|| Driver::none(project)),
                 problem,
@@ -329,10 +314,7 @@ fn turns(
                 ..it
             }));
         }
-        turn.kind = match operation {
-            Operation::Destroy => TurnKind::Destroy,
-            Operation::Run | Operation::Ask | Operation::Apply => TurnKind::Tracked,
-        };
+        turn.kind = TurnKind::of(operation);
         all.push(turn);
     }
     let planned: BTreeSet<StackPath> = all.iter().map(|turn| turn.path.clone()).collect();

@@ -285,8 +285,7 @@ fn plan_and_apply(
     let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
     let request = PlanRequest {
         guard: Some(&disabled),
-        // Nothing follows what only changes what is known.
-        policies: (request.options.mode != PlanMode::RefreshOnly).then_some(&args.policies),
+        policies: Some(&args.policies),
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
         lock_timeout: args.lock_timeout,
         ..*request
@@ -330,6 +329,7 @@ fn plan_and_apply(
             allows: request.planning.allow_rollback,
             fetches: request.select.fetch,
         },
+        policies: args.policies.clone(),
     }
     .carry_out(commits, held)
 }
@@ -371,6 +371,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
             allows: saved.plan.options.allow_rollback,
             fetches: false,
         },
+        policies: carrying.policies.or_saved(&saved.policies),
     }
     .carry_out(Commits::default(), None)
 }

@@ -98,7 +98,7 @@ impl Carrying<'_> {
             replace: &[],
             is_kept: true,
             guard: None,
-            policies: None,
+            policies: Some(&self.policies),
             only: Some(&left.stacks),
             document: None,
             leaves_out_failed: false,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use orch::driver::Answer;
+use orch::driver::{Answer, ChangedPlan};
 use orch::path::StackPath;
 use orch::plan::ask::{self, AskOptions, Asking, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
@@ -143,6 +143,13 @@ impl AskedTools {
         let folder = ask::folder_of(self.rounds[turn.round].folder.path(), turn.number);
         let plan = folder.join(PLAN_FILE);
         plan.is_file().then_some(plan)
+    }
+
+    /// Returns what the tool of a stack has planned to change, if it was asked and names resources.
+    pub(super) fn changed(&self, stack: &StackPath) -> Option<ChangedPlan> {
+        let turn = self.turns.get(stack).filter(|turn| turn.shows_plans)?;
+        let folder = self.rounds[turn.round].folder.path();
+        ask::changed(&ask::folder_of(folder, turn.number))
     }
 
     /// Returns whether the tool of a stack has written a plan that it can show.

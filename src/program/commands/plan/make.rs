@@ -55,10 +55,7 @@ pub(in crate::program::commands) fn planned(
     if loaded.project.settings.state.is_none() {
         check_fetch(request.select)?;
     }
-    if let Some(flags) = request.policies {
-        // Nobody wants to approve a plan and then hear that a policy is wrong.
-        loaded.apply_policies(flags)?;
-    }
+    let policies = loaded.policies_of_plan(request)?;
     let query = loaded.query(filters)?;
     let selection = loaded.selection(request, &query);
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
@@ -126,14 +123,15 @@ pub(in crate::program::commands) fn planned(
     let mut saved = SavedPlan::new(plan, Vec::new());
     saved.excluded = loaded.excluded_paths(&query);
     let mut plans = Vec::new();
+    let amended = loaded.amended(document, &removals.moved);
+    let document = amended.as_ref().or(document);
     if request.is_kept {
         saved.extra = arguments(&request.planning.extra);
-        let amended = loaded.amended(document, &removals.moved);
-        let document = amended.as_ref().or(document);
-        let recorded = recorded.as_ref().map(|it| &it.standings);
-        let recorded = document.zip(recorded);
+        let recorded = document.zip(recorded.as_ref().map(|it| &it.standings));
         plans = loaded.rest(&mut saved, &subjects, &removals, recorded, &asked);
     }
+    let known = (&removals, document, &asked);
+    loaded.add_followups(&mut saved, request, policies, known)?;
     Ok(ControlFlow::Continue(Planned {
         loaded,
         saved,
@@ -189,15 +187,14 @@ impl Loaded {
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
         let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
         note_without_state(self, subjects, recorded);
-        let answers = match self.ask_all(planning, subjects, removals, checks)? {
-            Ok(answers) => answers,
-            Err(status) => return Ok(Err(status)),
-        };
         let Answers {
             asked,
             places,
             moves,
-        } = answers;
+        } = match self.ask_all(planning, subjects, removals, checks)? {
+            Ok(answers) => answers,
+            Err(status) => return Ok(Err(status)),
+        };
         let document = recorded.map(|recorded| &recorded.document);
         let amended = self.amended(document, &moves);
         let document = amended.as_ref().or(document);
@@ -285,6 +282,7 @@ impl Loaded {
             without_driver: subjects.without_driver,
             removals: removals.unplanned,
             sequence,
+            followups: None,
         };
         Ok(Ok((plan, asked)))
     }

@@ -5,6 +5,7 @@ mod checks;
 mod entries;
 mod environment;
 mod failing;
+mod followups;
 mod foreseen;
 mod generations;
 mod grounds;
@@ -40,7 +41,9 @@ use orch::driver::steering;
 use orch::path::{ProjectPath, StackPath};
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{LeftBehind, Outlook, Purpose, RequestedOptions, SavedPlan, archive};
+use orch::plan::{
+    LeftBehind, Outlook, PlannedFollowUps, Purpose, RequestedOptions, SavedPlan, archive,
+};
 use orch::printable::printable;
 use orch::report::{Document, write_plan_json};
 use orch::run::safeguard::Disabled;
@@ -124,6 +127,9 @@ pub(crate) struct PlanArgs {
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
+
+    #[command(flatten)]
+    pub(crate) policies: FollowFlags,
 }
 
 /// What happens after a failure.
@@ -234,7 +240,7 @@ pub(super) struct PlanRequest<'a> {
     pub(super) is_kept: bool,
     /// The safeguards that are disabled, if the plan is carried out now.
     pub(super) guard: Option<&'a Disabled>,
-    /// Whether policies follow the apply, if the plan is carried out now.
+    /// Whether policies follow the apply; nothing follows if none.
     pub(super) policies: Option<&'a FollowFlags>,
     /// The stacks to plan, and no others, if they are known already.
     pub(super) only: Option<&'a [StackPath]>,
@@ -323,7 +329,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         replace: &args.modes.replace,
         is_kept: file.is_some(),
         guard: None,
-        policies: None,
+        policies: Some(&args.policies),
         only: None,
         document: args.format.document(),
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
@@ -353,6 +359,14 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     }
     left_behind::warn(&planned.left_behind);
     let outlook = plan.outlook();
+    let followups = plan.followups.as_ref().map(PlannedFollowUps::check);
+    let has_failed_policies = match followups {
+        Some(Err(failed)) => {
+            console::error(&failed);
+            true
+        }
+        Some(Ok(())) | None => false,
+    };
     if let Some(file) = &file {
         if asked.has_asked() {
             warn_of_rewritten(&loaded.rewritten_by_tools());
@@ -365,7 +379,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
             .map_err(anyhow::Error::new)?;
     }
     Ok(match outlook {
-        _ if has_failed => ExitStatus::Run(1),
+        _ if has_failed || has_failed_policies => ExitStatus::Run(1),
         Outlook::Changes if args.detailed_exitcode => ExitStatus::Run(2),
         Outlook::Blocked if args.detailed_exitcode => ExitStatus::Refused,
         Outlook::Changes | Outlook::Blocked | Outlook::Nothing => ExitStatus::Success,

@@ -1,6 +1,5 @@
 //! `orch run --dry-run`: what would run, and what would follow.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use orch::printable::printable;
@@ -9,8 +8,8 @@ use orch::report::RunText;
 use orch::run::event::Turns;
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
-use orch::run::turn::{Turn, TurnIndex};
-use orch::run::workflow::{WorkflowTurn, turn_id};
+use orch::run::turn::Turn;
+use orch::run::workflow::ForeseenTurn;
 
 use super::command::CommandLines;
 use super::followed::FollowedRun;
@@ -71,19 +70,17 @@ fn show_followed(
 ) -> Result<ExitStatus> {
     let lines = CommandLines::new(command, &run.sequence);
     let lines = lines.with_followup(&followed.command, stacks, followed.have_own_command());
-    let (turns, told) = followed.foreseen(run);
-    let ids = (0..turns.len()).map(|number| (turn_id(&run.id, number), number));
-    let numbers: BTreeMap<String, usize> = ids.collect();
-    let mut by_number: Vec<&WorkflowTurn> = turns.iter().collect();
-    by_number.sort_by_key(|turn| numbers.get(&turn.id));
+    let foreseen = followed.foreseen(run);
+    let mut by_number: Vec<&ForeseenTurn> = foreseen.turns.iter().collect();
+    by_number.sort_by_key(|turn| turn.number);
     let steps = [].into();
     let by_number = by_number.iter();
     let all: Turns = by_number
-        .map(|turn| Turn::of_command(turn.path.clone(), &steps))
+        .map(|it| Turn::of_command(it.turn.path.clone(), &steps))
         .collect();
     let text = RunText::new(&all);
     let mut has_failed = false;
-    for evaluated in &told {
+    for evaluated in &foreseen.evaluated {
         has_failed |= evaluated.is_problem();
         if let Some(problems) = text.policy_problems(evaluated) {
             console::stderr().write_all(problems.as_bytes())?;
@@ -91,15 +88,18 @@ fn show_followed(
     }
     if !reports.need_stdout() {
         let mut out = console::stdout();
-        for turn in &turns {
-            let number = numbers[&turn.id];
-            let path = text.path(TurnIndex::new(number));
+        for ForeseenTurn { number, turn, .. } in &foreseen.turns {
+            let path = text.path(*number);
             let follows = match &turn.policies[..] {
                 [] => String::new(),
                 [policy] => format!("  (policy {policy})"),
                 policies => format!("  (policies {})", policies.join(", ")),
             };
-            writeln!(out, "{path}: {}{follows}", lines.of(number, &turn.path))?;
+            writeln!(
+                out,
+                "{path}: {}{follows}",
+                lines.of(number.get(), &turn.path)
+            )?;
         }
         out.flush()?;
     }

@@ -10,16 +10,15 @@ use orch::project::policy::PolicyRun;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord};
 use orch::run::begun::BegunRun;
-use orch::run::evaluated::{Evaluated, TurnState};
 use orch::run::execute::Task;
 use orch::run::following::{FollowUpWork, PreparedFollowUp};
 use orch::run::order::Direction;
 use orch::run::request::{PreparedRun, TaskFinder};
 use orch::run::run_command::RunCommand;
-use orch::run::schedule::Schedule;
 use orch::run::turn::TurnIndex;
 use orch::run::workflow::{
-    self, Follower, SessionInput, StackNames, TurnKind, Workflow, WorkflowTurn, turn_id,
+    self, ExpectedEnd, Follower, ForeseenRun, SessionInput, StackNames, TurnKind, Workflow,
+    WorkflowTurn, turn_id,
 };
 use orch::state::document::Document;
 
@@ -258,41 +257,17 @@ impl FollowedRun {
         command_of(&self.followups[stack.get()]).ok()
     }
 
-    /// Returns the turns of the run and what follows from them if all succeed, in the sequence of a serial run,
-    /// and what went wrong with the policies.
-    pub(super) fn foreseen(mut self, run: &PreparedRun) -> (Vec<WorkflowTurn>, Vec<Evaluated>) {
-        let mut schedule = run.schedule();
-        let (mut sequence, mut told) = (Vec::new(), Vec::new());
-        for position in std::mem::take(&mut self.unevaluated) {
-            told.push(self.foresee(position, None, &mut schedule));
-        }
-        while let Some(turn) = schedule.start_next() {
-            let position = self.follower.workflow().position(turn);
-            sequence.push(self.follower.workflow().turns()[position].clone());
-            self.follower.reaches(position, TurnState::Finished);
-            schedule.finish(turn, true);
-            told.push(self.foresee(position, Some(turn), &mut schedule));
-            schedule.settle(turn, true);
-        }
-        (sequence, told)
-    }
-
-    /// Asks the policies of a turn that has ended, and adds what follows.
-    fn foresee(
-        &mut self,
-        position: usize,
-        turn: Option<TurnIndex>,
-        schedule: &mut Schedule,
-    ) -> Evaluated {
-        let (evaluated, consequences) = self.follower.ended(position, turn, || false);
-        let workflow = self.follower.workflow();
-        for follow in &consequences.queued {
-            let stack = workflow.turns()[workflow.position(follow.turn)].stack;
-            let stack = stack.expect("only stacks of the tree follow");
-            let rank = self.followups[stack.get()].rank;
-            schedule.add(stack.get(), rank, false);
-        }
-        evaluated
+    /// Returns the turns of the run and what follows from them if all succeed.
+    pub(super) fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
+        let FollowedRun {
+            follower,
+            followups,
+            unevaluated,
+            ..
+        } = self;
+        let place = |stack: StackIndex| (stack.get(), followups[stack.get()].rank);
+        let schedule = run.schedule();
+        follower.foresee(schedule, unevaluated, place, |_| ExpectedEnd::Success(None))
     }
 
     /// Tells the policies what is on record of stacks in the state: in a document of it if there is one, else in

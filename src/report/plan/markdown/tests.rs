@@ -65,6 +65,7 @@ fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
         without_driver: 0,
         removals: crate::plan::UnplannedRemovals::default(),
         sequence: Vec::new(),
+        followups: None,
     }
 }
 

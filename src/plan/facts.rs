@@ -1,0 +1,103 @@
+//! What policies are told of the turns of an apply: what they were to change, and have changed.
+
+use super::entry::{Action, PlanEntry};
+use crate::driver::{ChangeKind, Changed, ChangedPlan};
+use crate::path::StackPath;
+use crate::run::turn::Operation;
+use crate::run::workflow::{ChangeAction, ChangeInput, ChangePhase, EntityInput, TurnFacts};
+
+/// Returns what is known of a turn that has planned these changes, and made them if `is_done`.
+pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
+    let ChangedPlan {
+        terraform_version,
+        changes,
+    } = plan;
+    let planned = changes.into_iter().map(|it| input(it, ChangePhase::Plan));
+    let mut changes: Vec<ChangeInput> = planned.collect();
+    if is_done {
+        let done = changes.clone().into_iter().map(|change| ChangeInput {
+            phase: ChangePhase::Apply,
+            ..change
+        });
+        changes.extend(done.collect::<Vec<_>>());
+    }
+    TurnFacts {
+        changes,
+        terraform_version,
+    }
+}
+
+/// Returns the changes of a driver that names no resources: the stack is what changes.
+pub fn stack_changed(stack: &StackPath, kind: Option<ChangeKind>) -> ChangedPlan {
+    let change = kind.map(|kind| Changed {
+        kind,
+        address: stack.to_string(),
+        name: stack.to_string(),
+        type_name: "stack".to_owned(),
+        vendor: "",
+        entity: "stack",
+        data: serde_json::Map::new(),
+    });
+    ChangedPlan {
+        terraform_version: String::new(),
+        changes: change.into_iter().collect(),
+    }
+}
+
+/// Returns what will be known of a turn of an apply that does what the plan shows; none if that is decided during the
+/// apply. `shown` are the changes that its tool has planned, if it names resources.
+pub fn foreseen_facts(
+    entry: &PlanEntry,
+    operation: Operation,
+    shown: NamedChanges,
+) -> Option<TurnFacts> {
+    let is_later = operation == Operation::Apply
+        && entry.action == Action::Replace
+        && entry.generation.is_none();
+    let is_decided = entry.is_planned && entry.after.is_empty();
+    if !is_decided {
+        return None;
+    }
+    let changed = match shown {
+        // Its tool was asked for the destruction only.
+        NamedChanges::Resources(_) if is_later => return None,
+        NamedChanges::Resources(changed) => changed?,
+        NamedChanges::Stack => {
+            let kind = match (operation, entry.action) {
+                (Operation::Destroy, _) => ChangeKind::Deleted,
+                (_, Action::Create | Action::Replace) => ChangeKind::Added,
+                _ => ChangeKind::Changed,
+            };
+            stack_changed(&entry.stack, Some(kind))
+        }
+    };
+    Some(turn_facts(changed, true))
+}
+
+/// What a driver names as changed.
+#[derive(Debug)]
+pub enum NamedChanges {
+    /// Resources: these, if they can be read.
+    Resources(Option<ChangedPlan>),
+    /// The stack.
+    Stack,
+}
+
+fn input(changed: Changed, phase: ChangePhase) -> ChangeInput {
+    ChangeInput {
+        action: match changed.kind {
+            ChangeKind::Added => ChangeAction::Added,
+            ChangeKind::Changed => ChangeAction::Changed,
+            ChangeKind::Deleted => ChangeAction::Deleted,
+        },
+        phase,
+        entity: EntityInput {
+            address: changed.address,
+            name: changed.name,
+            type_name: changed.type_name,
+            entity_vendor: changed.vendor,
+            entity_type: changed.entity,
+            data: changed.data,
+        },
+    }
+}

@@ -1,0 +1,287 @@
+//! What follows the apply of a plan, as far as policies say it beforehand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use orch::change::Rollback;
+use orch::path::StackPath;
+use orch::plan::apply::Places;
+use orch::plan::entry::PlanMode;
+use orch::plan::facts::{NamedChanges, foreseen_facts};
+use orch::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPlan};
+use orch::printable::printable;
+use orch::project::stack::StackIndex;
+use orch::report::policy_problems;
+use orch::run::schedule::OnError;
+use orch::run::turn::Operation;
+use orch::run::workflow::{
+    ExpectedEnd, Follower, ForeseenTurn, StackNames, TurnFacts, TurnKind, Workflow, WorkflowTurn,
+    now, turn_id,
+};
+use orch::state::document::Document;
+
+use super::PlanRequest;
+use super::ask::AskedTools;
+use super::removals::Removals;
+use super::subjects::{Drivers, taken};
+use crate::program::commands::Loaded;
+use crate::program::commands::follow_flags::FollowFlags;
+use crate::program::commands::policy_files::LoadedPolicies;
+use crate::program::commands::rollback::RollbackFlags;
+use crate::program::commands::run_facts::on_record;
+use crate::program::error::{ProgramError, Result};
+
+/// What it takes to foresee what follows the apply of a plan.
+struct Foreseeing<'a> {
+    request: &'a PlanRequest<'a>,
+    plan: &'a Plan,
+    asked: &'a AskedTools,
+    document: Option<&'a Document>,
+    /// The stacks that policies cannot bring in.
+    excluded: &'a [StackPath],
+}
+
+impl Loaded {
+    /// Loads the policies that follow the apply of a plan. What is wrong with them goes to the problems: nobody wants
+    /// to approve a plan and then hear of it.
+    pub(super) fn policies_of_plan(
+        &mut self,
+        request: &PlanRequest<'_>,
+    ) -> Result<Option<LoadedPolicies>> {
+        // Nothing follows what only changes what is known.
+        let is_refresh = request.options.mode == PlanMode::RefreshOnly;
+        match request.policies.filter(|_| !is_refresh) {
+            Some(flags) => self.apply_policies(flags),
+            None => Ok(None),
+        }
+    }
+
+    /// Adds to a plan what follows its apply, if policies take part.
+    ///
+    /// # Errors
+    ///
+    /// If git cannot answer.
+    pub(super) fn add_followups(
+        &mut self,
+        saved: &mut SavedPlan,
+        request: &PlanRequest<'_>,
+        policies: Option<LoadedPolicies>,
+        (removals, document, asked): (&Removals<'_>, Option<&Document>, &AskedTools),
+    ) -> Result<()> {
+        saved.policies = request.policies.map(FollowFlags::saved).unwrap_or_default();
+        let Some(policies) = policies else {
+            return Ok(());
+        };
+        let with_generations = removals.with_generations(document);
+        let foreseeing = Foreseeing {
+            request,
+            plan: &saved.plan,
+            asked,
+            document: with_generations.as_ref().or(document),
+            excluded: &saved.excluded,
+        };
+        saved.plan.followups = Some(self.followups(policies, foreseeing)?);
+        Ok(())
+    }
+
+    /// Returns what follows the apply of a plan if all of its turns succeed.
+    fn followups(
+        &mut self,
+        policies: LoadedPolicies,
+        foreseeing: Foreseeing<'_>,
+    ) -> Result<PlannedFollowUps> {
+        let Foreseeing { plan, document, .. } = foreseeing;
+        let order = plan.order(&self.project, &self.graph, document);
+        let all = self.project.stacks.iter().map(|(stack, _)| stack);
+        let attached = all.filter(|stack| !policies.attached.to_stack(*stack).is_empty());
+        let attached: BTreeSet<StackIndex> = attached.collect();
+        let turns = self.turns(&plan.id, &order);
+        let mut stacks = turns.iter().filter_map(|turn| turn.stack);
+        if !stacks.any(|stack| attached.contains(&stack)) {
+            return Ok(PlannedFollowUps::default());
+        }
+        let follower = self.follower_of_plan(policies, &foreseeing, turns)?;
+        let (schedule, places) = Places::of(&order.order, &self.project, &self.graph);
+        let drivers = Drivers::new(self, document);
+        let has_tool =
+            |stack: &&StackIndex| drivers.of(**stack).is_some_and(|it| it.tool.is_some());
+        let mut turns = ExpectedTurns {
+            with_tool: attached.iter().filter(has_tool).copied().collect(),
+            cannot: self.cannot_follow(document),
+            loaded: self,
+            foreseeing,
+            attached,
+            problems: BTreeMap::new(),
+            uncertain: Vec::new(),
+            error: None,
+        };
+        let run = follower.foresee(
+            schedule.on_error(OnError::SkipDependents),
+            Vec::new(),
+            |stack| places.of_stack(stack),
+            |turn| turns.end(turn),
+        );
+        let ExpectedTurns {
+            loaded,
+            mut problems,
+            uncertain,
+            error,
+            ..
+        } = turns;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let stacks = &loaded.project.stacks;
+        let added = run.turns.into_iter().filter(|it| it.turn.was_added);
+        let added = added.map(|ForeseenTurn { turn, after, .. }| PlannedFollowUp {
+            autodeploy: turn.stack.is_some_and(|stack| stacks[stack].autodeploy),
+            problem: problems.remove(&turn.id),
+            after: after.unwrap_or_else(|| turn.path.clone()),
+            policies: turn.policies,
+            stack: turn.path,
+        });
+        let told = run.evaluated.iter();
+        let told = told.flat_map(|it| policy_problems(it, &printable(it.stack.as_str())));
+        Ok(PlannedFollowUps {
+            turns: added.collect(),
+            problems: told.collect(),
+            uncertain,
+        })
+    }
+
+    /// Returns the turns of an apply in some order.
+    fn turns(&self, run: &str, order: &PlannedOrder) -> Vec<WorkflowTurn> {
+        let (project, at) = (&self.project, now());
+        let here: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
+        let operations = order.operations(project).into_iter();
+        let operations = order.order.sequence.iter().zip(operations).enumerate();
+        let turns = operations.map(|(number, (it, operation))| WorkflowTurn {
+            kind: TurnKind::of(it.operation),
+            ..WorkflowTurn::new(
+                turn_id(run, number),
+                here.get(it.stack).copied(),
+                operation.stack,
+                at,
+            )
+        });
+        turns.collect()
+    }
+
+    /// Returns what asks policies about the turns of an apply.
+    fn follower_of_plan(
+        &mut self,
+        policies: LoadedPolicies,
+        foreseeing: &Foreseeing<'_>,
+        turns: Vec<WorkflowTurn>,
+    ) -> Result<Follower> {
+        let metadata = foreseeing.request.policies.map(|flags| &flags.metadata[..]);
+        let facts = self.run_facts(metadata.unwrap_or_default())?;
+        let project = &self.project;
+        let excluded = foreseeing.excluded.iter();
+        let excluded = excluded.filter_map(|path| project.stacks.find(path));
+        let names = StackNames::new(&project.stacks, excluded.collect());
+        let settings = project.settings.policies;
+        let run = foreseeing.plan.id.clone();
+        let workflow = Workflow::new(run, names, settings, Vec::new(), turns);
+        let mut follower = self.follower(policies, facts, workflow);
+        if let Some(document) = foreseeing.document {
+            follower.recall(on_record(project, document)?);
+        }
+        Ok(follower)
+    }
+
+    /// Returns the stacks that cannot have turns that policies add, each with why; what would be rolled back is
+    /// not among them.
+    pub(in crate::program::commands) fn cannot_follow(
+        &self,
+        document: Option<&Document>,
+    ) -> BTreeMap<StackIndex, String> {
+        let stacks = &self.project.stacks;
+        let mut cannot = document
+            .map(|document| taken(stacks, document))
+            .unwrap_or_default();
+        let drivers = Drivers::new(self, document);
+        let all = stacks.iter().map(|(stack, _)| stack);
+        let without = all.filter(|stack| drivers.of(*stack).is_none());
+        cannot.extend(without.map(|it| (it, "it has no driver (see `orch help drivers`)".into())));
+        let cycles = self.graph.cycles();
+        let in_cycle = cycles.iter().flat_map(|cycle| cycle.stacks.iter().copied());
+        cannot
+            .extend(in_cycle.map(|it| (it, "it is part of a cycle (see `orch validate`)".into())));
+        cannot
+    }
+}
+
+/// How the turns of an apply are expected to end.
+struct ExpectedTurns<'a, 'l> {
+    loaded: &'l mut Loaded,
+    foreseeing: Foreseeing<'a>,
+    /// The stacks with policies.
+    attached: BTreeSet<StackIndex>,
+    /// Those of them whose drivers name resources.
+    with_tool: BTreeSet<StackIndex>,
+    /// The stacks whose follow-ups fail, with why.
+    cannot: BTreeMap<StackIndex, String>,
+    /// The follow-ups that fail, by id, with why.
+    problems: BTreeMap<String, String>,
+    /// The stacks whose changes policies will be told of, and are not known yet.
+    uncertain: Vec<StackPath>,
+    error: Option<ProgramError>,
+}
+
+impl ExpectedTurns<'_, '_> {
+    fn end(&mut self, turn: &WorkflowTurn) -> ExpectedEnd {
+        if turn.was_added
+            && let Some(problem) = self.problem(turn)
+        {
+            self.problems.insert(turn.id.clone(), problem);
+            return ExpectedEnd::Failure;
+        }
+        let facts = self.facts(turn);
+        let is_asked = turn.stack.is_some_and(|it| self.attached.contains(&it));
+        if facts.is_none() && is_asked && !self.uncertain.contains(&turn.path) {
+            self.uncertain.push(turn.path.clone());
+        }
+        ExpectedEnd::Success(facts)
+    }
+
+    /// Returns why a follow-up fails, if that is known.
+    fn problem(&mut self, turn: &WorkflowTurn) -> Option<String> {
+        let stack = turn.stack?;
+        if let Some(problem) = self.cannot.get(&stack) {
+            return Some(problem.clone());
+        }
+        let request = self.foreseeing.request;
+        let flags = RollbackFlags {
+            allows: request.planning.allow_rollback,
+            fetches: request.select.fetch,
+        };
+        let document = self.foreseeing.document.filter(|_| !flags.allows)?;
+        match self.loaded.rollbacks(document, &[stack], flags) {
+            Ok(found) => found.get(&stack).map(Rollback::why_with_fetch),
+            Err(error) => {
+                self.error.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Returns what policies will be told of a turn, if that is known: a turn that policies add is planned during the
+    /// apply.
+    fn facts(&self, turn: &WorkflowTurn) -> Option<TurnFacts> {
+        if turn.was_added {
+            return None;
+        }
+        let Foreseeing { plan, asked, .. } = self.foreseeing;
+        // Policies are asked only about stacks of the tree.
+        let shown = if self.with_tool.contains(&turn.stack?) {
+            NamedChanges::Resources(asked.changed(&turn.path))
+        } else {
+            NamedChanges::Stack
+        };
+        let operation = match turn.kind {
+            TurnKind::Destroy => Operation::Destroy,
+            TurnKind::Tracked | TurnKind::Task => Operation::Apply,
+        };
+        foreseen_facts(plan.entry(&turn.path)?, operation, shown)
+    }
+}

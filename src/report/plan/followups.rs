@@ -1,0 +1,95 @@
+//! What follows the apply of a plan, by policy.
+
+use std::io::{self, Write};
+
+use crate::path::StackPath;
+use crate::plan::{PlannedFollowUp, PlannedFollowUps};
+use crate::printable::printable;
+use crate::run::evaluated::ProblemSeverity;
+
+/// How many stacks are named.
+const MAX_NAMED: usize = 3;
+
+/// Returns the sign of a follow-up.
+pub(super) fn sign(followup: &PlannedFollowUp) -> &'static str {
+    match followup.problem {
+        Some(_) => "!",
+        None => "?",
+    }
+}
+
+/// Says when the changes of a follow-up are known, and whether somebody has to approve them.
+pub(super) fn outlook(followup: &PlannedFollowUp) -> String {
+    let after = &followup.after;
+    match &followup.problem {
+        Some(problem) => format!("will fail after {after}: {problem}"),
+        None if followup.autodeploy => format!("known after {after}; applied automatically"),
+        None => format!("known after {after}; needs approval"),
+    }
+}
+
+/// Names policies: `policy promote`.
+pub(super) fn by(policies: &[String]) -> String {
+    match policies {
+        [policy] => format!("policy {policy}"),
+        policies => format!("policies {}", policies.join(", ")),
+    }
+}
+
+/// Says after which stacks something else may follow, if there are any.
+pub(super) fn uncertain(followups: &PlannedFollowUps) -> Option<String> {
+    let whose = match &followups.uncertain[..] {
+        [] => return None,
+        [_] => "its",
+        _ => "their",
+    };
+    let first = followups.uncertain.iter().take(MAX_NAMED);
+    let mut names: Vec<String> = first.map(StackPath::to_string).collect();
+    if let Some(more @ 1..) = followups.uncertain.len().checked_sub(MAX_NAMED) {
+        names.push(format!("{more} more"));
+    }
+    let names = match names.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => names.concat(),
+    };
+    Some(format!(
+        "What follows {names} may differ: {whose} changes are known only during the apply."
+    ))
+}
+
+/// Writes the follow-ups, a row each below the policies that ask for them, and what went wrong with policies.
+pub(super) fn write_followups(
+    out: &mut impl Write,
+    followups: &PlannedFollowUps,
+) -> io::Result<()> {
+    for group in followups
+        .turns
+        .chunk_by(|one, next| one.policies == next.policies)
+    {
+        writeln!(out, "then, by {}:", printable(&by(&group[0].policies)))?;
+        let path = |followup: &PlannedFollowUp| printable(followup.stack.as_str()).into_owned();
+        let widths = group.iter().map(|it| path(it).chars().count());
+        let width = widths.max().unwrap_or_default();
+        for followup in group {
+            let (sign, path, outlook) = (sign(followup), path(followup), outlook(followup));
+            writeln!(out, "  {sign} {path:width$}  {}", printable(&outlook))?;
+        }
+    }
+    for problem in &followups.problems {
+        let word = match problem.severity {
+            ProblemSeverity::Error => "error: ",
+            ProblemSeverity::Warning => "warning: ",
+            ProblemSeverity::Note => "",
+        };
+        writeln!(out, "{word}{}", printable(&problem.text))?;
+    }
+    let uncertain = uncertain(followups);
+    if let Some(text) = &uncertain {
+        writeln!(out, "{}", printable(text))?;
+    }
+    let is_empty = followups.turns.is_empty() && followups.problems.is_empty();
+    if !is_empty || uncertain.is_some() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
