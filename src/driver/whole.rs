@@ -74,11 +74,24 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
         state.root_module.add_managed(&mut needed);
     }
     // Only Terraform says whether a plan is complete. In OpenTofu, a resource may be switched off.
+    let mut configured = Vec::new();
     if let Some(configuration) = &plan.configuration
         && kind == PlanKind::Normal
         && plan.complete.is_some()
     {
-        configuration.root_module.add_single("", &mut needed);
+        configuration.root_module.add_single("", &mut configured);
+    }
+    // Where `for_each` refers to nothing, as in `toset(["eu"])`, the configuration does not show it: so one resource
+    // that is planned, or an instance of it, tells that the configuration was looked at.
+    let is_planned = |address: &String| {
+        let is_of = |it: &&str| {
+            it.strip_prefix(&**address)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+        };
+        planned.iter().any(is_of)
+    };
+    if !configured.iter().any(is_planned) {
+        needed.extend(configured);
     }
     let mut needed = needed.into_iter();
     needed.find(|address| !planned.contains(&**address))

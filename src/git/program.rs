@@ -12,8 +12,8 @@ use std::process::{Command, Output, Stdio};
 
 use super::answer::{Fields, change};
 use super::{
-    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_full_id,
-    is_hexadecimal, project_path, repository_path,
+    ChangedFile, CommitId, FileChange, FileState, GitError, command_line, is_hexadecimal,
+    project_path, repository_path,
 };
 use crate::path::ProjectPath;
 

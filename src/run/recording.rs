@@ -10,7 +10,7 @@ use tracing::debug;
 
 use crate::folder::{GuardedFolder, Unusable};
 use crate::record::journal::{
-    Header, Holder, Journal, Liveness, Locking, ProjectLock, RunRecord, Runs,
+    Header, Holder, Journal, Liveness, Locking, ProjectLock, RunRecord, Runs, UnreadRun,
 };
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
@@ -78,6 +78,10 @@ pub enum Busy {
         /// The run that has resumed it.
         by: String,
     },
+    /// The runs cannot be listed, so one of them may be in progress.
+    Unlisted(Unusable),
+    /// A later run, which may have resumed the same one, cannot be read.
+    Unread(UnreadRun),
 }
 
 impl Recording {
@@ -201,9 +205,18 @@ fn unread(error: &io::Error) -> io::Error {
     ))
 }
 
+/// Finds the runs; none if their folder is none, where no run is recorded either.
+fn runs(folder: &GuardedFolder) -> Result<Option<Runs>, Busy> {
+    match Runs::find(folder.clone()) {
+        Ok(runs) => Ok(Some(runs)),
+        Err(error @ Unusable::Io { .. }) => Err(Busy::Unlisted(error)),
+        Err(Unusable::Link(_) | Unusable::WrongKind(..)) => Ok(None),
+    }
+}
+
 /// Refuses if another run is in progress without the lock, which was taken when that one began.
 fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
-    let Ok(runs) = Runs::find(folder.clone()) else {
+    let Some(runs) = runs(folder)? else {
         return Ok(());
     };
     let Some(other) = runs.alive() else {
@@ -216,10 +229,10 @@ fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
 
 /// Refuses if another run has resumed the same one.
 fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
-    let Some((run, runs)) = header.resumes.as_ref().zip(Runs::find(folder.clone()).ok()) else {
+    let Some((run, runs)) = header.resumes.as_ref().zip(runs(folder)?) else {
         return Ok(());
     };
-    match runs.resumed_by(run) {
+    match runs.resumed_by(run).map_err(Busy::Unread)? {
         None => Ok(()),
         Some(by) => Err(Busy::Resumed {
             run: run.clone(),

@@ -107,14 +107,6 @@ pub enum BaseUnknown {
 /// If it cannot be determined.
 pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnknown> {
     let Some(head) = repository.commit("HEAD")? else {
-        let is_unborn = match repository.branch()? {
-            Some(branch) => !repository.branches()?.contains(&branch),
-            None => false,
-        };
-        if !is_unborn {
-            return refuse("the commit that HEAD names cannot be read: the repository is damaged")
-                .advise("see what `git fsck` says, or clone the repository again");
-        }
         return refuse("the repository has no commit yet, so nothing can have changed since one")
             .advise("commit first, or leave out `--changed` to act on all stacks");
     };

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::condition::{condition, no_labels};
+use super::resources::PREVENT_RESOURCE_DESTROY;
 use super::{
     Condition, ConditionKind, IgnoredChanges, IgnoredInput, Lifecycle, ProtectedResources,
     ReplaceTrigger,
@@ -22,7 +23,6 @@ use crate::source::{Span, Spanned};
 pub(crate) const LIFECYCLE: &str = "lifecycle";
 
 pub(crate) const PREVENT_DESTROY: &str = "prevent_destroy";
-pub(crate) const PREVENT_RESOURCE_DESTROY: &str = "prevent_resource_destroy";
 pub(crate) const CREATE_BEFORE_DESTROY: &str = "create_before_destroy";
 pub(crate) const IGNORE_CHANGES: &str = "ignore_changes";
 pub(crate) const REPLACE_TRIGGERED_BY: &str = "replace_triggered_by";

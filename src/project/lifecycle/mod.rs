@@ -127,7 +127,7 @@ impl Lifecycle {
                 self.prevent_destroy.as_ref().map(|it| it.span),
             ),
             (
-                block::PREVENT_RESOURCE_DESTROY,
+                resources::PREVENT_RESOURCE_DESTROY,
                 self.prevent_resource_destroy.as_ref().map(|it| it.span),
             ),
             (

@@ -6,10 +6,11 @@
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::block::PREVENT_RESOURCE_DESTROY;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::value::Value;
 use crate::source::{Span, Spanned};
+
+pub(crate) const PREVENT_RESOURCE_DESTROY: &str = "prevent_resource_destroy";
 
 const HELP: &str = "an address is a type and a name, below its modules: `aws_db_instance.*`, `module.data.**`, `**.aws_db_instance.*`";
 

@@ -45,7 +45,7 @@ pub use self::read::ReadError;
 pub use self::record::{
     AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
 };
-pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, run_folder};
+pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, UnreadRun, run_folder};
 pub use self::turns::{TurnOutcome, TurnRecord};
 pub use self::write::{Journal, line};
 

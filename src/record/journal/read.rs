@@ -53,6 +53,16 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Returns whether there is no journal.
+    pub(crate) fn is_missing(&self) -> bool {
+        let ReadError::Unusable(Unusable::Io { error, .. }) = self else {
+            return false;
+        };
+        error.kind() == io::ErrorKind::NotFound
+    }
+}
+
 /// Reads a whole journal.
 ///
 /// # Errors

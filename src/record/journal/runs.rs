@@ -164,6 +164,17 @@ pub struct Pruned {
     pub problems: Vec<(String, io::Error)>,
 }
 
+/// A run whose journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to read the journal of run {run}")]
+pub struct UnreadRun {
+    /// The run.
+    pub run: String,
+    /// What is wrong with the journal.
+    #[source]
+    pub error: ReadError,
+}
+
 impl Runs {
     /// Finds the runs of a project. Anything else in their folder is left alone.
     ///
@@ -177,9 +188,9 @@ impl Runs {
             let unread = |error| failed("read", ".orch/runs", error);
             for entry in fs::read_dir(folder).map_err(unread)? {
                 let entry = entry.map_err(unread)?;
-                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if let (true, Ok(name)) = (is_directory, entry.file_name().into_string())
+                if let Ok(name) = entry.file_name().into_string()
                     && Uuid::try_parse(&name).is_ok_and(|id| id.to_string() == name)
+                    && entry.file_type().map_err(unread)?.is_dir()
                 {
                     folders.push(name);
                 }
@@ -188,7 +199,8 @@ impl Runs {
         // Ids begin with the time.
         folders.sort_unstable_by(|a, b| b.cmp(a));
         let folder = folder.unwrap_or_default();
-        let has_journal = |id: &&String| folder.join(id).join(FILE).symlink_metadata().is_ok();
+        // Reading one that may not be looked at says why.
+        let has_journal = |id: &&String| may_be_there(&folder.join(id).join(FILE));
         Ok(Runs {
             ids: folders.iter().filter(has_journal).cloned().collect(),
             folders,
@@ -306,16 +318,27 @@ impl Runs {
     }
 
     /// Returns the run that resumed this one, if there is one: what has succeeded there is not
-    /// left to do. A journal that cannot be read resumes nothing.
-    pub fn resumed_by(&self, id: &str) -> Option<&str> {
-        let resumes = |other: &&String| {
-            let ends = self
-                .open(other)
-                .map_err(ReadError::from)
-                .and_then(read_ends);
-            ends.is_ok_and(|(header, _)| header.resumes.as_deref() == Some(id))
-        };
-        self.ids.iter().find(resumes).map(String::as_str)
+    /// left to do.
+    ///
+    /// # Errors
+    ///
+    /// If the journal of a later run cannot be read: that may be the one.
+    pub fn resumed_by(&self, id: &str) -> Result<Option<&str>, UnreadRun> {
+        // Newest first, and ids tell when runs began.
+        for later in self.ids.iter().take_while(|later| later.as_str() > id) {
+            let ends = self.open(later).map_err(ReadError::from);
+            match ends.and_then(read_ends) {
+                Ok((header, _)) if header.resumes.as_deref() == Some(id) => return Ok(Some(later)),
+                Ok(_) => {}
+                // Another process has removed it since.
+                Err(error) if error.is_missing() => {}
+                Err(error) => {
+                    let run = later.clone();
+                    return Err(UnreadRun { run, error });
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the earlier runs of the workflow that a run goes on with, the latest first; none if no policy followed
@@ -339,8 +362,10 @@ impl Runs {
 
     /// Returns whether a run is in progress, as far as can be known. A run without a journal is not.
     pub fn liveness(&self, id: &str) -> Liveness {
-        let Ok(file) = self.open(id) else {
-            return Liveness::Gone;
+        let file = match self.open(id).map_err(ReadError::from) {
+            Ok(file) => file,
+            Err(error) if error.is_missing() => return Liveness::Gone,
+            Err(_) => return Liveness::Unknown,
         };
         match file.try_lock_shared() {
             Ok(()) => Liveness::Gone,
@@ -376,16 +401,16 @@ impl Runs {
 
     /// Returns whether a run has recorded something that is not in the state.
     fn is_to_recover(&self, id: &str) -> bool {
-        let copy = self.folder(id).join(LocalCopy::FILE);
-        copy.symlink_metadata().is_ok()
+        may_be_there(&self.folder(id).join(LocalCopy::FILE))
     }
 
     /// Removes what is left of runs that never began, as far as they are older than a run that begins
     /// now: what is newer may be about to begin.
     pub fn remove_unbegun(&self, now: &str) {
         let has_begun = |id: &String| self.ids.contains(id);
+        let is_kept = |id: &String| self.is_beginning(id) || self.is_to_recover(id);
         for id in &self.folders {
-            if id.as_str() < now && !has_begun(id) && !self.is_beginning(id) {
+            if id.as_str() < now && !has_begun(id) && !is_kept(id) {
                 // A folder that cannot be removed does no harm.
                 _ = fs::remove_dir_all(self.folder(id));
             }
@@ -394,7 +419,7 @@ impl Runs {
 
     /// Returns whether a run without a journal is about to have one, or has one by now.
     fn is_beginning(&self, id: &str) -> bool {
-        if self.folder(id).join(FILE).symlink_metadata().is_ok() {
+        if may_be_there(&self.folder(id).join(FILE)) {
             return true;
         }
         let path = format!("{FOLDER}/{id}/{NEW_FILE}");
@@ -437,6 +462,12 @@ impl Runs {
         }
         self.place.open(&path, OpenOptions::new().read(true))
     }
+}
+
+/// Returns whether there is a file, also if nobody can tell.
+fn may_be_there(file: &Path) -> bool {
+    let looked = file.symlink_metadata();
+    !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Returns the folder of a run in a project, whether or not it exists.

@@ -382,3 +382,20 @@ fn an_added_turn_decides_how_its_stack_ends() {
         assert!(state(stack).is_success());
     }
 }
+
+#[test]
+fn a_later_run_whose_journal_cannot_be_read_may_have_resumed_this_one() {
+    let (_root, place) = project();
+    for run in [1, 2] {
+        drop(Journal::create(&place, &header(&id(run), "x")).unwrap());
+    }
+    let runs = Runs::find(place.clone()).unwrap();
+    assert_eq!(runs.resumed_by(&id(1)).unwrap(), None);
+    fs::write(runs.folder(&id(2)).join("journal.jsonl"), "junk\n").unwrap();
+    let unread = runs.resumed_by(&id(1)).unwrap_err();
+    assert_eq!(unread.run, id(2));
+    assert_eq!(runs.resumed_by(&id(2)).unwrap(), None);
+    // One that was removed meanwhile resumes nothing.
+    fs::remove_dir_all(runs.folder(&id(2))).unwrap();
+    assert_eq!(runs.resumed_by(&id(1)).unwrap(), None);
+}

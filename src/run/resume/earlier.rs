@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::folder::{GuardedFolder, Unusable};
 use crate::project::stack::{StackIndex, Stacks};
 use crate::record::journal::{
-    BaseRecord, FindError, Header, Liveness, PLAN_FOLLOW_UPS, ReadError, RunRecord, Runs,
+    BaseRecord, FindError, Header, Liveness, PLAN_FOLLOW_UPS, ReadError, RunRecord, Runs, UnreadRun,
 };
 use crate::run::order::{Direction, Order};
 use crate::selection::graph::Graph;
@@ -73,6 +73,9 @@ pub enum ResumeError {
         #[source]
         error: ReadError,
     },
+    /// A later run, which may have resumed it, cannot be read.
+    #[error(transparent)]
+    UnreadLater(UnreadRun),
     /// It was not one of `orch run`.
     #[error("run {run} cannot be resumed: it was one of `orch {purpose}`")]
     Other {
@@ -103,7 +106,7 @@ impl EarlierRun {
             FindError::NoRuns => ResumeError::NoRuns,
             error => ResumeError::Find(error),
         })?;
-        let run = newest_of(&runs, named);
+        let run = newest_of(&runs, named)?;
         if runs.liveness(run) == Liveness::Alive {
             return Err(ResumeError::Alive(run.to_owned()));
         }
@@ -129,31 +132,23 @@ impl EarlierRun {
         }
         Ok(EarlierRun {
             named: (named != run).then(|| named.to_owned()),
-            done: done(&runs, &record),
+            done: done(&runs, &record)?,
             record,
         })
     }
 
     /// Returns the runs that it resumed itself and that are still on record, the first one first.
-    pub fn resumed(&self, root: &Path) -> Vec<RunRecord> {
-        let folder = GuardedFolder::find(root).ok().flatten();
-        let Some(runs) = folder.and_then(|folder| Runs::find(folder).ok()) else {
-            return Vec::new();
+    ///
+    /// # Errors
+    ///
+    /// If the journal of one of them cannot be read.
+    pub fn resumed(&self, root: &Path) -> Result<Vec<RunRecord>, ResumeError> {
+        let Some(runs) = GuardedFolder::find(root)?.map(Runs::find).transpose()? else {
+            return Ok(Vec::new());
         };
-        let mut records = Vec::new();
-        let mut seen = HashSet::from([self.record.header.run.clone()]);
-        let mut earlier = self.record.header.resumes.clone();
-        while let Some(run) = earlier.filter(|run| seen.insert(run.clone())) {
-            let Ok(record) = runs.record(&run) else {
-                break;
-            };
-            records.push(record);
-            earlier = records
-                .last()
-                .and_then(|it: &RunRecord| it.header.resumes.clone());
-        }
+        let mut records = resumed_by(&runs, &self.record)?;
         records.reverse();
-        records
+        Ok(records)
     }
 
     /// Returns whether a stack has succeeded in it, or in a run that it resumed itself.
@@ -163,18 +158,35 @@ impl EarlierRun {
 }
 
 /// Returns the run that resumed this one last.
-fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> &'r str {
-    let mut seen = HashSet::from([named]);
+fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> Result<&'r str, ResumeError> {
     let mut id = named;
-    // Only a forged journal resumes one that resumes it.
-    while let Some(next) = runs.resumed_by(id).filter(|next| seen.insert(next)) {
+    while let Some(next) = runs.resumed_by(id).map_err(ResumeError::UnreadLater)? {
         id = next;
     }
-    id
+    Ok(id)
+}
+
+/// Returns the runs that a run resumed, the latest first, as far as they are still on record.
+fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeError> {
+    let mut records = Vec::new();
+    let mut seen = HashSet::from([record.header.run.clone()]);
+    let mut earlier = record.header.resumes.clone();
+    // Only a forged journal resumes one that resumes it.
+    while let Some(run) = earlier.filter(|run| seen.insert(run.clone())) {
+        let record = match runs.record(&run) {
+            Ok(record) => record,
+            Err(error) if error.is_missing() => break,
+            Err(error) => return Err(ResumeError::Unreadable { run, error }),
+        };
+        let before = record.header.resumes.clone();
+        records.push(record);
+        earlier = before;
+    }
+    Ok(records)
 }
 
 /// Returns what has been done in a run, and in those that it resumed.
-fn done(runs: &Runs, record: &RunRecord) -> Done {
+fn done(runs: &Runs, record: &RunRecord) -> Result<Done, ResumeError> {
     let mut all = Done::default();
     let mut add = |record: &RunRecord| {
         for stack in record.stacks.iter().filter(|it| it.state.is_success()) {
@@ -183,16 +195,8 @@ fn done(runs: &Runs, record: &RunRecord) -> Done {
         }
     };
     add(record);
-    let mut seen = HashSet::from([record.header.run.clone()]);
-    let mut earlier = record.header.resumes.clone();
-    while let Some(run) = earlier.filter(|run| seen.insert(run.clone())) {
-        let Ok(record) = runs.record(&run) else {
-            break;
-        };
-        add(&record);
-        earlier = record.header.resumes;
-    }
-    all
+    resumed_by(runs, record)?.iter().for_each(add);
+    Ok(all)
 }
 
 /// What is left of an earlier run.

@@ -3,13 +3,13 @@
 
 use orch::diagnostic::{Code, Diagnostic};
 use orch::printable::{command_line, printable};
-use orch::record::journal::{Holder, RunRecord};
+use orch::record::journal::{Holder, RunRecord, UnreadRun};
 use orch::report::local_time;
 use orch::run::recording::{Busy, RecordingNote};
 use orch::source::Sources;
 
 use crate::program::console;
-use crate::program::error::ProgramError;
+use crate::program::error::{ErrorKind, ProgramError};
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;
@@ -58,6 +58,15 @@ fn described(holder: &Holder) -> String {
     )
 }
 
+/// Explains that a run which may have resumed another one cannot be read.
+pub(in crate::program::commands) fn explained_unread(unread: UnreadRun) -> ProgramError {
+    let hint = format!(
+        "it may have resumed the run: make its journal readable, or remove `.orch/runs/{}` if it did not",
+        unread.run
+    );
+    ProgramError::new(ErrorKind::External, unread.into()).hint(hint)
+}
+
 /// Explains what blocks a run, which may be one that can run beside others.
 pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -> ProgramError {
     let beside = if can_be_beside {
@@ -72,6 +81,11 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
                 format!("see what is left to do with `orch runs show {by}`, and resume that"),
             );
         }
+        Busy::Unlisted(error) => {
+            let error = anyhow::Error::new(error).context("failed to look for runs in progress");
+            return ProgramError::new(ErrorKind::External, error);
+        }
+        Busy::Unread(unread) => return explained_unread(unread),
         Busy::Held {
             holder: None,
             killed: _,

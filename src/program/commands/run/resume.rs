@@ -15,6 +15,7 @@ use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
 
 use super::arguments::RunArgs;
+use super::holder::explained_unread;
 use super::policy_flags::PoliciesArg;
 use crate::program::commands::changed::GitState;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
@@ -71,7 +72,7 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
     let resumed =
         ResumedRun::new(&earlier, &loaded.project.stacks, only_failed).map_err(explained)?;
     report_gone(&resumed, allow_stale)?;
-    let workflow = workflow(&loaded.project, &earlier);
+    let workflow = workflow(&loaded.project, &earlier)?;
     if let Some(workflow) = &workflow {
         workflow.warn();
     }
@@ -120,11 +121,13 @@ fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
 }
 
 /// Returns the workflow that goes on, if policies followed the run.
-fn workflow(project: &Project, earlier: &EarlierRun) -> Option<EarlierWorkflow> {
-    let record = earlier.record.header.policies.clone()?;
-    let before = earlier.resumed(&project.root);
+fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWorkflow>> {
+    let Some(record) = earlier.record.header.policies.clone() else {
+        return Ok(None);
+    };
+    let before = earlier.resumed(&project.root).map_err(explained)?;
     let all: Vec<&RunRecord> = before.iter().chain([&earlier.record]).collect();
-    Some(EarlierWorkflow::new(project, &all, record))
+    Ok(Some(EarlierWorkflow::new(project, &all, record)))
 }
 
 impl Loaded {
@@ -173,6 +176,10 @@ impl Loaded {
 
 /// Adds the way out.
 fn explained(error: ResumeError) -> ProgramError {
+    let error = match error {
+        ResumeError::UnreadLater(unread) => return explained_unread(unread),
+        error => error,
+    };
     let (kind, hint) = match &error {
         ResumeError::Find(_) => (ErrorKind::Usage, None),
         ResumeError::NoRuns => {
@@ -201,9 +208,10 @@ fn explained(error: ResumeError) -> ProgramError {
             };
             (ErrorKind::Refused, Some(hint.to_owned()))
         }
-        ResumeError::Unreadable { .. } | ResumeError::NoCommand(_) | ResumeError::Unusable(_) => {
-            (ErrorKind::External, None)
-        }
+        ResumeError::Unreadable { .. }
+        | ResumeError::UnreadLater(_)
+        | ResumeError::NoCommand(_)
+        | ResumeError::Unusable(_) => (ErrorKind::External, None),
     };
     let error = ProgramError::new(kind, error.into());
     match hint {
