@@ -1,7 +1,7 @@
-//! Options with which a tool plans something else than its whole stack, and where they may hide: Terraform adds the
-//! words of some variables to those of its commands.
+//! Options with which a tool plans something other than its whole stack, and the variables they can hide in:
+//! Terraform adds the words of some variables to those of its commands.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use super::Tool;
@@ -16,6 +16,9 @@ const MODES: [&str; 2] = ["destroy", "refresh-only"];
 /// Options with which a command only prints something, and succeeds.
 const IDLE: [&str; 4] = ["help", "h", "version", "v"];
 
+/// Options of `plan` that `orch` gives itself, or that change what is printed.
+const STEERING: [&str; 4] = ["out", "destroy", "refresh-only", "json"];
+
 /// The variable whose words Terraform adds to those of every command.
 const EVERY: &str = "TF_CLI_ARGS";
 
@@ -23,6 +26,14 @@ const EVERY: &str = "TF_CLI_ARGS";
 pub fn leaves_out(words: &[OsString]) -> bool {
     let mut words = words.iter().map(|word| word.to_string_lossy());
     words.any(|word| option(&word).is_some_and(|(name, _)| PARTIAL.contains(&name)))
+}
+
+/// Returns the option that a word for `plan` gives, without its dashes, if `orch` has to decide on it: what is
+/// planned, and where to.
+pub fn steering(word: &OsStr) -> Option<&'static str> {
+    let word = word.to_string_lossy();
+    let (name, _) = option(&word)?;
+    STEERING.into_iter().find(|&it| it == name)
 }
 
 /// Returns whether a program is one of the tools, by its name.
@@ -123,6 +134,27 @@ mod tests {
             ("/opt/terraform-docs", false),
         ] {
             assert_eq!(is_tool(&program.into()), expected, "{program}");
+        }
+    }
+
+    #[test]
+    fn only_orch_says_what_is_planned_and_where_to() {
+        let cases = [
+            ("-out=x", Some("out")),
+            ("--out", Some("out")),
+            ("-destroy", Some("destroy")),
+            ("--destroy=true", Some("destroy")),
+            ("-refresh-only", Some("refresh-only")),
+            ("-json", Some("json")),
+            ("-refresh=false", None),
+            ("-target=-destroy", None),
+            ("-var=out=1", None),
+            ("destroy", None),
+            ("-", None),
+            ("", None),
+        ];
+        for (word, expected) in cases {
+            assert_eq!(steering(OsStr::new(word)), expected, "{word}");
         }
     }
 }

@@ -12,7 +12,6 @@ mod hidden;
 mod output_values;
 mod outputs;
 mod plan_json;
-mod steering;
 mod terraform;
 mod value;
 mod whole;
@@ -29,10 +28,10 @@ pub use self::backend::{
 };
 pub use self::changes::{ChangeKind, Changed, ChangedPlan};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
-pub use self::hidden::{hidden_option, is_tool, leaves_out, variables_with_words};
+pub use self::hidden::{hidden_option, is_tool, leaves_out, steering, variables_with_words};
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs};
-pub use self::steering::steering;
+
 pub use self::terraform::{BadPlan, read_plan};
 pub use self::whole::NotWhole;
 
