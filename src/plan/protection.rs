@@ -58,6 +58,13 @@ enum ProtectedBy {
     Head,
     /// It is on record, from this commit if that is known. The tree does not have the stack.
     Record(Option<String>),
+    /// HEAD may state it, and cannot be read.
+    Unread {
+        /// Why.
+        why: String,
+        /// What to do about that.
+        way_out: String,
+    },
 }
 
 /// Returns the rules that protect anything, of those that may be stated.
@@ -103,7 +110,7 @@ impl Protection {
     }
 
     /// Returns the rules that protect a stack which is gone: those of the `removed` block which is about it, else
-    /// those on record. Whether the block is committed is a question of evidence.
+    /// those on record. The evidence of a removal covers whether the block is committed.
     pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
             return Self::on_record(entry);
@@ -123,7 +130,7 @@ impl Protection {
         stated.chain(recorded).collect()
     }
 
-    /// Returns the rules on record that protect a stack.
+    /// Returns the recorded rules that protect a stack.
     pub fn on_record(entry: &Entry) -> Vec<Self> {
         fn at<T>(rule: &RecordedRule<T>) -> (Option<String>, Option<String>) {
             let place = rule.file.as_deref().map(|file| match rule.line {
@@ -146,14 +153,32 @@ impl Protection {
         recorded.collect()
     }
 
+    /// Returns the rules that HEAD may state if it cannot be read: any.
+    pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
+        let all = ProtectedResources::All(true);
+        let rules = [Rule::Stack, Rule::Resources(all)].into_iter();
+        let rules = rules.map(|rule| Protection {
+            rule,
+            place: None,
+            by: ProtectedBy::Unread {
+                why: why.to_owned(),
+                way_out: way_out.to_owned(),
+            },
+        });
+        rules.collect()
+    }
+
     /// Returns who protects the stack: `protected by prod/orch.orch.hcl:4`.
     pub fn text(&self) -> String {
+        if let ProtectedBy::Unread { why, .. } = &self.by {
+            return format!("HEAD cannot be read, so nobody knows what it protects: {why}");
+        }
         let mut text = "protected".to_owned();
         if let Some(place) = &self.place {
             text += &format!(" by {place}");
         }
         match &self.by {
-            ProtectedBy::Tree => {}
+            ProtectedBy::Tree | ProtectedBy::Unread { .. } => {}
             ProtectedBy::Head => text += " in HEAD",
             ProtectedBy::Record(commit) => {
                 let commit = commit.as_deref().and_then(CommitId::new);
@@ -289,6 +314,12 @@ impl Refusal {
 
     /// Returns what would be destroyed of something called so, and is protected.
     fn what(&self, stack: &str) -> String {
+        if matches!(self.protection.by, ProtectedBy::Unread { .. }) {
+            return match self.loss {
+                Loss::Stack => format!("{stack}, which may be protected"),
+                _ => format!("resources of {stack}, which may be protected"),
+            };
+        }
         let (one, more) = match &self.protection.rule {
             Rule::Resources(ProtectedResources::All(_)) => {
                 (", which is protected", ", which are protected")
@@ -320,6 +351,7 @@ impl Refusal {
                 Rule::Resources(ProtectedResources::Matching(_)),
                 Loss::Resources(_),
             ) => format!("commit a `{name}` that does not match them first"),
+            (ProtectedBy::Unread { way_out, .. }, ..) => way_out.clone(),
             (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for it first"),
             (ProtectedBy::Head, ..) => format!("commit the change of `{name}` first"),
             (ProtectedBy::Record(_), ..) => {
@@ -343,7 +375,6 @@ impl Refusal {
     }
 }
 
-/// Why a turn of an apply may not go on.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "would destroy {}", self.what("it"))?;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use orch::change::Pairs;
-use orch::git::{CommitTree, Repository};
+use orch::git::{CommitTree, GitError, Repository};
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::protection::{Destroyed, Destroyer, Guard, Protected, Protection, Refusal};
@@ -26,7 +26,13 @@ pub(super) struct Protections<'l> {
     document: Option<&'l Document>,
     pairs: OnceCell<Pairs<'l>>,
     /// The project as HEAD has it, once somebody has asked.
-    head: OnceCell<Option<Head>>,
+    head: OnceCell<std::result::Result<Option<Head>, UnreadHead>>,
+}
+
+/// Why HEAD cannot be read, and what to do about that.
+struct UnreadHead {
+    why: String,
+    way_out: String,
 }
 
 /// The project as HEAD has it.
@@ -79,7 +85,12 @@ impl<'l> Protections<'l> {
         let project = &self.loaded.project;
         let of_tree = Refusal::new(Protection::of_tree(project, stack), destroyed);
         of_tree.or_else(|| {
-            let head = self.head.get_or_init(|| self.load_head()).as_ref();
+            let head = match self.head.get_or_init(|| self.load_head()) {
+                Ok(head) => head.as_ref(),
+                Err(UnreadHead { why, way_out }) => {
+                    return Refusal::new(Protection::unread(why, way_out), destroyed);
+                }
+            };
             let there = head.map(|head| head.stacks(project, stack));
             let rules = match there.as_deref() {
                 None | Some([]) => self.on_record(stack),
@@ -106,13 +117,24 @@ impl<'l> Protections<'l> {
         recorded.map(Protection::on_record).unwrap_or_default()
     }
 
-    /// Returns the project of HEAD; none if there is no HEAD, or if it cannot be read.
-    fn load_head(&self) -> Option<Head> {
+    /// Returns the project of HEAD; none outside of git and before the first commit.
+    fn load_head(&self) -> std::result::Result<Option<Head>, UnreadHead> {
         let root = &self.loaded.project.root;
-        let repository = Repository::open(root).ok()?;
-        let head = repository.commit("HEAD").ok()??;
+        let asked = Repository::open(root)
+            .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));
+        let (head, repository) = match asked {
+            Ok((Some(head), repository)) => (head, repository),
+            Ok((None, _)) | Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(UnreadHead::of(&error)),
+        };
         let tree = CommitTree::new(repository, head);
-        let project = Project::load_tree(root, &tree, &mut Problems::default()).ok()?;
+        let project = Project::load_tree(root, &tree, &mut Problems::default());
+        let project = project.map_err(|error| UnreadHead {
+            why: format!("{:#}", anyhow::Error::new(error)),
+            way_out: UnreadHead::ADVICE.to_owned(),
+        })?;
         let moves = &self.loaded.project.moves;
         let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
         let mut by_destination: BTreeMap<StackPath, Vec<StackIndex>> = BTreeMap::new();
@@ -123,11 +145,26 @@ impl<'l> Protections<'l> {
         }
         let ids = project.stacks.iter();
         let ids = ids.filter_map(|(stack, it)| Some((it.id.as_ref()?.value.to_lowercase(), stack)));
-        Some(Head {
+        Ok(Some(Head {
             by_id: ids.collect(),
             by_destination,
             project,
-        })
+        }))
+    }
+}
+
+impl UnreadHead {
+    const ADVICE: &str = "see what `git status` reports in this directory";
+
+    fn of(error: &GitError) -> Self {
+        let way_out = match error.remedy() {
+            Some(command) => format!("if you trust the repository, run `{command}`"),
+            None => Self::ADVICE.to_owned(),
+        };
+        UnreadHead {
+            why: error.to_string(),
+            way_out,
+        }
     }
 }
 

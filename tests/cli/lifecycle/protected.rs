@@ -222,6 +222,27 @@ fn only_a_committed_change_lifts_the_protection() {
 }
 
 #[test]
+fn a_head_that_cannot_be_read_protects_everything() {
+    let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
+    declare(&repository, "/db", LIFTED);
+    let command = "run -X --record=destroy --match db -- true";
+    fails(&repository, command, 4, "in HEAD");
+    let head = head(&repository);
+    let (folder, file) = head.split_at(2);
+    repository.remove(&format!("/.git/objects/{folder}/{file}"));
+    // Neither a state nor a safeguard needs git here.
+    let refused = repository.orch("run -X --no-record -- terraform destroy");
+    assert_eq!(refused.code(), 4, "{refused}");
+    let said = "error: the command would destroy `/db`, which may be protected";
+    assert!(refused.stderr.contains(said), "{refused}");
+    assert!(refused.stderr.contains("`git status`"), "{refused}");
+    assert!(
+        !refused.stderr.contains("--disable-safeguards"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_rename_that_is_not_committed_lifts_nothing() {
     let object = |repository: &Repository| repository.write("/db/object", "db");
     // By id.
