@@ -55,7 +55,7 @@ pub struct ResourceChange {
     /// Digests of the attributes that it is to have, by name; none of what is not known yet.
     #[serde(default)]
     pub values: BTreeMap<String, Option<String>>,
-    /// Whether it is made anew only because it was left half made.
+    /// Whether it is recreated only because its creation did not finish.
     #[serde(default)]
     pub is_tainted: bool,
 }

@@ -302,7 +302,9 @@ impl Digester<'_, '_> {
             set.extend(names.map(|name| self.digest(name, variable(name).as_ref())));
         }
         if driver.selects_workspaces() {
-            let workspace = selected_workspace(&directory, &variable).unwrap_or_default();
+            // An unknown one is not the same twice.
+            let unknown = || Uuid::new_v4().to_string();
+            let workspace = selected_workspace(&directory, &variable).unwrap_or_else(unknown);
             set.extend([self.digest(WORKSPACE, Some(&workspace))]);
         }
         set

@@ -1,4 +1,4 @@
-//! What policies are told of the turns of an apply: what they were to change, and have changed.
+//! What an apply tells policies about its turns: the changes that were planned, and those that were made.
 
 use super::entry::{Action, PlanEntry};
 use crate::driver::{ChangeKind, Changed, ChangedPlan};

@@ -12,8 +12,8 @@ pub struct PlannedFollowUps {
     pub turns: Vec<PlannedFollowUp>,
     /// What went wrong with policies, and what they ask for that does not follow.
     pub problems: Vec<PolicyProblem>,
-    /// The stacks after which something else may follow: policies are told of their changes, which are known only
-    /// during the apply.
+    /// The stacks after which something else may follow: policies see their changes, and these are known only during
+    /// the apply.
     pub uncertain: Vec<StackPath>,
 }
 

@@ -1,4 +1,4 @@
-//! What policies are told of a turn that has ended: what it was to change, and has changed.
+//! What policies hear about a turn that has ended: the changes that were planned, and those that were made.
 
 use super::turn::TurnState;
 use crate::driver::{ChangeKind, ChangedPlan};

@@ -36,9 +36,9 @@ pub enum Stale {
     Driver(StackPath),
     /// The stack runs after others.
     Order(StackPath),
-    /// What is on record of the stack has changed.
+    /// The record of the stack has changed.
     Record(StackPath),
-    /// What is on record has changed of a stack that it runs after.
+    /// The record of a stack that it runs after has changed.
     Before(StackPath, Option<StackPath>),
     /// Something of the environment differs: what, in words.
     Environment(StackPath, String),

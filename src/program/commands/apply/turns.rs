@@ -366,8 +366,8 @@ fn is_declared(entry: &Entry, now: &Entry) -> bool {
         && entry.lifecycle.is_same(&now.lifecycle)
 }
 
-/// Returns whether what is on record lacks anything: how a stack is now, or the outputs that it was applied with, by
-/// which others see what has been done of a plan.
+/// Returns whether a record is out of date: it lacks how the stack is now, or the outputs that it was applied with,
+/// which tell others how much of a plan has been done.
 fn lacks(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let applied = recorded.applied.as_ref();
     let has_upstream = applied.is_some_and(|applied| applied.upstream.is_some());

@@ -211,7 +211,7 @@ fn placed(loaded: &Loaded, subject: &Subject<'_>, action: Action, reason: Reason
     reason.said_in(Some(file), Some(line))
 }
 
-/// Returns the stacks that are made anew before the old ones are destroyed.
+/// Returns the stacks whose new generation is created before the old one is destroyed.
 fn made_first(subjects: &Subjects<'_>) -> BTreeSet<StackIndex> {
     let made = subjects.all.iter().filter(|it| it.made().is_some());
     made.map(|it| it.stack).collect()
@@ -270,7 +270,7 @@ impl Settled {
         unreported.map(|(stack, _)| *stack)
     }
 
-    /// Returns the stacks that are destroyed, also to be made anew.
+    /// Returns the stacks that are destroyed, including those that are created again.
     pub(super) fn going(&self) -> impl Iterator<Item = StackIndex> {
         let going = self
             .actions()
@@ -278,7 +278,7 @@ impl Settled {
         going.map(|(stack, _)| stack)
     }
 
-    /// Returns the stacks that are destroyed, also to be made anew, or lose resources, with why.
+    /// Returns the stacks that are destroyed, created again, or lose resources, with the reason.
     pub(super) fn destroyed(
         &self,
         subjects: &Subjects<'_>,
