@@ -98,7 +98,9 @@ impl Executor for Nothing {
 }
 
 impl Control for Nothing {
-    fn react(&self, _reaction: Reaction, _signal: Option<&Signal>) {}
+    fn react(&self, _reaction: Reaction, _signal: Option<&Signal>) -> bool {
+        true
+    }
 }
 
 /// The loop and the schedule without any command.

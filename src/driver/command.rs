@@ -98,8 +98,8 @@ impl<'p> Driver<'p> {
         let plan = self.step(StepRole::Plan, step, plan, extra);
         steps.extend(plan.map(|step| StepPlan {
             exit_codes: ExitCodes {
-                success: None,
                 changes: Some(self.changes_on_exit().into()),
+                ..step.exit_codes
             },
             ..step
         }));
@@ -179,7 +179,10 @@ impl<'p> Driver<'p> {
             role,
             name: step.name(),
             words,
-            exit_codes: ExitCodes::default(),
+            exit_codes: ExitCodes {
+                success_on_interrupt: self.block.map(|block| block.success_on_interrupt),
+                ..ExitCodes::default()
+            },
         })
     }
 

@@ -28,12 +28,12 @@ pub use self::backend::{
 };
 pub use self::changes::{ChangeKind, Changed, ChangedPlan};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
-pub use self::hidden::{hidden_option, is_tool, leaves_out, steering, variables_with_words};
+pub use self::hidden::{is_tool, steering, variables_with_words};
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs};
 
-pub use self::terraform::{BadPlan, read_plan};
-pub use self::whole::NotWhole;
+pub use self::terraform::{BadPlan, read_plan, read_plan_effect};
+pub use self::whole::{NotWhole, PlanEffect};
 
 /// A tool that `orch` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

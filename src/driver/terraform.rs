@@ -8,7 +8,7 @@ use super::command::PlanKind;
 use super::outputs::Outputs;
 use super::plan_json::{Object, PlanJson, ResourceJson, StateJson};
 use super::value::digest;
-use super::whole::{NotWhole, not_whole};
+use super::whole::{NotWhole, PlanEffect, effect, not_whole};
 
 /// The first number of the formats that can be read.
 const FORMAT: &str = "1.";
@@ -57,15 +57,7 @@ fn named_format(version: &str) -> String {
     format!("the format {version}")
 }
 
-/// Reads the plan of a kind that `show -json` has printed.
-///
-/// Something exists if the state has a resource, or an output that is not about to be created: constant
-/// outputs are part of the state before anything was ever applied.
-///
-/// # Errors
-///
-/// If it is not such a plan, or not a finished one.
-pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
+fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
     let plan: PlanJson = serde_json::from_reader(text).map_err(|error| BadPlan::Malformed {
         line: error.line(),
         column: error.column(),
@@ -76,6 +68,28 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
     if plan.values.is_some() {
         return Err(BadPlan::State);
     }
+    Ok(plan)
+}
+
+/// Returns what the plan does that `show -json` has printed; `None` if that cannot be told.
+///
+/// # Errors
+///
+/// If it is not a plan.
+pub fn read_plan_effect(text: impl Read) -> Result<Option<PlanEffect>, BadPlan> {
+    parse(text).map(|plan| effect(&plan))
+}
+
+/// Reads the plan of a kind that `show -json` has printed.
+///
+/// Something exists if the state has a resource, or an output that is not about to be created: constant
+/// outputs are part of the state before anything was ever applied.
+///
+/// # Errors
+///
+/// If it is not such a plan, or not a finished one.
+pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
+    let plan = parse(text)?;
     if plan.errored {
         return Err(BadPlan::Errored);
     }

@@ -97,6 +97,51 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     needed.find(|address| !planned.contains(&**address))
 }
 
+/// What a plan in a file of the tool does, whatever it was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanEffect {
+    /// It brings forward the whole stack.
+    Applies,
+    /// It destroys all that exists of it.
+    Destroys,
+    /// It leaves something out, or only refreshes.
+    Partial,
+}
+
+/// Returns what a plan does; `None` if that cannot be told.
+pub(super) fn effect(plan: &PlanJson) -> Option<PlanEffect> {
+    if plan.errored || !plan.deferred_changes.is_empty() {
+        return Some(PlanEffect::Partial);
+    }
+    let managed = plan.resource_changes.iter().filter(|it| it.mode == MANAGED);
+    let mut current = managed.filter(|it| it.deposed.is_none()).peekable();
+    // A plan that was not made to destroy says why it deletes a resource.
+    let is_deleted =
+        |it: &ResourceJson| it.change.actions == ["delete"] && it.action_reason.is_none();
+    let is_empty = current.peek().is_none();
+    let mut outputs = plan.output_changes.values().peekable();
+    let destroys = if is_empty {
+        outputs.peek().is_some() && outputs.all(|output| output.actions == ["delete"])
+    } else {
+        current.all(is_deleted)
+    };
+    if destroys {
+        let is_whole = not_whole(plan, PlanKind::Destroy).is_none();
+        return Some(if is_whole {
+            PlanEffect::Destroys
+        } else {
+            PlanEffect::Partial
+        });
+    }
+    if not_whole(plan, PlanKind::Normal).is_some() {
+        return Some(PlanEffect::Partial);
+    }
+    // A refresh of nothing looks like a plan for resources without instances.
+    let configured = plan.configuration.as_ref();
+    let has_resources = configured.is_none_or(|it| it.root_module.has_resources());
+    (!is_empty || !has_resources).then_some(PlanEffect::Applies)
+}
+
 /// Returns whether a plan destroys what the configuration has. A plan that was not asked to destroy says why it
 /// deletes a resource.
 fn destroys(plan: &PlanJson) -> bool {

@@ -14,11 +14,13 @@ use super::commands::{
 use super::entry::Asked;
 use crate::driver::{
     Answer, BadAnswer, BadOutputs, BadPlan, ChangedPlan, Driver, Outputs, PlanKind, Tool,
-    backend_of_tool, is_tool, leaves_out, read_plan,
+    backend_of_tool, is_tool, read_plan,
 };
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
+use crate::project::environment::lookup;
 use crate::project::stack::StackIndex;
+use crate::project::tool_options::leaves_out;
 use crate::run::execute::{Execution, Task};
 use crate::run::schedule::{Limit, OnError, Schedule};
 use crate::run::settings::RunSettings;
@@ -372,10 +374,7 @@ pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) 
 /// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: where the tool keeps
 /// its own state. `root` is that of the project.
 pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
-    let variable = |name: &str| match plan.environment.get(name) {
-        Some(own) => own.clone(),
-        None => std::env::var(name).ok(),
-    };
+    let variable = |name: &str| lookup(&plan.environment, name);
     let backend = match tool {
         Tool::Terraform | Tool::OpenTofu => backend_of_tool(root, &plan.directory, &variable),
         // It runs them in a folder of its cache: what lies in the directory of the stack says nothing.

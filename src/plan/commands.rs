@@ -12,13 +12,14 @@ use std::time::Duration;
 use super::code::{Codes, PlanStack};
 use super::entry::Asked;
 use crate::diagnostic::Diagnostic;
-use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option, variables_with_words};
+use crate::driver::{Driver, StepPlan, StepRole, Words, variables_with_words};
 use crate::path::StackPath;
 use crate::printable::printable;
 use crate::project::command::words_of_list;
 use crate::project::environment::Environment;
 use crate::project::per_stack::{SharedProblem, SharedProblems};
 use crate::project::stack::StackIndex;
+use crate::project::tool_options::hidden_option;
 use crate::run::execute::{LookupError, ProgramFinder, Task};
 use crate::run::turn::Step;
 

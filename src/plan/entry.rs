@@ -362,6 +362,7 @@ impl Known<'_> {
             None => Reason::new(Config, "the project keeps no state"),
             Some(Standing::Pending(pending)) => match pending {
                 Pending::NeverApplied => Reason::new(State, "not recorded"),
+                Pending::Unknown(why) => Reason::new(State, why.clone()),
                 Pending::Differs(difference) => {
                     let cause = difference.cause.as_ref();
                     let file = cause.map(|cause| cause.file.path.relative());

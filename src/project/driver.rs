@@ -9,7 +9,7 @@ use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind};
 use crate::language::value::Value;
-use crate::project::attempt::block::exit_codes;
+use crate::project::attempt::block::{SUCCESS_ON_INTERRUPT, exit_codes, flag};
 use crate::source::Spanned;
 
 /// The block.
@@ -75,11 +75,13 @@ pub struct DriverBlock {
     pub changes_on_exit: Option<Vec<i32>>,
     /// `may_replace`: the answer of `plan` may turn an update into a replace.
     pub may_replace: bool,
+    /// `success_on_interrupt`: a command that exits with 0 after an interrupt has succeeded.
+    pub success_on_interrupt: bool,
     /// `backend`: where the tool keeps its own state, evaluated for each stack.
     pub backend: Option<Expr>,
 }
 
-const ATTRIBUTES: [&str; 10] = [
+const ATTRIBUTES: [&str; 11] = [
     "init",
     "plan",
     "apply",
@@ -89,6 +91,7 @@ const ATTRIBUTES: [&str; 10] = [
     "initialized",
     "changes_on_exit",
     "may_replace",
+    SUCCESS_ON_INTERRUPT,
     "backend",
 ];
 
@@ -162,6 +165,7 @@ fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
         initialized: None,
         changes_on_exit: None,
         may_replace: false,
+        success_on_interrupt: false,
         backend: None,
     };
     for attribute in &block.body.attributes {
@@ -202,11 +206,10 @@ impl DriverBlock {
                 let codes = exit_codes(attribute, problems);
                 self.changes_on_exit = codes.map(|codes| codes.to_vec());
             }
-            "may_replace" => match value(attribute, problems) {
-                Some(Value::Bool(may)) => self.may_replace = may,
-                Some(other) => problems.push(wrong(attribute, "`true` or `false`", &other)),
-                None => {}
-            },
+            "may_replace" => self.may_replace = flag(attribute, problems).unwrap_or_default(),
+            SUCCESS_ON_INTERRUPT => {
+                self.success_on_interrupt = flag(attribute, problems).unwrap_or_default();
+            }
             "backend" => self.backend = Some(attribute.value.clone()),
             _ => {
                 let message = format!("unknown attribute `{name}` in `driver`");

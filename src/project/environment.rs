@@ -28,6 +28,14 @@ use crate::source::Span;
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
 
+/// Returns a variable as a command with this environment sees it.
+pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
+    match environment.get(name) {
+        Some(own) => own.clone(),
+        None => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
+    }
+}
+
 /// Where a variable comes from.
 #[derive(Debug, Clone)]
 pub struct EnvOrigin<'p> {

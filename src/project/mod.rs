@@ -30,6 +30,7 @@ mod rules;
 pub mod stack;
 mod stacks_of_tree;
 pub mod tag;
+pub mod tool_options;
 mod top_level;
 
 pub use self::ignore::Ignore;

@@ -18,6 +18,7 @@ pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     let how = match failure {
         FailureRecord::Exited { status } => format!("exit status {status}"),
         FailureRecord::Signalled { signal } => format!("ended by {}", signal_name(*signal)),
+        FailureRecord::Interrupted { signal } => format!("interrupted by {}", signal_name(*signal)),
         // Its limit is no measured time, and the two side by side would read as one.
         FailureRecord::TimedOut { timeout_ms } => {
             format!("took longer than {}, ended", exact(*timeout_ms))

@@ -24,6 +24,7 @@ pub(super) fn why_text(standing: &Standing) -> Option<String> {
         Standing::Failed(why) => Some((*why).to_owned()),
         Standing::Pending(pending) => Some(match pending {
             Pending::NeverApplied => "never applied".to_owned(),
+            Pending::Unknown(why) => why.clone(),
             Pending::Differs(difference) => difference_text(difference),
             Pending::OtherRules => {
                 "what counts as an input has changed since it was applied".to_owned()

@@ -277,6 +277,7 @@ impl From<&Failure> for journal::FailureRecord {
         match failure {
             Failure::Exited(status) => journal::FailureRecord::Exited { status: *status },
             Failure::Signalled(signal) => journal::FailureRecord::Signalled { signal: *signal },
+            Failure::Interrupted(signal) => journal::FailureRecord::Interrupted { signal: *signal },
             Failure::TimedOut(timeout) => journal::FailureRecord::TimedOut {
                 timeout_ms: milliseconds(*timeout),
             },
@@ -359,6 +360,7 @@ impl RunSettings {
             exit_codes: ExitCodes {
                 success: settings.success_exit_codes.as_deref().map(Arc::from),
                 changes: settings.changes_exit_codes.as_deref().map(Arc::from),
+                success_on_interrupt: None,
             },
             detailed_exit_code: settings.detailed_exit_code,
             recording: None,

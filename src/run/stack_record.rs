@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use super::event::Failure;
+use super::execute::Task;
+use crate::driver::{PlanEffect, read_plan_effect};
 use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
     Action, Applied, Attempt, CHECKS_FAILED, CONDITION, Deposed, Entry, Inputs, Intent,
-    Outcome as RecordedOutcome, Refreshed, UNMERGED,
+    Outcome as RecordedOutcome, PARTIAL_PLAN, Refreshed, UNMERGED, UNREADABLE_PLAN,
 };
 use crate::state::writer::Change;
 
@@ -45,6 +47,10 @@ pub struct StackRecord {
     pub made: Option<Made>,
     /// The generation that the command destroys, if that is not the current one.
     pub destroyed: Option<Generation>,
+    /// Why the command may do only a part of this, or nothing: see [`Attempt::failure`].
+    pub unknown: Option<String>,
+    /// The command that prints the tool's plan file that is applied, if one is: it says what is done.
+    pub show: Option<Box<Task>>,
 }
 
 /// A generation that is made beside the current one.
@@ -80,8 +86,29 @@ pub struct Findings {
 }
 
 impl StackRecord {
-    /// Returns the entry with the intent, before anything happens.
-    pub(super) fn intended(&self, run: &str) -> Entry {
+    /// Asks the tool what the plan file does that is applied, if one is.
+    pub(super) fn ask_tool(&mut self) {
+        let Some(show) = self.show.take() else {
+            return;
+        };
+        match show.output().map(|text| read_plan_effect(&*text)) {
+            Ok(Ok(Some(PlanEffect::Applies))) => self.action = Action::Apply,
+            Ok(Ok(Some(PlanEffect::Destroys))) => self.action = Action::Destroy,
+            Ok(Ok(Some(PlanEffect::Partial))) => self.unknown = Some(PARTIAL_PLAN.to_owned()),
+            Ok(Ok(None) | Err(_)) | Err(_) => self.unknown = Some(UNREADABLE_PLAN.to_owned()),
+        }
+    }
+
+    /// Returns the change that puts the intent on record, before anything happens.
+    pub(super) fn intent(&self, run: &str) -> Change {
+        match self.destroyed {
+            Some(_) => Change::Destroying,
+            None => Change::Put(Box::new(self.intended(run))),
+        }
+    }
+
+    /// Returns the entry with the intent.
+    fn intended(&self, run: &str) -> Entry {
         let mut entry = match &self.earlier {
             Some(earlier) => earlier.clone(),
             None => self.declared.clone(),
@@ -120,6 +147,10 @@ impl StackRecord {
         let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
         // What was done is done.
         let failure = failure.filter(|_| !has_failed_checks);
+        if failure.is_none() && self.unknown.is_some() {
+            let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
+            return self.attempted(run, entry, RecordedOutcome::Unknown, self.unknown.clone());
+        }
         match (self.destroyed, failure) {
             (Some(generation), None) => return Change::DestroyedGeneration(generation),
             (Some(_), Some(_)) => return Change::Destroying,
@@ -181,17 +212,32 @@ impl StackRecord {
         if let Some(applied) = entry.applied.as_mut().filter(|it| it.serial == UNMERGED) {
             applied.checks = has_failed_checks.then(|| CHECKS_FAILED.to_owned());
         }
+        let (outcome, failure) = match outcome {
+            None => (RecordedOutcome::Succeeded, None),
+            Some(failure) => (RecordedOutcome::Failed, Some(kind(failure).to_owned())),
+        };
+        self.attempted(run, entry, outcome, failure)
+    }
+
+    /// Returns the change to an entry with the attempt that has ended.
+    fn attempted(
+        &self,
+        run: &str,
+        mut entry: Entry,
+        outcome: RecordedOutcome,
+        failure: Option<String>,
+    ) -> Change {
+        if outcome == RecordedOutcome::Unknown {
+            entry.outputs = None;
+        }
         entry.intent = None;
         entry.last = Some(Attempt {
             serial: UNMERGED,
             action: self.action.clone(),
-            outcome: match outcome {
-                None => RecordedOutcome::Succeeded,
-                Some(_) => RecordedOutcome::Failed,
-            },
-            failure: outcome.map(|failure| kind(failure).to_owned()),
+            outcome,
+            failure,
             run: Some(run.to_owned()),
-            at,
+            at: SystemClock::default().now(),
             commit: self.commit.clone(),
             plan: self.plan.clone(),
             other: Map::new(),
@@ -269,7 +315,7 @@ impl StackRecord {
 fn kind(failure: &Failure) -> &'static str {
     match failure {
         Failure::Exited(_) => "exited",
-        Failure::Signalled(_) => "signalled",
+        Failure::Signalled(_) | Failure::Interrupted(_) => "signalled",
         Failure::TimedOut(_) => "timed-out",
         Failure::RunTimedOut(_) => "run-timed-out",
         Failure::WantedTerminal => "wanted-terminal",

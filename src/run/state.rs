@@ -9,6 +9,7 @@ use std::cell::{Ref, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use super::event::{Ending, Failure, Outcome, Reaction};
 use super::execute::{
@@ -32,6 +33,8 @@ struct Intents {
     confirmed: HashSet<u64>,
     /// Those after which a command has been started: what it has done is done.
     begun: HashSet<u64>,
+    /// What goes on record of those whose tool was asked what is done.
+    asked: HashMap<u64, StackRecord>,
 }
 
 type Questions = Arc<Mutex<Intents>>;
@@ -204,16 +207,34 @@ impl RunState {
     fn ask(&self, turn: TurnIndex, end: End) {
         let ticket = ticket(turn);
         let is_confirmed = lock(&self.questions).confirmed.contains(&ticket);
-        match self.record(turn) {
-            Some(record) if !is_confirmed => {
-                lock(&self.questions).open.insert(ticket, end);
-                let intent = match record.destroyed {
-                    Some(_) => Change::Destroying,
-                    None => Change::Put(Box::new(record.intended(&self.run))),
-                };
-                self.writer.change(&record.key, intent, ticket);
+        let Some(record) = self.record(turn).filter(|_| !is_confirmed) else {
+            return end.tell(answered(Ok(())));
+        };
+        lock(&self.questions).open.insert(ticket, end);
+        if record.show.is_none() {
+            return self
+                .writer
+                .change(&record.key, record.intent(&self.run), ticket);
+        }
+        let mut record = record.clone();
+        let (run, questions) = (self.run.clone(), self.questions.clone());
+        let writer = Arc::downgrade(&self.writer);
+        let asking = thread::Builder::new().spawn(move || {
+            record.ask_tool();
+            let mut intents = lock(&questions);
+            // A question that was given up has no writer any more.
+            if intents.open.contains_key(&ticket)
+                && let Some(writer) = writer.upgrade()
+            {
+                writer.change(&record.key, record.intent(&run), ticket);
+                intents.asked.insert(ticket, record);
             }
-            _ => end.tell(answered(Ok(()))),
+        });
+        if let Err(error) = asking
+            && let Some(end) = lock(&self.questions).open.remove(&ticket)
+        {
+            let problem = format!("its plan file cannot be looked at: {error}");
+            end.tell(answered(Err(Failure::NotStarted(problem))));
         }
     }
 
@@ -224,7 +245,8 @@ impl RunState {
             Outcome::Failed(failure) => Some(failure),
             Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return,
         };
-        let Some(record) = self.record(ending.turn) else {
+        let asked = lock(&self.questions).asked.remove(&ticket(ending.turn));
+        let Some(record) = asked.or_else(|| self.record(ending.turn).as_deref().cloned()) else {
             return;
         };
         let has_begun = lock(&self.questions)
@@ -242,10 +264,8 @@ impl RunState {
         } else {
             record.ended(&self.run, failure, findings)
         };
-        let key = record.key.clone();
-        drop(record);
-        self.note(ending.turn, &key, &change);
-        self.writer.change(&key, change, NO_TICKET);
+        self.note(ending.turn, &record.key, &change);
+        self.writer.change(&record.key, change, NO_TICKET);
     }
 
     /// Waits until everything is in the document, or cannot be any more.
@@ -325,10 +345,13 @@ impl Executor for Confirming<'_> {
 }
 
 impl Control for Confirmed {
-    fn react(&self, reaction: Reaction, signal: Option<&Signal>) {
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool {
         match self {
             Confirmed::Command(running) => running.react(reaction, signal),
-            Confirmed::Question(question, _) => question.withdraw(),
+            Confirmed::Question(question, _) => {
+                question.withdraw();
+                true
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use super::deposed::Deposed;
+use super::history::KEPT_HISTORY;
+pub use super::history::Write;
 pub use super::inputs::{CountedInputs, Inputs};
 pub use super::refreshed::Refreshed;
 use super::rules::RecordedRules;
@@ -17,9 +19,6 @@ use crate::path::Generation;
 
 /// The format that this program reads and writes.
 pub const FORMAT: u32 = 1;
-
-/// How many writes the history remembers.
-const KEPT_HISTORY: usize = 200;
 
 /// The serial of what has not been merged into the document yet.
 pub const UNMERGED: u64 = 0;
@@ -32,6 +31,12 @@ pub const CONDITION: &str = "condition";
 
 /// What is said of an apply after which a condition did not hold.
 pub const CHECKS_FAILED: &str = "failed";
+
+/// What makes an attempt unknown if it is a plan file of the tool that leaves something out.
+pub const PARTIAL_PLAN: &str = "partial-plan";
+
+/// What makes an attempt unknown if it is a plan file that the tool could not show.
+pub const UNREADABLE_PLAN: &str = "unreadable-plan";
 
 /// The failure of a turn whose end nobody has seen.
 pub const INTERRUPTED: &str = "interrupted";
@@ -226,7 +231,8 @@ pub struct Attempt {
     pub action: Action,
     /// How it ended.
     pub outcome: Outcome,
-    /// How it failed, if it did.
+    /// How it failed, if it did; or what makes it unknown: an option like `-target`, [`PARTIAL_PLAN`] or
+    /// [`UNREADABLE_PLAN`].
     pub failure: Option<String>,
     /// The run id.
     pub run: Option<String>,
@@ -250,6 +256,8 @@ pub enum Outcome {
     Succeeded,
     /// It did not.
     Failed,
+    /// The command succeeded, and it may have done only a part of what it is recorded as, or nothing.
+    Unknown,
     /// Something that a later version knows.
     #[serde(untagged)]
     Other(String),
@@ -281,32 +289,6 @@ pub struct Taint {
     pub at: Timestamp,
     /// Why.
     pub reason: Option<String>,
-    /// What this program does not know.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
-}
-
-/// A write that changed entries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Write {
-    /// The serial that the document got.
-    pub serial: u64,
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub by: String,
-    /// The run, if it was one.
-    pub run: Option<String>,
-    /// What was done: the action of a run, or a command of `orch state`.
-    pub what: String,
-    /// Why, in the user's words.
-    pub reason: Option<String>,
-    /// How many stacks were applied.
-    pub applied: usize,
-    /// How many failed.
-    pub failed: usize,
-    /// How many were destroyed.
-    pub destroyed: usize,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -413,6 +395,12 @@ impl Entry {
             }
             (None, None) => false,
         }
+    }
+
+    /// Returns whether its last attempt succeeded, and may have done only a part, or nothing.
+    pub(super) fn is_unknown(&self) -> bool {
+        let last = self.last.as_ref().filter(|_| self.intent.is_none());
+        last.is_some_and(|last| last.outcome == Outcome::Unknown)
     }
 
     /// Gives what has not been merged yet a serial.

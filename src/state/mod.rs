@@ -15,6 +15,7 @@ mod deposed;
 pub mod document;
 pub mod edit;
 mod generations;
+mod history;
 mod inputs;
 mod kept;
 pub mod lock;

@@ -94,13 +94,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts entries as a run leaves them. An intent that is open has failed.
+    /// Counts entries as a run leaves them. An intent that is open has failed; an attempt whose effect is unknown is
+    /// none of these.
     pub fn of<'e>(run: &str, entries: impl IntoIterator<Item = Option<&'e Entry>>) -> Self {
         let mut tally = Tally::default();
         for entry in entries {
             match entry {
                 None => tally.destroyed += 1,
-                Some(entry) if !entry.is_of(run) => {}
+                Some(entry) if !entry.is_of(run) || entry.is_unknown() => {}
                 Some(entry) if entry.intent.is_none() && entry.has_succeeded() => {
                     tally.applied += 1;
                 }

@@ -365,7 +365,7 @@ fn what_is_wrong_in_a_run_block_is_shown() {
     5 |     backoff = "1m"
       |     ^^^^^^^ not an attribute of `run`
       |
-      = help: attributes are: timeout, success_exit_codes, changes_exit_codes
+      = help: attributes are: timeout, success_exit_codes, changes_exit_codes, success_on_interrupt
 
     error: unknown block `retries` in `run`
      --> a/stack.orch.hcl:6:5

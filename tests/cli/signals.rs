@@ -39,14 +39,15 @@ fn an_interrupt_of_orch_alone_is_passed_on_once() {
     run.signal(Signal::SIGINT);
     run.wait_for("/signals", &["INT"]);
     sandbox.write("/go", "");
-    // Even though the command itself succeeded, the run did not do all that was wanted.
+    // Even though the command itself exits with 0, nobody knows whether it has done its work.
     assert_snapshot!(run.end(), @"
     [stderr]
     orch: /a: $ROOT/script.sh
     orch: SIGINT: nothing new starts; waiting for /a to end (again: terminate it)
     orch: cancelled /b: the run was interrupted by SIGINT
     orch: cancelled /c: the run was interrupted by SIGINT
-    orch: 1 succeeded, 2 cancelled in [time]
+    orch: failed /a: interrupted by SIGINT after [time]
+    orch: 0 succeeded, 1 failed, 2 cancelled in [time]
     orch: to run what is left: orch run --resume [run]
     [exit status 130]
     ");
@@ -103,7 +104,8 @@ fn a_second_interrupt_terminates_the_command() {
     orch: SIGINT: terminating /a (again: kill it)
     orch: cancelled /b: the run was interrupted by SIGINT
     orch: cancelled /c: the run was interrupted by SIGINT
-    orch: 1 succeeded, 2 cancelled in [time]
+    orch: failed /a: interrupted by SIGINT after [time]
+    orch: 0 succeeded, 1 failed, 2 cancelled in [time]
     orch: to run what is left: orch run --resume [run]
     [exit status 130]
     ");
@@ -182,10 +184,7 @@ fn quiet_still_says_what_an_interrupt_did() {
     run.wait_until_said("SIGINT: nothing new starts");
     sandbox.write("/go", "");
     let output = run.end();
-    assert!(
-        output.stderr.contains("1 succeeded, 2 cancelled"),
-        "{output}"
-    );
+    assert!(output.stderr.contains("1 failed, 2 cancelled"), "{output}");
 }
 
 #[test]
@@ -714,4 +713,82 @@ fn a_command_that_is_stopped_otherwise_does_not_fail() {
     signal::kill(process, Signal::SIGCONT).unwrap();
     assert_eq!(run.end().code(), 0);
     assert!(sandbox.path("/done").exists());
+}
+
+#[test]
+fn run_counts_an_interrupted_command_as_failed_in_every_output_mode() {
+    let outputs = ["live", "grouped", "prefixed", "errors", "none"];
+    for (at, output) in outputs.into_iter().enumerate() {
+        let sent = [
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+        ];
+        let sent = sent[at % sent.len()];
+        let sandbox = Sandbox::layout("a");
+        let run = Background::run(&sandbox, &format!("--output {output}"), NOTE_SIGNALS);
+        run.wait_for("/started", &["a"]);
+        run.signal(sent);
+        wait_until("the signal arrives", || sandbox.path("/signals").exists());
+        sandbox.write("/go", "");
+        let ended = run.end();
+        let name = format!("interrupted by {sent}");
+        assert!(ended.stderr.contains(&name), "{output}: {ended}");
+        assert!(
+            ended.stderr.contains("0 succeeded, 1 failed"),
+            "{output}: {ended}"
+        );
+        // What was interrupted is run again.
+        let resumed = sandbox.orch("run --resume");
+        assert_eq!(resumed.code(), 0, "{output}: {resumed}");
+        assert_eq!(sandbox.read("/started"), "a\na\n", "{output}");
+    }
+}
+
+#[test]
+fn run_counts_an_interrupt_as_success_where_the_configuration_says_so() {
+    let sandbox = Sandbox::layout("a");
+    let setting =
+        "orch {\n  config {\n    run {\n      success_on_interrupt = true\n    }\n  }\n}\n";
+    sandbox.write("/run.orch.hcl", setting);
+    let run = Background::run(&sandbox, "", NOTE_SIGNALS);
+    run.wait_for("/started", &["a"]);
+    run.signal(Signal::SIGINT);
+    run.wait_for("/signals", &["INT"]);
+    sandbox.write("/go", "");
+    let ended = run.end();
+    assert!(ended.stderr.contains("1 succeeded"), "{ended}");
+    assert_eq!(ended.code(), 130, "the run itself was interrupted: {ended}");
+    let setting = setting.replace("true", "\"yes\"");
+    sandbox.write("/run.orch.hcl", &setting);
+    let refused = sandbox.orch("run true");
+    assert!(
+        refused
+            .stderr
+            .contains("`success_on_interrupt` must be `true` or `false`"),
+        "{refused}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn run_counts_a_command_as_interrupted_that_ctrl_c_reaches_before_orch() {
+    // It ends before `orch` can have passed anything on.
+    let script = "trap 'exit 0' INT\ntouch \"$ORCH_ROOT/ready\"\nwhile [ -d \"$ORCH_ROOT\" ]; do sleep 0.01; done";
+    for _ in 0..5 {
+        let sandbox = Sandbox::layout("a");
+        let Some(mut run) = in_terminal(&sandbox, "ORCH run SCRIPT", script) else {
+            return;
+        };
+        wait_until("it is ready", || sandbox.path("/ready").exists());
+        let mut keys = run.orch.stdin.take().unwrap();
+        keys.write_all(b"\x03").unwrap();
+        let output = run.end();
+        drop(keys);
+        assert!(
+            output.stdout.contains("failed /a: interrupted by SIGINT"),
+            "{output}"
+        );
+    }
 }

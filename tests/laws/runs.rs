@@ -62,7 +62,9 @@ struct Fake {
 struct Nothing;
 
 impl Control for Nothing {
-    fn react(&self, _reaction: Reaction, _signal: Option<&Signal>) {}
+    fn react(&self, _reaction: Reaction, _signal: Option<&Signal>) -> bool {
+        true
+    }
 }
 
 impl Executor for Fake {

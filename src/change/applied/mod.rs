@@ -29,8 +29,11 @@ use super::digest::InputDigest;
 use super::since::AppliedBase;
 use crate::git::CommitId;
 use crate::path::{ProjectPath, StackPath};
+use crate::printable::printable;
 use crate::project::stack::StackIndex;
-use crate::state::document::{Applied, CONDITION, Entry, Lock, Outcome};
+use crate::state::document::{
+    Action, Applied, Attempt, CONDITION, Entry, Lock, Outcome, PARTIAL_PLAN, UNREADABLE_PLAN,
+};
 
 /// How the stacks of a project stand, according to the document.
 #[derive(Debug, Clone)]
@@ -125,6 +128,8 @@ pub enum Status {
 pub enum Pending {
     /// Nothing is on record.
     NeverApplied,
+    /// The last attempt may have done only a part of what it is recorded as, or nothing; the text says why.
+    Unknown(String),
     /// Its inputs differ.
     Differs(Difference),
     /// It was recorded under other rules about what counts, so digests cannot be compared, and what was applied
@@ -214,6 +219,9 @@ impl Standing {
             return Some(Standing::Failed("tainted"));
         }
         let last = entry.last.as_ref()?;
+        if last.outcome == Outcome::Unknown {
+            return Some(Standing::Pending(Pending::Unknown(unknown(last))));
+        }
         let has_failed = last.outcome != Outcome::Succeeded;
         let checks = entry.applied.as_ref().and_then(|it| it.checks.as_deref());
         if has_failed && last.failure.as_deref() == Some(CONDITION) && checks.is_some() {
@@ -230,6 +238,27 @@ impl Standing {
             Some(new) => Standing::Pending(Pending::Triggered(new.clone())),
             None => Standing::Applied,
         }
+    }
+}
+
+/// Returns why nobody knows what an attempt has done.
+fn unknown(attempt: &Attempt) -> String {
+    let action = match &attempt.action {
+        Action::Other(_) => "attempt",
+        action => action.word(),
+    };
+    match attempt.failure.as_deref() {
+        Some(PARTIAL_PLAN) => {
+            format!("the last {action} was of a plan file that leaves something out")
+        }
+        Some(UNREADABLE_PLAN) => {
+            format!("the last {action} was of a plan file that the tool could not show")
+        }
+        Some(option) => format!(
+            "the last {action} ran with `{}`, so it may be incomplete",
+            printable(option)
+        ),
+        None => format!("the last {action} may be incomplete"),
     }
 }
 
@@ -339,6 +368,10 @@ mod tests {
             (
                 serde_json::json!({ "applied": same, "tainted": { "by": "b", "at": "2026-01-01T00:00:00Z" } }),
                 "failed",
+            ),
+            (
+                serde_json::json!({ "applied": same, "last": last("unknown") }),
+                "pending",
             ),
             (serde_json::json!({ "last": last("succeeded") }), "pending"),
             (serde_json::json!({}), "pending"),

@@ -9,6 +9,7 @@ use orch::path::StackPath;
 use orch::plan::SavedPlan;
 use orch::plan::protection::{Destroyed, Destroyer, Guard, Protected, Protection, Refusal};
 use orch::project::config::{RecordPatterns, Recorded};
+use orch::project::environment::lookup;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::request::PreparedRun;
@@ -258,10 +259,7 @@ impl Loaded {
         };
         let turns = run.sequence.iter().zip(&run.tasks);
         let destroying = turns.filter_map(|(&stack, task)| {
-            let variable = |name: &str| match task.environment.get(name) {
-                Some(own) => own.clone(),
-                None => host(name),
-            };
+            let variable = |name: &str| lookup(&task.environment, name);
             match patterns.destroys(command.of(stack), variable) {
                 Some(pattern) => Some((stack, format!("the command is `{pattern}`"))),
                 None if is_destroy => Some((stack, "`--record=destroy` says so".to_owned())),

@@ -23,6 +23,7 @@ const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
 /// The attributes that say what exit statuses mean.
 pub(crate) const SUCCESS_EXIT_CODES: &str = "success_exit_codes";
 pub(crate) const CHANGES_EXIT_CODES: &str = "changes_exit_codes";
+pub(crate) const SUCCESS_ON_INTERRUPT: &str = "success_on_interrupt";
 
 /// Reads the `run` block of a `stack`. Errors go to `problems`, and a wrong setting
 /// counts as not set.
@@ -30,14 +31,14 @@ pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSetti
     let mut settings = AttemptSettings::default();
     no_labels(block, problems);
     for attribute in &block.body.attributes {
-        match &*attribute.name.text {
-            "timeout" => settings.timeout = timeout(attribute, problems),
-            SUCCESS_EXIT_CODES => settings.exit_codes.success = exit_codes(attribute, problems),
-            CHANGES_EXIT_CODES => settings.exit_codes.changes = exit_codes(attribute, problems),
-            _ => {
-                let known = ["timeout", SUCCESS_EXIT_CODES, CHANGES_EXIT_CODES];
-                problems.push(unknown_attribute(attribute, block, &known));
-            }
+        if !setting(attribute, &mut settings, problems) {
+            let known = [
+                "timeout",
+                SUCCESS_EXIT_CODES,
+                CHANGES_EXIT_CODES,
+                SUCCESS_ON_INTERRUPT,
+            ];
+            problems.push(unknown_attribute(attribute, block, &known));
         }
     }
     let mut first: Option<Span> = None;
@@ -53,6 +54,23 @@ pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSetti
         }
     }
     settings
+}
+
+/// Reads an attribute, if it is about attempts; returns whether it is.
+pub(crate) fn setting(
+    attribute: &Attribute,
+    settings: &mut AttemptSettings,
+    problems: &mut Vec<Diagnostic>,
+) -> bool {
+    let codes = &mut settings.exit_codes;
+    match &*attribute.name.text {
+        "timeout" => settings.timeout = timeout(attribute, problems),
+        SUCCESS_EXIT_CODES => codes.success = exit_codes(attribute, problems),
+        CHANGES_EXIT_CODES => codes.changes = exit_codes(attribute, problems),
+        SUCCESS_ON_INTERRUPT => codes.success_on_interrupt = flag(attribute, problems),
+        _ => return false,
+    }
+    true
 }
 
 /// Reports a second block where there can be one.
@@ -215,6 +233,20 @@ pub(crate) fn exit_codes(
         })
         .collect();
     (problems.len() == n_problems).then(|| codes.into())
+}
+
+/// Reads an attribute that is `true` or `false`; `null` counts as not set.
+pub(crate) fn flag(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<bool> {
+    match value(attribute, problems)? {
+        Value::Null => None,
+        Value::Bool(flag) => Some(flag),
+        other => {
+            let message = format!("`{}` must be `true` or `false`", attribute.name.text);
+            let diagnostic = Diagnostic::error(Code::WrongType, message);
+            problems.push(diagnostic.label(attribute.value.span, this_is(&other)));
+            None
+        }
+    }
 }
 
 fn statuses(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<i32> {

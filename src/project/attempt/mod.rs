@@ -38,7 +38,7 @@ pub struct AttemptSettings {
     pub timeout: Option<Timeout>,
     /// `retry`, as a whole.
     pub retry: Option<Arc<Retry>>,
-    /// `success_exit_codes` and `changes_exit_codes`.
+    /// `success_exit_codes`, `changes_exit_codes` and `success_on_interrupt`.
     pub exit_codes: ExitCodes,
 }
 
@@ -49,6 +49,8 @@ pub struct ExitCodes {
     pub success: Option<Arc<[i32]>>,
     /// Those that count as success and mean that there are changes.
     pub changes: Option<Arc<[i32]>>,
+    /// Whether they mean the same after an interrupt.
+    pub success_on_interrupt: Option<bool>,
 }
 
 impl ExitCodes {
@@ -58,6 +60,7 @@ impl ExitCodes {
         ExitCodes {
             success: self.success.or_else(|| other.success.clone()),
             changes: self.changes.or_else(|| other.changes.clone()),
+            success_on_interrupt: self.success_on_interrupt.or(other.success_on_interrupt),
         }
     }
 

@@ -29,7 +29,7 @@ use self::schema::{
 pub use self::settings::ProjectSettings;
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
-    RecordPatterns, Recorded, S3Backend, StateBlock, StateConfig,
+    Recognized, RecordPatterns, Recorded, S3Backend, StateBlock, StateConfig,
 };
 use self::strings::{are_strings, spanned_strings};
 use crate::diagnostic::{Code, Diagnostic};
@@ -38,7 +38,6 @@ use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
-use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, exit_codes};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{LifecycleReader, Place};
@@ -251,23 +250,10 @@ impl ConfigReader<'_> {
             self.config.lets.push(LetDefinition { name, value });
             return;
         }
-        if schema.name == RUN {
-            let attempts = &mut self.config.attempts;
-            match name {
-                "timeout" => {
-                    attempts.timeout = attempt::block::timeout(attribute, self.problems);
-                    return;
-                }
-                SUCCESS_EXIT_CODES => {
-                    attempts.exit_codes.success = exit_codes(attribute, self.problems);
-                    return;
-                }
-                CHANGES_EXIT_CODES => {
-                    attempts.exit_codes.changes = exit_codes(attribute, self.problems);
-                    return;
-                }
-                _ => {}
-            }
+        if schema.name == RUN
+            && attempt::block::setting(attribute, &mut self.config.attempts, self.problems)
+        {
+            return;
         }
         let is_ignore = (schema.name, name) == (CHANGE_DETECTION, "ignore");
         let is_driver = (schema.name, name) == ("config", DRIVER);

@@ -1,7 +1,9 @@
 //! Everything that the two blocks may hold.
 
 use super::safeguards::SafeguardKeyword;
-use crate::project::attempt::block::{CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES};
+use crate::project::attempt::block::{
+    CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, SUCCESS_ON_INTERRUPT,
+};
 
 /// The type of an attribute.
 pub(super) enum Type {
@@ -122,6 +124,7 @@ pub(super) static SCHEMA: Schema = block(
                     ("read_only", Type::Strings),
                     ("timeout", Type::Own),
                     (SUCCESS_EXIT_CODES, Type::Own),
+                    (SUCCESS_ON_INTERRUPT, Type::Own),
                     (CHANGES_EXIT_CODES, Type::Own),
                 ],
                 &[

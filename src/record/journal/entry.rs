@@ -231,6 +231,10 @@ pub enum FailureRecord {
     Signalled {
         signal: i32,
     },
+    /// It exited as if it had succeeded.
+    Interrupted {
+        signal: i32,
+    },
     TimedOut {
         timeout_ms: u64,
     },

@@ -261,6 +261,7 @@ pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
         let outcome = match &last.outcome {
             Outcome::Succeeded => "succeeded",
             Outcome::Failed => "failed",
+            Outcome::Unknown => "unknown",
             Outcome::Other(word) => word,
         };
         let mut text = format!(

@@ -54,6 +54,17 @@ impl<C> Active<C> {
         self.is_running(attempt, step) && self.overdue().is_none()
     }
 
+    /// Returns whether its command may have been interrupted.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Running {
+                is_interrupted: true,
+                ..
+            }
+        )
+    }
+
     /// Returns what its command is interrupted for, if not for a signal.
     pub(super) fn overdue(&self) -> Option<Failure> {
         match &self.phase {
@@ -89,9 +100,8 @@ impl<C: Control> Phase<C> {
         else {
             return;
         };
-        let was_interrupted = std::mem::replace(is_interrupted, true);
-        if reaction != Reaction::Interrupt || !was_interrupted {
-            command.react(reaction, signal);
+        if reaction != Reaction::Interrupt || !*is_interrupted {
+            *is_interrupted |= command.react(reaction, signal);
         }
     }
 }

@@ -44,6 +44,38 @@ pub struct Task {
     pub stale: Vec<PathBuf>,
 }
 
+impl Task {
+    /// Returns its command.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        os::set_name(&mut command, &self.name);
+        command.args(&self.arguments).current_dir(&self.directory);
+        // An outer run may have set it, and only instances get a key of their own.
+        command.env_remove(STACK_KEY);
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
+    /// Runs it, and returns what it prints to its standard output.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started, or fails.
+    pub(in crate::run) fn output(&self) -> io::Result<Vec<u8>> {
+        let output = self.command().stdin(Stdio::null()).output()?;
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(io::Error::other(output.status.to_string()))
+        }
+    }
+}
+
 /// What takes the output of one attempt, in a thread of its own.
 pub trait Recorder: Send {
     /// Takes the next bytes of a stream.
@@ -115,17 +147,7 @@ impl Executor for Commands<'_> {
             directory = %task.directory.display(),
             "start"
         );
-        let mut command = Command::new(&task.program);
-        os::set_name(&mut command, &task.name);
-        command.args(&task.arguments).current_dir(&task.directory);
-        // An outer run may have set it, and only instances get a key of their own.
-        command.env_remove(STACK_KEY);
-        for (name, value) in &task.environment {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        let mut command = task.command();
         let (has_own_group, reading) = match &mut self.streams {
             Streams::Live => (!os::is_interactive(), None),
             Streams::Recorded { outlet, recorder } => {
@@ -232,10 +254,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Control for Running {
-    fn react(&self, reaction: Reaction, signal: Option<&Signal>) {
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool {
         let mut life = lock(&self.life);
         if life.is_over {
-            return;
+            // What it shares its group with may have had the signal before us.
+            return !self.has_own_group;
         }
         life.has_reacted = true;
         // The terminal reaches what was running at that moment.
@@ -255,6 +278,7 @@ impl Control for Running {
         if self.has_own_group {
             os::resume(self.process);
         }
+        true
     }
 }
 

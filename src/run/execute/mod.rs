@@ -248,8 +248,8 @@ impl Drop for Earlier {
 
 /// A command that is running.
 pub trait Control {
-    /// Interrupts, terminates or kills it, if it has not ended.
-    fn react(&self, reaction: Reaction, signal: Option<&Signal>);
+    /// Interrupts, terminates or kills it, if it has not ended. Returns whether that may have reached it.
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool;
 }
 
 /// Reports the end of a step to the loop.

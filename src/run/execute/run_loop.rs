@@ -1,6 +1,6 @@
 //! The main loop of a run: handles events, timers and starts one at a time, until nothing is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -52,6 +52,7 @@ pub fn execute<E: Executor>(
             had_changes: execution.had_changes,
             ..RunSummary::default()
         },
+        pending: VecDeque::new(),
         signals: 0,
         last_signal: None,
         ending: None,
@@ -78,6 +79,8 @@ pub(super) struct RunLoop<'a, E: Executor> {
     /// Whether what the run began with was not approved.
     pub(super) is_rejected: bool,
     pub(super) summary: RunSummary,
+    /// What has come before a signal that was waited for.
+    pending: VecDeque<Message>,
     pub(super) signals: u32,
     pub(super) last_signal: Option<(i32, Instant)>,
     /// The first reason why nothing new starts.
@@ -132,24 +135,34 @@ impl<E: Executor> RunLoop<'_, E> {
 
     /// Handles what is in the inbox, so that nothing starts after a signal.
     fn drain_inbox(&mut self) {
-        // A Ctrl-C reaches commands and us at once, and our handler runs before a command can have
-        // ended; only the thread that passes the signal on may be late.
-        let signals = self.inbox.signals.as_ref();
-        let is_late = signals.is_some_and(os::Signals::has_arrived);
-        let deadline = Instant::now() + PATIENCE;
-        let mut is_late = is_late && self.signals == 0;
-        loop {
-            let message = if is_late {
-                let patience = deadline.saturating_duration_since(Instant::now());
-                self.inbox.receiver.recv_timeout(patience).ok()
-            } else {
-                self.inbox.receiver.try_recv().ok()
-            };
-            let Some(message) = message else {
-                break;
-            };
-            is_late &= !matches!(message, Message::Signal(_));
+        self.await_signal();
+        while let Some(message) = self
+            .pending
+            .pop_front()
+            .or_else(|| self.inbox.receiver.try_recv().ok())
+        {
             self.handle(message);
+        }
+    }
+
+    /// Waits for a signal that has arrived and is not in the inbox yet, and reacts to it before anything else.
+    ///
+    /// A Ctrl-C reaches commands and us at once, and our handler runs before a command can have ended; only the
+    /// thread that passes the signal on may be late.
+    fn await_signal(&mut self) {
+        let signals = self.inbox.signals.as_ref();
+        let is_late = signals.is_some_and(os::Signals::has_arrived) && self.signals == 0;
+        if !is_late {
+            return;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let patience = deadline.saturating_duration_since(Instant::now());
+            match self.inbox.receiver.recv_timeout(patience) {
+                Ok(signal @ Message::Signal(_)) => return self.handle(signal),
+                Ok(message) => self.pending.push_back(message),
+                Err(_) => return,
+            }
         }
     }
 
@@ -182,6 +195,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 step,
                 end,
             } => {
+                self.await_signal();
                 let is_running = |active: &Active<_>| active.is_running(attempt, Some(step));
                 if self.active.get(&turn).is_some_and(is_running) {
                     self.step_ended(turn, end);
@@ -338,6 +352,12 @@ impl<E: Executor> RunLoop<'_, E> {
             Err(Failure::Exited(status)) if exit_codes.is_success(status) => status,
             Err(failure) => return self.attempt_failed(turn, failure, end.output_matches),
         };
+        if let Some(signal) = self.summary.signal
+            && active.is_interrupted()
+            && exit_codes.success_on_interrupt != Some(true)
+        {
+            return self.turn_ended(turn, Outcome::Failed(Failure::Interrupted(signal)));
+        }
         let mut changes = end.changes;
         if let Some(has_changes) = exit_codes.has_changes(status) {
             let summary = changes.get_or_insert(ChangeSummary::uncounted(has_changes));

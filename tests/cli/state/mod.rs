@@ -21,6 +21,8 @@ mod runs;
 #[cfg(unix)]
 mod standings;
 #[cfg(unix)]
+mod unknown;
+#[cfg(unix)]
 mod waiting;
 
 use crate::support::Sandbox;

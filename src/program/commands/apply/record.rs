@@ -125,6 +125,8 @@ impl Recording<'_, '_> {
             made: None,
             destroyed: path.generation(),
             key,
+            unknown: None,
+            show: None,
         })
     }
 

@@ -32,6 +32,7 @@ impl ExitCodeArgs {
         ExitCodes {
             success: said(&self.success_exit_code),
             changes: said(&self.changes_exit_code),
+            success_on_interrupt: None,
         }
     }
 }

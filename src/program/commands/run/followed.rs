@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use orch::project::config::{RecordPatterns, Recorded};
-use orch::project::environment::Environment;
+use orch::project::environment::{Environment, lookup};
 use orch::project::policy::PolicyRun;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord};
@@ -64,8 +64,8 @@ pub(super) fn mode(
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &args.policies;
     let patterns = patterns(loaded)?;
-    let host = |name: &str| std::env::var(name).ok();
-    let says = |command: &[OsString]| patterns.recorded(command, host).map(|(kind, _)| kind);
+    let host = |name: &str| lookup(&Environment::new(), name);
+    let says = |command: &[OsString]| Some(patterns.recognize(command, host)?.recorded);
     let found = says(command.given());
     let kind = args.settings().recording.or(found);
     let mode = match flags.policies {
@@ -143,12 +143,8 @@ fn patterns(loaded: &Loaded) -> Result<RecordPatterns> {
 
 /// Returns whether a command destroys with this environment.
 fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Environment) -> bool {
-    let variable = |name: &str| match environment.get(name) {
-        Some(own) => own.clone(),
-        None => std::env::var(name).ok(),
-    };
-    let recorded = patterns.recorded(command, variable);
-    recorded.is_some_and(|(kind, _)| kind == Recorded::Destroy)
+    let found = patterns.recognize(command, |name| lookup(environment, name));
+    found.is_some_and(|it| it.recorded == Recorded::Destroy)
 }
 
 impl FollowedRun {

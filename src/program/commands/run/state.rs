@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 
 use orch::change::Counted;
+use orch::driver::{StepRole, variables_with_words};
 use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::config::{RecordPatterns, Recorded};
-use orch::project::environment::Environment;
+use orch::project::environment::lookup;
 use orch::project::stack::StackIndex;
+use orch::project::tool_options::wrapped_tool;
 use orch::run::begun::BegunRun;
-use orch::run::execute::Inbox;
+use orch::run::execute::{Inbox, Task};
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
 use orch::run::state::{StackRecord, StatePlan};
@@ -37,8 +39,31 @@ pub(super) struct KeptState {
     destroys: DestroyGuard,
 }
 
-/// What each turn is recorded as: the action, and the pattern or program that it is recorded by.
-type Actions = Vec<Option<(Action, String)>>;
+/// What each turn is recorded as.
+type Actions = Vec<Option<RecordedAs>>;
+
+/// What a command is recorded as.
+struct RecordedAs {
+    action: Action,
+    /// The pattern or program that it is recorded by.
+    command: String,
+    /// Why it may do only a part of that, or nothing.
+    unknown: Option<String>,
+    /// The command that prints the plan file that it applies.
+    show: Option<Box<Task>>,
+}
+
+impl RecordedAs {
+    /// Returns what is put on record of a stack.
+    fn record(self, lock: &StateLock, project: &Project, stack: StackIndex) -> Option<StackRecord> {
+        let record = lock.record(project, stack, self.action, self.command)?;
+        Some(StackRecord {
+            unknown: self.unknown,
+            show: self.show,
+            ..record
+        })
+    }
+}
 
 /// Takes the lock of the state, if a command of the run is recorded. Refuses a run that would destroy too early.
 pub(super) fn take(
@@ -70,7 +95,7 @@ pub(super) fn take(
     destroys.check(loaded, run, command, Some(&document))?;
     check_stacks(loaded, flags, &document, &recorded(run, &actions))?;
     let mut each = actions.iter().flatten();
-    let action = if each.any(|(action, _)| *action == Action::Apply) {
+    let action = if each.any(|it| it.action == Action::Apply) {
         Action::Apply
     } else {
         Action::Destroy
@@ -142,24 +167,55 @@ impl Recorder {
         Ok(Some(Recorder { forced, patterns }))
     }
 
-    /// Returns what a command with this environment is recorded as.
-    fn action(&self, words: &[OsString], environment: &Environment) -> Option<(Action, String)> {
-        if let Some(action) = self.forced.clone() {
-            // Never its arguments, which may hold secrets.
-            let program = std::path::Path::new(words.first()?).file_name()?;
-            return Some((action, program.to_string_lossy().into_owned()));
-        }
-        let variable = |name: &str| match environment.get(name) {
-            Some(own) => own.clone(),
-            None => std::env::var(name).ok(),
+    /// Returns what the command of a task is recorded as, whose words these are.
+    fn recorded(&self, words: &[OsString], task: &Task) -> Option<RecordedAs> {
+        let variable = |name: &str| lookup(&task.environment, name);
+        let found = self.patterns.recognize(words, variable);
+        let (partial, show) = match &found {
+            Some(found) => (found.partial, found.show.clone()),
+            None => (None, None),
         };
-        let (recorded, pattern) = self.patterns.recorded(words, variable)?;
-        let action = match recorded {
-            Recorded::Apply => Action::Apply,
-            Recorded::Destroy => Action::Destroy,
-            Recorded::Never => return None,
+        let (action, command) = match (&self.forced, found) {
+            (Some(action), _) => {
+                // Never its arguments, which may hold secrets.
+                let program = std::path::Path::new(words.first()?).file_name()?;
+                (action.clone(), program.to_string_lossy().into_owned())
+            }
+            (None, found) => {
+                let found = found?;
+                let action = match found.recorded {
+                    Recorded::Apply => Action::Apply,
+                    Recorded::Destroy => Action::Destroy,
+                    Recorded::Never => return None,
+                };
+                (action, found.pattern.to_owned())
+            }
         };
-        Some((action, pattern.to_owned()))
+        let show = show.map(|arguments| {
+            let mut show = Box::new(task.clone());
+            show.arguments = arguments;
+            for variable in variables_with_words(StepRole::Show) {
+                show.environment.insert((*variable).to_owned(), None);
+            }
+            show
+        });
+        Some(RecordedAs {
+            action,
+            command,
+            unknown: partial.map(|option| format!("-{option}")),
+            show,
+        })
+    }
+
+    /// Returns a note if the command of a stack is not recorded, and seems to wrap one that would be.
+    fn note(&self, words: &[OsString], task: &Task) -> Option<String> {
+        let variable = |name: &str| lookup(&task.environment, name);
+        let is_known = self.forced.is_some() || self.patterns.recognize(words, variable).is_some();
+        let wrapped = wrapped_tool(words).filter(|_| !is_known)?;
+        let program = task.name.to_string_lossy();
+        Some(format!(
+            "this run takes no lock and is not recorded in the state: orch does not look for `{wrapped}` behind `{program}`\nto record it, add `--record` or `--record=destroy`, or list the command in `record` of the block `state`; its list `never` turns this note off"
+        ))
     }
 }
 
@@ -168,10 +224,18 @@ fn actions(loaded: &Loaded, run: &PreparedRun, command: &RunCommand) -> Result<O
     let Some(recorder) = Recorder::new(loaded, run)? else {
         return Ok(None);
     };
-    let of_turn = |(turn, &stack): (usize, &StackIndex)| {
-        recorder.action(command.of(stack), &run.tasks[turn].environment)
+    let turns = || {
+        run.sequence
+            .iter()
+            .map(|&stack| command.of(stack))
+            .zip(&run.tasks)
     };
-    let actions: Actions = run.sequence.iter().enumerate().map(of_turn).collect();
+    let actions: Actions = turns()
+        .map(|(words, task)| recorder.recorded(words, task))
+        .collect();
+    if let Some(note) = turns().find_map(|(words, task)| recorder.note(words, task)) {
+        console::note(&note);
+    }
     Ok(actions.iter().any(Option::is_some).then_some(actions))
 }
 
@@ -198,15 +262,13 @@ impl KeptState {
         command: &RunCommand,
     ) -> Result<StatePlan> {
         let actions = actions(loaded, run, command)?;
-        let actions = actions.unwrap_or_else(|| vec![None; run.sequence.len()]);
+        let actions = actions.unwrap_or_else(|| run.sequence.iter().map(|_| None).collect());
         let document = self.lock.document();
         self.destroys.check(loaded, run, command, Some(document))?;
         check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
-        let records = turns.map(|(&stack, action)| {
-            let (action, command) = action?;
-            self.lock.record(&loaded.project, stack, action, command)
-        });
+        let records =
+            turns.map(|(&stack, recorded)| recorded?.record(&self.lock, &loaded.project, stack));
         Ok(StatePlan::new(records.collect()))
     }
 
@@ -228,9 +290,8 @@ impl KeptState {
         let stacks = loaded.project.stacks.iter();
         let records = stacks.filter_map(|(stack, declared)| {
             let task = followed.task(stack)?;
-            let (action, command) =
-                recorder.action(followed.command.of(stack), &task.environment)?;
-            let record = self.lock.record(&loaded.project, stack, action, command)?;
+            let record_as = recorder.recorded(followed.command.of(stack), task)?;
+            let record = record_as.record(&self.lock, &loaded.project, stack)?;
             Some((stack, (declared.path.clone(), record)))
         });
         let mut records: BTreeMap<StackIndex, _> = records.collect();

@@ -340,6 +340,8 @@ impl Evidence {
             made: None,
             destroyed: None,
             key,
+            unknown: None,
+            show: None,
         })
     }
 }

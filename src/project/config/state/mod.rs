@@ -12,7 +12,7 @@ use std::collections::HashMap;
 pub use self::backend::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, S3Backend,
 };
-pub use self::record::{RecordPatterns, Recorded};
+pub use self::record::{Recognized, RecordPatterns, Recorded};
 use self::values::{HostVariables, Values};
 use super::ConfigLevel;
 use crate::diagnostic::{Code, Diagnostic};

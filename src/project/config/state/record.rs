@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::RECORD;
 use super::values::Values;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::project::tool_options::{is_switched_off, option, partial_option, plan_file, words_of};
 use crate::source::Span;
 
 /// What a recorded command does.
@@ -16,8 +17,21 @@ pub enum Recorded {
     Apply,
     /// It removes what is there.
     Destroy,
-    /// It does something by halves, and is not recorded.
+    /// The configuration or a flag says that it is not recorded.
     Never,
+}
+
+/// A command that is known to apply or destroy, or not to be recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recognized<'p> {
+    /// What it does.
+    pub recorded: Recorded,
+    /// The pattern that says so.
+    pub pattern: &'p str,
+    /// The option, without its dashes, with which it does only a part of that, or nothing.
+    pub partial: Option<&'static str>,
+    /// The words that print the plan file that it applies, in the tool's own JSON.
+    pub show: Option<Vec<OsString>>,
 }
 
 /// All patterns: the built-in ones and those of the configuration.
@@ -42,18 +56,6 @@ const TERRAGRUNT: &str = "terragrunt";
 /// How many words of Terragrunt's may be the subcommand.
 const MAX_SUBCOMMANDS: usize = 4;
 
-/// Options with which an apply does only a part, or only prints something.
-const PARTIAL: [&str; 8] = [
-    "-target",
-    "-target-file",
-    "-exclude",
-    "-exclude-file",
-    "-refresh-only",
-    "-help",
-    "-h",
-    "-version",
-];
-
 impl Pattern {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
@@ -68,12 +70,12 @@ impl Pattern {
             words.partition(|word| word.starts_with('-'));
         let options: Vec<String> = options
             .into_iter()
-            .map(|option| bare(option).to_owned())
+            .map(|word| {
+                option(word).map_or("", |(name, value)| if value.is_none() { name } else { "" })
+            })
+            .map(str::to_owned)
             .collect();
-        if options
-            .iter()
-            .any(|option| option.is_empty() || option.contains('='))
-        {
+        if options.iter().any(String::is_empty) {
             return Err("an option is written without its value");
         }
         Ok(Pattern {
@@ -96,25 +98,21 @@ impl Pattern {
         self.words.len() + self.options.len()
     }
 
-    fn matches(&self, program: &str, arguments: &[String]) -> bool {
+    fn matches<'w>(
+        &self,
+        program: &str,
+        arguments: impl Iterator<Item = &'w String> + Clone,
+    ) -> bool {
         let is_option = |argument: &&String| argument.starts_with('-');
-        let mut words = arguments.iter().filter(|argument| !is_option(argument));
-        let options = arguments.iter().filter(is_option);
+        let mut words = arguments.clone().filter(|argument| !is_option(argument));
+        let options = arguments.filter(is_option);
         self.program == program
             && self.words.iter().all(|wanted| words.next() == Some(wanted))
             && self.options.iter().all(|wanted| {
-                let name = |option: &String| bare(option).split('=').next() == Some(wanted);
-                options.clone().any(name)
+                let is_same = |word: &String| option(word).is_some_and(|(name, _)| name == *wanted);
+                options.clone().any(is_same)
             })
     }
-}
-
-/// Takes off the dashes: `-destroy` and `--destroy` are the same.
-fn bare(option: &str) -> &str {
-    option
-        .strip_prefix("--")
-        .or_else(|| option.strip_prefix('-'))
-        .unwrap_or(option)
 }
 
 impl RecordPatterns {
@@ -130,74 +128,109 @@ impl RecordPatterns {
         command: &[OsString],
         environment: impl Fn(&str) -> Option<String>,
     ) -> Option<String> {
-        let (program, arguments) = words(command, environment)?;
+        let command = CommandWords::of(command, environment)?;
         let patterns = self.0.iter().chain(BUILT_IN.iter());
         let mut destroying = patterns.filter(|(_, recorded)| *recorded == Recorded::Destroy);
-        let found = destroying.find(|(pattern, _)| pattern.matches(&program, &arguments));
-        if let Some((pattern, _)) = found {
+        if let Some((pattern, _)) = destroying.find(|(pattern, _)| command.matches(pattern)) {
             return Some(pattern.text.clone());
         }
         // `run --all destroy`, `run-all destroy`, `destroy-all`, `stack run destroy`, `run -- apply -destroy`
-        let is = |word: &str| arguments.iter().any(|argument| argument == word);
-        let is_applied =
-            (is("apply") || is("apply-all")) && arguments.iter().any(|it| bare(it) == "destroy");
-        (program == TERRAGRUNT && (is("destroy") || is("destroy-all") || is_applied))
+        let is = |word: &str| command.all().any(|argument| argument == word);
+        let is_destroy =
+            |word: &String| option(word).map_or(&**word, |(name, _)| name) == "destroy";
+        let is_applied = (is("apply") || is("apply-all")) && command.all().any(is_destroy);
+        let is_terragrunt = command.program == TERRAGRUNT;
+        (is_terragrunt && (is("destroy") || is("destroy-all") || is_applied))
             .then(|| format!("{TERRAGRUNT} destroy"))
     }
 
-    /// Returns what a command is recorded as, and the pattern that it matches. `environment` looks up
-    /// the environment that the command gets. Of the patterns that match, the one with the most words
-    /// decides; among equals, what records less.
-    pub fn recorded(
+    /// Returns what a command is recorded as. `environment` looks up the environment that the command gets. Of the
+    /// patterns that match, the one with the most words decides; among equals, what records less.
+    pub fn recognize(
         &self,
         command: &[OsString],
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Option<(Recorded, &str)> {
-        let (program, arguments) = words(command, environment)?;
-        let matching = self
-            .0
-            .iter()
-            .filter(|(pattern, _)| pattern.matches(&program, &arguments));
+    ) -> Option<Recognized<'_>> {
+        let words = CommandWords::of(command, environment)?;
+        let matching = self.0.iter().filter(|(pattern, _)| words.matches(pattern));
         let best = matching.max_by_key(|(pattern, recorded)| (pattern.size(), *recorded));
-        best.map(|(pattern, recorded)| (*recorded, pattern.text.as_str()))
+        let (pattern, recorded) = best?;
+        let is_tool = TERRAFORM.contains(&&*words.program);
+        let partial = partial_option(words.all()).filter(|_| is_tool);
+        Some(Recognized {
+            recorded: *recorded,
+            pattern: &pattern.text,
+            // A pattern that names the option knows better.
+            partial: partial.filter(|partial| pattern.options.iter().all(|it| it != partial)),
+            show: words.show().filter(|_| is_tool),
+        })
     }
 }
 
-/// Returns the program and the arguments of a command, with those that variables add.
-fn words(
-    command: &[OsString],
-    environment: impl Fn(&str) -> Option<String>,
-) -> Option<(String, Vec<String>)> {
-    let (program, arguments) = command.split_first()?;
-    let program = Path::new(program).file_name()?.to_string_lossy();
-    let program = program.strip_suffix(".exe").unwrap_or(&program).to_owned();
-    let arguments = arguments.iter();
-    let mut arguments: Vec<String> = arguments
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
-    if TERRAFORM.contains(&program.as_str()) {
-        let n_words = if program == TERRAGRUNT {
-            MAX_SUBCOMMANDS
-        } else {
-            1
-        };
-        arguments.extend(further(&arguments, n_words, environment));
-        arguments.retain(|argument| !is_switched_off(argument));
+/// A command, as far as patterns can tell.
+struct CommandWords {
+    program: String,
+    /// Those that follow it, except for switches of Terraform that are switched off.
+    arguments: Vec<String>,
+    /// Those that variables add.
+    added: Vec<String>,
+}
+
+impl CommandWords {
+    fn of(command: &[OsString], environment: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let (program, arguments) = command.split_first()?;
+        let program = Path::new(program).file_name()?.to_string_lossy();
+        let program = program.strip_suffix(".exe").unwrap_or(&program).to_owned();
+        let arguments = arguments.iter();
+        let mut arguments: Vec<String> = arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect();
+        let mut added = Vec::new();
+        if TERRAFORM.contains(&program.as_str()) {
+            let n_words = if program == TERRAGRUNT {
+                MAX_SUBCOMMANDS
+            } else {
+                1
+            };
+            added = further(&arguments, n_words, environment);
+            arguments.retain(|argument| !is_switched_off(argument));
+            added.retain(|argument| !is_switched_off(argument));
+        }
+        Some(CommandWords {
+            program,
+            arguments,
+            added,
+        })
     }
-    Some((program, arguments))
+
+    /// Returns its words, and the options that variables add.
+    fn all(&self) -> impl Iterator<Item = &String> + Clone {
+        let options = self.added.iter().filter(|word| word.starts_with('-'));
+        self.arguments.iter().chain(options)
+    }
+
+    fn matches(&self, pattern: &Pattern) -> bool {
+        pattern.matches(&self.program, self.all())
+    }
+
+    /// Returns the words that print the plan file that it applies, if it applies one.
+    fn show(&self) -> Option<Vec<OsString>> {
+        let apply = self.arguments.iter().position(|word| word == "apply")?;
+        let (before, after) = self.arguments.split_at(apply);
+        let file = plan_file(self.added.iter().chain(&after[1..]))?;
+        let show = ["show", "-json", file].map(str::to_owned);
+        Some(
+            before
+                .iter()
+                .cloned()
+                .chain(show)
+                .map(OsString::from)
+                .collect(),
+        )
+    }
 }
 
-/// Returns whether an argument only says that an option of Terraform is not meant: `-destroy=false`. If the option
-/// is there as well, it counts.
-fn is_switched_off(argument: &str) -> bool {
-    let Some((name, value)) = bare(argument).split_once('=') else {
-        return false;
-    };
-    let is_false = ["0", "f", "F", "false", "FALSE", "False"].contains(&value);
-    is_false && ["destroy", "refresh-only"].contains(&name)
-}
-
-/// Returns the options that variables add to a command line of Terraform.
+/// Returns the words that variables add to a command line of Terraform.
 fn further(
     arguments: &[String],
     n_words: usize,
@@ -210,12 +243,7 @@ fn further(
     let of_subcommands = words.map(|word| format!("TF_CLI_ARGS_{}", subcommand(word)));
     let names = ["TF_CLI_ARGS".to_owned()].into_iter().chain(of_subcommands);
     let texts = names.filter_map(|name| environment(&name));
-    let words = texts.flat_map(|text| {
-        let split = shell_words::split(&text);
-        // What is not quoted well may still mean something.
-        split.unwrap_or_else(|_| text.split_whitespace().map(str::to_owned).collect())
-    });
-    words.filter(|word| word.starts_with('-')).collect()
+    texts.flat_map(|text| words_of(&text)).collect()
 }
 
 /// The built-in patterns.
@@ -231,9 +259,6 @@ fn built_in() -> Vec<(Pattern, Recorded)> {
         add("apply", Recorded::Apply);
         add("destroy", Recorded::Destroy);
         add("apply -destroy", Recorded::Destroy);
-        for option in PARTIAL {
-            add(&format!("apply {option}"), Recorded::Never);
-        }
     }
     patterns
 }
@@ -290,152 +315,4 @@ pub(super) fn patterns(values: &mut Values<'_>) -> RecordPatterns {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::super::values::HostVariables;
-    use super::*;
-
-    fn with(own: &[(&str, Recorded)]) -> RecordPatterns {
-        let attributes = HashMap::new();
-        let mut values = Values::new(&attributes, HostVariables::NotAsked);
-        let RecordPatterns(mut all) = patterns(&mut values);
-        for (text, recorded) in own {
-            all.push((Pattern::parse(text).unwrap(), *recorded));
-        }
-        RecordPatterns(all)
-    }
-
-    fn recorded<'p>(
-        patterns: &'p RecordPatterns,
-        command: &str,
-        variables: &[(&str, &str)],
-    ) -> Option<(Recorded, &'p str)> {
-        let command = shell_words::split(command).unwrap();
-        let command: Vec<OsString> = command.into_iter().map(OsString::from).collect();
-        patterns.recorded(&command, |name| {
-            let mut variables = variables.iter();
-            let found = variables.find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
-    }
-
-    #[test]
-    fn commands_of_terraform_are_recorded_without_configuration() {
-        let patterns = with(&[]);
-        let table = [
-            ("terraform apply", Some(Recorded::Apply)),
-            (
-                "/opt/bin/terraform apply -auto-approve plan",
-                Some(Recorded::Apply),
-            ),
-            ("terraform.exe apply", Some(Recorded::Apply)),
-            ("tofu -chdir=x apply", Some(Recorded::Apply)),
-            ("terragrunt --non-interactive apply", Some(Recorded::Apply)),
-            ("terraform destroy", Some(Recorded::Destroy)),
-            ("terraform apply -destroy", Some(Recorded::Destroy)),
-            ("terraform apply -destroy=true", Some(Recorded::Destroy)),
-            ("terraform apply -destroy=false", Some(Recorded::Apply)),
-            ("tofu apply --destroy=0 -destroy", Some(Recorded::Destroy)),
-            ("terraform apply -refresh-only=false", Some(Recorded::Apply)),
-            (
-                "tofu apply --destroy -auto-approve",
-                Some(Recorded::Destroy),
-            ),
-            ("terraform apply -target=x", Some(Recorded::Never)),
-            ("terraform apply -target x", Some(Recorded::Never)),
-            ("terraform apply --refresh-only", Some(Recorded::Never)),
-            ("tofu apply -exclude=x", Some(Recorded::Never)),
-            ("tofu apply -target-file=x", Some(Recorded::Never)),
-            ("terraform apply -help", Some(Recorded::Never)),
-            ("terraform apply -destroy -target=x", Some(Recorded::Never)),
-            ("terraform plan", None),
-            ("terraform plan apply", None),
-            ("terraform -help", None),
-            ("terraform", None),
-            ("sh -c 'terraform apply'", None),
-            ("terraformer apply", None),
-        ];
-        for (command, wanted) in table {
-            let found = recorded(&patterns, command, &[]);
-            assert_eq!(found.map(|(recorded, _)| recorded), wanted, "{command}");
-        }
-    }
-
-    #[test]
-    fn variables_of_terraform_count_as_if_written() {
-        let table = [
-            (
-                "terraform apply",
-                "TF_CLI_ARGS",
-                "-no-color",
-                Recorded::Apply,
-            ),
-            (
-                "terraform apply",
-                "TF_CLI_ARGS_apply",
-                "-target=x -no-color",
-                Recorded::Never,
-            ),
-            (
-                "terraform apply",
-                "TF_CLI_ARGS",
-                "-destroy",
-                Recorded::Destroy,
-            ),
-            (
-                "terraform apply",
-                "TF_CLI_ARGS_plan",
-                "-destroy",
-                Recorded::Apply,
-            ),
-            ("make apply", "TF_CLI_ARGS", "-destroy", Recorded::Apply),
-        ];
-        let patterns = with(&[("make apply", Recorded::Apply)]);
-        for (command, name, value, wanted) in table {
-            let found = recorded(&patterns, command, &[(name, value)]);
-            let found = found.map(|(recorded, _)| recorded);
-            assert_eq!(found, Some(wanted), "{command} {name}={value}");
-        }
-    }
-
-    #[test]
-    fn the_pattern_with_the_most_words_decides() {
-        let patterns = with(&[
-            ("make deploy", Recorded::Apply),
-            ("make deploy -n", Recorded::Never),
-            ("make  deploy   down", Recorded::Destroy),
-        ]);
-        for (command, wanted) in [
-            ("make deploy", Some((Recorded::Apply, "make deploy"))),
-            ("make -j deploy all", Some((Recorded::Apply, "make deploy"))),
-            ("make deploy -n", Some((Recorded::Never, "make deploy -n"))),
-            (
-                "make -n=1 deploy",
-                Some((Recorded::Never, "make deploy -n")),
-            ),
-            (
-                "make deploy down",
-                Some((Recorded::Destroy, "make deploy down")),
-            ),
-            ("make all deploy", None),
-            ("make", None),
-        ] {
-            assert_eq!(recorded(&patterns, command, &[]), wanted, "{command}");
-        }
-    }
-
-    #[test]
-    fn what_can_never_match_is_no_pattern() {
-        for text in [
-            "",
-            "  ",
-            "./make deploy",
-            "-make",
-            "make deploy -x=y",
-            "make -",
-        ] {
-            assert!(Pattern::parse(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

@@ -101,12 +101,13 @@ impl<S: FnMut(&mut World, TurnIndex, u32) -> Result<(), Failure>> Executor for F
 }
 
 impl Control for FakeCommand {
-    fn react(&self, reaction: Reaction, _signal: Option<&Signal>) {
+    fn react(&self, reaction: Reaction, _signal: Option<&Signal>) -> bool {
         let mut world = self.0.borrow_mut();
         world.reactions.push((self.1, reaction));
         if reaction == Reaction::Kill && !world.is_immortal {
             world.end(self.1, Err(Failure::Signalled(9)));
         }
+        true
     }
 }
 
@@ -252,7 +253,8 @@ fn what_ended_the_run_first_is_the_cause() {
         RunEvent::Interrupted { .. } => world.borrow_mut().end(B, Ok(())),
         _ => {}
     });
-    assert_eq!(outcome(&summary, B), Outcome::Succeeded);
+    let interrupted = Outcome::Failed(Failure::Interrupted(2));
+    assert_eq!(outcome(&summary, B), interrupted);
     let cause = CancelCause::Failed(A);
     assert_eq!(outcome(&summary, C), Outcome::Cancelled(cause));
     assert_eq!(summary.signal, Some(2), "which still gives the exit status");

@@ -49,7 +49,7 @@ fn after_a_signal_no_further_step_starts() {
         }
     });
     assert_eq!(world.borrow().steps, [(A, 0)]);
-    let failure = Failure::Signalled(2);
+    let failure = Failure::Interrupted(2);
     assert_eq!(outcome(&summary, A), Outcome::Failed(failure));
 }
 

@@ -1,0 +1,218 @@
+use std::collections::HashMap;
+
+use super::super::values::HostVariables;
+use super::*;
+
+fn with(own: &[(&str, Recorded)]) -> RecordPatterns {
+    let attributes = HashMap::new();
+    let mut values = Values::new(&attributes, HostVariables::NotAsked);
+    let RecordPatterns(mut all) = patterns(&mut values);
+    for (text, recorded) in own {
+        all.push((Pattern::parse(text).unwrap(), *recorded));
+    }
+    RecordPatterns(all)
+}
+
+fn recorded<'p>(
+    patterns: &'p RecordPatterns,
+    command: &str,
+    variables: &[(&str, &str)],
+) -> Option<Recognized<'p>> {
+    let command = shell_words::split(command).unwrap();
+    let command: Vec<OsString> = command.into_iter().map(OsString::from).collect();
+    patterns.recognize(&command, |name| {
+        let mut variables = variables.iter();
+        let found = variables.find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    })
+}
+
+#[test]
+fn recorded_without_configuration_are_commands_of_terraform() {
+    use Recorded::{Apply, Destroy};
+    let patterns = with(&[]);
+    let table = [
+        ("terraform apply", Some((Apply, None))),
+        (
+            "/opt/bin/terraform apply -auto-approve",
+            Some((Apply, None)),
+        ),
+        ("terraform.exe apply", Some((Apply, None))),
+        ("tofu -chdir=x apply", Some((Apply, None))),
+        ("terragrunt --non-interactive apply", Some((Apply, None))),
+        ("terraform destroy", Some((Destroy, None))),
+        ("terraform apply -destroy", Some((Destroy, None))),
+        ("terraform apply -destroy=true", Some((Destroy, None))),
+        ("terraform apply -destroy=false", Some((Apply, None))),
+        ("tofu apply --destroy=0 -destroy", Some((Destroy, None))),
+        ("terraform apply -refresh-only=false", Some((Apply, None))),
+        ("tofu apply --destroy -auto-approve", Some((Destroy, None))),
+        ("terraform apply -target=x", Some((Apply, Some("target")))),
+        ("terraform apply -target x", Some((Apply, Some("target")))),
+        (
+            "terraform apply --refresh-only",
+            Some((Apply, Some("refresh-only"))),
+        ),
+        ("tofu apply -exclude=x", Some((Apply, Some("exclude")))),
+        (
+            "tofu apply -target-file=x",
+            Some((Apply, Some("target-file"))),
+        ),
+        ("terraform apply -help", Some((Apply, Some("help")))),
+        ("terraform apply -v", Some((Apply, Some("v")))),
+        (
+            "terraform apply -destroy -target=x",
+            Some((Destroy, Some("target"))),
+        ),
+        (
+            "terraform destroy -target=x",
+            Some((Destroy, Some("target"))),
+        ),
+        ("terraform destroy --help", Some((Destroy, Some("help")))),
+        ("terraform plan", None),
+        ("terraform plan apply", None),
+        ("terraform -help", None),
+        ("terraform", None),
+        ("sh -c 'terraform apply'", None),
+        ("terraformer apply", None),
+    ];
+    for (command, wanted) in table {
+        let found = recorded(&patterns, command, &[]);
+        let found = found.map(|it| (it.recorded, it.partial));
+        assert_eq!(found, wanted, "{command}");
+    }
+}
+
+#[test]
+fn recorded_variables_of_terraform_count_as_if_written() {
+    use Recorded::{Apply, Destroy};
+    let table = [
+        ("terraform apply", "TF_CLI_ARGS", "-no-color", Apply, None),
+        (
+            "terraform apply",
+            "TF_CLI_ARGS_apply",
+            "-target=x -no-color",
+            Apply,
+            Some("target"),
+        ),
+        (
+            "terraform destroy",
+            "TF_CLI_ARGS_destroy",
+            "-target=x",
+            Destroy,
+            Some("target"),
+        ),
+        (
+            "terraform destroy",
+            "TF_CLI_ARGS_apply",
+            "-target=x",
+            Destroy,
+            None,
+        ),
+        ("terraform apply", "TF_CLI_ARGS", "-destroy", Destroy, None),
+        (
+            "terraform apply",
+            "TF_CLI_ARGS_plan",
+            "-destroy",
+            Apply,
+            None,
+        ),
+        (
+            "make apply",
+            "TF_CLI_ARGS",
+            "-destroy -target=x",
+            Apply,
+            None,
+        ),
+    ];
+    let patterns = with(&[("make apply", Apply)]);
+    for (command, name, value, wanted, partial) in table {
+        let found = recorded(&patterns, command, &[(name, value)]);
+        let found = found.map(|it| (it.recorded, it.partial));
+        assert_eq!(found, Some((wanted, partial)), "{command} {name}={value}");
+    }
+}
+
+#[test]
+fn recorded_as_partial_is_no_command_whose_pattern_names_the_option() {
+    let patterns = with(&[
+        ("terraform apply -target", Recorded::Apply),
+        ("tofu apply -help", Recorded::Never),
+    ]);
+    for (command, wanted, partial) in [
+        ("terraform apply -target=x", Recorded::Apply, None),
+        ("tofu apply -help", Recorded::Never, None),
+        ("tofu apply -target=x", Recorded::Apply, Some("target")),
+    ] {
+        let found = recorded(&patterns, command, &[]);
+        let found = found.map(|it| (it.recorded, it.partial));
+        assert_eq!(found, Some((wanted, partial)), "{command}");
+    }
+}
+
+#[test]
+fn recorded_plan_files_are_shown_by_their_tool() {
+    let table = [
+        ("terraform apply -auto-approve", "", None),
+        ("terraform apply p", "", Some("show -json p")),
+        (
+            "terraform -chdir=x apply -no-color 'a b'",
+            "",
+            Some("-chdir=x show -json 'a b'"),
+        ),
+        ("terraform apply -var a=b", "", None),
+        ("tofu apply", "-input=false p", Some("show -json p")),
+        ("terraform apply", "-var a=b", None),
+        ("terraform destroy p", "", None),
+        ("make apply p", "", None),
+    ];
+    let patterns = with(&[("make apply", Recorded::Apply)]);
+    for (command, value, wanted) in table {
+        let found = recorded(&patterns, command, &[("TF_CLI_ARGS_apply", value)]);
+        let wanted = wanted.map(shell_words::split);
+        let wanted = wanted.map(|it| it.unwrap().into_iter().map(OsString::from).collect());
+        assert_eq!(found.and_then(|it| it.show), wanted, "{command} {value}");
+    }
+}
+
+#[test]
+fn the_pattern_with_the_most_words_decides() {
+    let patterns = with(&[
+        ("make deploy", Recorded::Apply),
+        ("make deploy -n", Recorded::Never),
+        ("make  deploy   down", Recorded::Destroy),
+    ]);
+    for (command, wanted) in [
+        ("make deploy", Some((Recorded::Apply, "make deploy"))),
+        ("make -j deploy all", Some((Recorded::Apply, "make deploy"))),
+        ("make deploy -n", Some((Recorded::Never, "make deploy -n"))),
+        (
+            "make -n=1 deploy",
+            Some((Recorded::Never, "make deploy -n")),
+        ),
+        (
+            "make deploy down",
+            Some((Recorded::Destroy, "make deploy down")),
+        ),
+        ("make all deploy", None),
+        ("make", None),
+    ] {
+        let found = recorded(&patterns, command, &[]);
+        let found = found.map(|it| (it.recorded, it.pattern));
+        assert_eq!(found, wanted, "{command}");
+    }
+}
+
+#[test]
+fn what_can_never_match_is_no_pattern() {
+    for text in [
+        "",
+        "  ",
+        "./make deploy",
+        "-make",
+        "make deploy -x=y",
+        "make -",
+    ] {
+        assert!(Pattern::parse(text).is_err(), "{text}");
+    }
+}

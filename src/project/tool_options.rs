@@ -1,0 +1,216 @@
+//! Options with which Terraform, `OpenTofu` and Terragrunt do something other than bring forward, or destroy, a whole
+//! stack; and which word of an apply is a plan file.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Options with which a command leaves something out.
+const PARTIAL: [&str; 4] = ["target", "target-file", "exclude", "exclude-file"];
+
+const DESTROY: &str = "destroy";
+
+/// Options of other modes.
+const MODES: [&str; 2] = [DESTROY, "refresh-only"];
+
+/// Options with which a command only prints something, and succeeds.
+const IDLE: [&str; 4] = ["help", "h", "version", "v"];
+
+/// Options whose value may be the next word.
+const WITH_VALUE: [&str; 13] = [
+    "target",
+    "target-file",
+    "exclude",
+    "exclude-file",
+    "var",
+    "var-file",
+    "replace",
+    "parallelism",
+    "lock-timeout",
+    "state",
+    "state-out",
+    "backup",
+    "working-dir",
+];
+
+/// Returns the name and the value of an option.
+pub fn option(word: &str) -> Option<(&str, Option<&str>)> {
+    let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+    Some(match option.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (option, None),
+    })
+}
+
+/// Returns whether a `plan` with these words leaves something out.
+pub fn leaves_out(words: &[OsString]) -> bool {
+    let mut words = words.iter().map(|word| word.to_string_lossy());
+    words.any(|word| option(&word).is_some_and(|(name, _)| PARTIAL.contains(&name)))
+}
+
+/// Returns the words in the value of a variable like `TF_CLI_ARGS`.
+pub fn words_of(value: &str) -> Vec<String> {
+    // Terraform refuses words with open quotes.
+    shell_words::split(value)
+        .unwrap_or_else(|_| value.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Returns the first option in the value of such a variable, without its dashes, that makes the tool do something
+/// else than `orch` asks for.
+pub fn hidden_option(value: &str) -> Option<&'static str> {
+    words_of(value).iter().find_map(|word| steers(word))
+}
+
+/// Returns the first option, without its dashes, with which a command applies or destroys only a part, or nothing.
+pub(crate) fn partial_option<'w>(
+    words: impl IntoIterator<Item = &'w String>,
+) -> Option<&'static str> {
+    let mut found = words.into_iter().filter_map(|word| steers(word));
+    found.find(|name| *name != DESTROY)
+}
+
+fn steers(word: &str) -> Option<&'static str> {
+    let (name, _) = option(word)?;
+    let mut switches = MODES.into_iter().chain(IDLE);
+    let switch = switches.find(|it| *it == name && !is_switched_off(word));
+    switch.or_else(|| PARTIAL.into_iter().find(|it| *it == name))
+}
+
+/// Returns whether a word only says that a switch is not meant: `-destroy=false`.
+pub(crate) fn is_switched_off(word: &str) -> bool {
+    let Some((name, Some(value))) = option(word) else {
+        return false;
+    };
+    let is_false = matches!(value, "false" | "0" | "f" | "F" | "FALSE" | "False");
+    is_false && (MODES.contains(&name) || IDLE.contains(&name))
+}
+
+/// Returns the plan file that an apply is given: the first of its words that is neither an option nor the value of
+/// one.
+pub(crate) fn plan_file<'w>(words: impl IntoIterator<Item = &'w String>) -> Option<&'w String> {
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match option(word) {
+            None => return Some(word),
+            Some(("", None)) => return words.next(),
+            Some((name, None)) if WITH_VALUE.contains(&name) => _ = words.next(),
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+/// Returns the apply or destroy of a tool that a command seems to lead to: behind `env`, `nice` or `sh -c`, or a
+/// command that Terragrunt runs in several units.
+pub fn wrapped_tool(command: &[OsString]) -> Option<String> {
+    let texts = command.iter().map(|word| word.to_string_lossy());
+    let words: Vec<String> = texts
+        .flat_map(|text| {
+            let is_script = |c: char| c.is_whitespace() || ";&|()".contains(c);
+            let words = text.split(is_script).filter(|word| !word.is_empty());
+            words.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    let tools = ["terraform", "tofu", "terragrunt"];
+    let name = |word: &String| {
+        let name = Path::new(word).file_name()?.to_string_lossy();
+        Some(name.strip_suffix(".exe").unwrap_or(&name).to_owned())
+    };
+    let is_tool = |word: &String| name(word).is_some_and(|name| tools.contains(&&*name));
+    let is_action =
+        |word: &&String| ["apply", "destroy", "apply-all", "destroy-all"].contains(&word.as_str());
+    let tool = words.iter().position(is_tool)?;
+    let action = words[tool..].iter().find(is_action)?;
+    Some(format!("{} {action}", name(&words[tool])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_or_an_exclusion_leaves_something_out() {
+        let cases = [
+            ("plan -input=false -out=x", false),
+            ("plan -target=a.b", true),
+            ("plan --target a.b", true),
+            ("plan -exclude=a.b", true),
+            ("plan -var target=x -targets", false),
+            ("plan -var=x=-target", false),
+        ];
+        for (line, expected) in cases {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(leaves_out(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_changes_what_is_asked_is_found_in_a_variable() {
+        let cases = [
+            ("-destroy", Some("destroy")),
+            ("-lock=false --destroy=true", Some("destroy")),
+            ("-destroy=false -refresh-only=0", None),
+            ("-refresh-only", Some("refresh-only")),
+            ("-lock=false '-target=a[\"b\"]'", Some("target")),
+            ("-target=false", Some("target")),
+            ("--exclude a.b", Some("exclude")),
+            ("-exclude-file=x", Some("exclude-file")),
+            ("-help", Some("help")),
+            ("-v", Some("v")),
+            ("-destroy 'open", Some("destroy")),
+            ("-parallelism=3 -lock-timeout=5m", None),
+            ("-var=x=-destroy -var-file=target", None),
+            ("-refresh=false -no-color -input=false", None),
+            ("destroy", None),
+            ("", None),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(hidden_option(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_plan_file_is_neither_an_option_nor_the_value_of_one() {
+        let cases = [
+            ("-auto-approve", None),
+            ("-auto-approve out.tfplan", Some("out.tfplan")),
+            ("out.tfplan -no-color", Some("out.tfplan")),
+            ("-var a=b", None),
+            ("--var-file x.tfvars out", Some("out")),
+            ("-var=a=b out", Some("out")),
+            ("-lock-timeout 5m -parallelism 3", None),
+            ("-- -odd", Some("-odd")),
+            ("", None),
+        ];
+        for (line, expected) in cases {
+            let words = words_of(line);
+            assert_eq!(plan_file(&words).map(String::as_str), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_found_behind_a_wrapper() {
+        let cases = [
+            ("env terraform apply", Some("terraform apply")),
+            ("nice -n 5 /opt/bin/tofu destroy", Some("tofu destroy")),
+            (
+                "aws-vault exec prod -- terraform apply -auto-approve",
+                Some("terraform apply"),
+            ),
+            (
+                "sh -c 'cd x && terraform init; terraform apply'",
+                Some("terraform apply"),
+            ),
+            ("bash -c '(terraform apply)'", Some("terraform apply")),
+            ("terragrunt run --all apply", Some("terragrunt apply")),
+            ("terragrunt run-all apply", Some("terragrunt apply")),
+            ("sh -c 'terraform plan'", None),
+            ("make apply", None),
+            ("kubectl apply -f terraform.yaml", None),
+            ("terraform plan", None),
+        ];
+        for (line, expected) in cases {
+            let words: Vec<OsString> = words_of(line).into_iter().map(OsString::from).collect();
+            assert_eq!(wrapped_tool(&words).as_deref(), expected, "{line}");
+        }
+    }
+}
