@@ -99,10 +99,10 @@ impl Rollback {
     pub fn effect(&self) -> String {
         let commit = self.named();
         match self.lack {
-            Lack::Behind | Lack::Apart => format!("puts back {commit}"),
-            Lack::Unclear => format!("may put back {commit}"),
+            Lack::Behind | Lack::Apart => format!("reverts {commit}"),
+            Lack::Unclear => format!("may revert {commit}"),
             Lack::NotHere | Lack::Lost => {
-                format!("may put back {commit}, which is not in this clone")
+                format!("may revert {commit}, which is not in this clone")
             }
         }
     }

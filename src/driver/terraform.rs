@@ -31,20 +31,20 @@ pub enum BadPlan {
     },
     /// The text is in a format that is not known.
     #[error(
-        "the plan has {0}, and orch reads formats 1.x: use a version of the tool that writes one, or a newer orch"
+        "the plan has {0}, but orch reads only 1.x: use a version of the tool that writes 1.x, or upgrade orch"
     )]
     Format(String),
     /// The text is a state.
-    #[error("`show -json` prints a state and not a plan")]
+    #[error("`show -json` prints a state, not a plan")]
     State,
     /// It changes resources, and was asked only to refresh.
-    #[error("the plan changes resources, and was to refresh only")]
+    #[error("the plan changes resources, but should only refresh")]
     NotRefreshOnly,
     /// The tool could not finish it.
     #[error("the plan is not finished: the tool met an error")]
     Errored,
     /// It is another one than that which was asked for.
-    #[error("{0}, and `orch` did not ask for that: look in wrapper scripts and `terragrunt.hcl`")]
+    #[error("{0}, but `orch` did not ask for that: check wrapper scripts and `terragrunt.hcl`")]
     NotWhole(NotWhole),
 }
 

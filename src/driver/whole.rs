@@ -20,7 +20,7 @@ pub enum NotWhole {
     #[error("its plan destroys everything, as with `-destroy`")]
     Destroys,
     /// It is to destroy, and does something else with this resource.
-    #[error("its plan should destroy everything and keeps `{}`", printable(.0))]
+    #[error("its plan should destroy everything but keeps `{}`", printable(.0))]
     Keeps(String),
 }
 

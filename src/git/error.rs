@@ -20,7 +20,7 @@ pub enum GitError {
     #[error("libgit2 cannot read the repository, and there is no `git` program to ask instead")]
     Library(#[from] git2::Error),
     /// A branch or HEAD is there and cannot be read.
-    #[error("git cannot read `{0}`: the repository is damaged (`git fsck` says where)")]
+    #[error("git cannot read `{0}`: the repository is damaged (run `git fsck` to see where)")]
     Damaged(String),
     /// The `git` program cannot be started.
     #[error("failed to start `git`")]

@@ -96,7 +96,7 @@ pub enum NoAnswer {
     #[error("the answer is longer than 1 MiB")]
     TooLong,
     /// The plan is.
-    #[error("`show -json` prints a plan of more than 256 MiB, which is too long to read")]
+    #[error("`show -json` prints a plan of more than 256 MiB, which is too large to read")]
     TooMuchShown,
     /// It cannot be read.
     #[error("the answer cannot be read: {0}")]

@@ -171,7 +171,7 @@ impl Protection {
     /// Returns who protects the stack: `protected by prod/orch.orch.hcl:4`.
     pub fn text(&self) -> String {
         if let ProtectedBy::Unread { why, .. } = &self.by {
-            return format!("HEAD cannot be read, so nobody knows what it protects: {why}");
+            return format!("HEAD cannot be read, so its protection rules are unknown: {why}");
         }
         let mut text = "protected".to_owned();
         if let Some(place) = &self.place {
@@ -325,13 +325,13 @@ impl Refusal {
                 (", which is protected", ", which are protected")
             }
             _ => (
-                ", which may be a protected one",
-                ", and protected ones may be among them",
+                ", which may be protected",
+                ", some of which may be protected",
             ),
         };
         match &self.loss {
             Loss::Stack => format!("{stack}, which is protected"),
-            Loss::Rest => format!("all that exists of {stack}, which is protected"),
+            Loss::Rest => format!("all resources of {stack}, which is protected"),
             Loss::Resources(addresses) => match addresses.len() {
                 1 => format!("a protected resource of {stack}"),
                 more => format!("{more} protected resources of {stack}"),
@@ -350,12 +350,12 @@ impl Refusal {
                 ProtectedBy::Tree,
                 Rule::Resources(ProtectedResources::Matching(_)),
                 Loss::Resources(_),
-            ) => format!("commit a `{name}` that does not match them first"),
+            ) => format!("first commit a `{name}` that does not match them"),
             (ProtectedBy::Unread { way_out, .. }, ..) => way_out.clone(),
             (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for it first"),
-            (ProtectedBy::Head, ..) => format!("commit the change of `{name}` first"),
+            (ProtectedBy::Head, ..) => format!("commit the change to `{name}` first"),
             (ProtectedBy::Record(_), ..) => {
-                format!("apply `{name} = false` first, or say so in a `removed` block")
+                format!("apply `{name} = false` first, or set it in a `removed` block")
             }
         }
     }

@@ -149,7 +149,7 @@ fn run_notes_its_flags_after_the_command_and_passes_them_on() {
     ] {
         let output = sandbox.orch(typed);
         let note = format!(
-            "note: `{flag}` after the command is passed to `echo`; to give it to orch, write `{instead}`\n"
+            "note: `{flag}` after the command is passed to `echo`; to pass it to orch, write `{instead}`\n"
         );
         assert_eq!(output.stderr.matches("note: ").count(), 1, "{output}");
         assert!(output.stderr.contains(&note), "{output}");

@@ -90,7 +90,7 @@ fn a_plan_that_was_not_asked_to_destroy_says_why_it_deletes() {
 #[test]
 fn a_plan_that_was_asked_for_another_mode_is_in_it() {
     let kept = both(r#""delete""#, r#""no-op""#);
-    let expected = Some("its plan should destroy everything and keeps `module.m.t.b`".to_owned());
+    let expected = Some("its plan should destroy everything but keeps `module.m.t.b`".to_owned());
     assert_eq!(found(&plan(&kept, ""), PlanKind::Destroy), expected);
     assert_eq!(found(&plan("", ""), PlanKind::RefreshOnly), None);
 }

@@ -32,7 +32,7 @@ pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     let mut failed = plan.failed.iter();
     if let Some(failed) = failed.find(|failed| plan.entry(&failed.stack).is_some()) {
         let stack = name(&failed.stack);
-        return Err(format!("{stack} failed to plan, and has an entry"));
+        return Err(format!("{stack} failed to plan, but has an entry"));
     }
     check_stacks(plan, &saved.stacks)?;
     check_plans(&saved.stacks, n_plans)?;

@@ -92,7 +92,7 @@ impl fmt::Display for Stale {
                 now,
             } => write!(
                 f,
-                "{}: {} planned it, and the version is {} now",
+                "{}: planned with {}, but the version is now {}",
                 name(stack),
                 printable(planned),
                 printable(now)

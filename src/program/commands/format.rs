@@ -38,7 +38,7 @@ pub(crate) enum DetailsArg {
     None,
     /// A row, and the resources that change
     Resources,
-    /// All resources, and what its tool printed
+    /// All resources, and the output of its tool
     Full,
 }
 

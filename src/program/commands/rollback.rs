@@ -65,7 +65,7 @@ impl Loaded {
             console::note(&format!("running `{}`", fetch_command(arguments)));
             read.repository.fetch(arguments)
         };
-        let failed = "failed to fetch what was applied";
+        let failed = "failed to fetch the applied commits";
         match (fetch(&arguments), &*arguments) {
             (Ok(()), _) => {}
             // A server need not give a commit by name; if it gives everything else, it has lost this one.
@@ -105,11 +105,11 @@ impl Loaded {
         ));
         Err(match first.fetch_command() {
             Some(command) => error
-                .hint(format!("run `{command}`, or let orch do that with `--fetch`"))
-                .hint("to apply HEAD whatever was applied before, add `--allow-rollback`"),
-            None => error.hint(
-                "merge or check out that commit, or add `--allow-rollback` if you mean to put it back",
-            ),
+                .hint(format!("run `{command}`, or add `--fetch`"))
+                .hint("to apply HEAD anyway, add `--allow-rollback`"),
+            None => {
+                error.hint("merge or check out that commit; to revert it, add `--allow-rollback`")
+            }
         })
     }
 }

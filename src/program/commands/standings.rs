@@ -199,7 +199,7 @@ impl Loaded {
         let read = self.read.as_mut().context("git was read")?;
         if let Err(error) = read.repository.fetch(&arguments) {
             // Without the commits there is no evidence, and that is said.
-            console::warning(&format!("failed to fetch what was applied: {error}"));
+            console::warning(&format!("failed to fetch the applied commits: {error}"));
         }
         self.compare(document, address, counted, explains)
     }

@@ -73,7 +73,7 @@ impl ProtectedResources {
                     };
                     if let Err(problem) = check(glob) {
                         let name = PREVENT_RESOURCE_DESTROY;
-                        let message = format!("`{glob}` in `{name}` matches no resource");
+                        let message = format!("`{glob}` in `{name}` cannot match any resource");
                         let diagnostic = Diagnostic::error(Code::InvalidPattern, message);
                         problems.push(diagnostic.label(written, problem).help(HELP));
                         return None;
@@ -170,7 +170,7 @@ fn within_name(key: &str) -> String {
 /// Returns why a glob matches no address, if it does not.
 fn check(glob: &str) -> Result<(), &'static str> {
     let Some(segments) = segments(glob) else {
-        return Err("dots separate names, and a key stands in brackets after one");
+        return Err("separate names with dots, and put a key in brackets after its name");
     };
     let is_name = |name: &str| {
         let is_allowed = |it: char| it.is_alphanumeric() || matches!(it, '_' | '-' | '*' | '?');
@@ -178,7 +178,7 @@ fn check(glob: &str) -> Result<(), &'static str> {
     };
     if !segments.iter().all(|(name, _)| is_name(name)) {
         return Err(
-            "names have letters, digits, `_` and `-`; `*` and `?` match within one, `**` any number of them",
+            "names have letters, digits, `_` and `-`; `*` and `?` match within a name, `**` matches any number of names",
         );
     }
     let has_any = segments.iter().any(|(name, _)| *name == "**");

@@ -53,7 +53,7 @@ pub(super) fn uncertain(followups: &PlannedFollowUps) -> Option<String> {
         _ => names.concat(),
     };
     Some(format!(
-        "What follows {names} may differ: {whose} changes are known only during the apply."
+        "Follow-ups of {names} may differ: {whose} changes are known only during the apply."
     ))
 }
 

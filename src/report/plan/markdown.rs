@@ -162,7 +162,7 @@ fn followup_row(followup: &PlannedFollowUp) -> String {
 fn notes(plan: &Plan) -> String {
     let mut notes = String::new();
     if !plan.failed.is_empty() {
-        notes += "\n`orch apply` changes nothing while stacks fail, unless `--on-error=skip-dependents` leaves them out.\n";
+        notes += "\n`orch apply` changes nothing while stacks fail. To leave them out, add `--on-error=skip-dependents`.\n";
     }
     if plan.entries.iter().any(|entry| entry.blocked.is_some()) {
         notes += "\nNothing is done with stacks that are blocked.\n";
@@ -174,16 +174,16 @@ fn notes(plan: &Plan) -> String {
     if let Some(followups) = &plan.followups {
         let is_said = |it: &PolicyProblem| it.severity != ProblemSeverity::Note;
         if followups.problems.iter().any(is_said) {
-            notes += "\nPolicies had problems, so stacks may be missing that follow: `orch plan` shows them.\n";
+            notes += "\nPolicies had problems, so follow-ups may be missing: run `orch plan` to see why.\n";
         }
         notes += &match followups.uncertain.len() {
             0 => String::new(),
             1 => {
-                "\nWhat follows 1 stack may differ: its changes are known only during the apply.\n"
+                "\nFollow-ups of 1 stack may differ: its changes are known only during the apply.\n"
                     .to_owned()
             }
             many => format!(
-                "\nWhat follows {many} stacks may differ: their changes are known only during the apply.\n"
+                "\nFollow-ups of {many} stacks may differ: their changes are known only during the apply.\n"
             ),
         };
     }

@@ -20,11 +20,11 @@ const SHOWN: [(&str, &str); 9] = [
     ),
     (
         "echo '{\"format_version\":\"1.0\",\"values\":{}}'",
-        "prints a state and not a plan",
+        "prints a state, not a plan",
     ),
     (
         "echo '{\"format_version\":\"2.0\"}'",
-        "the plan has the format 2.0, and orch reads formats 1.x",
+        "the plan has the format 2.0, but orch reads only 1.x",
     ),
     (
         "printf '{\"format_version\":\"\\\\u001b[31m\"}'",
@@ -59,7 +59,7 @@ fn plan_fails_only_the_stack_whose_tool_prints_no_plan() {
         &repository,
         apply,
         1,
-        "left out, because the plan failed: /bad",
+        "left out after failing to plan: /bad",
     );
     assert!(recorded(&repository, "/good")["applied"].is_object());
     assert_eq!(recorded(&repository, "/bad"), Value::Null);

@@ -162,7 +162,7 @@ fn a_blocked_stack_stops_nobody_else() {
     fs::write(repository.path("/a/want"), "2").unwrap();
     fs::write(repository.path("/b/want"), "2").unwrap();
     repository.commit();
-    let left = "1 stack is blocked and left as before: /a";
+    let left = "1 stack is blocked and left unchanged: /a";
     fails(&repository, "apply --auto-approve", 4, left);
     assert_eq!(acts(&repository), ["apply update b"]);
 }
@@ -183,12 +183,12 @@ fn apply_warns_where_replace_has_no_effect() {
     assert_eq!(
         warnings(&said),
         [
-            "warning: `--replace` has no effect on `/new`: it is created",
+            "warning: `--replace` has no effect on `/new`: the plan creates it",
             "warning: `--replace` has no effect on `/read`: it is only read",
         ]
     );
     // A stack that is not selected is no part of the plan.
-    let said = "in --replace: `a` names no stack that is selected";
+    let said = "in --replace: `a` names no selected stack";
     fails(&repository, "plan --replace a --match new", 64, said);
     done(&repository, "plan --replace '*' --match new");
 }

@@ -49,7 +49,7 @@ fn plan_shows_what_follows_by_policy_in_each_format() {
       ? /b  known after /a; needs approval
     then, by policy promote:
       ? /c  known after /b; applied automatically
-    What follows /b and /c may differ: their changes are known only during the apply.
+    Follow-ups of /b and /c may differ: their changes are known only during the apply.
 
     Plan: 1 to update, 2 follow-ups. Resources: 1 to change.
     ");
@@ -72,7 +72,7 @@ fn plan_shows_what_follows_by_policy_in_each_format() {
         let row = "| `?` | `/b` | then | by policy list; known after /a; needs approval |  |";
         assert!(page.stdout.contains(row), "{page}");
         assert!(
-            page.stdout.contains("What follows 2 stacks may differ"),
+            page.stdout.contains("Follow-ups of 2 stacks may differ"),
             "{page}"
         );
     }

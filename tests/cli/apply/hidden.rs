@@ -168,7 +168,7 @@ fn apply_refuses_the_plan_of_a_wrapper_that_adds_a_mode() {
     let refused = |words: &str, why: &str| {
         repository.write("/../words", words);
         let said = fails(&repository, "apply --auto-approve", 1, why);
-        assert!(said.contains("and `orch` did not ask for that"), "{said}");
+        assert!(said.contains("but `orch` did not ask for that"), "{said}");
         fails(&repository, "plan -o ../saved", 1, why);
     };
     let all = |exists: bool| {
@@ -214,7 +214,7 @@ fn destroy_refuses_a_plan_that_keeps_something() {
         "/../bin/terraform",
         "#!/bin/sh\nPATH=${PATH#*:}\nfor word; do\n  shift\n  [ \"$word\" = -destroy ] || set -- \"$@\" \"$word\"\ndone\nexec terraform \"$@\"\n",
     );
-    let why = "its plan should destroy everything and keeps `terraform_data.a`";
+    let why = "its plan should destroy everything but keeps `terraform_data.a`";
     fails(
         &repository,
         "destroy --auto-approve --allow-destroy=1",
@@ -231,11 +231,13 @@ fn apply_of_a_file_refuses_another_version_or_workspace_of_terraform() {
     };
     done(&repository, "plan -o ../saved");
     repository.write("/../version", "{\"terraform_version\":\"1.99.0\"}");
-    let said = fails(&repository, "apply ../saved", 4, "  /app: terraform ");
-    assert!(
-        said.contains(" planned it, and the version is 1.99.0 now"),
-        "{said}"
+    let said = fails(
+        &repository,
+        "apply ../saved",
+        4,
+        "  /app: planned with terraform ",
     );
+    assert!(said.contains(", but the version is now 1.99.0"), "{said}");
     repository.write("/../version", "unreadable");
     fails(
         &repository,

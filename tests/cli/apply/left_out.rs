@@ -54,7 +54,7 @@ fn apply_changes_nothing_if_a_stack_fails_to_plan_and_names_the_flag() {
             &repository,
             &apply,
             1,
-            "nothing was applied, because a stack failed to plan",
+            "nothing was applied because a stack failed to plan",
         );
         assert!(said.contains("add `--on-error skip-dependents`"), "{said}");
         assert_eq!(acts(&repository), [""; 0]);
@@ -73,7 +73,7 @@ fn apply_leaves_out_stacks_that_fail_to_plan_and_those_behind_if_told_to_go_on()
             &repository,
             &apply,
             1,
-            "1 stack was left out, because the plan failed: /a",
+            "1 stack was left out after failing to plan: /a",
         );
         assert!(
             said.contains("blocked: runs after /a, which failed to plan"),
@@ -146,7 +146,7 @@ fn apply_goes_on_beside_a_postcondition_that_does_not_hold() {
         &repository,
         apply,
         1,
-        "1 stack was left out, because the plan failed: /a",
+        "1 stack was left out after failing to plan: /a",
     );
     assert_eq!(acts(&repository), ["apply update d"]);
 }
@@ -171,7 +171,7 @@ fn apply_exits_with_4_if_it_leaves_selected_stacks_blocked() {
     want(&repository, "/d", "2");
     fails(&repository, "plan --detailed-exitcode", 2, "");
     log(&repository);
-    let left = "2 stacks are blocked and left as before: /a, /b";
+    let left = "2 stacks are blocked and left unchanged: /a, /b";
     fails(&repository, "apply --auto-approve", 4, left);
     assert_eq!(acts(&repository), ["apply update d"]);
     // Nothing else is to be done now, and that is no success either.

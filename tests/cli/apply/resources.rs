@@ -17,7 +17,7 @@ fn removing() -> Repository {
 const REMOVES: &str = "printf 2 > $ORCH_PLAN_FILE; [ \"$(cat $world/$name)\" = 2 ] || { echo '{\"add\":1,\"remove\":1}' > $ORCH_ANSWER; exit 2; }";
 
 /// What is said of resources that nobody has approved.
-const REFUSED: &str = "the plan destroys 1 resource in stacks that stay, which is not approved:\n  /a: 1 resource, not named by the driver";
+const REFUSED: &str = "the plan would destroy 1 resource without approval in stacks that are kept:\n  /a: 1 resource, not named by the driver";
 
 #[test]
 fn apply_refuses_to_destroy_resources_that_auto_approve_does_not_approve() {
@@ -66,7 +66,7 @@ fn apply_asks_about_destroyed_resources_with_their_names() {
         return;
     };
     assert_eq!(code, 4, "{said}");
-    let list = "These resources will be destroyed in stacks that stay:";
+    let list = "These resources will be destroyed in stacks that are kept:";
     assert!(said.contains(list), "{said}");
     assert!(
         said.contains("  /a: 1 resource, not named by the driver"),
@@ -128,7 +128,7 @@ fn apply_names_the_resources_that_terraform_destroys() {
     done(&repository, "apply --auto-approve");
     repository.write("/app/main.tf", main("new"));
     repository.commit();
-    let said = "the plan destroys 1 resource in stacks that stay, which is not approved:\n  /app: terraform_data.old";
+    let said = "the plan would destroy 1 resource without approval in stacks that are kept:\n  /app: terraform_data.old";
     fails(&repository, "apply --auto-approve", 4, said);
     let state = repository.read("/app/terraform.tfstate");
     assert!(state.contains("\"old\""), "{state}");
@@ -149,7 +149,7 @@ fn apply_holds_follow_ups_to_the_approval_of_destroyed_resources() {
         log(&repository);
         repository
     };
-    let waits = "note: these follow-ups destroy resources, which is not approved:\n  /b: 1 resource, not named by the driver";
+    let waits = "note: these follow-ups would destroy resources without approval:\n  /b: 1 resource, not named by the driver";
     let repository = scene("");
     let said = done(&repository, "apply --auto-approve --match a");
     assert!(said.contains(waits), "{said}");
@@ -208,7 +208,7 @@ fn apply_names_the_resources_that_follow_ups_destroy() {
     repository.write("/b/main.tf", main("new"));
     repository.commit();
     let said = done(&repository, "apply --auto-approve --match a");
-    let waits = "destroy resources, which is not approved:\n  /b: terraform_data.old";
+    let waits = "would destroy resources without approval:\n  /b: terraform_data.old";
     assert!(said.contains(waits), "{said}");
     let state = repository.read("/b/terraform.tfstate");
     assert!(state.contains("\"old\""), "{state}");

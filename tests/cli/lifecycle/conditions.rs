@@ -67,8 +67,8 @@ fn a_plan_tells_of_all_conditions_that_fail_and_writes_no_file() {
     8 |       condition = false
       |                   ^^^^^ this is false
 
-    note: no file was written, because a stack failed to plan
-      = help: to leave out stacks that fail to plan, and those that run after them, add `--on-error skip-dependents`
+    note: no file was written because a stack failed to plan
+      = help: to leave out the failed stacks and those that run after them, add `--on-error skip-dependents`
     [exit status 1]
     "#);
     assert!(!repository.path("/plan.file").exists());

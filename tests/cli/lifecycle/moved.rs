@@ -314,7 +314,7 @@ fn a_backend_that_follows_the_path_has_to_be_migrated() {
     [stderr]
     warning: the state of /platform/net was in `place net` when it was /net, and would be in `place platform` now; move it there, then run `orch state adopt --match /platform/net`
     ");
-    let left = "1 stack is blocked and left as before: /platform/net";
+    let left = "1 stack is blocked and left unchanged: /platform/net";
     fails(&repository, "apply --auto-approve", 4, left);
     assert_eq!(acts(&repository), [""; 0]);
     done(&repository, "state adopt --match platform/net");

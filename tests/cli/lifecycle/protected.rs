@@ -59,7 +59,7 @@ fn a_stack_that_is_removed_with_its_rule_is_not_destroyed() {
     [stderr]
     error: the plan would destroy `/db`, which is protected
       = note: removed in REMOVED; protected by db/stack.orch.hcl:3, recorded from OF_RULE
-      = help: apply `prevent_destroy = false` first, or say so in a `removed` block; `--skip-protected` plans the rest
+      = help: apply `prevent_destroy = false` first, or set it in a `removed` block; `--skip-protected` plans the rest
 
     [exit status 4]
     ");
@@ -196,7 +196,7 @@ fn only_a_committed_change_lifts_the_protection() {
     [stderr]
     error: the plan would destroy `/db`, which is protected
       = note: --destroy; protected by db/stack.orch.hcl:3 in HEAD
-      = help: commit the change of `prevent_destroy` first; `--skip-protected` plans the rest
+      = help: commit the change to `prevent_destroy` first; `--skip-protected` plans the rest
 
     [exit status 4]
     ");
@@ -460,7 +460,7 @@ fn the_rest_can_be_planned() {
         &repository,
         &apply,
         4,
-        "2 stacks are blocked and left as before: /db, /net",
+        "2 stacks are blocked and left unchanged: /db, /net",
     );
     assert_eq!(acts(&repository), ["destroy /app", "destroy /other"]);
     assert_eq!(keys(&repository), ["/db", "/net"]);

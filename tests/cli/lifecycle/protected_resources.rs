@@ -77,7 +77,7 @@ fn plan_refuses_to_destroy_or_replace_protected_resources() {
     error: the plan would destroy 2 protected resources of `/db`
       = note: `terraform_data.main["eu.west"]`, `module.data.terraform_data.x`
       = note: db/main.tf differs; protected by db/stack.orch.hcl:3
-      = help: commit a `prevent_resource_destroy` that does not match them first; `--skip-protected` plans the rest
+      = help: first commit a `prevent_resource_destroy` that does not match them; `--skip-protected` plans the rest
 
     [exit status 4]
     "#);
@@ -214,8 +214,7 @@ fn plan_refuses_to_destroy_resources_of_drivers_that_do_not_name_them() {
         4,
         "error: the plan would destroy 2 resources of `/all`, which are protected",
     );
-    let also =
-        "error: the plan would destroy 2 resources of `/db`, and protected ones may be among them";
+    let also = "error: the plan would destroy 2 resources of `/db`, some of which may be protected";
     assert!(said.contains(also), "{said}");
     let fix = "commit `prevent_resource_destroy = false` for it first";
     assert!(said.contains(fix), "{said}");
@@ -236,7 +235,7 @@ fn plan_refuses_to_destroy_resources_of_drivers_that_do_not_name_them() {
         unhook(&repository, "plan", name);
     }
     remove(&repository, "db");
-    let said = "1 resource of `/db`, which may be a protected one";
+    let said = "1 resource of `/db`, which may be protected";
     fails(&repository, "plan", 4, said);
     let said = "1 resource of `/all`, which is protected";
     fails(&repository, "plan --replace /all", 4, said);
@@ -271,7 +270,7 @@ fn prevent_destroy_refuses_an_update_that_leaves_nothing() {
     );
     // What reads only does not count.
     change(&repository, &[read.to_owned()]);
-    let said = "error: the plan would destroy all that exists of `/db`, which is protected";
+    let said = "error: the plan would destroy all resources of `/db`, which is protected";
     let command = "apply --auto-approve --allow-resource-destroy";
     fails(&repository, command, 4, said);
     for left in [resource("a", ""), resource("c", "")] {
@@ -316,7 +315,7 @@ fn prevent_resource_destroy_refuses_what_protects_nothing() {
         output.stderr
     };
     assert_snapshot!(refused("[\"a.b\", \"aws_db_instance\"]") + &refused("[1]") + &refused("\"a.b\""), @r#"
-    error: `aws_db_instance` in `prevent_resource_destroy` matches no resource
+    error: `aws_db_instance` in `prevent_resource_destroy` cannot match any resource
      --> prod/app/stack.orch.hcl:3:32
       |
     3 |     prevent_resource_destroy = ["a.b", "aws_db_instance"]

@@ -252,7 +252,7 @@ fn what_stays_keeps_what_it_ran_after() {
     ");
     let why = repository.orch("why /net").stdout;
     assert!(why.contains("/app, which stays"), "{why}");
-    let left = "1 stack is blocked and left as before: /net";
+    let left = "1 stack is blocked and left unchanged: /net";
     fails(&repository, &format!("apply {APPROVED}"), 4, left);
     assert_eq!(keys(&repository), ["/b", "/net"]);
     // Once nobody knows of it any more.

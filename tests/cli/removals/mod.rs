@@ -238,7 +238,7 @@ pub(crate) fn done(sandbox: &Sandbox, arguments: &str) -> String {
 /// Runs an apply that leaves stacks blocked, and returns all that it says.
 #[track_caller]
 pub(crate) fn leaves_blocked(sandbox: &Sandbox, arguments: &str) -> String {
-    fails(sandbox, arguments, 4, "blocked and left as before")
+    fails(sandbox, arguments, 4, "blocked and left unchanged")
 }
 
 /// Runs `orch`, which ends with this status and says this on stderr; returns all that it says.

@@ -61,14 +61,14 @@ fn what_a_later_commit_has_applied_is_not_put_back() {
     assert_snapshot!(apply(&author, ""), @"
     [stderr]
     error: this run would roll back stack `/a`: HEAD is behind commit <second> of main, which was applied last
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     assert_snapshot!(apply(&author, "--changed --base applied"), @"
     [stderr]
     base applied: serial 5 of `.orch/state/default.json`
     error: this run would roll back stack `/a`: HEAD is behind commit <second> of main, which was applied last
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     assert_eq!(document(&author), before);
@@ -96,7 +96,7 @@ fn a_failed_attempt_of_a_later_commit_counts_too() {
     assert_snapshot!(apply(&author, "--match b"), @"
     [stderr]
     error: this run would roll back stack `/b`: HEAD is behind commit <third> of main, which was applied last
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
 }
@@ -109,8 +109,8 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     assert_snapshot!(apply(&project, ""), @"
     [stderr]
     error: this run would roll back stack `/a`: commit <second>, which was applied last, is not in this clone
-      = help: run `git fetch origin <second>`, or let orch do that with `--fetch`
-      = help: to apply HEAD whatever was applied before, add `--allow-rollback`
+      = help: run `git fetch origin <second>`, or add `--fetch`
+      = help: to apply HEAD anyway, add `--allow-rollback`
     [exit status 4]
     ");
     assert_snapshot!(apply(&project, "--fetch"), @"
@@ -119,7 +119,7 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     From $URL
      * branch            <second> -> FETCH_HEAD
     error: this run would roll back stack `/a`: HEAD is behind commit <second>, which was applied last
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     project.git("merge -q --ff-only FETCH_HEAD");
@@ -156,7 +156,7 @@ fn a_commit_that_the_remote_has_lost_is_not_put_back() {
     note: running `git fetch origin <second>`
     note: running `git fetch origin`
     error: this run would roll back stack `/a`: commit <second>, which was applied last, is neither in this clone nor on the remote
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
 }
@@ -171,7 +171,7 @@ fn a_commit_beside_head_is_not_put_back() {
     assert_snapshot!(apply(&author, ""), @"
     [stderr]
     error: this run would roll back stack `/a`: HEAD lacks commit <second> of main, which was applied last
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     assert_eq!(apply(&author, "--allow-rollback").code(), 0);
@@ -197,8 +197,8 @@ fn a_shallow_clone_of_the_next_commit_fetches_what_was_applied() {
     assert_snapshot!(apply(&shallow, ""), @"
     [stderr]
     error: this run would roll back stack `/a`: commit <second>, which was applied last, is not in this clone
-      = help: run `git fetch origin <second>`, or let orch do that with `--fetch`
-      = help: to apply HEAD whatever was applied before, add `--allow-rollback`
+      = help: run `git fetch origin <second>`, or add `--fetch`
+      = help: to apply HEAD anyway, add `--allow-rollback`
     [exit status 4]
     ");
     assert_snapshot!(apply(&shallow, "--fetch").without_git(), @"

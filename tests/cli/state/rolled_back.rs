@@ -248,7 +248,7 @@ fn rollback_that_is_meant_says_what_it_puts_back() {
     apply(&author, "");
     author.git("checkout -q main");
     let plan = author.orch("plan --allow-rollback");
-    let row = "update  puts back commit <feature> of origin/feature: a/value differs";
+    let row = "update  reverts commit <feature> of origin/feature: a/value differs";
     assert!(plan.stdout.contains(row), "{plan}");
     assert!(author.orch("plan").stderr.contains("`--allow-rollback`"));
     apply(&author, "--allow-rollback");

@@ -164,7 +164,7 @@ fn what_is_selected_anew_is_not_put_back_either() {
     note: another run holds the lock of the state, as `orch state show` tells; waiting for it
     note: another run has written the state meanwhile: 2 stacks are selected now
     error: this run would roll back stack `/a`: HEAD is behind commit afb2a3d of main, which was applied last
-      = help: merge or check out that commit, or add `--allow-rollback` if you mean to put it back
+      = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     assert_eq!(repository.read("/ran"), "");

@@ -177,7 +177,7 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
                     conditions: Vec::new(),
                 });
             },
-            "`/a` failed to plan, and has an entry",
+            "`/a` failed to plan, but has an entry",
         ),
         (
             |saved| saved.plan.entries.swap(0, 1),

@@ -68,7 +68,7 @@ pub(super) fn approve(
     }
     if !resources.is_empty() {
         let all = first(resources, usize::MAX);
-        let text = format!("These resources will be destroyed in stacks that stay:{all}\n");
+        let text = format!("These resources will be destroyed in stacks that are kept:{all}\n");
         let mut err = console::stderr();
         err.write_all(text.as_bytes())
             .context("failed to ask for approval")?;
@@ -129,7 +129,7 @@ fn unapproved(resources: &[DestroyedResources<'_>]) -> ProgramError {
     let n: u64 = resources.iter().map(DestroyedResources::count).sum();
     let what = count(usize::try_from(n).unwrap_or(usize::MAX), "resource");
     ProgramError::refused(format!(
-        "the plan destroys {what} in stacks that stay, which is not approved:{}",
+        "the plan would destroy {what} without approval in stacks that are kept:{}",
         listed(resources)
     ))
     .hint("to approve it, add `--auto-approve` and `--allow-resource-destroy`; or write the plan to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")

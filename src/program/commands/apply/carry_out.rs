@@ -45,14 +45,12 @@ impl Carrying<'_> {
         let kept: Vec<&str> = plan.kept_back().map(|entry| entry.stack.as_str()).collect();
         if let Some(names) = first_names(&kept) {
             let stacks = counted(kept.len(), "stack is", "stacks are");
-            console::note(&format!("{stacks} blocked and left as before: {names}"));
+            console::note(&format!("{stacks} blocked and left unchanged: {names}"));
         }
         let failed: Vec<&str> = plan.failed.iter().map(|it| it.stack.as_str()).collect();
         if let Some(names) = first_names(&failed) {
             let stacks = counted(failed.len(), "stack was", "stacks were");
-            console::note(&format!(
-                "{stacks} left out, because the plan failed: {names}"
-            ));
+            console::note(&format!("{stacks} left out after failing to plan: {names}"));
         }
         Ok(match status {
             ExitStatus::Success | ExitStatus::Run(0) if !failed.is_empty() => ExitStatus::Run(1),
@@ -223,7 +221,7 @@ impl Carrying<'_> {
         let last = now.progress.last_run.clone().or_else(in_document);
         match last.filter(|_| self.is_from_file) {
             Some(LastRun { run, at, .. }) => format!(
-                "there is nothing to do: the plan was applied at {} by the run {}",
+                "there is nothing to do: the plan was applied at {} by run {}",
                 local_time(at),
                 printable(&run)
             ),

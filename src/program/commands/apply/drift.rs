@@ -42,6 +42,6 @@ impl Now {
             stacks.join(", "),
             drivers.join(", ")
         ))
-        .hint("`--exclude` leaves stacks out of the plan; only Terraform, OpenTofu and Terragrunt can accept drift, and only if their `driver` block has neither `read` nor `apply`"))
+        .hint("leave these stacks out with `--exclude`; only Terraform, OpenTofu and Terragrunt can accept drift, unless their `driver` block has `read` or `apply`"))
     }
 }

@@ -90,7 +90,7 @@ pub(crate) struct ApplyArgs {
     #[command(flatten)]
     pub(crate) modes: ModeArgs,
 
-    /// Accept drift: make the states of the tools what exists, and change nothing else
+    /// Accept drift: update the tools' own states to match what exists, and change nothing else
     #[arg(long, conflicts_with_all = ["destroy", "replace"])]
     pub(crate) refresh_only: bool,
 
@@ -146,11 +146,11 @@ pub(crate) struct CarryingArgs {
     #[arg(long, value_name = "N")]
     pub(crate) allow_destroy: Option<usize>,
 
-    /// Destroy resources inside stacks that stay without asking
+    /// Destroy resources inside stacks that are kept, without asking
     ///
-    /// Updates and replacements of resources may destroy some. Without this flag, `--auto-approve` refuses such a plan,
-    /// unless the configuration says `config { apply { resource_destroy = "allow" } }`. A plan from a file destroys
-    /// what it shows.
+    /// An update of a stack may destroy or replace some of its resources. Without this flag,
+    /// `--auto-approve` refuses such a plan, unless the configuration has `config { apply {
+    /// resource_destroy = "allow" } }`. A plan from a file destroys what it shows.
     #[arg(long)]
     pub(crate) allow_resource_destroy: bool,
 
@@ -169,12 +169,13 @@ pub(crate) struct CarryingArgs {
 
     /// How long to wait, as in 10m, while another run holds the lock of the state
     ///
-    /// Waits before it plans, and with `--auto-approve` plans under the lock. After somebody was asked, and with FILE,
-    /// checks the plan under the lock. The tools wait as long for the locks of their own states.
+    /// Waits before it plans; with `--auto-approve`, also plans under the lock. With FILE, or after
+    /// a prompt, checks the plan under the lock. The tools wait as long for the locks of their own
+    /// states.
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 
-    /// How much the plan says of each stack before it is approved [default: resources]
+    /// How much of each stack to show before the plan is approved [default: resources]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) details: Option<DetailsArg>,
 
@@ -300,7 +301,7 @@ fn plan_and_apply(
     };
     planned.show(DetailsArg::of(args.details))?;
     if !planned.saved.plan.failed.is_empty() && !request.leaves_out_failed {
-        console::note("nothing was applied, because a stack failed to plan");
+        console::note("nothing was applied because a stack failed to plan");
         console::help(LEAVE_OUT);
         return Ok(ExitStatus::Run(1));
     }

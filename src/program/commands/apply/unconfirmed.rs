@@ -116,7 +116,7 @@ impl Carrying<'_> {
         let destroyed: Vec<_> = planned.saved.plan.destroyed_resources().collect();
         if !destroyed.is_empty() {
             console::note(&format!(
-                "these follow-ups destroy resources, which is not approved:{}",
+                "these follow-ups would destroy resources without approval:{}",
                 listed(&destroyed)
             ));
         }

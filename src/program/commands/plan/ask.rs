@@ -377,10 +377,10 @@ pub(in crate::program::commands) fn cannot_ask(
 fn hidden(found: &[HiddenOption]) -> ProgramError {
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     let message = format!(
-        "the tools would do something else than the plan shows, and nothing was run:\n  {}",
+        "options in variables would change what the tools do, so nothing was run:\n  {}",
         lines.join("\n  ")
     );
-    ProgramError::refused(message).hint("remove the option from the variable: `orch destroy` deletes stacks, `orch plan --refresh-only` shows drift, and words after `--` plan a part of a stack")
+    ProgramError::refused(message).hint("remove the option from the variable; instead, run `orch destroy` or `orch plan --refresh-only`, or add options after `--`")
 }
 
 /// Where a run comes from in which tools are asked, for its journal.

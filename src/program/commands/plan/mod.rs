@@ -64,7 +64,7 @@ use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// How to go on without the stacks that fail to plan.
-pub(super) const LEAVE_OUT: &str = "to leave out stacks that fail to plan, and those that run after them, add `--on-error skip-dependents`";
+pub(super) const LEAVE_OUT: &str = "to leave out the failed stacks and those that run after them, add `--on-error skip-dependents`";
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -113,12 +113,13 @@ pub(crate) struct PlanArgs {
 
     /// What to do about stacks that fail to plan [default: stop]
     ///
-    /// They never keep other stacks from being planned and shown, and the status is 1. With `-o`, `stop` writes no
-    /// file; `skip-dependents` and `continue` write one without these stacks and those that run after them.
+    /// Other stacks are still planned and shown, and the status is 1. With `-o`, `stop` writes no
+    /// file; `skip-dependents` and `continue` write one without these stacks and those that run
+    /// after them.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
-    /// Exit with status 2 if an apply would do something, with 4 if all that is to be done is blocked
+    /// Exit with status 2 if an apply would do something, or 4 if everything to do is blocked
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
 
@@ -181,7 +182,7 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub(crate) init: bool,
 
-    /// Also plan stacks to which a commit was applied that HEAD lacks: that puts them back
+    /// Also plan stacks last applied from a commit that HEAD lacks, which reverts that commit
     ///
     /// See `orch help state`.
     #[arg(long)]
@@ -352,7 +353,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     let has_failed = !plan.failed.is_empty();
     if has_failed && !request.leaves_out_failed {
         if file.is_some() {
-            console::note("no file was written, because a stack failed to plan");
+            console::note("no file was written because a stack failed to plan");
             console::help(LEAVE_OUT);
         }
         return Ok(ExitStatus::Run(1));

@@ -50,9 +50,9 @@ impl Loaded {
             found.retain(|stack| selection.contains(*stack));
             if found.is_empty() {
                 return Err(ProgramError::usage(format!(
-                    "in --replace: `{text}` names no stack that is selected"
+                    "in --replace: `{text}` names no selected stack"
                 ))
-                .hint("select the stack as well, or leave `--replace` out"));
+                .hint("select the stack too, or remove `--replace`"));
             }
             named.extend(found);
         }
@@ -92,11 +92,11 @@ fn kept_because(entry: &PlanEntry) -> Option<String> {
     }
     Some(match entry.action {
         Action::Replace => return None,
-        Action::Create => "it is created".to_owned(),
-        Action::Delete => "it is deleted".to_owned(),
+        Action::Create => "the plan creates it".to_owned(),
+        Action::Delete => "the plan deletes it".to_owned(),
         Action::Read => "it is only read".to_owned(),
         _ if !entry.is_planned => {
-            "its tool failed, and an apply that plans it again replaces nothing".to_owned()
+            "its tool failed; if the apply plans it again, nothing is replaced".to_owned()
         }
         _ => entry.reason.text.clone(),
     })

@@ -41,7 +41,7 @@ impl Loaded {
         let found = self.rollbacks(&recorded.document, &stacks, flags)?;
         if !found.is_empty() && !flags.allows && request.only.is_none() {
             console::help(
-                "`--allow-rollback` also plans stacks to which a commit was applied that HEAD lacks",
+                "to plan stacks last applied from a commit that HEAD lacks, add `--allow-rollback`",
             );
         }
         Ok(found)

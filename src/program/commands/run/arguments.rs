@@ -39,7 +39,7 @@ Examples:
 ///
 /// The command runs without a shell, in the directory of the stack. If one command runs at a time,
 /// it has the terminal of orch. Messages of orch itself go to stderr. A program given as a relative
-/// path is looked up in the stack directory. Flags of orch stand before the command: words after it
+/// path is looked up in the stack directory. Put flags of orch before the command: words after it
 /// belong to the command.
 ///
 /// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal exactly

@@ -64,7 +64,7 @@ impl DestroyGuard {
         let document = is_recorded.then(|| loaded.read_document()).transpose();
         let document = document.unwrap_or_else(|error| {
             console::warning(&format!(
-                "the state cannot be read, so every stack that is not selected counts as existing: {}",
+                "the state cannot be read, so all stacks that are not selected are assumed to exist: {}",
                 error.message()
             ));
             None

@@ -64,7 +64,7 @@ fn text(before: &[OsString], command: &[OsString]) -> Option<String> {
     }
     let program = command_line(&command[..1]);
     Some(format!(
-        "`{name}` after the command is passed to `{program}`; to give it to orch, write `{instead}`"
+        "`{name}` after the command is passed to `{program}`; to pass it to orch, write `{instead}`"
     ))
 }
 

@@ -142,7 +142,7 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
     | `~` | `/database` | update | database/main.tf differs | `+0 ~1 -0` |
     | `?` | `/later` |  | known after /database and /old |  |
 
-    `orch apply` changes nothing while stacks fail, unless `--on-error=skip-dependents` leaves them out.
+    `orch apply` changes nothing while stacks fail. To leave them out, add `--on-error=skip-dependents`.
 
     Nothing is done with stacks that are blocked.
 
