@@ -1,18 +1,19 @@
-//! Whether applying HEAD would put back what was applied from a commit that HEAD lacks.
+//! Whether applying HEAD would revert changes that were applied from a commit that HEAD lacks.
 //!
-//! `orch run`, `orch plan`, `orch apply` and the follow-ups of both ask [`rollbacks`], so they refuse in the
-//! same cases. A plan in a file needs no second answer: its inputs and its records are compared by content.
+//! `orch run`, `orch plan`, `orch apply` and the follow-ups of both ask [`rollbacks`], so they
+//! refuse in the same cases. An apply of a plan in a file does not ask again: its inputs and
+//! records are compared by content.
 //!
-//! A stack is asked about if its inputs are not those on record, or if the last attempt did not end as the
-//! record of what is applied says. The commits that count are `seen`, the commit that was applied (unless
-//! `seen` already says where the same inputs are, as after a squash), and that of the last attempt.
+//! A stack is checked if its inputs differ from the recorded ones, or if its last attempt failed or
+//! was of another commit than the applied one. These commits count: `seen`; the applied commit,
+//! unless `seen` has the same inputs, as after a squash; and the commit of the last attempt.
 //!
 //! | commit that was applied last | answer |
 //! | --- | --- |
 //! | part of HEAD | no rollback: HEAD moves on from it |
-//! | HEAD is behind it, or has parted from it, and it has changes of the stack that HEAD lacks | rollback, also if HEAD has changes of its own |
-//! | the same, but every change of the stack that it has since the parting is in HEAD, or it has none | no rollback |
-//! | a shallow clone does not show where the two parted | rollback, until the history is fetched |
+//! | HEAD is behind it or has diverged from it, and lacks its changes of the stack | rollback, even if HEAD has changes of its own |
+//! | the same, but HEAD has all its changes of the stack since the merge base, or there are none | no rollback |
+//! | a shallow clone does not show the merge base | rollback, until the history is fetched |
 //! | not in this clone | rollback, until it is fetched |
 //! | not on the remote either, as after a force-push | rollback |
 
@@ -39,7 +40,7 @@ use crate::state::document::{Document, Entry};
 /// How many commits are looked up in branches: each needs a process of git.
 const MAX_BRANCHES: usize = 16;
 
-/// What applying HEAD to a stack would put back.
+/// A commit that applying HEAD to a stack would revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
     /// The commit that was applied last.
@@ -68,7 +69,7 @@ pub enum Lack {
 }
 
 impl Rollback {
-    /// Returns why a stack is not to be applied.
+    /// Returns the reason why a stack must not be applied.
     pub fn why(&self) -> String {
         let commit = self.named();
         match self.lack {
@@ -86,7 +87,7 @@ impl Rollback {
         }
     }
 
-    /// Returns the same with the `git fetch` that may answer the question.
+    /// Returns the same reason, with the `git fetch` that may settle it.
     pub fn why_with_fetch(&self) -> String {
         let mut why = self.why();
         if let Some(fetch) = self.fetch_command() {
@@ -95,7 +96,7 @@ impl Rollback {
         why
     }
 
-    /// Returns what an apply does that is allowed to.
+    /// Returns the effect of an apply that is allowed to roll back.
     pub fn effect(&self) -> String {
         let commit = self.named();
         match self.lack {
@@ -123,8 +124,8 @@ impl Rollback {
     }
 }
 
-/// Returns which of some stacks an apply of HEAD would roll back, and from what. `fetched` has the arguments of
-/// each `git fetch` that has been run for this: it is not proposed again.
+/// Returns which stacks an apply of HEAD would roll back, and from which commit. `fetched` has the
+/// arguments of each `git fetch` that was already run, which is not proposed again.
 ///
 /// # Errors
 ///
@@ -230,12 +231,13 @@ struct Question {
     commits: Vec<Named>,
 }
 
-/// A commit that is on record.
+/// A recorded commit.
 struct Named {
     commit: CommitId,
-    /// The commit that is known to have the same inputs, if this one counts only as long as it comes after that.
+    /// The commit that is known to have the same inputs. If set, this one counts only as a
+    /// descendant of it.
     after: Option<CommitId>,
-    /// Whether more was applied than it has.
+    /// Whether uncommitted changes were applied too.
     is_dirty: bool,
 }
 
@@ -292,7 +294,7 @@ impl Named {
 enum Relation {
     /// HEAD has it.
     Has,
-    /// HEAD lacks it; with the commit at which they parted, if that is known.
+    /// HEAD lacks it; with the merge base, if that is known.
     Lacks {
         lack: Lack,
         parting: Option<CommitId>,
@@ -332,8 +334,8 @@ fn relations<'c>(
     Ok(relations)
 }
 
-/// Returns which of some stacks have inputs that `commit` has changed since the parting, and that are not here
-/// as they are there.
+/// Returns the stacks with inputs that `commit` has changed since the merge base, and that differ
+/// here.
 fn lacked(
     present: Present<'_>,
     parting: &CommitId,

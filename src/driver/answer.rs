@@ -36,13 +36,13 @@ pub struct Answer {
     pub backend: Option<String>,
     /// The version of the tool, if it says that.
     pub tool_version: Option<String>,
-    /// What the plan is instead of that of the whole stack, if it is.
+    /// What the plan is, if it is not that of the whole stack.
     pub unasked: Option<NotWhole>,
-    /// Whether resources are destroyed and none exists afterwards, as far as is known.
+    /// Whether resources are destroyed and none is left, as far as is known.
     pub leaves_nothing: bool,
 }
 
-/// What stands between the address of a resource and the key of its deposed object.
+/// Separates the address of a resource from the key of its deposed object.
 pub(super) const DEPOSED: &str = " (deposed ";
 
 /// A change of one resource.
@@ -61,7 +61,7 @@ pub struct ResourceChange {
 }
 
 impl ResourceChange {
-    /// Returns whether the resource is destroyed, also to be created again.
+    /// Returns whether the resource is destroyed or replaced.
     pub fn destroys(&self) -> bool {
         self.actions.iter().any(|action| action == "delete")
     }
@@ -158,7 +158,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether resources would be destroyed, also to be created again.
+    /// Returns whether resources would be destroyed or replaced.
     pub fn destroys_resources(&self) -> bool {
         let removes = || self.counts.is_some_and(|counts| counts.remove > 0);
         match &*self.resources {
@@ -176,8 +176,8 @@ impl Answer {
         }
     }
 
-    /// Returns whether a refresh has found that what exists is not what the tool knows. To write the outputs of a state
-    /// that was never written is no drift.
+    /// Returns whether a refresh has found that resources differ from the tool's state. Writing
+    /// outputs to a state that was never written is no drift.
     pub fn has_drifted(&self) -> bool {
         self.changes_something() && (self.exists != Some(false) || !self.resources.is_empty())
     }

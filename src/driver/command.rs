@@ -44,7 +44,7 @@ pub enum StepRole {
     Plan,
     /// Prints the plan as an answer, which is kept from logs: it may hold secrets.
     Show,
-    /// Checks the configuration by itself, whatever exists.
+    /// Checks only the configuration, not the resources that exist.
     Validate,
     /// Changes what exists.
     Act,
@@ -116,8 +116,9 @@ impl<'p> Driver<'p> {
         steps
     }
 
-    /// Returns the command that checks the configuration by itself, if the tool has one and plans what is in the
-    /// directory of the stack. Terragrunt has none: it reads the outputs of other units for it.
+    /// Returns the command that checks only the configuration, if the tool has one and plans the
+    /// files in the directory of the stack. Terragrunt has none: its check reads the outputs of
+    /// other units.
     pub fn validating(&self) -> Option<StepPlan<'p>> {
         let tool = self.tool.filter(|tool| *tool != Tool::Terragrunt)?;
         if self.writes(DriverStep::Init) || self.writes(DriverStep::Plan) {
@@ -147,8 +148,9 @@ impl<'p> Driver<'p> {
         self.step(StepRole::Act, step, apply, &[])
     }
 
-    /// Returns the command that makes drift part of the tool's own state, if there is one: it applies a plan that only
-    /// refreshes. A block that says how it reads or applies makes plans of its own, if any.
+    /// Returns the command that makes drift part of the tool's own state, if there is one: it
+    /// applies a plan that only refreshes. A block with its own `read` or `apply` has no such
+    /// command.
     pub fn accepting_drift(&self, plan_file: &Path) -> Option<StepPlan<'p>> {
         let is_own = self.writes(DriverStep::Read) || self.writes(DriverStep::Apply);
         self.tool.filter(|_| !is_own)?;

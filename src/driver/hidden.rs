@@ -14,8 +14,8 @@ const STEERING: [&str; 4] = ["out", "destroy", "refresh-only", "json"];
 /// The variable whose words Terraform adds to those of every command.
 const EVERY: &str = "TF_CLI_ARGS";
 
-/// Returns the option that a word for `plan` gives, without its dashes, if `orch` has to decide on it: what is
-/// planned, and where to.
+/// Returns the option of a word for `plan`, without its dashes, if `orch` must control it: what is
+/// planned, and where the plan is written.
 pub fn steering(word: &OsStr) -> Option<&'static str> {
     let word = word.to_string_lossy();
     let (name, _) = option(&word)?;

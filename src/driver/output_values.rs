@@ -26,7 +26,7 @@ pub struct OutputValue {
 #[derive(Clone, Default)]
 pub struct OutputValues(BTreeMap<Arc<str>, OutputValue>);
 
-/// A plan, as far as it is about outputs.
+/// The outputs of a plan.
 #[derive(Deserialize)]
 struct PlanJson {
     #[serde(default)]
@@ -79,8 +79,8 @@ impl OutputValues {
         Self::read(text, |name, output| value(name, output, false))
     }
 
-    /// Reads the outputs that a plan of Terraform or its kin expects, from what `show -json` prints. Those that are
-    /// not known yet are left out.
+    /// Reads the outputs that a plan of Terraform, OpenTofu or Terragrunt expects, from the JSON of
+    /// `show -json`. Unknown ones are left out.
     ///
     /// # Errors
     ///

@@ -145,7 +145,7 @@ pub(super) fn read_all(text: impl Read) -> Result<Vec<u8>, BadOutputs> {
     Ok(bytes)
 }
 
-/// Returns where a text is not as it should be, without what it has there.
+/// Returns the place of an error in a text, but not its content there, which may be secret.
 pub(super) fn malformed(error: &serde_json::Error) -> BadOutputs {
     BadOutputs::Malformed {
         line: error.line(),

@@ -1,4 +1,4 @@
-//! The plan of Terraform and its kin, as far as its JSON matters.
+//! The JSON of plans of Terraform, OpenTofu and Terragrunt, as far as `orch` reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::value::{digest, digest_of, has_true, object};
 
-/// The mode of a resource that is no data source.
+/// The mode of managed resources, unlike data sources.
 pub(super) const MANAGED: &str = "managed";
 
 #[derive(Deserialize)]
@@ -111,14 +111,14 @@ impl ModuleJson {
             || self.child_modules.iter().any(ModuleJson::owns)
     }
 
-    /// Returns whether all that exists that the tool has made is among these.
+    /// Returns whether all resources that exist are among these.
     pub(super) fn owns_only(&self, objects: &BTreeSet<Object<'_>>) -> bool {
         let mut owned = self.resources.iter().filter(|it| it.mode != "data");
         owned.all(|it| objects.contains(&(&*it.address, it.deposed_key.as_deref())))
             && self.child_modules.iter().all(|it| it.owns_only(objects))
     }
 
-    /// Adds the addresses of what the tool has made.
+    /// Adds the addresses of the resources.
     pub(super) fn add_managed(&self, addresses: &mut Vec<String>) {
         let named = |it: &&OwnedJson| it.mode == "managed" && !it.address.is_empty();
         let own = self.resources.iter().filter(named);
@@ -135,7 +135,7 @@ impl ChangeJson {
         !self.actions.iter().all(is_quiet)
     }
 
-    /// Returns whether nothing is left of it, at least for the tool.
+    /// Returns whether the tool no longer knows it: it is deleted or forgotten.
     pub(super) fn only_removes(&self) -> bool {
         let removes = |action: &String| matches!(action.as_str(), "delete" | "forget");
         self.actions.iter().all(removes)
@@ -190,7 +190,7 @@ fn is_marked(marks: Option<&RawValue>) -> bool {
     marks.is_some_and(has_true)
 }
 
-/// The configuration of a plan, as far as it says which resources there are.
+/// The resources in the configuration of a plan.
 #[derive(Default, Deserialize)]
 pub(super) struct ConfigurationJson {
     #[serde(default)]

@@ -43,12 +43,12 @@ pub enum BadPlan {
     /// The tool could not finish it.
     #[error("the plan is not finished: the tool met an error")]
     Errored,
-    /// It is another one than that which was asked for.
+    /// It is not the plan that was asked for.
     #[error("{0}, but `orch` did not ask for that: check wrapper scripts and `terragrunt.hcl`")]
     NotWhole(NotWhole),
 }
 
-/// Names a format, unless it is something else than a version: then it is not quoted.
+/// Names a format. If it is no version, it is not quoted.
 fn named_format(version: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
     if version.is_empty() || version.len() > 20 || !version.chars().all(is_plain) {
@@ -168,8 +168,8 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         resources,
         outputs: Some(match kind {
             PlanKind::Normal | PlanKind::Destroy => after,
-            // What others can read of it. A state that was never written has nothing for them, and then a refresh
-            // has found all that there is.
+            // The outputs that others can read. A state that was never written has none, so those
+            // of the refresh count.
             PlanKind::RefreshOnly if before.is_empty() => after,
             PlanKind::RefreshOnly => before.clone(),
         }),
@@ -186,8 +186,8 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
     })
 }
 
-/// Returns whether a plan destroys resources, and none exists once it is applied. Those that are only forgotten count
-/// as gone.
+/// Returns whether a plan destroys resources and none is left once it is applied. Forgotten
+/// resources count as removed.
 fn leaves_nothing(plan: &PlanJson) -> bool {
     let managed = plan.resource_changes.iter().filter(|it| it.mode != "data");
     let is_gone = |it: &&ResourceJson| matches!(&*it.change.actions, [it] if it == "delete" || it == "forget");

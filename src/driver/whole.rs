@@ -1,5 +1,5 @@
-//! Whether the plan of a tool is the plan of its stack, as its JSON tells it: an option that the tool got from somebody
-//! else than `orch`, as from a wrapper script, shows there and not in its exit status.
+//! Whether the plan of a tool covers its whole stack, according to its JSON. An option that `orch`
+//! did not pass, as from a wrapper script, shows there and not in the exit status.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::command::PlanKind;
 use super::plan_json::{MANAGED, PlanJson, ResourceJson};
 use crate::printable::printable;
 
-/// What a plan is instead of that which was asked for.
+/// How a plan differs from the one that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotWhole {
     /// The tool says that it leaves something out.
@@ -19,7 +19,7 @@ pub enum NotWhole {
     /// It destroys everything that the configuration still has.
     #[error("its plan destroys everything, as with `-destroy`")]
     Destroys,
-    /// It is to destroy, and does something else with this resource.
+    /// It should destroy, but does something else with this resource.
     #[error("its plan should destroy everything but keeps `{}`", printable(.0))]
     Keeps(String),
 }
@@ -31,17 +31,17 @@ impl NotWhole {
     }
 }
 
-/// Returns what a plan is instead of that which was asked for, if it is something else.
+/// Returns how a plan differs from the one that was asked for, if it does.
 pub(super) fn not_whole(plan: &PlanJson, kind: PlanKind) -> Option<NotWhole> {
     let managed = || plan.resource_changes.iter().filter(|it| it.mode == MANAGED);
-    // Resources that a provider puts off are missing in the plan, and the next one has them.
+    // Resources that a provider defers are missing from this plan; the next one has them.
     if !plan.deferred_changes.is_empty() {
         return None;
     }
     if plan.complete == Some(false) {
         return Some(NotWhole::LeavesOut);
     }
-    // That has no changes of resources.
+    // Such a plan has no resource changes.
     if kind == PlanKind::RefreshOnly {
         return None;
     }
@@ -57,7 +57,8 @@ pub(super) fn not_whole(plan: &PlanJson, kind: PlanKind) -> Option<NotWhole> {
     }
 }
 
-/// Returns a resource that the plan of a whole stack has, and this one lacks. Resources without changes count too.
+/// Returns a resource that this plan lacks, although the plan of a whole stack has it. Resources
+/// without changes count too.
 fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     let planned: HashSet<&str> = plan
         .resource_changes
@@ -81,8 +82,8 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     {
         configuration.root_module.add_single("", &mut configured);
     }
-    // Where `for_each` refers to nothing, as in `toset(["eu"])`, the configuration does not show it: so one resource
-    // that is planned, or an instance of it, tells that the configuration was looked at.
+    // If `for_each` has no references, as in `toset(["eu"])`, the configuration does not show it.
+    // So one planned resource, or an instance of it, proves that the configuration was read.
     let is_planned = |address: &String| {
         let is_of = |it: &&str| {
             it.strip_prefix(&**address)

@@ -19,7 +19,7 @@ pub enum GitError {
     /// libgit2 failed, and there is no `git` to ask instead.
     #[error("libgit2 cannot read the repository, and there is no `git` program to ask instead")]
     Library(#[from] git2::Error),
-    /// A branch or HEAD is there and cannot be read.
+    /// A branch or HEAD exists but cannot be read.
     #[error("git cannot read `{0}`: the repository is damaged (run `git fsck` to see where)")]
     Damaged(String),
     /// The `git` program cannot be started.

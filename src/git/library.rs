@@ -30,8 +30,8 @@ impl CommitId {
     }
 }
 
-/// Returns whether an error means that a revision names nothing here, rather than that it cannot be read. An id
-/// may name a commit that is missing; what HEAD or a branch names must be there.
+/// Returns whether an error means that a revision names nothing here, rather than that it cannot be
+/// read. An id may name a commit that is missing; the commit of HEAD or a branch must exist.
 pub(super) fn is_absent(error: &Error, revision: &str) -> bool {
     use ErrorCode::{Ambiguous, InvalidSpec, NotFound, Peel, UnbornBranch};
     match error.code() {

@@ -140,7 +140,7 @@ impl Repository {
             .map_err(|it| instead_of(error, it))
         {
             Err(GitError::Library(_)) if is_absent => Ok(None),
-            // git takes an empty file of a branch for no branch.
+            // git treats an empty branch file as a missing branch.
             Ok(None) if !is_absent => Err(GitError::Damaged(revision.to_owned())),
             asked => asked,
         }
@@ -210,8 +210,9 @@ impl Repository {
         self.ask(Library::branches, Program::branches)
     }
 
-    /// Returns a branch whose history has a commit: one of a remote rather than a local one, and one that is at the
-    /// commit rather than one that has moved on. `None` also if there is no `git` program to ask.
+    /// Returns a branch whose history has a commit. Remote branches are preferred to local ones,
+    /// and branches at the commit to those that have moved on. `None` also if there is no `git`
+    /// program.
     ///
     /// # Errors
     ///

@@ -129,7 +129,7 @@ impl Program {
             // A `^` in front stays there: that is no commit but all that it does not reach.
             return Ok(is_hexadecimal(&id).then_some(CommitId(id)));
         }
-        // The commit of an id may be missing here; what HEAD or a branch names must be there.
+        // The commit of an id may be missing here; that of HEAD or a branch must exist.
         if !is_full_id(revision)
             && let Some(id) = named(revision)?.filter(|id| is_hexadecimal(id))
         {

@@ -1,20 +1,20 @@
-//! What of a plan has to be approved besides the stacks that it destroys: resources that are destroyed inside stacks
-//! that stay.
+//! The resources of a plan that need approval besides the destroyed stacks: those that are
+//! destroyed inside stacks that are kept.
 //!
-//! This module asks nobody, and does not know who has allowed what.
+//! This module does not ask for approval, and does not know what was approved.
 
 use super::Plan;
 use super::entry::PlanEntry;
 use crate::path::StackPath;
 
-/// Resources of a stack that an apply destroys, to create them again or for good, although the stack stays.
+/// Resources of a stack that an apply destroys or replaces while the stack is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestroyedResources<'p> {
     /// The stack.
     pub stack: &'p StackPath,
     /// Their addresses, as the tool orders them.
     pub addresses: Vec<&'p str>,
-    /// How many more there are whose addresses the driver does not say.
+    /// How many more the driver counts but does not name.
     pub unnamed: u64,
 }
 
@@ -26,7 +26,8 @@ impl DestroyedResources<'_> {
 }
 
 impl PlanEntry {
-    /// Returns the resources that an apply of it destroys; none if it destroys the stack, which is approved by itself.
+    /// Returns the resources that an apply of it destroys; none if it destroys the whole stack,
+    /// which has its own approval.
     pub fn destroyed_resources(&self) -> Option<DestroyedResources<'_>> {
         if self.destroys() || !self.action.is_work() {
             return None;
@@ -49,7 +50,7 @@ impl PlanEntry {
 }
 
 impl Plan {
-    /// Returns the resources that an apply of it destroys inside stacks that stay, by stack.
+    /// Returns the resources that an apply of it destroys inside stacks that are kept, by stack.
     pub fn destroyed_resources(&self) -> impl Iterator<Item = DestroyedResources<'_>> {
         let entries = self.entries.iter();
         entries.filter_map(PlanEntry::destroyed_resources)

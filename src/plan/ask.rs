@@ -147,8 +147,8 @@ pub fn prepare(
     ))
 }
 
-/// Prepares to check the configurations of stacks of the tree by themselves. Stacks whose tools cannot do that have
-/// no turn.
+/// Prepares to check only the configurations of stacks of the project. Stacks whose tools cannot do
+/// that have no turn.
 ///
 /// # Errors
 ///
@@ -358,21 +358,21 @@ pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     Ok(BufReader::new(file))
 }
 
-/// Returns what the tool of a turn with this folder has planned to change, if it can be read.
+/// Returns the changes that the tool of a turn with this folder has planned, if they can be read.
 pub fn changed(folder: &Path) -> Option<ChangedPlan> {
-    // Whoever asks says that it is unknown.
+    // The caller reports that it is unknown.
     open_shown(folder).ok().map(ChangedPlan::read)
 }
 
-/// Returns whether the words of a `plan` ask for a part of the stack only: those of the user, and those that its
-/// command has besides.
+/// Returns whether a `plan` covers only a part of the stack: by the words of the user, or by those
+/// of its command.
 pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) -> bool {
     let own = plan.filter(|plan| driver.tool.is_some() || is_tool(&plan.name));
     leaves_out(extra) || own.is_some_and(|plan| leaves_out(&plan.arguments))
 }
 
-/// Returns the answer of a built-in tool with what only its command can tell, which ran `plan`: where the tool keeps
-/// its own state. `root` is that of the project.
+/// Returns the answer of a built-in tool, with the place of its own state, which only its command
+/// shows. `root` is that of the project.
 pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
     let variable = |name: &str| lookup(&plan.environment, name);
     let backend = match tool {

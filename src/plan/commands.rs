@@ -55,7 +55,7 @@ pub enum CannotAsk {
     Removed(StackPath, String),
     /// The folder cannot be written to.
     Folder(io::Error),
-    /// Variables would make tools do something else than the plan shows.
+    /// Variables would change what the tools do.
     Hidden(Vec<HiddenOption>),
 }
 
@@ -283,8 +283,8 @@ impl<'a, 'p> Preparation<'a, 'p> {
         })
     }
 
-    /// Adds the options that reach the command of a step without being part of it. Any driver may call Terraform in
-    /// the end.
+    /// Adds the options that reach the command of a step from outside of it. Any driver may call
+    /// Terraform.
     fn add_hidden(&mut self, role: StepRole, place: &Place) {
         for &variable in variables_with_words(role) {
             let own = place.environment.get(variable);
@@ -396,7 +396,8 @@ pub(super) fn step_of(step: &StepPlan<'_>) -> Step {
     Step::CommandWith(step.name.into(), exit_codes)
 }
 
-/// Returns where the tool of a stack keeps its data unless a variable says so; nothing if that is its usual place.
+/// Returns where the tool of a stack keeps its data if no variable sets it; nothing if that is its
+/// usual place.
 pub(super) fn usual_data(stack: &StackPath) -> Option<String> {
     let key = stack.key()?;
     Some(format!(".terraform/{}", file_name(key.as_str())))

@@ -23,7 +23,7 @@ pub struct DestroyingRun {
     pub others: BTreeSet<StackIndex>,
     /// The stacks that a run which it resumes has destroyed.
     pub done: BTreeSet<StackIndex>,
-    /// Which way it goes.
+    /// The direction of the run.
     pub direction: Direction,
 }
 
@@ -96,7 +96,7 @@ impl DestroyingRun {
             if self.destroyed.contains(&stack) {
                 Fate::Goes
             } else if self.others.contains(&stack) {
-                // What is done there may create it.
+                // The run may create it.
                 Fate::Stays
             } else if document.is_none() && self.done.contains(&stack) || !exists(stack) {
                 Fate::Nothing

@@ -105,10 +105,10 @@ pub struct PlanEntry {
     /// How it is known that it was removed, if it is on record and not in the tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<Removed>,
-    /// Whether its tool finds that its resources differ from the tool's own state, if that is all it was asked.
+    /// Whether its tool found drift, if it was only asked to refresh.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_drifted: bool,
-    /// Whether resources are destroyed and none of the stack exists afterwards, as far as its tool says.
+    /// Whether resources are destroyed and none of the stack is left, according to its tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_nothing: bool,
 }
@@ -160,7 +160,7 @@ pub struct Known<'a> {
     pub outputs_differ: Option<&'a str>,
     /// What its `ignore_changes` leaves out, if it has one.
     pub ignored: Option<IgnoredInputs<'a>>,
-    /// Whether drift was accepted since it was applied: its tool has to say whether anything is to be done.
+    /// Whether drift was accepted since it was applied, so its tool has to plan.
     pub accepts_drift: bool,
     /// Whether it is planned because it calls a module that was released.
     pub is_released: bool,
@@ -320,8 +320,8 @@ impl Known<'_> {
         ignored.unwrap_or_else(|| Reason::new(ReasonSource::State, "unchanged"))
     }
 
-    /// Returns why its tool finds changes. Where no input differs from those that were applied, something outside of
-    /// them has.
+    /// Returns why its tool finds changes. If no input differs from the applied ones, something
+    /// else has changed.
     fn because_of_changes(&self) -> Reason {
         if self.standing != Some(&Standing::Applied) || self.outputs_differ.is_some() {
             return self.because();

@@ -1,9 +1,9 @@
 //! The environment that a plan was made in, as digests: an apply of its file has to run in the same one.
 //!
-//! Values may be secrets, so the file has no value. Its digests are keyed with a random number of this file: the same
-//! value has another digest in each file, so files cannot be compared, and no table of digests helps. Whoever has the
-//! file has the key too and can try likely values. That opens nothing new: the plans of Terraform in the same file
-//! hold values in clear.
+//! Values may be secrets, so the file has none. Its digests are keyed with a random number of this
+//! file. The same value has another digest in each file, so files cannot be compared and no table
+//! of digests helps. Anyone with the file has the key too and can try likely values. That is no new
+//! risk: the Terraform plans in the same file hold values in clear.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,12 +24,12 @@ use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
 use crate::state::document::Inputs;
 
-/// What the names of variables begin with that belong to the tools.
+/// The prefixes of the variables of the tools.
 const TOOLS: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
 
-/// Variables that may differ, since they change nothing of what is planned: how much is logged, where programs,
-/// caches and data lie on a machine, how often something is tried, and credentials, which differ from job to job.
-/// The help topic `apply` lists them.
+/// Variables that may differ, since they do not change the plan: logging, paths of programs, caches
+/// and data, retries, and credentials, which differ from job to job. The help topic `apply` lists
+/// them.
 const MAY_DIFFER: [&str; 34] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -67,7 +67,7 @@ const MAY_DIFFER: [&str; 34] = [
     "VAULT_TOKEN",
 ];
 
-/// What the names of such variables begin with.
+/// The prefixes of such variables.
 const MAY_DIFFER_FROM: [&str; 9] = [
     "TERRAGRUNT_LOG",
     "TERRAGRUNT_PROVIDER_CACHE",
@@ -80,7 +80,7 @@ const MAY_DIFFER_FROM: [&str; 9] = [
     "TG_PROVIDER_CACHE",
 ];
 
-/// What such a variable for the words of each command begins with, and the commands whose words count.
+/// The prefix of the variables with words for single commands, and the commands whose words count.
 const WORDS: (&str, [&str; 3]) = ("TF_CLI_ARGS_", ["plan", "apply", "destroy"]);
 
 /// Variables that differ from session to session.
@@ -89,7 +89,7 @@ const SURROUNDINGS: [&str; 11] = [
     "USER",
 ];
 
-/// What the names of variables begin with by which providers of CI describe a job.
+/// The prefixes of variables with which CI providers describe a job.
 const CI: [&str; 8] = [
     "BITBUCKET_",
     "BUILD_",
@@ -101,7 +101,7 @@ const CI: [&str; 8] = [
     "SYSTEM_",
 ];
 
-/// How many bytes a script may have that is looked into.
+/// The maximum size of a script that is searched.
 const MAX_SCRIPT: u64 = 1 << 20;
 
 /// A variable as a shell names it.
@@ -124,7 +124,7 @@ const STEPS: [DriverStep; 4] = [
     DriverStep::Read,
 ];
 
-/// What the names of the commands of drivers begin with, which no variable has.
+/// The prefix of the names of driver commands, which no variable has.
 const COMMAND: &str = "driver ";
 
 /// Digests of values, by name.
@@ -135,15 +135,15 @@ type Digests = BTreeMap<String, String>;
 pub struct SavedEnvironment {
     /// The key of the digests.
     key: String,
-    /// The variables of tools that `orch` was started with. Those of a stack go before them.
+    /// The variables of tools that `orch` was started with. Those of a stack override them.
     host: Digests,
-    /// What stacks have of their own, each set once.
+    /// The digests that stacks have of their own, each set once.
     sets: Vec<Digests>,
     /// Which set each stack has, by path.
     stacks: BTreeMap<StackPath, usize>,
 }
 
-/// What makes the environment of a stack.
+/// The sources of the environment of a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct EnvironmentSource<'a, 'p> {
     /// The root of the project.
@@ -216,7 +216,7 @@ impl SavedEnvironment {
         }
     }
 
-    /// Returns what differs for a stack now, in words that name it: variables, and commands of its driver.
+    /// Returns the names of what differs for a stack now: variables, and commands of its driver.
     pub fn differences(&self, now: &Self, stack: &StackPath) -> BTreeSet<String> {
         let mut differing = BTreeSet::new();
         let (before, after) = (self.of(stack), now.of(stack));
@@ -244,8 +244,9 @@ struct Digester<'a, 'p> {
 }
 
 impl Digester<'_, '_> {
-    /// Returns what a stack has of its own: what `run.env` sets and removes, the variables that files of Terragrunt
-    /// name, the workspace, and the commands that its driver has in its block, with the variables that these name.
+    /// Returns the digests that a stack has of its own: the variables that `run.env` sets and
+    /// removes and that Terragrunt files name, the workspace, and the commands in the block of its
+    /// driver with the variables that these name.
     fn of_stack(&self, planned: &PlannedStack<'_>) -> Digests {
         let EnvironmentSource {
             root,
@@ -275,12 +276,12 @@ impl Digester<'_, '_> {
             .to_host(root);
         let steps = driver.block.iter().flat_map(|block| &block.commands);
         for (step, expr) in steps.filter(|(step, _)| STEPS.contains(step)) {
-            // What cannot be evaluated is refused before it runs.
+            // A block that cannot be evaluated is refused before it runs.
             let words = words_of_list(expr, &of_stack).unwrap_or_default();
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
             // No word has this character.
             set.extend([self.digest(&command_name(*step), Some(&words.join("\0")))]);
-            // What is not set does not count: scripts have variables of their own.
+            // Unset variables do not count: scripts have variables of their own.
             let named = words
                 .iter()
                 .flat_map(|word| read_by_script(root, &directory, word));
@@ -302,7 +303,7 @@ impl Digester<'_, '_> {
             set.extend(names.map(|name| self.digest(name, variable(name).as_ref())));
         }
         if driver.selects_workspaces() {
-            // An unknown one is not the same twice.
+            // An unknown one never matches.
             let unknown = || Uuid::new_v4().to_string();
             let workspace = selected_workspace(&directory, &variable).unwrap_or_else(unknown);
             set.extend([self.digest(WORKSPACE, Some(&workspace))]);
@@ -310,7 +311,8 @@ impl Digester<'_, '_> {
         set
     }
 
-    /// Returns a name with the digest of its value. The place of the project on this machine does not count.
+    /// Returns a name with the digest of its value. The path of the project on this machine does
+    /// not count.
     fn digest(&self, name: &str, value: Option<&String>) -> (String, String) {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
@@ -328,7 +330,7 @@ impl Digester<'_, '_> {
     }
 }
 
-/// Returns whether a variable may be another one when a plan is applied.
+/// Returns whether a variable may differ when a plan is applied.
 fn may_differ(name: &str) -> bool {
     let (prefix, counted) = WORDS;
     let is_of_other_command = name
@@ -352,7 +354,7 @@ fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) ->
     let own = UNIT_FILES.map(|name| directory.join(name));
     let mut names = BTreeSet::new();
     for file in own.into_iter().chain(others) {
-        // What is no file there is no text that names variables.
+        // A part that is no file there names no variables.
         let Ok(text) = fs::read_to_string(file) else {
             continue;
         };
@@ -382,19 +384,19 @@ fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String>
     names
 }
 
-/// Returns whether a variable says where a command runs, by whom or in which job, and not what it is to do.
+/// Returns whether a variable says where, by whom or in which job a command runs, not what it does.
 fn is_of_surroundings(name: &str) -> bool {
     SURROUNDINGS.contains(&name)
         || name.starts_with("ORCH_")
         || CI.iter().any(|ci| name.starts_with(ci))
 }
 
-/// Returns what stands for a command of a driver among the names of variables.
+/// Returns the name of a driver command among those of variables.
 fn command_name(step: DriverStep) -> String {
     format!("{COMMAND}{}", step.name())
 }
 
-/// Says what a name stands for.
+/// Describes a name for a message.
 fn described(name: &str) -> String {
     match name.strip_prefix(COMMAND) {
         Some(step) => format!("the command `{step}` of its driver"),

@@ -1,4 +1,4 @@
-//! What an apply tells policies about its turns: the changes that were planned, and those that were made.
+//! What policies see of the turns of an apply: the planned changes and those that were made.
 
 use super::entry::{Action, PlanEntry};
 use crate::driver::{ChangeKind, Changed, ChangedPlan};
@@ -6,7 +6,7 @@ use crate::path::StackPath;
 use crate::run::turn::Operation;
 use crate::run::workflow::{ChangeAction, ChangeInput, ChangePhase, EntityInput, TurnFacts};
 
-/// Returns what is known of a turn that has planned these changes, and made them if `is_done`.
+/// Returns the facts of a turn that has planned these changes, and made them if `is_done`.
 pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
     let ChangedPlan {
         terraform_version,
@@ -27,7 +27,7 @@ pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
     }
 }
 
-/// Returns the changes of a driver that names no resources: the stack is what changes.
+/// Returns the changes of a driver that names no resources: the stack itself changes.
 pub fn stack_changed(stack: &StackPath, kind: Option<ChangeKind>) -> ChangedPlan {
     let change = kind.map(|kind| Changed {
         kind,
@@ -44,8 +44,8 @@ pub fn stack_changed(stack: &StackPath, kind: Option<ChangeKind>) -> ChangedPlan
     }
 }
 
-/// Returns what will be known of a turn of an apply that does what the plan shows; none if that is decided during the
-/// apply. `shown` are the changes that its tool has planned, if it names resources.
+/// Returns the facts of a turn that applies what the plan shows; none if that is known only during
+/// the apply. `shown` are the changes that its tool has planned, if it names resources.
 pub fn foreseen_facts(
     entry: &PlanEntry,
     operation: Operation,

@@ -1,19 +1,19 @@
-//! What follows an apply, by policy.
+//! The follow-ups that policies add to an apply.
 
 use serde::{Deserialize, Serialize};
 
 use crate::path::StackPath;
 use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 
-/// What follows an apply if all of its turns succeed.
+/// The follow-ups of an apply whose turns all succeed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFollowUps {
     /// The turns that policies add, in the sequence of a serial run.
     pub turns: Vec<PlannedFollowUp>,
-    /// What went wrong with policies, and what they ask for that does not follow.
+    /// The errors of policies, and the stacks that they ask for but that do not follow.
     pub problems: Vec<PolicyProblem>,
-    /// The stacks after which something else may follow: policies see their changes, and these are known only during
-    /// the apply.
+    /// The stacks whose follow-ups may differ: policies see their changes, which are known only
+    /// during the apply.
     pub uncertain: Vec<StackPath>,
 }
 
@@ -46,7 +46,7 @@ pub struct PlannedFollowUp {
     pub policies: Vec<String>,
     /// The stack whose turn it follows.
     pub after: StackPath,
-    /// Whether the stack has `autodeploy = true`, so that nobody has to approve its changes.
+    /// Whether the stack has `autodeploy = true`, so that its changes need no approval.
     pub autodeploy: bool,
     /// Why it will fail, if that is known.
     pub problem: Option<String>,

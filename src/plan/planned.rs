@@ -48,19 +48,19 @@ pub struct Plan {
     /// run; empty if none are decided then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<StackPath>,
-    /// What follows an apply, by policy; none if policies take no part.
+    /// The follow-ups that policies add to an apply; none if policies take no part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followups: Option<PlannedFollowUps>,
 }
 
-/// What an apply of a plan would come to.
+/// The outcome of an apply of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
     /// There is nothing to do.
     Nothing,
     /// There is something to do, and all of it is blocked.
     Blocked,
-    /// Something would be done, if only the record is brought up to date.
+    /// There is something to do, or at least the record to update.
     Changes,
 }
 
@@ -314,7 +314,8 @@ impl Plan {
         found.ok().map(|position| &self.entries[position])
     }
 
-    /// Orders what an apply has turns for: what is to be done, and what is decided on the way.
+    /// Orders the turns of an apply: the operations, and the stacks that are decided during the
+    /// apply.
     pub fn order(
         &self,
         project: &Project,
@@ -347,7 +348,8 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().any(is_work)
     }
 
-    /// Returns whether an apply of it accepts the drift of a stack: then the tool's own state becomes what exists.
+    /// Returns whether an apply of it accepts the drift of a stack, so that the tool's own state
+    /// matches its resources.
     pub fn accepts_drift(&self, entry: &PlanEntry) -> bool {
         self.mode == PlanMode::RefreshOnly
             && entry.has_drifted
@@ -361,7 +363,7 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().all(is_complete)
     }
 
-    /// Returns what an apply of it would come to. To read a stack is nothing.
+    /// Returns the outcome of an apply of it. Reading a stack does not count.
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
             let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);
@@ -377,8 +379,9 @@ impl Plan {
         }
     }
 
-    /// Returns the entries that are blocked although something is to be done: of selected stacks, and of stacks that
-    /// are known to have been removed. What is on record and may belong to another branch is nobody's fault.
+    /// Returns the entries that are blocked although something is to be done: of selected stacks,
+    /// and of stacks that are known to have been removed. Recorded stacks that may belong to
+    /// another branch do not count.
     pub fn kept_back(&self) -> impl Iterator<Item = &PlanEntry> {
         self.entries
             .iter()

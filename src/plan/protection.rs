@@ -1,8 +1,9 @@
 //! `prevent_destroy` and `prevent_resource_destroy`: which rules protect a stack and its resources, and the refusal to
 //! destroy them.
 //!
-//! For a stack of the tree the rules of the tree count; for one that is gone those of a `removed` block, else those on
-//! record. This module does not decide what is done with a stack.
+//! For a stack of the project, the rules of the working tree count. For a removed one, those of a
+//! `removed` block count, else the recorded ones. This module does not decide what is done with a
+//! stack.
 
 use std::fmt;
 
@@ -58,7 +59,7 @@ enum ProtectedBy {
     Head,
     /// It is on record, from this commit if that is known. The tree does not have the stack.
     Record(Option<String>),
-    /// HEAD may state it, and cannot be read.
+    /// HEAD cannot be read, but may state it.
     Unread {
         /// Why.
         why: String,
@@ -67,7 +68,7 @@ enum ProtectedBy {
     },
 }
 
-/// Returns the rules that protect anything, of those that may be stated.
+/// Returns the stated rules that protect anything.
 fn stated<T>(
     stack: Option<(bool, T)>,
     resources: Option<(&ProtectedResources, T)>,
@@ -80,7 +81,7 @@ fn stated<T>(
 }
 
 impl Protection {
-    /// Returns the rules of the tree that protect a stack.
+    /// Returns the rules of the working tree that protect a stack.
     pub fn of_tree(project: &Project, stack: StackIndex) -> Vec<Self> {
         Self::of_project(project, stack, &ProtectedBy::Tree)
     }
@@ -109,8 +110,8 @@ impl Protection {
         }
     }
 
-    /// Returns the rules that protect a stack which is gone: those of the `removed` block which is about it, else
-    /// those on record. The evidence of a removal covers whether the block is committed.
+    /// Returns the rules that protect a removed stack: those of its `removed` block, else the
+    /// recorded ones. The proof of a removal also checks that the block is committed.
     pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
             return Self::on_record(entry);
@@ -153,7 +154,7 @@ impl Protection {
         recorded.collect()
     }
 
-    /// Returns the rules that HEAD may state if it cannot be read: any.
+    /// Returns all rules, since an unreadable HEAD may state any of them.
     pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
         let rules = [Rule::Stack, Rule::Resources(all)].into_iter();
@@ -189,7 +190,7 @@ impl Protection {
         text
     }
 
-    /// Returns what of that the rule protects that would be destroyed.
+    /// Returns the protected part of what would be destroyed.
     fn loss(&self, destroyed: &Destroyed<'_>) -> Option<Loss> {
         match &self.rule {
             Rule::Stack if destroyed.is_whole => Some(Loss::Stack),
@@ -213,23 +214,23 @@ impl Protection {
     }
 }
 
-/// What would be destroyed of a stack.
+/// The part of a stack that would be destroyed.
 #[derive(Debug, Clone, Copy)]
 pub struct Destroyed<'a> {
     /// Whether the stack is.
     is_whole: bool,
-    /// Whether nothing of it is left although it stays.
+    /// Whether no resource is left although the stack is kept.
     leaves_nothing: bool,
     /// What changes, if that is known.
     resources: &'a [ResourceChange],
     counts: Option<Counts>,
-    /// Whether it loses resources if nothing is known of them.
+    /// Whether unknown resources count as destroyed.
     is_unknown: bool,
 }
 
 impl<'a> Destroyed<'a> {
-    /// Returns what an action destroys whose driver has given an answer; `None` if certainly nothing.
-    /// `is_made_first` says whether an old generation is destroyed on its own.
+    /// Returns what an action destroys, given the answer of its driver; `None` if certainly
+    /// nothing. `is_made_first` is set if an old generation is destroyed on its own.
     pub fn of_answer(action: Action, answer: &'a Answer, is_made_first: bool) -> Option<Self> {
         let known = (&*answer.resources, answer.counts, answer.leaves_nothing);
         Self::new(action, known, is_made_first)
@@ -258,7 +259,7 @@ impl<'a> Destroyed<'a> {
         })
     }
 
-    /// Returns what is destroyed with a stack if nothing is known of its resources.
+    /// Returns the destruction of a whole stack whose resources are unknown.
     pub fn unknown() -> Self {
         Destroyed {
             is_whole: true,
@@ -270,18 +271,18 @@ impl<'a> Destroyed<'a> {
     }
 }
 
-/// What would be destroyed although it is protected.
+/// The protected part of what would be destroyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Loss {
     /// The stack.
     Stack,
-    /// All that is left of the stack.
+    /// All resources of the stack.
     Rest,
     /// Resources with these addresses.
     Resources(Vec<String>),
-    /// So many resources; nothing tells which.
+    /// This many resources; which ones is unknown.
     Unnamed(u64),
-    /// Nothing tells which resources, nor how many.
+    /// Resources of unknown number.
     Unknown,
 }
 
@@ -307,12 +308,12 @@ impl Refusal {
         &self.protection
     }
 
-    /// Returns whether it is about the stack as a whole, and not about single resources.
+    /// Returns whether it protects the whole stack rather than single resources.
     pub fn is_of_stack(&self) -> bool {
         self.protection.rule == Rule::Stack
     }
 
-    /// Returns what would be destroyed of something called so, and is protected.
+    /// Returns the protected part of `stack` that would be destroyed, in words.
     fn what(&self, stack: &str) -> String {
         if matches!(self.protection.by, ProtectedBy::Unread { .. }) {
             return match self.loss {
@@ -401,7 +402,7 @@ pub struct Protected {
     pub stack: StackPath,
     /// Why it would be destroyed: the reason of its entry, or the command.
     pub because: String,
-    /// Why that may not be.
+    /// The refusal.
     pub refusal: Refusal,
 }
 
@@ -425,10 +426,10 @@ impl Protected {
     }
 }
 
-/// Returns why what would be destroyed of a stack may not be; `None` if it may.
+/// Refuses the destruction of protected parts of a stack; `None` if it is allowed.
 pub type Refuse<'a> = dyn Fn(&StackPath, &Destroyed<'_>) -> Option<Refusal> + 'a;
 
-/// Holds the turns of an apply to the rules.
+/// Enforces the rules in the turns of an apply.
 pub struct Guard<'a>(pub Box<Refuse<'a>>);
 
 impl fmt::Debug for Guard<'_> {

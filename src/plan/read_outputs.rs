@@ -1,7 +1,8 @@
 //! Reads the outputs of stacks for the conditions of others: a turn for each, in any order. What they print goes
 //! to a private folder, and stays there no longer than the folder.
 //!
-//! A stack that is only read may have a state that nobody ever wrote. Its outputs are those that a refresh finds.
+//! The state of a stack that is only read may never have been written. Its outputs are then those
+//! that a refresh finds.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -24,7 +25,7 @@ pub struct Source<'p> {
     pub stack: StackIndex,
     /// Its driver.
     pub driver: Driver<'p>,
-    /// Whether its tool refreshes them, and does not print those of its state.
+    /// Whether its tool refreshes the outputs instead of printing those of its state.
     pub is_refreshed: bool,
 }
 
@@ -98,13 +99,14 @@ pub fn printed(driver: &Driver<'_>, folder: &Path) -> Result<OutputValues, BadOu
     }
 }
 
-/// Returns whether the outputs that were printed of a stack may be none only because nobody ever wrote its state.
+/// Returns whether the printed outputs of a stack may be empty only because its state was never
+/// written.
 pub fn lacks_state(driver: &Driver<'_>, mode: StackMode, outputs: &OutputValues) -> bool {
     let prints_state = driver.tool.is_some() && !driver.writes(DriverStep::Outputs);
     mode == StackMode::Read && prints_state && outputs.is_empty()
 }
 
-/// Returns the outputs that a refresh has found whose plan is shown in the folder of a turn.
+/// Returns the outputs of a refresh, from the plan that is shown in the folder of a turn.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The rows of a plan: its entries as a reader meets them.
+//! The rows of a plan: its entries in the order in which they are printed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::path::StackPath;
 pub struct PlanRow<'a> {
     /// The entry of the stack.
     pub entry: &'a PlanEntry,
-    /// The entry of the generation that is destroyed once the new one is there.
+    /// The entry of the generation that is destroyed once the new one exists.
     pub old: Option<&'a PlanEntry>,
 }
 
@@ -21,7 +21,7 @@ impl PlanRow<'_> {
         [self.entry].into_iter().chain(self.old)
     }
 
-    /// Returns what is done with the stack as a whole: a stack whose old generation is kept is only created.
+    /// Returns the action for the whole stack: one whose old generation is kept is only created.
     pub fn action(&self) -> Action {
         match self.entry.action {
             Action::Replace if !self.entry.destroys() && self.old.is_none() => Action::Create,
@@ -33,13 +33,13 @@ impl PlanRow<'_> {
 /// When an apply comes to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// At once, since others use what is read.
+    /// First, since other stacks use the outputs.
     Read,
     /// As in the sequence of the plan.
     At(usize),
     /// Never: at most the state changes.
     None,
-    /// Never, although something should be done.
+    /// Never, although there is something to do.
     Blocked,
 }
 
@@ -77,7 +77,8 @@ impl Plan {
         rows
     }
 
-    /// Returns the stacks of the operations and of what is undecided, in sequence; a stack may come twice.
+    /// Returns the stacks of the operations and of undecided entries, in sequence; a stack may come
+    /// twice.
     fn in_sequence(&self) -> impl Iterator<Item = &StackPath> {
         let is_whole = !self.sequence.is_empty();
         let operations = self.operations.iter().filter(move |_| !is_whole);

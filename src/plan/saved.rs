@@ -52,7 +52,7 @@ pub struct SavedPlan {
     pub environment: Option<SavedEnvironment>,
 }
 
-/// How policies take part in an apply of a plan, unless that says otherwise.
+/// How policies take part in an apply of a plan, unless its flags override it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPolicies {
     /// Whether none is evaluated.
@@ -97,7 +97,7 @@ pub struct SavedStack {
     pub changes: Option<String>,
     /// The plan of its tool among those of the file, if there is one.
     pub plan: Option<usize>,
-    /// The version of its tool, if that has said it.
+    /// The version of its tool, if that is known.
     #[serde(default)]
     pub tool_version: Option<String>,
 }

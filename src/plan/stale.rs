@@ -75,9 +75,9 @@ pub struct Progress {
 pub struct LastRun {
     /// Its id.
     pub run: String,
-    /// When it did something last.
+    /// The time of its last event.
     pub at: Timestamp,
-    /// Whether it has succeeded: then nothing is left that was to be decided on the way.
+    /// Whether it has succeeded, so that nothing is left to decide.
     pub has_succeeded: bool,
 }
 

@@ -15,8 +15,7 @@ pub struct Totals {
     pub resources: ResourceTotals,
 }
 
-/// How many stacks there are, by what becomes of them. Those to replace and to delete are the ones that have to
-/// be approved by their number.
+/// The number of stacks by action. Those to replace and to delete are approved by number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the actions of a plan")]
 pub struct StackTotals {

@@ -170,7 +170,7 @@ fn a_plan_that_destroys_all_that_exists_leaves_nothing() {
     for kept in ["\"create\"", "\"no-op\"", "\"update\""] {
         assert!(!leaves_nothing(&["a.b"], &[("a.b", delete), ("a.c", kept)]));
     }
-    // What a plan leaves out stays.
+    // Resources that a plan leaves out are kept.
     assert!(!leaves_nothing(&["a.b", "a.c"], &[("a.b", delete)]));
     assert!(!leaves_nothing(&["data.c.d data"], &[]));
 }

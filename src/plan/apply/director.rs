@@ -41,21 +41,22 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) failed_checks: Vec<FailedCheck>,
     /// What turns that are added are made of, if any may be.
     pub(super) followups: Option<FollowUps<'a, 'p>>,
-    /// What tells which resources are protected, if anything does.
+    /// The rules that protect resources, if there are any.
     pub(super) guard: Option<Guard<'a>>,
 }
 
 impl<'a, 'p> ApplyDirector<'a, 'p> {
-    /// Lets nothing be destroyed that is protected, also where that turns up only now.
+    /// Refuses to destroy protected resources, even those that the plan did not show.
     pub fn guard_with(&mut self, guard: Guard<'a>) {
         self.guard = Some(guard);
     }
 
-    /// Checks that nothing would be destroyed that is protected, now that the tool of a stack has answered.
+    /// Checks that no protected resource would be destroyed, now that the tool of a stack has
+    /// answered.
     fn check_protected(&self, number: usize, answer: &Answer) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
-            // What has drifted is gone already.
+            // Drifted resources are already removed.
             (_, PlanKind::RefreshOnly) => return Ok(()),
             (Operation::Destroy, _) => Action::Delete,
             _ => Action::Update,

@@ -1,4 +1,4 @@
-//! What policies hear about a turn that has ended: the changes that were planned, and those that were made.
+//! What policies see of a turn that has ended: the planned changes and those that were made.
 
 use super::turn::TurnState;
 use crate::driver::{ChangeKind, ChangedPlan};

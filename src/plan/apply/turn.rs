@@ -206,7 +206,7 @@ impl TurnState<'_> {
             return Outputs::printed(File::open(path)?).map(Some);
         }
         let outputs = Outputs::of_tool(BufReader::new(File::open(path)?))?;
-        // Of a state that nobody ever wrote, the plan has what a refresh finds.
+        // If the state was never written, the plan has the outputs that a refresh finds.
         let refreshed = self
             .attempt
             .answer

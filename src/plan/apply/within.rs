@@ -1,9 +1,9 @@
 //! Whether what a tool would do now is within what a plan has shown.
 //!
-//! A provisional entry, which was planned before something that it runs after was applied, may create and update
-//! anything; so may one that is decided only during the apply. The second half of a replace may create anything.
-//! Every other change must have been shown: its address, its actions, and the values that were known. Nothing is
-//! destroyed or replaced that was not shown.
+//! A provisional entry was planned before a stack that it runs after was applied. It may create and
+//! update anything, and so may one that is decided during the apply. The second half of a replace
+//! may create anything. The plan must show every other change: its address, its actions, and the
+//! known values. Only resources that it shows are destroyed or replaced.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -46,7 +46,7 @@ impl fmt::Display for NotShown {
 }
 
 impl Shown {
-    /// Returns what the entry of a stack has shown, and the digest of the changes that its driver has answered.
+    /// Returns the shown changes of a stack, with the digest that its driver has answered.
     pub fn of(entry: &PlanEntry, changes: Option<String>) -> Self {
         Shown {
             action: (!entry.is_undecided()).then_some(entry.action),
@@ -98,7 +98,7 @@ impl Shown {
         Err(NotShown(Some(beyond)))
     }
 
-    /// Checks only that a tool would destroy nothing now that was not shown.
+    /// Checks only that a tool would destroy nothing that the plan does not show.
     ///
     /// # Errors
     ///
@@ -136,8 +136,8 @@ impl Shown {
         }
     }
 
-    /// Returns whether a change that was shown covers what would be done now. The values of a provisional entry
-    /// count for nothing: they depend on what has been applied since.
+    /// Returns whether a shown change covers the change that would be made now. The values of a
+    /// provisional entry do not count: they depend on later applies.
     fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
         let is_same = shown.address == now.address && shown.actions == now.actions;
         let has = |action: &str| shown.actions.iter().any(|it| it == action);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanMode {
-    /// To bring about what the configuration says.
+    /// To apply the configuration.
     #[default]
     Normal,
     /// To delete all that exists.

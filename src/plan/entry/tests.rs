@@ -231,7 +231,7 @@ fn changes_without_another_input_are_drift() {
     };
     assert_eq!(why(&released), "calls a released module");
     assert_eq!(why(&known(Some(&applied), Some(DIFFER))), DIFFER);
-    // Once drift was accepted, its tool says what it means.
+    // Once drift was accepted, its tool plans.
     let accepted = Known {
         accepts_drift: true,
         ..unchanged

@@ -45,7 +45,7 @@ fn a_difference_is_named_by_what_differs() {
     let more = [("TF_VAR_b", "1"), (WORKSPACE, "1"), ("driver apply", "1")];
     let cases: [(SavedEnvironment, &[&str]); 5] = [
         (before.clone(), &[]),
-        // What `run.env` sets goes before what `orch` was started with.
+        // `run.env` overrides the environment of `orch`.
         (
             environment(&[("TF_VAR_a", "1"), ("TF_VAR_b", "2")], &own),
             &[],
@@ -70,7 +70,7 @@ fn a_difference_is_named_by_what_differs() {
         let found: Vec<String> = before.differences(&now, &stack).into_iter().collect();
         assert_eq!(found, expected);
     }
-    // Of a stack that was removed, only what `orch` was started with is known.
+    // For a removed stack, only the environment of `orch` is known.
     let other = environment(
         &[("TF_VAR_a", "2"), ("TF_VAR_b", "1")],
         &[("TF_VAR_b", "2")],

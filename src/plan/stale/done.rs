@@ -30,7 +30,7 @@ pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) ->
     beside.map(|(key, _)| key.as_str()).collect()
 }
 
-/// Returns the last run of a plan, as far as a document tells.
+/// Returns the last run of a plan, as far as the document has it.
 pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
     let of_plan = document.stacks.values().filter_map(|entry| {
         let last = entry.last.as_ref().filter(|_| is_of_plan(entry, plan))?;
@@ -69,7 +69,7 @@ impl Grounds<'_> {
         };
         let mut add = |operation| progress.done.insert((path.clone(), operation));
         if saved.plan.mode == PlanMode::RefreshOnly && action != Action::Read {
-            // Nobody else can have done it: what others have applied since is another state of the tool.
+            // No other run can have done it: a later apply leaves another state of the tool.
             let refreshed = entry.refreshed.as_ref();
             if refreshed.is_some_and(|it| it.plan.as_deref() == Some(plan)) {
                 add(OperationKey::Apply);
@@ -99,7 +99,7 @@ impl Grounds<'_> {
         }
         let inputs = applied.and_then(|applied| applied.inputs.as_ref());
         let is_same = inputs.is_some_and(|inputs| same(of_stack.inputs.as_ref(), inputs));
-        // Whoever accepted drift since has applied nothing.
+        // A run that has accepted drift since has applied nothing.
         let refreshed = entry.refreshed.as_ref();
         let is_refreshed = refreshed.is_some_and(|it| it.serial > serial(saved));
         if is_same && is_settled(entry) && !is_refreshed {
@@ -147,7 +147,7 @@ impl Grounds<'_> {
             self.entry(stack)
                 .is_some_and(|entry| is_of_plan(entry, plan))
         };
-        // Drift that was not accepted yet leaves the record as it was.
+        // If drift was not accepted yet, the record has not changed.
         if saved.plan.mode == PlanMode::RefreshOnly || !here.iter().any(of_plan) {
             return;
         }

@@ -40,7 +40,7 @@ pub enum Stale {
     Record(StackPath),
     /// The record of a stack that it runs after has changed.
     Before(StackPath, Option<StackPath>),
-    /// Something of the environment differs: what, in words.
+    /// A part of the environment differs; this names it.
     Environment(StackPath, String),
     /// Its tool has another version.
     Version {

@@ -1,4 +1,4 @@
-//! The flags of `orch plan` and `orch apply` that are about policies.
+//! The policy flags of `orch plan` and `orch apply`.
 
 use clap::{Args, ValueEnum};
 use orch::plan::SavedPolicies;
@@ -46,7 +46,7 @@ impl FollowFlags {
         self.policies == Some(FollowArg::Off)
     }
 
-    /// Returns what a plan in a file keeps of them.
+    /// Returns the flags that a plan in a file keeps.
     pub(super) fn saved(&self) -> SavedPolicies {
         SavedPolicies {
             is_off: self.is_off(),

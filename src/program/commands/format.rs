@@ -31,7 +31,7 @@ pub(crate) enum PlanFormat {
     Markdown,
 }
 
-/// How much a plan says of each stack.
+/// How much a plan shows of each stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DetailsArg {
     /// A row
@@ -43,7 +43,7 @@ pub(crate) enum DetailsArg {
 }
 
 impl DetailsArg {
-    /// Returns the details that are asked for, or else those for people.
+    /// Returns the requested details, or the default.
     pub(super) fn of(details: Option<Self>) -> PlanDetails {
         match details {
             Some(DetailsArg::None) => PlanDetails::None,
@@ -78,11 +78,11 @@ impl PlanFormatArgs {
         (self.format == PlanFormat::Json).then_some(Document::Stacks)
     }
 
-    /// Returns how much the text says of each stack.
+    /// Returns how much the text shows of each stack.
     ///
     /// # Errors
     ///
-    /// If the user says so, and wants no text.
+    /// If the flag is given for another format.
     pub(super) fn details(&self) -> Result<PlanDetails> {
         match self.details {
             Some(_) if self.format != PlanFormat::Text => Err(ProgramError::usage(

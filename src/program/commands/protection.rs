@@ -46,7 +46,7 @@ struct Head {
 }
 
 impl<'l> Protections<'l> {
-    /// Returns the rules, given what is on record.
+    /// Returns the rules, given the document of the state.
     pub(super) fn new(loaded: &'l Loaded, document: Option<&'l Document>) -> Self {
         Protections {
             loaded,
@@ -56,14 +56,14 @@ impl<'l> Protections<'l> {
         }
     }
 
-    /// Returns what holds an apply to the rules.
+    /// Returns the guard that enforces the rules during an apply.
     pub(super) fn into_guard(self) -> Guard<'l> {
         Guard(Box::new(move |stack, destroyed| {
             self.refuse(stack, destroyed)
         }))
     }
 
-    /// Returns why what would be destroyed of a stack may not be; `None` if it may.
+    /// Refuses the destruction of protected parts of a stack; `None` if it is allowed.
     fn refuse(&self, path: &StackPath, destroyed: &Destroyed<'_>) -> Option<Refusal> {
         let project = &self.loaded.project;
         let current = path.current();
@@ -74,10 +74,10 @@ impl<'l> Protections<'l> {
         Refusal::new(Protection::of_gone(project, path, recorded), destroyed)
     }
 
-    /// Returns why what would be destroyed of a stack of the tree may not be; `None` if it may. A change that lifts the
-    /// protection counts once it is committed: HEAD decides too, wherever the stack is there; if it is not, what is
-    /// on record of the stack does. That counts as well where files of HEAD cannot be read: links are not followed
-    /// in a commit.
+    /// Refuses the destruction of protected parts of a stack of the project; `None` if it is
+    /// allowed. A change that lifts the protection counts once it is committed: HEAD decides too,
+    /// if it has the stack; otherwise, the record of the stack does. The record also counts if
+    /// files of HEAD cannot be read, since links are not followed in a commit.
     pub(super) fn refuse_here(
         &self,
         stack: StackIndex,
@@ -107,7 +107,7 @@ impl<'l> Protections<'l> {
         })
     }
 
-    /// Returns the rules on record that protect a stack of the tree.
+    /// Returns the recorded rules that protect a stack of the project.
     fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
         let Some(document) = self.document else {
             return Vec::new();
@@ -194,8 +194,8 @@ pub(super) fn refuse(loaded: &Loaded, destroyer: Destroyer, protected: &[Protect
 }
 
 impl Loaded {
-    /// Returns the stacks that a saved plan would destroy, or whose resources, although they are protected, given what
-    /// is on record now.
+    /// Returns the protected stacks that a saved plan would destroy, in whole or in part, given the
+    /// current record.
     pub(super) fn protected_in(
         &self,
         saved: &SavedPlan,
@@ -215,7 +215,7 @@ impl Loaded {
         protected.collect()
     }
 
-    /// Returns the protected stacks that a run would destroy, given these.
+    /// Returns the protected stacks among those that a run would destroy.
     pub(super) fn protected_in_run(&self, destroyed: Vec<(StackIndex, String)>) -> Vec<Protected> {
         let protections = Protections::new(self, None);
         let all = Destroyed::unknown();

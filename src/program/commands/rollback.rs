@@ -1,4 +1,4 @@
-//! Refusing to put back what was applied from a commit that HEAD lacks.
+//! Refusing to revert a commit that was applied and that HEAD lacks.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// What the flags say of rollbacks.
+/// The flags about rollbacks.
 #[derive(Clone, Copy)]
 pub(super) struct RollbackFlags {
     /// `--allow-rollback`.
@@ -22,8 +22,8 @@ pub(super) struct RollbackFlags {
 }
 
 impl Loaded {
-    /// Returns which of some stacks an apply of HEAD would roll back; fetches what is needed to know, if the flags
-    /// say so.
+    /// Returns the stacks that an apply of HEAD would roll back; fetches the commits that this
+    /// needs, if the flags say so.
     pub(super) fn rollbacks(
         &mut self,
         document: &Document,
@@ -55,7 +55,7 @@ impl Loaded {
         }
     }
 
-    /// Runs `git fetch`, unless that has been done.
+    /// Runs `git fetch`, unless it was already run.
     fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
         if self.fetched.contains(&arguments) {
             return Ok(());
@@ -68,7 +68,8 @@ impl Loaded {
         let failed = "failed to fetch the applied commits";
         match (fetch(&arguments), &*arguments) {
             (Ok(()), _) => {}
-            // A server need not give a commit by name; if it gives everything else, it has lost this one.
+            // A server may refuse to send a commit by id. If it sends everything else, it has lost
+            // this one.
             (Err(_), [remote, _]) if !remote.starts_with('-') => {
                 let all = vec![remote.clone()];
                 if !self.fetched.contains(&all) {
@@ -82,7 +83,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Refuses to roll any of some stacks back, unless the flags allow it.
+    /// Refuses to roll back any of these stacks, unless the flags allow it.
     pub(super) fn refuse_rollbacks(
         &mut self,
         document: &Document,

@@ -10,8 +10,8 @@ use super::command_line::Cli;
 use super::{find_project, working_directory};
 use crate::program::error::{ProgramError, Result};
 
-/// Returns the error of a command line on which a path stands that the command does not take, given what clap says
-/// of it. Commands that take a stack have an error of their own.
+/// Returns the error for a path that the command does not take, given clap's error. Commands that
+/// take a stack have an error of their own.
 pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

@@ -20,8 +20,8 @@ pub(super) struct Approval {
 }
 
 impl Approval {
-    /// Returns whether nobody has to be asked about a plan with a number of destroys that also destroys some resources
-    /// in stacks that stay.
+    /// Returns whether the approval covers a plan with this many destroys, and these resources in
+    /// stacks that are kept.
     pub(super) fn covers(self, n_destroys: usize, resources: &[DestroyedResources<'_>]) -> bool {
         self.is_given && n_destroys <= self.destroys && resources.is_empty()
     }
@@ -43,8 +43,8 @@ pub(super) fn rejected() -> ProgramError {
     ProgramError::refused("not approved; nothing was run")
 }
 
-/// Asks about a plan with a number of destroys that also destroys some resources in stacks that stay, unless all of
-/// that is approved.
+/// Asks for approval of a plan with this many destroys, and these resources in stacks that are
+/// kept, unless all of them are approved.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub(super) fn approve(
     if approval.covers(n_destroys, resources) {
         return Ok(Approved::Unasked);
     }
-    // Whoever says that nobody is to be asked has not seen them.
+    // A user who skips the prompt has not seen them.
     if approval.is_given && !resources.is_empty() {
         return Err(unapproved(resources));
     }
@@ -99,7 +99,7 @@ pub(super) fn listed(resources: &[DestroyedResources<'_>]) -> String {
     first(resources, MOST)
 }
 
-/// Lists resources, a line each, at most so many.
+/// Lists at most this many resources, a line each.
 fn first(resources: &[DestroyedResources<'_>], most: usize) -> String {
     let mut lines = resources.iter().flat_map(|of_stack| {
         let stack = printable(of_stack.stack.as_str());
@@ -124,7 +124,7 @@ fn first(resources: &[DestroyedResources<'_>], most: usize) -> String {
     text
 }
 
-/// Says that resources would be destroyed that nobody has approved.
+/// Returns the error about resources that would be destroyed without approval.
 fn unapproved(resources: &[DestroyedResources<'_>]) -> ProgramError {
     let n: u64 = resources.iter().map(DestroyedResources::count).sum();
     let what = count(usize::try_from(n).unwrap_or(usize::MAX), "resource");

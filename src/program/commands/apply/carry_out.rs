@@ -37,8 +37,8 @@ use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 impl Carrying<'_> {
-    /// Carries the plan out, as far as that has not been done. Stacks that were left as they are although something
-    /// is to be done make a success a failure.
+    /// Carries out the rest of the plan. Fails even after success if stacks with something to do
+    /// were not changed.
     pub(super) fn carry_out(&self, commits: Commits, held: Option<Held>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
         let plan = &self.saved.plan;
@@ -81,7 +81,7 @@ impl Carrying<'_> {
         if is_asked && !self.approval.covers(n_destroys, &resources) {
             // Whoever is asked may end the process, which would leave the checkouts behind.
             commits = Commits::default();
-            // Nobody else waits for somebody who thinks.
+            // Other runs must not wait during the prompt.
             held = None;
         }
         let approved = if is_asked {
@@ -151,8 +151,8 @@ impl Carrying<'_> {
         Ok(status)
     }
 
-    /// Returns the resources that are destroyed in stacks that stay, and that neither a plan in a file nor a flag nor
-    /// the configuration approves.
+    /// Returns the resources in kept stacks that are destroyed without the approval of a plan file,
+    /// a flag or the configuration.
     fn unapproved_resources(&self, now: &Now, to_do: &Todo<'_>) -> Vec<DestroyedResources<'_>> {
         if self.is_from_file || self.args.allow_resource_destroy {
             return Vec::new();
@@ -214,7 +214,7 @@ impl Carrying<'_> {
         .hint(format!("to plan what is left, run `{}`", plan_again(&failed))))
     }
 
-    /// Says that nothing is left to do: of a plan in a file, when it was applied.
+    /// Notes that there is nothing to do; for a plan in a file, also when it was applied.
     fn nothing_left(&self, now: &Now) -> String {
         let document = now.document.as_ref();
         let in_document = || last_run(document?, &self.saved.plan.id);
@@ -361,12 +361,13 @@ impl Carrying<'_> {
         loaded.generations.with(made)
     }
 
-    /// Locks the state, if the project keeps one; may wait for the lock if anything is left to do.
+    /// Locks the state, if the project keeps one; may wait for the lock if there is something left
+    /// to do.
     fn lock(&self, now: &mut Now, run: &str, is_left: bool) -> Result<Option<StateLock>> {
         let Some(document) = &now.document else {
             return Ok(None);
         };
-        // Who was killed may have left the lock, although nothing is left to do.
+        // A killed run may have left its lock, although there is nothing left to do.
         let is_locked = self.resumes && document.lock.is_some();
         if !is_left && !is_locked {
             return Ok(None);
@@ -381,7 +382,7 @@ impl Carrying<'_> {
         };
         match lockable.lock(&now.loaded.project, &request) {
             Ok(lock) => Ok(Some(lock)),
-            // Another run holds it, which needs nothing from this one.
+            // Another run holds it and needs nothing from this one.
             Err(error) if !is_left && error.kind() == ErrorKind::Refused => Ok(None),
             Err(error) => Err(error),
         }

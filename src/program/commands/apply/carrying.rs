@@ -35,6 +35,6 @@ pub(super) struct Carrying<'a> {
     /// Whether it comes from a file; else it has just been made, and the safeguards were checked before.
     pub(super) is_from_file: bool,
     pub(super) rollback: RollbackFlags,
-    /// Whether policies follow, and what they are given.
+    /// How policies take part, and the texts that they get.
     pub(super) policies: FollowFlags,
 }

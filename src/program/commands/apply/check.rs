@@ -146,7 +146,7 @@ impl Carrying<'_> {
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
         loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
         let policies = match self.saved.plan.mode {
-            // Nothing follows what only changes what is known.
+            // A refresh has no follow-ups.
             PlanMode::RefreshOnly => None,
             PlanMode::Normal | PlanMode::Destroy => loaded.apply_policies(&self.policies)?,
         };

@@ -1,4 +1,4 @@
-//! Which drift can be accepted.
+//! Refuses drift that cannot be accepted.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::program::error::{ProgramError, Result};
 const MOST: usize = 5;
 
 impl Now {
-    /// Refuses to accept drift where a driver has no command for that.
+    /// Refuses to accept drift if a driver has no command for it.
     pub(super) fn check_drift(&self, saved: &SavedPlan) -> Result<()> {
         let project = &self.loaded.project;
         let drifted = saved.plan.entries.iter();
@@ -22,7 +22,7 @@ impl Now {
         let lacking = drifted.filter_map(|entry| {
             let name = saved.stack(&entry.stack)?.driver.as_str();
             let driver = Driver::named(project, name)?;
-            // Where the plan is does not matter.
+            // The path of the plan does not matter.
             let is_lacking = driver.accepting_drift(Path::new("")).is_none();
             is_lacking.then_some((name, printable(entry.stack.as_str())))
         });

@@ -1,4 +1,5 @@
-//! Checks that a plan from a file is applied in the environment that it was made in, by the same versions of tools.
+//! Checks that a plan from a file is applied in the same environment, by the same versions of
+//! tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,7 +21,7 @@ use super::carrying::Carrying;
 use crate::program::commands::Loaded;
 use crate::program::error::Result;
 
-/// What `terraform version -json` prints, as far as it matters. `OpenTofu` prints the same.
+/// The part of `terraform version -json` that counts. `OpenTofu` prints the same.
 #[derive(Deserialize)]
 struct VersionJson {
     terraform_version: String,
@@ -34,7 +35,7 @@ struct PlannedTool<'s> {
 }
 
 impl Carrying<'_> {
-    /// Returns the stacks of a plan from a file that are left to do, where the environment is another one.
+    /// Returns the unfinished stacks of a plan from a file whose environment differs.
     pub(super) fn other_environments(
         &self,
         loaded: &Loaded,
@@ -75,8 +76,9 @@ impl Carrying<'_> {
         })
     }
 
-    /// Returns the stacks that are left to do, where another version of the tool has planned. Asks each program
-    /// once for each version that has planned with it: a version manager may choose the version by directory.
+    /// Returns the unfinished stacks that another version of the tool has planned. Asks each
+    /// program once for each version that has planned with it: a version manager may choose the
+    /// version by directory.
     pub(super) fn other_versions(
         &self,
         loaded: &Loaded,
@@ -96,7 +98,7 @@ impl Carrying<'_> {
             let (directory, environment) = match project.stacks.find(&of_stack.stack) {
                 Some(stack) => {
                     let directory = project.stacks[stack].path.directory();
-                    // What cannot be evaluated is refused later.
+                    // A driver that cannot be evaluated is refused later.
                     let environment = environments.of_stack(stack).unwrap_or_default();
                     (directory.to_host(&project.root), environment)
                 }
@@ -134,8 +136,8 @@ impl Carrying<'_> {
     }
 }
 
-/// Returns the tool whose program a driver runs, if its versions can be compared. What Terragrunt plans with has a
-/// version, and Terragrunt chooses it in its own way.
+/// Returns the tool whose program a driver runs, if its versions can be compared. Terragrunt
+/// chooses the tool that it plans with, so the version of that tool is not checked.
 fn own_program(driver: Driver<'_>) -> Option<Tool> {
     let is_own = driver.writes(DriverStep::Plan) || driver.writes(DriverStep::Apply);
     driver
@@ -154,7 +156,7 @@ fn find(tool: Tool, directory: &Path, environment: &Environment) -> Option<PathB
         .ok()
 }
 
-/// Returns the version that a program says it has.
+/// Returns the version that a program reports.
 fn version(program: &Path, of_tool: &PlannedTool<'_>) -> anyhow::Result<String> {
     let mut command = Command::new(program);
     command
@@ -167,7 +169,7 @@ fn version(program: &Path, of_tool: &PlannedTool<'_>) -> anyhow::Result<String> 
             None => command.env_remove(name),
         };
     }
-    // It would ask a server for news.
+    // Otherwise, it asks a server for new versions.
     command.env("CHECKPOINT_DISABLE", "1");
     let output = command.output()?;
     let VersionJson { terraform_version } = serde_json::from_slice(&output.stdout)

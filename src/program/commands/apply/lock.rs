@@ -1,4 +1,4 @@
-//! The lock of the state, where it is waited for before anything is planned.
+//! Waiting for the lock of the state before anything is planned.
 
 use std::path::PathBuf;
 
@@ -29,9 +29,9 @@ pub(super) fn action_of(mode: PlanMode) -> Action {
     }
 }
 
-/// Waits for the lock, if that is wanted: what the run that holds it applies would make a plan stale, and its tools
-/// hold locks of their own. Keeps the lock if nobody is to be asked. Returns the exit status if the project cannot be
-/// planned.
+/// Waits for the lock, if the flags say so. The run that holds it would make a plan stale, and its
+/// tools hold locks of their own. Keeps the lock if there is no prompt. Returns the exit status if
+/// the project cannot be planned.
 pub(super) fn before_planning(
     chdir: &[PathBuf],
     args: &CarryingArgs,

@@ -88,7 +88,7 @@ impl Recording<'_, '_> {
             };
             let mut record = self.record(stack, action, driver)?;
             if record.action == Action::Refresh && record.earlier.is_none() {
-                // Nothing was applied, and nothing is now.
+                // Nothing was applied before, and nothing is applied now.
                 return None;
             }
             if operation == Operation::Destroy {

@@ -141,7 +141,7 @@ impl<'p> Todo<'p> {
             && !self.records.iter().any(|record| record.is_shown)
     }
 
-    /// Returns whether anything is to be done besides what is decided on the way, or only read.
+    /// Returns whether there is something to do besides undecided stacks and reads.
     pub(super) fn has_work(&self) -> bool {
         let has_turns = self.stacks.iter().any(|it| it.shown.action.is_some());
         let is_recorded = self.records.iter().any(|record| record.is_shown);
@@ -331,8 +331,8 @@ fn todo<'p>(
     todo
 }
 
-/// Returns whether an entry destroys what exists, and whether it brings the stack forward; nothing where not even the
-/// record changes.
+/// Returns whether an entry destroys resources, and whether it applies the stack; nothing if not
+/// even the record changes.
 fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> {
     let is_decided_later = !entry.after.is_empty();
     Some(match entry.action {
@@ -366,8 +366,8 @@ fn is_declared(entry: &Entry, now: &Entry) -> bool {
         && entry.lifecycle.is_same(&now.lifecycle)
 }
 
-/// Returns whether a record is out of date: it lacks how the stack is now, or the outputs that it was applied with,
-/// which tell others how much of a plan has been done.
+/// Returns whether a record is out of date. It may differ from the stack as it is now, or lack the
+/// outputs that the stack was applied with, which show how much of a plan is done.
 fn lacks(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let applied = recorded.applied.as_ref();
     let has_upstream = applied.is_some_and(|applied| applied.upstream.is_some());

@@ -94,16 +94,16 @@ struct EndedTurn {
 /// How the turn of a tool ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AskEnd {
-    /// The tool has answered, if perhaps nothing that can be used.
+    /// The tool has answered, perhaps with nothing usable.
     Answered,
     /// Its plan failed.
     PlanFailed,
-    /// Something before its plan failed.
+    /// A step before its plan failed.
     NotPlanned,
 }
 
 impl AskEnd {
-    /// Returns how a turn ended, given where its plan began, if it did.
+    /// Returns how a turn ended. The offset says where its plan began, if it did.
     fn new(outcome: &Outcome, start: Option<u64>) -> Self {
         match (outcome, start) {
             (Outcome::Succeeded, _) => AskEnd::Answered,
@@ -145,7 +145,7 @@ impl AskedTools {
         plan.is_file().then_some(plan)
     }
 
-    /// Returns what the tool of a stack has planned to change, if it was asked and names resources.
+    /// Returns the changes that the tool of a stack has planned, if it ran and names resources.
     pub(super) fn changed(&self, stack: &StackPath) -> Option<ChangedPlan> {
         let turn = self.turns.get(stack).filter(|turn| turn.shows_plans)?;
         let folder = self.rounds[turn.round].folder.path();
@@ -164,7 +164,7 @@ impl AskedTools {
         rounds.any(|round| round.output.is_kept())
     }
 
-    /// Returns the run in which the tool of a stack was asked, if what it has printed stays on record.
+    /// Returns the run in which the tool of a stack ran, if the run is recorded.
     pub(super) fn run_of(&self, stack: &StackPath) -> Option<&str> {
         let turn = self.turns.get(stack)?;
         let round = &self.rounds[turn.round];
@@ -180,7 +180,7 @@ impl AskedTools {
         Some((log.transpose()?, turn.plan_from))
     }
 
-    /// Returns how the turn of a tool ended, if it was asked.
+    /// Returns how the turn of a tool ended, if it ran.
     pub(super) fn end(&self, stack: &StackPath) -> Option<AskEnd> {
         self.turns.get(stack).map(|turn| turn.end)
     }
@@ -373,7 +373,7 @@ pub(in crate::program::commands) fn cannot_ask(
     }
 }
 
-/// Says which options hide from the plan.
+/// Refuses options in variables that would change what the tools do.
 fn hidden(found: &[HiddenOption]) -> ProgramError {
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     let message = format!(

@@ -138,7 +138,7 @@ impl Decided {
 }
 
 impl Decided {
-    /// Says what a rollback puts back that is allowed.
+    /// Describes the commit that an allowed rollback reverts.
     fn puts_back(mut self, subject: &Subject<'_>) -> Self {
         if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
             self.reason.text = format!("{effect}: {}", self.reason.text);
@@ -270,7 +270,7 @@ impl Settled {
         unreported.map(|(stack, _)| *stack)
     }
 
-    /// Returns the stacks that are destroyed, including those that are created again.
+    /// Returns the stacks that are destroyed or replaced.
     pub(super) fn going(&self) -> impl Iterator<Item = StackIndex> {
         let going = self
             .actions()
@@ -278,7 +278,7 @@ impl Settled {
         going.map(|(stack, _)| stack)
     }
 
-    /// Returns the stacks that are destroyed, created again, or lose resources, with the reason.
+    /// Returns the stacks that are destroyed, replaced, or lose resources, with the reason.
     pub(super) fn destroyed(
         &self,
         subjects: &Subjects<'_>,
@@ -301,7 +301,7 @@ impl Settled {
         })
     }
 
-    /// Returns whether it is not known what is done with a stack, since its tool has failed.
+    /// Returns whether the action for a stack is unknown because its tool has failed.
     pub(super) fn is_unknown(&self, stack: StackIndex) -> bool {
         let position = self.position(stack);
         position.is_some_and(|position| self.0[position].1.is_err())
@@ -361,9 +361,9 @@ impl Settled {
             .collect()
     }
 
-    /// Returns the entries and the stacks that failed to plan, given the stacks with work that each runs after. A
-    /// tool that fails there may succeed once these have been applied, unless the configuration is `invalid`
-    /// whatever exists.
+    /// Returns the entries and the stacks that failed to plan, given the stacks with work that each
+    /// runs after. A tool that fails may succeed once these are applied, unless its configuration
+    /// is `invalid`.
     pub(super) fn entries(
         self,
         project: &Project,

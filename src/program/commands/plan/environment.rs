@@ -1,4 +1,4 @@
-//! The environment that a plan rests on.
+//! The environment that a plan depends on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use orch::plan::{EnvironmentSource, PlannedStack, SavedEnvironment, SavedPlan};
 use crate::program::commands::Loaded;
 
 impl Loaded {
-    /// Returns digests of the environment that the stacks of a plan have now. They can be compared with those that
-    /// the plan has already.
+    /// Returns digests of the current environment of the stacks of a plan. They can be compared
+    /// with those in the plan.
     pub(in crate::program::commands) fn environment_of(
         &self,
         saved: &SavedPlan,

@@ -1,4 +1,4 @@
-//! Stacks that fail to plan: which of them fail whatever is applied before them, and what an apply leaves out because
+//! Stacks that fail to plan: which of them fail in any case, and what an apply leaves out because
 //! of them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,10 +34,11 @@ pub(super) struct Known<'a, 'p> {
     pub(super) runs_after: &'a BTreeMap<StackIndex, Condition>,
 }
 
-/// The stacks of the tree that fail to plan.
+/// The stacks of the project that fail to plan.
 pub(super) struct Failing {
     mode: PlanMode,
-    /// Those that fail although they run after stacks with work: these do not explain it.
+    /// Those that fail even though they run after stacks with work, which do not explain the
+    /// failure.
     pub(super) invalid: BTreeSet<StackIndex>,
     /// All of them.
     stacks: BTreeSet<StackIndex>,
@@ -46,7 +47,7 @@ pub(super) struct Failing {
 }
 
 impl Loaded {
-    /// Returns the stacks that fail to plan; the exit status if that cannot be found out.
+    /// Returns the stacks that fail to plan, or the exit status if an error prevents it.
     pub(super) fn failing(
         &self,
         request: &PlanRequest<'_>,
@@ -80,8 +81,9 @@ impl Loaded {
     }
 }
 
-/// Returns the stacks that fail to plan whatever is applied before them, of stacks whose tools failed: the answer
-/// cannot be used, or the tool refuses the configuration by itself. The exit status if that cannot be found out.
+/// Returns the stacks that fail to plan in any case, of those whose tools failed. Either the answer
+/// is unusable, or the tool rejects the configuration itself. Returns the exit status if an error
+/// prevents it.
 fn invalid(
     loaded: &Loaded,
     request: &PlanRequest<'_>,
@@ -155,7 +157,8 @@ impl Failing {
         self
     }
 
-    /// Leaves as they are what an apply would skip if these stacks, and removed ones that failed to plan, failed.
+    /// Blocks the stacks that an apply would skip if these stacks, and removed ones that failed to
+    /// plan, failed.
     pub(super) fn leave_out(
         &self,
         loaded: &Loaded,
@@ -178,7 +181,7 @@ impl Failing {
         }
     }
 
-    /// Returns what an apply would skip, each stack with the failed one.
+    /// Returns the stacks that an apply would skip, each with the failed one.
     fn behind(
         &self,
         loaded: &Loaded,

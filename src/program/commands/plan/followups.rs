@@ -1,4 +1,4 @@
-//! What follows the apply of a plan, as far as policies say it beforehand.
+//! The follow-ups of the apply of a plan, as far as policies can be asked beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,24 +30,24 @@ use crate::program::commands::rollback::RollbackFlags;
 use crate::program::commands::run_facts::on_record;
 use crate::program::error::{ProgramError, Result};
 
-/// What it takes to foresee what follows the apply of a plan.
+/// The inputs to foresee the follow-ups of the apply of a plan.
 struct Foreseeing<'a> {
     request: &'a PlanRequest<'a>,
     plan: &'a Plan,
     asked: &'a AskedTools,
     document: Option<&'a Document>,
-    /// The stacks that policies cannot bring in.
+    /// The stacks that cannot become follow-ups.
     excluded: &'a [StackPath],
 }
 
 impl Loaded {
-    /// Loads the policies that follow the apply of a plan. What is wrong with them goes to the problems: nobody wants
-    /// to approve a plan and then hear of it.
+    /// Loads the policies that follow the apply of a plan. Reports their errors as problems, so
+    /// that the user sees them before approving the plan.
     pub(super) fn policies_of_plan(
         &mut self,
         request: &PlanRequest<'_>,
     ) -> Result<Option<LoadedPolicies>> {
-        // Nothing follows what only changes what is known.
+        // A refresh has no follow-ups.
         let is_refresh = request.options.mode == PlanMode::RefreshOnly;
         match request.policies.filter(|_| !is_refresh) {
             Some(flags) => self.apply_policies(flags),
@@ -55,7 +55,7 @@ impl Loaded {
         }
     }
 
-    /// Adds to a plan what follows its apply, if policies take part.
+    /// Adds the follow-ups of its apply to a plan, if policies take part.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Returns what follows the apply of a plan if all of its turns succeed.
+    /// Returns the follow-ups of an apply whose turns all succeed.
     fn followups(
         &mut self,
         policies: LoadedPolicies,
@@ -166,7 +166,7 @@ impl Loaded {
         turns.collect()
     }
 
-    /// Returns what asks policies about the turns of an apply.
+    /// Returns the workflow that asks policies about the turns of an apply.
     fn follower_of_plan(
         &mut self,
         policies: LoadedPolicies,
@@ -189,8 +189,8 @@ impl Loaded {
         Ok(follower)
     }
 
-    /// Returns the stacks that cannot have turns that policies add, each with why; what would be rolled back is
-    /// not among them.
+    /// Returns the stacks that cannot be follow-ups, each with the reason. Stacks that would be
+    /// rolled back are not among them.
     pub(in crate::program::commands) fn cannot_follow(
         &self,
         document: Option<&Document>,
@@ -223,7 +223,7 @@ struct ExpectedTurns<'a, 'l> {
     cannot: BTreeMap<StackIndex, String>,
     /// The follow-ups that fail, by id, with why.
     problems: BTreeMap<String, String>,
-    /// The stacks whose changes policies will be told of, and are not known yet.
+    /// The stacks whose changes policies will see, but that are not known yet.
     uncertain: Vec<StackPath>,
     error: Option<ProgramError>,
 }
@@ -265,8 +265,8 @@ impl ExpectedTurns<'_, '_> {
         }
     }
 
-    /// Returns what policies will be told of a turn, if that is known: a turn that policies add is planned during the
-    /// apply.
+    /// Returns the facts that policies will see of a turn, if they are known. A turn that policies
+    /// add is planned during the apply.
     fn facts(&self, turn: &WorkflowTurn) -> Option<TurnFacts> {
         if turn.was_added {
             return None;

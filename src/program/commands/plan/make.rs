@@ -287,7 +287,7 @@ impl Loaded {
         Ok(Ok((plan, asked)))
     }
 
-    /// Shows what the tools have printed of stacks that failed to plan.
+    /// Shows the output of the tools of stacks that failed to plan.
     fn show_failed_tools(&self, asked: &AskedTools, failed: &[FailedAsk]) -> Result<()> {
         for failed in failed {
             asked.show_output(&failed.stack, &failed.why)?;

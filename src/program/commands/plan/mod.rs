@@ -63,7 +63,7 @@ use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// How to go on without the stacks that fail to plan.
+/// The hint about stacks that fail to plan.
 pub(super) const LEAVE_OUT: &str = "to leave out the failed stacks and those that run after them, add `--on-error skip-dependents`";
 
 const PLAN_EXAMPLES: &str = "\
@@ -145,7 +145,7 @@ pub(crate) enum OnErrorArg {
 }
 
 impl OnErrorArg {
-    /// Returns whether an apply goes on without the stacks that fail to plan.
+    /// Returns whether an apply leaves out the stacks that fail to plan.
     pub(crate) fn leaves_out_failed(self) -> bool {
         self != OnErrorArg::Stop
     }
@@ -241,13 +241,13 @@ pub(super) struct PlanRequest<'a> {
     pub(super) is_kept: bool,
     /// The safeguards that are disabled, if the plan is carried out now.
     pub(super) guard: Option<&'a Disabled>,
-    /// Whether policies follow the apply; nothing follows if none.
+    /// How policies take part in the apply; none if they do not.
     pub(super) policies: Option<&'a FollowFlags>,
     /// The stacks to plan, and no others, if they are known already.
     pub(super) only: Option<&'a [StackPath]>,
     /// The document that is printed, if one is.
     pub(super) document: Option<Document>,
-    /// Whether stacks that fail to plan, and what runs after them, are left out of the apply.
+    /// Whether stacks that fail to plan, and those that run after them, are left out of the apply.
     pub(super) leaves_out_failed: bool,
     /// How long tools wait for the locks of their own states.
     pub(super) lock_timeout: Option<Duration>,

@@ -21,8 +21,8 @@ use crate::program::console;
 const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
 
 impl Loaded {
-    /// Returns the stacks that a plan would destroy, or whose resources, although they are protected, by path. Notes
-    /// those that only go off the record.
+    /// Returns the protected stacks that a plan would destroy, in whole or in part, by path. Notes
+    /// those that are only removed from the state.
     pub(super) fn protected(
         &self,
         settled: &Settled,

@@ -171,7 +171,7 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
-    /// Returns what would be destroyed of it; `None` if nothing.
+    /// Returns the part of it that would be destroyed; `None` if nothing.
     pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
         match &decided.answer {

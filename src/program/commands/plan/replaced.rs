@@ -1,4 +1,4 @@
-//! `--replace`: which stacks it names, and where it has no effect.
+//! `--replace`: the stacks that it names, and those on which it has no effect.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ impl Loaded {
             let path = &self.project.stacks[*stack].path;
             let why = match plan.entry(path) {
                 Some(entry) => kept_because(entry)?,
-                // What fails to plan is told by itself.
+                // Stacks that fail to plan are reported separately.
                 None if plan.failed.iter().any(|failed| failed.stack == *path) => return None,
                 None => "it has no driver".to_owned(),
             };

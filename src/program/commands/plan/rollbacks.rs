@@ -23,7 +23,7 @@ impl Loaded {
         recorded: Option<&OnRecord>,
         replaced: &BTreeSet<StackIndex>,
     ) -> Result<BTreeMap<StackIndex, Rollback>> {
-        // To look at what is there puts nothing back.
+        // A refresh reverts nothing.
         let is_looked_at = request.options.mode == PlanMode::RefreshOnly;
         let Some(recorded) = recorded.filter(|_| !is_looked_at) else {
             return Ok(BTreeMap::new());

@@ -1,4 +1,4 @@
-//! The sequence of a plan in which what is decided during the apply has its place.
+//! The sequence of a plan, including the stacks that are decided during the apply.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use orch::state::document::Document;
 use crate::program::commands::Loaded;
 
 impl Loaded {
-    /// Returns the stacks that an apply does something with, and those that it decides about on the way, in the
-    /// sequence of a serial run; nothing if there are none of the latter.
+    /// Returns the stacks that an apply changes, and those that are decided during the apply, in
+    /// the sequence of a serial run; nothing if there are none of the latter.
     pub(super) fn sequence(
         &self,
         document: Option<&Document>,

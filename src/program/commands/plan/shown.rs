@@ -1,4 +1,4 @@
-//! A plan for people, with what the tools printed in the runs that asked them.
+//! A plan for people, with the output of the tools that planned it.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::program::error::Result;
 impl Planned {
     /// Shows the plan as text.
     pub(in crate::program::commands) fn show(&self, details: PlanDetails) -> Result<()> {
-        // A run writes there too: this must let go of it.
+        // A run writes to stdout too, so this must release it.
         let mut out = console::stdout();
         let plan = &self.saved.plan;
         write_text(&mut out, plan, &self.asked, None, details)?;

@@ -53,7 +53,7 @@ pub(super) struct Subject<'p> {
     pub(super) source_commit: Option<String>,
     /// What is made of it before the old one is destroyed, if it is replaced in that order.
     pub(super) next: Option<Next>,
-    /// What it puts back of a commit that HEAD lacks, if it does and may: in words.
+    /// The commit that it reverts, in words, if the flags allow that.
     pub(super) puts_back: Option<String>,
     /// Whether drift was accepted since it was applied.
     pub(super) accepts_drift: bool,

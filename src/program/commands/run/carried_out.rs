@@ -106,7 +106,7 @@ impl CarriedOut<'_> {
         // A state that was lost has to be recovered first.
         if is_kept && !summary.is_state_lost && !summary.has_ended_well() {
             let resume = resuming(self.chdir, &run_id);
-            // A stderr that does not work changes nothing about the run.
+            // A failed write to stderr does not affect the run.
             _ = writeln!(console::stderr(), "orch: to run what is left: {resume}");
         }
         Ok(status)

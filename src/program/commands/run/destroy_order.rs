@@ -20,7 +20,7 @@ use crate::program::error::{ProgramError, Result};
 /// Refuses runs that destroy stacks before, or without, those that run after them.
 pub(super) struct DestroyGuard {
     disabled: Disabled,
-    /// What the run that is resumed has done, if one is.
+    /// The stacks that the resumed run has destroyed, if one is resumed.
     done: Option<BTreeSet<StackIndex>>,
 }
 
@@ -52,7 +52,7 @@ impl DestroyGuard {
         Err(ProgramError::refused(last.to_string()).hint(help))
     }
 
-    /// Shows why a dry run would be refused if it were none.
+    /// Shows why the run of a dry run would be refused.
     pub(super) fn warn(mut self, loaded: &mut Loaded, args: &RunArgs, ready: &Ready) -> Result<()> {
         let Ready { run, command } = ready;
         if loaded.destroyed_in_run(run, command)?.is_empty() {

@@ -253,7 +253,7 @@ impl FollowedRun {
         command_of(&self.followups[stack.get()]).ok()
     }
 
-    /// Returns the turns of the run and what follows from them if all succeed.
+    /// Returns the turns of the run and their follow-ups, if all succeed.
     pub(super) fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
         let FollowedRun {
             follower,

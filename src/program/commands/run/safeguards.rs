@@ -27,7 +27,7 @@ pub(super) fn of_run(args: &RunArgs) -> Result<Disabled> {
     disabled(&args.safeguards, old_names, args.dry_run)
 }
 
-/// Reads the same for a run that a dry run stands for.
+/// Reads the same for the run that a dry run describes.
 pub(super) fn in_force(args: &RunArgs) -> Result<Disabled> {
     disabled(&args.safeguards, args.disable_checks.keywords(), false)
 }

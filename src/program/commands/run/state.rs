@@ -272,7 +272,7 @@ impl KeptState {
         Ok(StatePlan::new(records.collect()))
     }
 
-    /// Returns what is put on record of what policies ask for, by stack. A stack that would be rolled back does not
+    /// Returns the records of the follow-ups, by stack. A stack that would be rolled back does not
     /// follow.
     ///
     /// # Errors

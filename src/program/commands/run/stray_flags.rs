@@ -1,4 +1,4 @@
-//! Flags of `orch run` that stand after the command, which gets them: `orch run make deploy --changed`.
+//! Flags of `orch run` after the command, which gets them: `orch run make deploy --changed`.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -13,8 +13,8 @@ use crate::program::console;
 /// The longest command line that is shown as a whole.
 const MOST_SHOWN: usize = 120;
 
-/// Notes which words after the command are flags of `orch run`, unless a `--` before the command says that it is to
-/// get them.
+/// Notes which words after the command are flags of `orch run`, unless a `--` before the command
+/// passes them on purpose.
 pub(super) fn note(args: &RunArgs) {
     if args.quiet {
         return;
@@ -68,8 +68,8 @@ fn text(before: &[OsString], command: &[OsString]) -> Option<String> {
     ))
 }
 
-/// Returns the flags that say in which stacks a command runs and how the run goes. Tools rarely have flags of these
-/// names, unlike those for output, attempts and reports.
+/// Returns the flags that control in which stacks a command runs and how. Tools rarely have flags
+/// of these names, unlike those for output, attempts and reports.
 fn steering() -> Vec<Arg> {
     let selecting = SelectArgs::augment_args(Command::new("select"));
     let all = RunArgs::augment_args(Command::new("run"));
