@@ -119,7 +119,7 @@ pub struct DirectoryScope {
     pub driver: Option<Spanned<String>>,
     /// `config.lifecycle`: what may be done with stacks.
     pub lifecycle: Lifecycle,
-    /// `config.apply.resource_destroy`: whether an apply may destroy resources that nobody was asked about.
+    /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
 }
 
@@ -352,8 +352,8 @@ impl Project {
         stack.driver.as_ref().or_else(inherited)
     }
 
-    /// Returns whether an apply may destroy resources of a stack that nobody was asked about, as the nearest directory
-    /// says; it may not if none does.
+    /// Returns whether an apply may destroy resources of a stack without approval, as the nearest
+    /// directory says. It may not if no directory says so.
     pub fn allows_resource_destroy(&self, stack: StackIndex) -> bool {
         let mut scopes = self.scopes_of(self.stacks[stack].path.directory());
         let said = scopes.find_map(|scope| scope.allows_resource_destroy);

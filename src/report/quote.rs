@@ -35,8 +35,8 @@ pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
     Some(quote).filter(|quote| !quote.text.is_empty())
 }
 
-/// Returns the first error of a log that names its place, `Error: Unsupported argument, on main.tf line 3`, or else
-/// the first one. None if no line begins with `Error:`.
+/// Returns the first error of a log that names its place (`Error: Unsupported argument, on main.tf
+/// line 3`), else the first error. None if no line begins with `Error:`.
 pub fn first_error(log: io::Result<LogReader>) -> Option<String> {
     /// How much of a log is searched.
     const MOST: usize = 1 << 20;
@@ -69,7 +69,7 @@ fn error_in(text: &str) -> Option<String> {
         let mut below = below.take_while(|line| !is_error(line));
         below.find(|line| line.starts_with("on ") && line.contains(" line "))
     };
-    // Terraform introduces the errors of a configuration with one that says no more than that there are some.
+    // Terraform's first error of a configuration only says that there are errors.
     let placed = errors().find_map(|at| Some((at, *place_of(at)?)));
     let Some((at, place)) = placed else {
         return errors().next().map(|at| lines[at].to_owned());

@@ -115,7 +115,8 @@ pub struct PolicyAnswer {
     pub elapsed: Duration,
 }
 
-/// What went wrong with policies when a turn had ended, or what does not follow although they ask for it.
+/// An error of a policy when a turn ended, or a stack that a policy asks for but that does not
+/// follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyProblem {
     /// How bad it is.
@@ -124,11 +125,11 @@ pub struct PolicyProblem {
     pub text: String,
 }
 
-/// How bad it is that something went wrong with policies.
+/// The severity of a problem with policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
-    /// The user wants it: `--exclude`.
+    /// The user asked for it: `--exclude`.
     Note,
     /// It does not fail the run.
     Warning,

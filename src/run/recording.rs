@@ -205,7 +205,7 @@ fn unread(error: &io::Error) -> io::Error {
     ))
 }
 
-/// Finds the runs; none if their folder is none, where no run is recorded either.
+/// Finds the runs; none if their folder is not a directory, since no run can be recorded there.
 fn runs(folder: &GuardedFolder) -> Result<Option<Runs>, Busy> {
     match Runs::find(folder.clone()) {
         Ok(runs) => Ok(Some(runs)),

@@ -245,8 +245,8 @@ impl StackRecord {
         Change::Put(Box::new(entry))
     }
 
-    /// Returns what becomes of the entry after drift was accepted, or was to be: nothing of the configuration was
-    /// applied.
+    /// Returns the entry after drift was accepted, or the attempt failed. Nothing of the
+    /// configuration was applied.
     fn refreshed(&self, run: &str, has_failed: bool, findings: Option<Findings>) -> Change {
         let mut entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
         entry.intent = None;

@@ -100,7 +100,7 @@ pub enum Action {
     Apply,
     /// It removes what is there.
     Destroy,
-    /// It accepts what exists, where that has drifted.
+    /// It accepts drift.
     Refresh,
     /// Something that a later version does.
     #[serde(untagged)]
@@ -174,7 +174,7 @@ pub struct Entry {
     /// The lifecycle rules that were in force when it was applied last.
     #[serde(default, skip_serializing_if = "RecordedRules::is_empty")]
     pub lifecycle: RecordedRules,
-    /// The last refresh that accepted drift since it was applied: what exists may differ from its configuration.
+    /// The last refresh that accepted drift since: resources may differ from its configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refreshed: Option<Refreshed>,
     /// What this program does not know.

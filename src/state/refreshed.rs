@@ -1,10 +1,10 @@
-//! Drift that was accepted, on record.
+//! Recorded drift that was accepted.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A refresh that accepted drift: the tool's own state is again what exists.
+/// A refresh that accepted drift: the tool's own state matches its resources again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refreshed {
     /// The write that merged it; [`UNMERGED`](super::document::UNMERGED) before that.
@@ -16,7 +16,7 @@ pub struct Refreshed {
     /// The id of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

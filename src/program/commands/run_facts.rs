@@ -67,7 +67,7 @@ impl Loaded {
         on_record(&self.project, &document)
     }
 
-    /// Reads the document of the state, without digests of the stacks.
+    /// Reads the document of the state but computes no digests of the stacks.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ pub struct Config {
     pub attempts: AttemptSettings,
     /// `config.driver`.
     pub driver: Option<Spanned<String>>,
-    /// `config.apply.resource_destroy`: whether an apply may destroy resources that nobody was asked about.
+    /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
     /// `config.lifecycle`.
     pub lifecycle: Lifecycle,

@@ -16,7 +16,7 @@ pub enum Safeguard {
     GitUncommitted,
     /// HEAD has everything that the remote's default branch has.
     GitOutOfSync,
-    /// No stack is destroyed while one that runs after it is kept, or is destroyed later.
+    /// No stack is destroyed while a stack that runs after it is kept or destroyed later.
     DestroyOrder,
 }
 

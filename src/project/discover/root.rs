@@ -52,7 +52,7 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
         if declares.root {
             return Ok((directory.to_path_buf(), RootRule::Declared));
         }
-        // A repository that cannot be read is one all the same: whoever asks it something hears of that.
+        // An unreadable repository counts as one: later questions to it report the error.
         if git.is_none() && is_git_top_level(directory).unwrap_or(true) {
             git = Some(directory.to_path_buf());
         }
@@ -110,7 +110,7 @@ fn is_git_top_level(directory: &Path) -> io::Result<bool> {
     Ok(start == b"gitdir:")
 }
 
-/// Returns what was found; nothing if nothing is there.
+/// Returns the entry that was found, if there is one.
 fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),

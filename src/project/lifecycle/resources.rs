@@ -1,7 +1,7 @@
 //! `prevent_resource_destroy`: which resources of a stack a rule protects.
 //!
-//! A glob is compared with the address of a resource segment by segment. Dots separate segments, but not inside of
-//! instance keys. This module does not know which resources exist.
+//! A glob is matched against the address of a resource segment by segment. Dots separate segments,
+//! except inside instance keys. This module does not know which resources exist.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -33,8 +33,8 @@ impl ProtectedResources {
         }
     }
 
-    /// Returns those of some addresses that are protected. An address or a recorded glob that makes no sense counts
-    /// as protected: it could be anything.
+    /// Returns the protected addresses. An address that cannot be parsed counts as protected, and a
+    /// recorded glob that cannot be parsed protects everything.
     pub fn among<'a>(&self, addresses: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let globs = match self {
             ProtectedResources::All(false) => return Vec::new(),
@@ -53,7 +53,7 @@ impl ProtectedResources {
         addresses.filter(is_protected).collect()
     }
 
-    /// Reads the value of a rule that stands somewhere; `null` counts as not stated.
+    /// Reads the value of a rule, which stands at `stands`; `null` counts as not stated.
     pub(in crate::project) fn read(
         value: &Value,
         written: Span,
@@ -153,7 +153,7 @@ fn end_of_key(inside: &str) -> Option<usize> {
     None
 }
 
-/// Returns segments as a path, which globs are made for.
+/// Returns segments as a path, since globs match paths.
 fn path(segments: &[Segment<'_>]) -> String {
     let names = segments.iter().map(|(name, key)| match key {
         Some(key) => format!("{name}[{}]", within_name(key)),
@@ -162,7 +162,7 @@ fn path(segments: &[Segment<'_>]) -> String {
     names.collect::<Vec<_>>().join("/")
 }
 
-/// Keeps slashes in a key from separating anything.
+/// Escapes slashes in a key, so that they do not separate segments.
 fn within_name(key: &str) -> String {
     key.replace('/', "\0")
 }
@@ -188,11 +188,11 @@ fn check(glob: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns what matches the paths of addresses; `None` if the glob is none.
+/// Returns the matcher for the paths of addresses; `None` if the glob is invalid.
 fn matcher(glob: &str) -> Option<GlobMatcher> {
     check(glob).ok()?;
     let mut segments = segments(glob)?;
-    // A module stands for everything in it.
+    // A module matches everything in it.
     if let [.., ("module", None), (_, _)] = segments[..] {
         segments.push(("**", None));
     }

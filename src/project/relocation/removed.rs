@@ -36,7 +36,7 @@ pub struct RemovedBlock {
     pub destroy: bool,
     /// `prevent_destroy`, which replaces what is on record.
     pub prevent_destroy: Option<Spanned<bool>>,
-    /// `prevent_resource_destroy`, which replaces what is on record.
+    /// `prevent_resource_destroy`, which replaces the recorded rule.
     pub prevent_resource_destroy: Option<Spanned<ProtectedResources>>,
 }
 

@@ -199,7 +199,7 @@ impl Runs {
         // Ids begin with the time.
         folders.sort_unstable_by(|a, b| b.cmp(a));
         let folder = folder.unwrap_or_default();
-        // Reading one that may not be looked at says why.
+        // Reading a journal without permission reports the reason.
         let has_journal = |id: &&String| may_be_there(&folder.join(id).join(FILE));
         Ok(Runs {
             ids: folders.iter().filter(has_journal).cloned().collect(),
@@ -322,7 +322,7 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// If the journal of a later run cannot be read: that may be the one.
+    /// If the journal of a later run cannot be read, since that run may be the one.
     pub fn resumed_by(&self, id: &str) -> Result<Option<&str>, UnreadRun> {
         // Newest first, and ids tell when runs began.
         for later in self.ids.iter().take_while(|later| later.as_str() > id) {
@@ -464,7 +464,7 @@ impl Runs {
     }
 }
 
-/// Returns whether there is a file, also if nobody can tell.
+/// Returns whether there is a file, or may be one.
 fn may_be_there(file: &Path) -> bool {
     let looked = file.symlink_metadata();
     !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

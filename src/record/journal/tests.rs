@@ -395,7 +395,7 @@ fn a_later_run_whose_journal_cannot_be_read_may_have_resumed_this_one() {
     let unread = runs.resumed_by(&id(1)).unwrap_err();
     assert_eq!(unread.run, id(2));
     assert_eq!(runs.resumed_by(&id(2)).unwrap(), None);
-    // One that was removed meanwhile resumes nothing.
+    // A run that was removed meanwhile resumes nothing.
     fs::remove_dir_all(runs.folder(&id(2))).unwrap();
     assert_eq!(runs.resumed_by(&id(1)).unwrap(), None);
 }

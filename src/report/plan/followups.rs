@@ -1,4 +1,4 @@
-//! What follows the apply of a plan, by policy.
+//! The follow-ups that policies add to the apply of a plan.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub(super) fn sign(followup: &PlannedFollowUp) -> &'static str {
     }
 }
 
-/// Says when the changes of a follow-up are known, and whether somebody has to approve them.
+/// Says when the changes of a follow-up are known, and whether they need approval.
 pub(super) fn outlook(followup: &PlannedFollowUp) -> String {
     let after = &followup.after;
     match &followup.problem {
@@ -36,7 +36,7 @@ pub(super) fn by(policies: &[String]) -> String {
     }
 }
 
-/// Says after which stacks something else may follow, if there are any.
+/// Names the stacks whose follow-ups may differ, if there are any.
 pub(super) fn uncertain(followups: &PlannedFollowUps) -> Option<String> {
     let whose = match &followups.uncertain[..] {
         [] => return None,
@@ -57,7 +57,8 @@ pub(super) fn uncertain(followups: &PlannedFollowUps) -> Option<String> {
     ))
 }
 
-/// Writes the follow-ups, a row each below the policies that ask for them, and what went wrong with policies.
+/// Writes the follow-ups, a row each below the policies that ask for them, and the problems with
+/// policies.
 pub(super) fn write_followups(
     out: &mut impl Write,
     followups: &PlannedFollowUps,

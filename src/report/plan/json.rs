@@ -35,7 +35,7 @@ struct PlanJson<'a> {
     relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
-    /// The numbers of the sentence that sums the plan up.
+    /// The numbers of the summary.
     totals: Totals,
     /// What is on record, not in the tree, and not in the plan.
     removals: UnplannedRemovals,
@@ -46,13 +46,13 @@ struct PlanJson<'a> {
     problems: ProblemsJson<'a>,
 }
 
-/// What follows if the apply succeeds.
+/// The follow-ups if the apply succeeds.
 #[derive(Serialize)]
 struct FollowUpsJson<'a> {
     /// In the sequence of a serial run.
     turns: Vec<FollowUpJson<'a>>,
     problems: &'a [PolicyProblem],
-    /// The stacks after which something else may follow, since their changes are known only during the apply.
+    /// The stacks whose follow-ups may differ, since their changes are known only during the apply.
     uncertain: Vec<&'a str>,
 }
 
@@ -100,7 +100,7 @@ struct EntryJson<'a> {
     previous_path: Option<&'a str>,
     /// As in Terraform: a replace is two. None if they are not known: the tool failed.
     actions: Vec<&'static str>,
-    /// Whether the tool could plan; else it is asked again once the stacks before it are applied.
+    /// Whether the tool could plan; otherwise it plans again once the stacks before it are applied.
     planned: bool,
     reason: ReasonJson<'a>,
     /// The stacks with work that it is decided after; `null` if it is decided.

@@ -42,8 +42,8 @@ fn rank(row: &Row<'_>) -> u8 {
     }
 }
 
-/// Returns whether it is worth showing what the tool has printed: not if that will no longer hold when the stack
-/// is decided.
+/// Returns whether the output of the tool is worth showing: not if it will be out of date when the
+/// stack is decided.
 fn shows(row: &Row<'_>, text: &ToolText) -> bool {
     match row {
         Row::Failed(_) => true,
@@ -52,7 +52,7 @@ fn shows(row: &Row<'_>, text: &ToolText) -> bool {
     }
 }
 
-/// Says what is done with a stack, and with how many of its resources.
+/// Describes the action for a stack, and for how many of its resources.
 fn headline(row: &Row<'_>) -> String {
     let (action, _) = row.action_and_reason();
     match row.counts() {
@@ -68,7 +68,7 @@ struct PlanPage<'a> {
     rows: Vec<Row<'a>>,
     /// The rows below.
     followups: &'a [PlannedFollowUp],
-    /// Those of the former with something to unfold: resources, or what their tools printed.
+    /// Those of `rows` with something to unfold: resources, or the output of their tools.
     folded: Vec<Row<'a>>,
     texts: &'a ToolTexts<'a>,
     mode: PlanMode,
@@ -98,7 +98,8 @@ impl<'a> PlanPage<'a> {
         }
     }
 
-    /// Lists the resources that are destroyed, in this many bytes; what has no room is counted.
+    /// Lists the resources that are destroyed, in this many bytes; those that do not fit are
+    /// counted.
     fn destroyed(&self, limit: usize) -> String {
         let what = match self.mode {
             PlanMode::RefreshOnly => "Destroyed outside of `orch`",
@@ -128,7 +129,7 @@ impl<'a> PlanPage<'a> {
         }
     }
 
-    /// Lists the resources of a row, in about this many bytes; what has no room is counted.
+    /// Lists the resources of a row, in about this many bytes; those that do not fit are counted.
     fn resources(&self, row: &Row<'_>, limit: usize) -> String {
         let all = Resource::of_row(row, self.mode);
         let mut room = limit;
@@ -146,7 +147,7 @@ impl<'a> PlanPage<'a> {
     }
 }
 
-/// Returns the row of what follows by policy.
+/// Returns the row of a follow-up.
 fn followup_row(followup: &PlannedFollowUp) -> String {
     let by = followups::by(&followup.policies);
     let reason = format!("by {by}; {}", followups::outlook(followup));

@@ -32,13 +32,13 @@ pub struct ToolText {
     pub plan_from: Option<u64>,
 }
 
-/// What the tools have printed.
+/// The output of the tools.
 pub struct ToolTexts<'a> {
-    /// Returns that of a stack, if its tool has printed anything. It may be asked several times.
+    /// Returns the output for a stack, if there is any. It may be called several times.
     pub of: &'a dyn Fn(&StackPath) -> Option<ToolText>,
-    /// Returns the command that shows all of it, if any does.
+    /// Returns the command that shows all of it, if there is one.
     pub shown_by: &'a dyn Fn(&StackPath) -> Option<String>,
-    /// The run in which they were asked, if it is on record.
+    /// The run in which the tools ran, if it is recorded.
     pub run: Option<&'a str>,
 }
 
@@ -163,7 +163,7 @@ fn is_shown(entry: &PlanEntry) -> bool {
         || entry.has_drifted
 }
 
-/// Returns the rows that are worth a line, and the stacks that failed after them.
+/// Returns the rows to print, and the stacks that failed after them.
 fn shown_rows(plan: &Plan) -> impl Iterator<Item = Row<'_>> {
     let rows = plan.rows().into_iter().filter(|row| is_shown(row.entry));
     let failed = plan.failed.iter().map(Row::Failed);

@@ -19,7 +19,7 @@ impl<'a> Resource<'a> {
         let Row::Entry(PlanRow { entry, old }) = *row else {
             return Vec::new();
         };
-        // What has drifted in a stack that is only read is nothing that would be changed.
+        // Drift of a stack that is only read is no change.
         let is_read = entry.action == Action::Read && mode != PlanMode::RefreshOnly;
         let entries = [entry].into_iter().chain(old);
         entries
@@ -34,7 +34,7 @@ impl<'a> Resource<'a> {
         changes.map(move |change| Resource { change, entry })
     }
 
-    /// Returns whether it is destroyed, also to be created again.
+    /// Returns whether it is destroyed or replaced.
     pub(super) fn is_destroyed(&self) -> bool {
         self.change.destroys()
     }
@@ -43,7 +43,7 @@ impl<'a> Resource<'a> {
     pub(super) fn sign(&self) -> &'static str {
         let actions: Vec<&str> = self.change.actions.iter().map(String::as_str).collect();
         match *actions {
-            // Its tool is asked only for the destruction.
+            // Its tool plans only the destruction.
             ["delete"] if self.is_recreated() => "-/+",
             ["create"] => "+",
             ["update"] => "~",
@@ -71,7 +71,8 @@ impl<'a> Resource<'a> {
     }
 }
 
-/// Returns as many resources as may be listed. Of more, those come first that are destroyed.
+/// Returns at most as many resources as may be listed. If there are more, the destroyed ones come
+/// first.
 pub(super) fn listed(mut resources: Vec<Resource<'_>>, most: usize) -> Vec<Resource<'_>> {
     if resources.len() > most {
         resources.sort_by_key(|it| !it.is_destroyed());

@@ -9,7 +9,7 @@ use crate::plan::checks::FailedCondition;
 use crate::plan::entry::{Action, PlanEntry};
 use crate::plan::{FailedAsk, PlanRow};
 
-/// How many conditions of a stack are told.
+/// How many conditions of a stack are printed.
 const MAX_CONDITIONS: usize = 5;
 
 /// A row.
@@ -34,7 +34,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns what is done, and why.
+    /// Returns the action and the reason.
     pub(super) fn action_and_reason(&self) -> (Cow<'static, str>, String) {
         match self {
             Row::Failed(failed) if failed.conditions.is_empty() => {
@@ -57,7 +57,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns whether the plan of its tool says what would be done.
+    /// Returns whether the plan of its tool shows the changes.
     pub(super) fn shows_plan(&self) -> bool {
         match self {
             Row::Failed(_) => false,
@@ -68,7 +68,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the numbers of resources, if they are known and worth a word.
+    /// Returns the numbers of resources, if they are known and worth printing.
     pub(super) fn counts(&self) -> Option<String> {
         match self {
             Row::Entry(row) if row.entry.blocked.is_none() && !row.entry.is_undecided() => {
@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Says of a condition that it does not hold, where it stands, and what the names in it are.
+/// Describes a condition that does not hold: its place, and the values of the names in it.
 fn condition_text(condition: &FailedCondition) -> String {
     let FailedCondition {
         file,

@@ -43,7 +43,7 @@ pub(super) fn summary(plan: &Plan) -> String {
     text
 }
 
-/// Counts the stacks of which something may become.
+/// Counts the stacks that an apply may change.
 fn to_do(stacks: &StackTotals) -> Vec<String> {
     counted(
         [

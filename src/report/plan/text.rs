@@ -24,10 +24,10 @@ const MAX_RELAXED: usize = 10;
 /// How many resources of a stack are listed.
 const MAX_RESOURCES: usize = 20;
 
-/// How many bytes of what a tool has printed are shown.
+/// How many bytes of a tool's output are shown.
 const MAX_TOOL_TEXT: usize = 1 << 20;
 
-/// How much a plan says of each stack.
+/// How much a plan shows of each stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanDetails {
     /// A row.
@@ -38,7 +38,7 @@ pub enum PlanDetails {
     Full,
 }
 
-/// Writes what would be done: a row for each stack, with the details, and a sentence that sums it up.
+/// Writes the plan: a row for each stack, with the details, and the summary.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ fn below(row: &Row<'_>, plan: &Plan, details: PlanDetails, texts: &ToolTexts<'_>
     lines
 }
 
-/// Writes what the tools have printed, each below its stack.
+/// Writes the output of the tools, each below its stack.
 fn write_tool_texts(
     out: &mut impl Write,
     rows: &[Row<'_>],
@@ -137,7 +137,7 @@ fn write_tool_texts(
         let Some(ToolText { log, plan_from }) = (texts.of)(row.stack()) else {
             continue;
         };
-        // What is heard of failed tools is on stderr.
+        // The output of failed tools is on stderr.
         let Some(from) = plan_from.filter(|_| row.shows_plan()) else {
             continue;
         };

@@ -47,8 +47,8 @@ impl RunText<'_> {
     }
 }
 
-/// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow. `after`
-/// is what the turn is called.
+/// Returns the problems of the policies that were evaluated when a turn ended, and the stacks that
+/// do not follow. `after` is the name of the turn.
 pub fn policy_problems(evaluated: &Evaluated, after: &str) -> Vec<PolicyProblem> {
     let mut problems = Vec::new();
     for PolicyAnswer {
@@ -85,7 +85,7 @@ pub fn policy_problems(evaluated: &Evaluated, after: &str) -> Vec<PolicyProblem>
     problems
 }
 
-/// Says what does not follow the end of a turn, all for the same reason.
+/// Reports stacks that do not follow a turn, all for the same reason.
 fn dropped(group: &[&Dropped], after: &str) -> PolicyProblem {
     let Dropped { policies, why, .. } = group[0];
     let is_one = group.len() == 1;

@@ -380,7 +380,7 @@ pub fn failure_text(ending: &Ending) -> Option<String> {
     Some(failed(&failure.into(), &after(ending, "after")))
 }
 
-/// Returns why a turn failed, without how long it took; none if it did not fail.
+/// Returns why a turn failed, without its duration; none if it did not fail.
 pub fn failure_reason(ending: &Ending) -> Option<String> {
     let Outcome::Failed(failure) = &ending.outcome else {
         return None;

@@ -66,7 +66,7 @@ pub enum Violation {
     DependentsKept {
         /// Which, and what they run after.
         pairs: Vec<RunsAfter>,
-        /// Whether one of them was removed from the tree, so that no run destroys it.
+        /// Whether one of them was removed from the project, so that no run destroys it.
         has_removed: bool,
     },
 }

@@ -1,4 +1,5 @@
-//! What follows a run, before it runs: each of its turns is expected to succeed, unless it is known to fail.
+//! The follow-ups of a run before it runs. Each turn is expected to succeed, unless it is known to
+//! fail.
 
 use super::{Follower, TurnFacts, TurnKind, WorkflowTurn};
 use crate::path::StackPath;
@@ -7,12 +8,12 @@ use crate::run::evaluated::{Evaluated, TurnState};
 use crate::run::schedule::Schedule;
 use crate::run::turn::TurnIndex;
 
-/// The turns of a run, and what policies answer to them.
+/// The turns of a run, and the answers of policies to them.
 #[derive(Debug, Default)]
 pub struct ForeseenRun {
     /// The turns, in the sequence of a serial run.
     pub turns: Vec<ForeseenTurn>,
-    /// What policies answered to the end of each turn, in that sequence, after what they answered to turns of
+    /// The answers of policies to the end of each turn, in that sequence, after those to turns of
     /// earlier runs.
     pub evaluated: Vec<Evaluated>,
 }

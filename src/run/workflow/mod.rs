@@ -98,7 +98,7 @@ pub enum TurnKind {
 }
 
 impl TurnKind {
-    /// Returns what a turn of an apply is to policies.
+    /// Returns the turn of an apply as policies see it.
     pub fn of(operation: Operation) -> Self {
         match operation {
             Operation::Destroy => TurnKind::Destroy,

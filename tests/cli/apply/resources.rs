@@ -1,4 +1,4 @@
-//! Resources that are destroyed inside stacks that stay are approved like stacks.
+//! Resources that are destroyed inside stacks that are kept are approved like stacks.
 
 use super::followed::{LIST, attach};
 use super::{STATE, acts, applied, declare, done, fails, hook, log, project, want, world};

@@ -14,7 +14,7 @@ mod linked; // rules in files that are links, or in other repositories
 mod moved; // what is on record follows its stacks
 mod outputs; // conditions about the outputs of stacks
 mod protected; // what is protected is not destroyed, whoever tries
-mod protected_resources; // what is protected inside of stacks that stay
+mod protected_resources; // protected resources inside stacks that are kept
 mod removed; // stacks that were given up: destroyed or left, with evidence
 mod secrets; // conditions about sensitive outputs
 mod triggers; // what replaces a stack when others change

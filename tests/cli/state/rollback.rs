@@ -1,4 +1,4 @@
-//! No run puts back what a later commit has applied, unless that is meant.
+//! No run reverts a commit that was applied later, unless a flag allows it.
 
 use insta::assert_snapshot;
 use serde_json::Value;

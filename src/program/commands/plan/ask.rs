@@ -380,7 +380,7 @@ fn hidden(found: &[HiddenOption]) -> ProgramError {
         "options in variables would change what the tools do, so nothing was run:\n  {}",
         lines.join("\n  ")
     );
-    ProgramError::refused(message).hint("remove the option from the variable; instead, run `orch destroy` or `orch plan --refresh-only`, or add options after `--`")
+    ProgramError::refused(message).hint("remove the option from the variable; instead, run `orch destroy` or `orch plan --refresh-only`, or add `-target` after `--`")
 }
 
 /// Where a run comes from in which tools are asked, for its journal.

@@ -353,7 +353,7 @@ impl StateLock {
         &held.expect("the run has not begun").locked.document
     }
 
-    /// Makes entries follow that a plan has found elsewhere which was made under the lock.
+    /// Moves the entries that a plan, made under the lock, has found at other paths.
     pub(in crate::program::commands) fn follow(&mut self, stacks: &Stacks, moves: &[FoundMove]) {
         if let Some(held) = &mut self.held {
             follow_all(stacks, moves, &mut held.locked.document);

@@ -220,7 +220,7 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// Why a plan would put back what was applied from a commit that HEAD lacks.
+    /// Why a plan would revert a commit that was applied and that HEAD lacks.
     fn is_ahead(&self, path: usize) -> Result<Option<Why>, Ambiguous> {
         let Some(entry) = self.entry(path) else {
             return Ok(None);

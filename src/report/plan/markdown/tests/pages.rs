@@ -1,4 +1,4 @@
-//! Laws of the pages of random plans.
+//! Laws of Markdown pages of random plans.
 
 use proptest::prelude::*;
 
