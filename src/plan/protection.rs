@@ -282,7 +282,7 @@ enum Loss {
     Resources(Vec<String>),
     /// This many resources; which ones is unknown.
     Unnamed(u64),
-    /// Resources of unknown number.
+    /// Resources whose addresses and number are unknown.
     Unknown,
 }
 

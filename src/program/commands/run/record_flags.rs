@@ -25,7 +25,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "record")]
     pub(crate) no_record: bool,
 
-    /// Apply HEAD even to stacks last applied from a commit that HEAD lacks, which reverts that commit
+    /// Apply HEAD even to stacks last applied from a commit that HEAD lacks, which reverts that
+    /// commit
     ///
     /// Without it, such a run is refused. See `orch help state`.
     #[arg(long, conflicts_with = "no_record")]
