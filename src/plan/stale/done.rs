@@ -1,6 +1,6 @@
 //! What has been done of a plan, as far as the document tells.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Grounds, LastRun, OperationKey, Present, Progress};
 use super::{is_of_plan, is_settled, last_of_plan, mark, same, serial};
@@ -8,7 +8,7 @@ use crate::plan::entry::{Action, PlanEntry, PlanMode};
 use crate::plan::saved::{SavedPlan, SavedStack};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::StackIndex;
-use crate::selection::graph::Towards;
+use crate::selection::graph::{Towards, Wave};
 use crate::state::document::{Action as Written, Document, Entry};
 
 /// Returns the keys of the stacks that something was done with in runs of a plan, but not for the plan itself, and
@@ -160,24 +160,54 @@ impl Grounds<'_> {
         };
         let all_have_ended = saved.plan.entries.iter().all(has_ended);
         let mut silent = Vec::new();
+        // The entries that are known after an apply, with what that depends on.
+        let mut undecided: BTreeMap<StackIndex, (&PlanEntry, bool)> = BTreeMap::new();
         for &(of_stack, stack) in here {
-            let key = (of_stack.stack.clone(), OperationKey::Apply);
             let entry = saved.plan.entry(&of_stack.stack);
             let Some(entry) = entry.filter(|it| !it.action.is_work()) else {
                 continue;
             };
-            if self.record(stack) != of_stack.record || progress.done.contains(&key) {
+            let key = (of_stack.stack.clone(), OperationKey::Apply);
+            let is_open = self.record(stack) == of_stack.record && !progress.done.contains(&key);
+            if entry.is_undecided() {
+                undecided.insert(stack, (entry, is_open));
+            } else if is_open {
+                // What is only put on record is so before anything else happens.
+                silent.push(key);
+            }
+        }
+        if undecided.is_empty() {
+            progress.done.extend(silent);
+            return;
+        }
+        let graph = self.present.graph;
+        let waves = graph.waves(|stack| undecided.contains_key(&stack));
+        let mut in_order: Vec<StackIndex> = undecided.keys().copied().collect();
+        in_order.sort_by_key(|stack| match waves[stack.get()] {
+            Wave::Number(number) => number,
+            Wave::AfterCycle | Wave::InCycle => u32::MAX,
+        });
+        let mut open: BTreeSet<StackIndex> = BTreeSet::new();
+        for stack in in_order {
+            let (entry, is_open) = undecided[&stack];
+            if !is_open {
                 continue;
             }
             let after = &entry.after;
-            let mut named = after
-                .stacks
-                .iter()
-                .filter_map(|path| saved.plan.entry(path));
+            let named = after.stacks.iter();
+            let mut named = named.filter_map(|path| saved.plan.entry(path));
             let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
-            // What is only put on record is so before anything else happens.
-            if !entry.is_undecided() || is_decided && self.has_its_outputs(stack, plan) {
-                silent.push(key);
+            // One that failed before it was known leaves those after it as they were, too.
+            let is_waiting = || {
+                let before = graph.relatives(stack, Towards::Dependencies, |it| {
+                    undecided.contains_key(&it)
+                });
+                before.iter().any(|relative| open.contains(&relative.stack))
+            };
+            if is_decided && !is_waiting() && self.has_its_outputs(stack, plan) {
+                silent.push((entry.stack.clone(), OperationKey::Apply));
+            } else {
+                open.insert(stack);
             }
         }
         progress.done.extend(silent);

@@ -50,6 +50,22 @@ fn resumed(repository: &Repository, expected: &[&str]) {
 }
 
 #[test]
+fn resume_applies_what_runs_after_a_stack_that_failed_to_plan() {
+    let repository = applied(&CHAIN);
+    repository.write("/b/uses", "a");
+    repository.write("/c/uses", "b");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "2");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "plan", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "plan", "b");
+    resumed(&repository, &["apply update b", "apply update c"]);
+    assert_eq!(world(&repository, "c").as_deref(), Some("1:1:2"));
+}
+
+#[test]
 fn a_plan_goes_on_after_a_failure() {
     for repository in [with_state(&CHAIN), project(&CHAIN)] {
         done(&repository, "plan -o ../saved");
