@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Tool;
 use super::command::StepRole;
-use crate::project::tool_options::option;
+use crate::project::tool_options::{option, steers};
 
 /// Options of `plan` that `orch` gives itself, or that change what is printed.
 const STEERING: [&str; 4] = ["out", "destroy", "refresh-only", "json"];
@@ -40,9 +40,33 @@ pub fn variables_with_words(role: StepRole) -> &'static [&'static str] {
     }
 }
 
+/// Returns the first option, without its dashes, that makes the command of a driver do something else
+/// than apply, or destroy, a whole stack, if it calls one of the tools.
+pub fn hidden_option_of(command: &[OsString], destroys: bool) -> Option<&'static str> {
+    let (program, words) = command.split_first()?;
+    let mut words = words.iter().filter(|_| is_tool(program));
+    words.find_map(|word| {
+        steers(&word.to_string_lossy()).filter(|&option| !(destroys && option == "destroy"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_option_that_changes_what_is_applied_is_found_in_the_command_of_a_driver() {
+        for (line, applies, destroys) in [
+            ("terraform apply -auto-approve", None, None),
+            ("terraform apply -destroy", Some("destroy"), None),
+            ("tofu apply -target=x", Some("target"), Some("target")),
+            ("sh -c -destroy", None, None),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(hidden_option_of(&words, false), applies, "{line}");
+            assert_eq!(hidden_option_of(&words, true), destroys, "{line}");
+        }
+    }
 
     #[test]
     fn a_program_is_a_tool_by_its_name() {

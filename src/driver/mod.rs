@@ -28,7 +28,7 @@ pub use self::backend::{
 };
 pub use self::changes::{ChangeKind, Changed, ChangedPlan};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
-pub use self::hidden::{is_tool, steering, variables_with_words};
+pub use self::hidden::{hidden_option_of, is_tool, steering, variables_with_words};
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs};
 

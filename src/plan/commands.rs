@@ -12,10 +12,13 @@ use std::time::Duration;
 use super::code::{Codes, PlanStack};
 use super::entry::Asked;
 use crate::diagnostic::Diagnostic;
-use crate::driver::{Driver, StepPlan, StepRole, Words, variables_with_words};
+use crate::driver::{
+    Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words,
+};
 use crate::path::StackPath;
 use crate::printable::printable;
 use crate::project::command::words_of_list;
+use crate::project::driver::DriverStep;
 use crate::project::environment::Environment;
 use crate::project::per_stack::{SharedProblem, SharedProblems};
 use crate::project::stack::StackIndex;
@@ -59,14 +62,15 @@ pub enum CannotAsk {
     Hidden(Vec<HiddenOption>),
 }
 
-/// An option in a variable whose words Terraform adds to those of its commands.
+/// An option that changes what a command does: in a variable whose words Terraform adds to those of its
+/// commands, or in the command of a driver that applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenOption {
-    /// The variable.
-    variable: &'static str,
+    /// The variable, or the step of the driver.
+    source: &'static str,
     /// The option, without its dashes.
     option: &'static str,
-    /// The file and line of `run.env` that set the variable, unless `orch` was started with it.
+    /// The file and line that set it, unless `orch` was started with the variable.
     place: Option<String>,
     /// The stacks that it reaches.
     stacks: Vec<StackPath>,
@@ -76,9 +80,7 @@ impl fmt::Display for HiddenOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// How many stacks are named.
         const MOST: usize = 3;
-        let HiddenOption {
-            variable, option, ..
-        } = self;
+        let HiddenOption { source, option, .. } = self;
         let place = match &self.place {
             Some(place) => format!("set at {place}"),
             None => "in the environment of `orch`".to_owned(),
@@ -90,7 +92,7 @@ impl fmt::Display for HiddenOption {
             more => format!(" and {more} more"),
         };
         let names = names.join(", ");
-        write!(f, "`{variable}` has `-{option}`, {place}: {names}{more}")
+        write!(f, "`{source}` has `-{option}`, {place}: {names}{more}")
     }
 }
 
@@ -255,7 +257,17 @@ impl<'a, 'p> Preparation<'a, 'p> {
                 let (code, stack) = self.codes.of(place.stack);
                 let namespaces = code.environments.namespaces().of_stack(stack);
                 match words_of_list(expr, &namespaces) {
-                    Ok(words) => [words, extra].concat(),
+                    Ok(words) => {
+                        let destroys = step.name == DriverStep::Destroy.name();
+                        if step.role == StepRole::Act
+                            && let Some(option) = hidden_option_of(&words, destroys)
+                        {
+                            let (file, line) = code.project.sources.file_and_line(expr.span);
+                            let set_at = Some(format!("{}:{line}", printable(file)));
+                            self.note_hidden(step.name, option, set_at, place.stack);
+                        }
+                        [words, extra].concat()
+                    }
                     Err(found) => {
                         self.add_problems(place.stack, found);
                         return None;
@@ -302,20 +314,28 @@ impl<'a, 'p> Preparation<'a, 'p> {
                 let (file, line) = code.project.sources.file_and_line(span);
                 Some(format!("{}:{line}", printable(file)))
             });
-            let path = self.codes.path(place.stack);
-            let mut known = self.hidden.iter_mut();
-            match known
-                .find(|it| (it.variable, it.option) == (variable, option) && it.place == set_at)
-            {
-                Some(known) if known.stacks.last() == Some(path) => {}
-                Some(known) => known.stacks.push(path.clone()),
-                None => self.hidden.push(HiddenOption {
-                    variable,
-                    option,
-                    place: set_at,
-                    stacks: vec![path.clone()],
-                }),
-            }
+            self.note_hidden(variable, option, set_at, place.stack);
+        }
+    }
+
+    fn note_hidden(
+        &mut self,
+        source: &'static str,
+        option: &'static str,
+        place: Option<String>,
+        stack: PlanStack,
+    ) {
+        let path = self.codes.path(stack);
+        let mut known = self.hidden.iter_mut();
+        match known.find(|it| (it.source, it.option) == (source, option) && it.place == place) {
+            Some(known) if known.stacks.last() == Some(path) => {}
+            Some(known) => known.stacks.push(path.clone()),
+            None => self.hidden.push(HiddenOption {
+                source,
+                option,
+                place,
+                stacks: vec![path.clone()],
+            }),
         }
     }
 

@@ -68,7 +68,8 @@ pub(crate) fn partial_option<'w>(
     found.find(|name| *name != DESTROY)
 }
 
-fn steers(word: &str) -> Option<&'static str> {
+/// Returns the option of a word, without its dashes, if it makes the tool do something else.
+pub(crate) fn steers(word: &str) -> Option<&'static str> {
     let (name, _) = option(word)?;
     let mut switches = MODES.into_iter().chain(IDLE);
     let switch = switches.find(|it| *it == name && !is_switched_off(word));

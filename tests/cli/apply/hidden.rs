@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use super::{STATE, applied, done, entry, fails, log, want, world};
+use super::{STATE, acts, applied, declare, done, entry, fails, log, want, world};
 use crate::support::{Output, Repository, Sandbox, skipped};
 
 fn with(repository: &Repository, arguments: &str, variable: &str, value: &str) -> Output {
@@ -59,6 +59,24 @@ fn plan_and_apply_refuse_options_in_variables_before_a_tool_runs() {
         "{output}"
     );
     assert_eq!(world(&repository, "a").as_deref(), Some("1"));
+}
+
+#[test]
+fn apply_refuses_options_in_the_command_of_a_driver() {
+    let repository = applied(&[("/a", "")]);
+    let driver = r#"driver "own" {
+  plan  = ["sh", "${terramate.root.path.fs.absolute}/tool", "plan"]
+  apply = ["terraform", "apply", "-auto-approve", "-destroy"]
+}
+"#;
+    repository.write("/own.orch.hcl", driver);
+    declare(&repository, "/a", "driver = \"own\"");
+    repository.commit();
+    want(&repository, "/a", "2");
+    log(&repository);
+    let line = "\n  `apply` has `-destroy`, set at own.orch.hcl:3: /a\n";
+    fails(&repository, "apply --auto-approve", 4, line);
+    assert_eq!(acts(&repository), [""; 0]);
 }
 
 #[test]

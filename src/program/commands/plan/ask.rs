@@ -373,14 +373,14 @@ pub(in crate::program::commands) fn cannot_ask(
     }
 }
 
-/// Refuses options in variables that would change what the tools do.
+/// Refuses options that would change what the tools do.
 fn hidden(found: &[HiddenOption]) -> ProgramError {
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     let message = format!(
-        "options in variables would change what the tools do, so nothing was run:\n  {}",
+        "options would change what the tools do, so nothing was run:\n  {}",
         lines.join("\n  ")
     );
-    ProgramError::refused(message).hint("remove the option from the variable; instead, run `orch destroy` or `orch plan --refresh-only`, or add `-target` after `--`")
+    ProgramError::refused(message).hint("remove the option; instead, run `orch destroy` or `orch plan --refresh-only`, or add `-target` after `--`")
 }
 
 /// Where a run comes from in which tools are asked, for its journal.
