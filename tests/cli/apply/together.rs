@@ -112,7 +112,7 @@ fn what_others_have_done_during_the_wait_for_the_lock_is_done() {
     other.go_on();
     let output = waiting.end();
     assert_eq!(output.code(), 0, "{output}");
-    let said = "another run has done it meanwhile";
+    let said = "there is nothing to do";
     assert!(output.stderr.contains(said), "{output}");
     let once = ["apply update a", "apply update b", "apply update c"];
     assert_eq!(acts(&repository), once);

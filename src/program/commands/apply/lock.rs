@@ -1,4 +1,4 @@
-//! Waiting for the lock of the state before anything is planned.
+//! Waiting for the lock of the state before anything is planned or verified.
 
 use std::path::PathBuf;
 
@@ -31,11 +31,12 @@ pub(super) fn action_of(mode: PlanMode) -> Action {
 
 /// Waits for the lock, if the flags say so. The run that holds it would make a plan stale, and its
 /// tools hold locks of their own. Keeps the lock if there is no prompt. Returns the exit status if
-/// the project cannot be planned.
+/// the project cannot be planned. `has_prompt` says whether somebody is asked later.
 pub(super) fn before_planning(
     chdir: &[PathBuf],
     args: &CarryingArgs,
     mode: PlanMode,
+    has_prompt: bool,
 ) -> Result<std::result::Result<Option<Held>, ExitStatus>> {
     let Some(timeout) = args.lock_timeout else {
         return Ok(Ok(None));
@@ -59,5 +60,5 @@ pub(super) fn before_planning(
         timeout,
     };
     let lock = lockable.lock(&loaded.project, &request)?;
-    Ok(Ok(args.auto_approve.then_some(Held { run, lock })))
+    Ok(Ok((!has_prompt).then_some(Held { run, lock })))
 }

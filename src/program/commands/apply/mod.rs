@@ -291,7 +291,7 @@ fn plan_and_apply(
         lock_timeout: args.lock_timeout,
         ..*request
     };
-    let held = match lock::before_planning(chdir, args, request.options.mode)? {
+    let held = match lock::before_planning(chdir, args, request.options.mode, !args.auto_approve)? {
         Ok(held) => held,
         Err(status) => return Ok(status),
     };
@@ -350,6 +350,11 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     archive.verify().map_err(|error| explained(error.into()))?;
     let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
+    // The run that holds the lock may be one of this plan.
+    let held = match lock::before_planning(chdir, carrying, saved.plan.mode, false)? {
+        Ok(held) => held,
+        Err(status) => return Ok(status),
+    };
     let found = super::find_project(chdir)?;
     let progress = journal::progress(&found.root, &saved.plan.id);
     Carrying {
@@ -374,5 +379,5 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         },
         policies: carrying.policies.or_saved(&saved.policies),
     }
-    .carry_out(Commits::default(), None)
+    .carry_out(Commits::default(), held)
 }
