@@ -45,7 +45,7 @@ pub use cause::{
     UseKind, WhyUncounted,
 };
 pub use computed::{HostEnvironment, add_computed};
-pub use digest::{InputDigest, InputDigests, digests};
+pub use digest::{InputDigest, InputDigests, digests, part_label};
 pub use error::ChangeError;
 pub use files::ChangedFiles;
 pub use find::{Changes, causes_since, find};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::iter;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,10 @@ pub(super) const DEPOSED: &str = " (deposed ";
 pub struct ResourceChange {
     /// Its address.
     pub address: String,
-    /// What is done, in order: `delete`, `create`.
+    /// Its address before, if that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_address: Option<String>,
+    /// What is done, in order: `delete`, `create`. `move` and `import` change only the state of the tool.
     pub actions: Vec<String>,
     /// Digests of the attributes that it is to have, by name; none of what is not known yet.
     #[serde(default)]
@@ -71,6 +75,12 @@ impl ResourceChange {
         let address = &*self.address;
         let deposed = address.ends_with(')').then(|| address.rfind(DEPOSED));
         deposed.flatten().map_or(address, |end| &address[..end])
+    }
+
+    /// Returns the addresses that rules may name: the one without a key, and the previous one.
+    pub fn addresses(&self) -> impl Iterator<Item = &str> {
+        let previous = self.previous_address.as_deref();
+        iter::once(self.base_address()).chain(previous)
     }
 
     /// Returns the actions as one word: `create`, `update`, `delete`, `replace`, or as the tool says.

@@ -79,8 +79,8 @@ impl OutputValues {
         Self::read(text, |name, output| value(name, output, false))
     }
 
-    /// Reads the outputs that a plan of Terraform, OpenTofu or Terragrunt expects, from the JSON of
-    /// `show -json`. Unknown ones are left out.
+    /// Reads the outputs that the plan of a tool expects, from the JSON of `show -json`. Unknown ones
+    /// are left out.
     ///
     /// # Errors
     ///

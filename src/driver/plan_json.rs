@@ -1,4 +1,4 @@
-//! The JSON of plans of Terraform, OpenTofu and Terragrunt, as far as `orch` reads it.
+//! The JSON of a plan, as far as `orch` reads it: all three tools print the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,6 +69,8 @@ pub(super) struct ChangeJson {
     pub(super) before_sensitive: Option<Box<RawValue>>,
     #[serde(default)]
     pub(super) after_sensitive: Option<Box<RawValue>>,
+    #[serde(default)]
+    importing: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -129,7 +131,42 @@ impl ModuleJson {
     }
 }
 
+impl ResourceJson {
+    /// Returns what an apply does with the resource, in order; nothing if it changes neither the
+    /// resource nor the state of the tool. `move` and `import` change the state alone.
+    pub(super) fn effects(&self) -> Vec<String> {
+        let is_moved = |from: &String| *from != self.address;
+        if self.mode == "data" {
+            Vec::new()
+        } else if self.change.changes() {
+            self.change.actions.clone()
+        } else if self.change.importing.is_some() {
+            vec!["import".to_owned()]
+        } else if self.previous_address.as_ref().is_some_and(is_moved) {
+            vec!["move".to_owned()]
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// The actions of the format. The last three are those of ephemeral resources.
+const ACTIONS: &[&str] = &[
+    "no-op", "create", "read", "update", "delete", "forget", "open", "renew", "close",
+];
+
 impl ChangeJson {
+    /// Returns whether all its actions are known, and there is one.
+    pub(super) fn is_known(&self) -> bool {
+        let mut actions = self.actions.iter();
+        !self.actions.is_empty() && actions.all(|action| ACTIONS.contains(&&**action))
+    }
+
+    /// Returns whether a data source is read during the apply.
+    pub(super) fn reads(&self) -> bool {
+        self.actions == ["read"]
+    }
+
     pub(super) fn changes(&self) -> bool {
         let is_quiet = |action: &String| matches!(action.as_str(), "no-op" | "read");
         !self.actions.iter().all(is_quiet)

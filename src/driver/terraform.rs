@@ -9,6 +9,7 @@ use super::outputs::Outputs;
 use super::plan_json::{Object, PlanJson, ResourceJson, StateJson};
 use super::value::digest;
 use super::whole::{NotWhole, PlanEffect, effect, not_whole};
+use crate::printable::printable;
 
 /// The first number of the formats that can be read.
 const FORMAT: &str = "1.";
@@ -43,6 +44,14 @@ pub enum BadPlan {
     /// The tool could not finish it.
     #[error("the plan is not finished: the tool met an error")]
     Errored,
+    /// A change of this resource is of an unknown kind.
+    #[error(
+        "the plan has an action for `{}` that orch does not know: upgrade orch", printable(.0)
+    )]
+    Action(String),
+    /// The exit status says that there are changes, and the plan has none.
+    #[error("`plan` reports changes, but `show -json` prints none")]
+    LacksChanges,
     /// It is not the plan that was asked for.
     #[error("{0}, but `orch` did not ask for that: check wrapper scripts and `terragrunt.hcl`")]
     NotWhole(NotWhole),
@@ -83,20 +92,15 @@ pub fn read_plan_effect(text: impl Read) -> Result<Option<PlanEffect>, BadPlan> 
 /// Reads the plan of a kind that `show -json` has printed.
 ///
 /// Something exists if the state has a resource, or an output that is not about to be created: constant
-/// outputs are part of the state before anything was ever applied.
+/// outputs are part of the state before anything was ever applied. `has_changes` says whether the
+/// exit status of `plan` means changes.
 ///
 /// # Errors
 ///
 /// If it is not such a plan, or not a finished one.
-pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
+pub fn read_plan(text: impl Read, kind: PlanKind, has_changes: bool) -> Result<Answer, BadPlan> {
     let plan = parse(text)?;
-    if plan.errored {
-        return Err(BadPlan::Errored);
-    }
-    let changes_something = |it: &ResourceJson| it.mode != "data" && it.change.changes();
-    if kind == PlanKind::RefreshOnly && plan.resource_changes.iter().any(changes_something) {
-        return Err(BadPlan::NotRefreshOnly);
-    }
+    check(&plan, kind)?;
     let changed = match kind {
         PlanKind::Normal | PlanKind::Destroy => &plan.resource_changes,
         PlanKind::RefreshOnly => &plan.resource_drift,
@@ -104,19 +108,12 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
     let mut counts = Counts::default();
     let mut resources = Vec::new();
     let mut lines = Vec::new();
-    for ResourceJson {
-        address,
-        mode,
-        deposed,
-        action_reason,
-        change,
-        ..
-    } in changed
-    {
-        if mode == "data" || !change.changes() {
+    for resource in changed {
+        let actions = resource.effects();
+        if actions.is_empty() {
             continue;
         }
-        for action in &change.actions {
+        for action in &actions {
             match action.as_str() {
                 "create" => counts.add += 1,
                 "update" => counts.change += 1,
@@ -124,17 +121,22 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
                 _ => {}
             }
         }
-        let address = match deposed {
-            Some(key) => format!("{address}{DEPOSED}{key})"),
-            None => address.clone(),
+        let address = match &resource.deposed {
+            Some(key) => format!("{}{DEPOSED}{key})", resource.address),
+            None => resource.address.clone(),
         };
-        let actions = change.actions.join(",");
-        lines.push(format!("{address} {actions} {}", change.digest()));
+        let change = &resource.change;
+        lines.push(format!(
+            "{address} {} {}",
+            actions.join(","),
+            change.digest()
+        ));
         resources.push(ResourceChange {
+            previous_address: resource.previous_address.clone(),
             address,
-            actions: change.actions.clone(),
+            actions,
             values: change.values(),
-            is_tainted: action_reason.as_deref() == Some(TAINTED),
+            is_tainted: resource.action_reason.as_deref() == Some(TAINTED),
         });
     }
     let mut outputs = plan.output_changes.iter();
@@ -143,6 +145,9 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         let actions = change.actions.join(",");
         format!("output.{name} {actions} {}", change.digest())
     }));
+    if has_changes && lines.is_empty() && kind == PlanKind::Normal && !is_quiet(&plan) {
+        return Err(BadPlan::LacksChanges);
+    }
     let had_outputs = outputs.any(|(_, change)| change.actions != ["create"]);
     let owns = |state: &StateJson| {
         let values = state.values.as_ref();
@@ -184,6 +189,32 @@ pub fn read_plan(text: impl Read, kind: PlanKind) -> Result<Answer, BadPlan> {
         // Older versions do not say so: see `leaves_out`.
         Some(true) | None => answer,
     })
+}
+
+/// Checks that it is a plan of a kind, finished, in a known format.
+fn check(plan: &PlanJson, kind: PlanKind) -> Result<(), BadPlan> {
+    if plan.errored {
+        return Err(BadPlan::Errored);
+    }
+    if let Some(unknown) = plan
+        .resource_changes
+        .iter()
+        .find(|it| !it.change.is_known())
+    {
+        return Err(BadPlan::Action(unknown.address.clone()));
+    }
+    let changes_something = |it: &ResourceJson| it.mode != "data" && it.change.changes();
+    if kind == PlanKind::RefreshOnly && plan.resource_changes.iter().any(changes_something) {
+        return Err(BadPlan::NotRefreshOnly);
+    }
+    Ok(())
+}
+
+/// Returns whether a plan has something to apply that changes neither resources nor outputs: data sources that
+/// are read during the apply, and what the provider puts off.
+fn is_quiet(plan: &PlanJson) -> bool {
+    let mut changes = plan.resource_changes.iter();
+    !plan.deferred_changes.is_empty() || changes.any(|it| it.change.reads())
 }
 
 /// Returns whether a plan destroys resources and none is left once it is applied. Forgotten

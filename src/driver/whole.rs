@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use semver::Version;
+
 use super::command::PlanKind;
 use super::plan_json::{MANAGED, PlanJson, ResourceJson};
 use crate::printable::printable;
@@ -74,11 +76,10 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     {
         state.root_module.add_managed(&mut needed);
     }
-    // Only Terraform says whether a plan is complete. In OpenTofu, a resource may be switched off.
     let mut configured = Vec::new();
     if let Some(configuration) = &plan.configuration
         && kind == PlanKind::Normal
-        && plan.complete.is_some()
+        && !may_be_switched_off(plan)
     {
         configuration.root_module.add_single("", &mut configured);
     }
@@ -141,6 +142,15 @@ pub(super) fn effect(plan: &PlanJson) -> Option<PlanEffect> {
     let configured = plan.configuration.as_ref();
     let has_resources = configured.is_none_or(|it| it.root_module.has_resources());
     (!is_empty || !has_resources).then_some(PlanEffect::Applies)
+}
+
+/// Returns whether resources of the configuration may be switched off, which the plan does not show.
+fn may_be_switched_off(plan: &PlanJson) -> bool {
+    // OpenTofu has it since this version; its plans do not say whether they are complete. Those of
+    // Terraform do since 1.8.
+    const SINCE: Version = Version::new(1, 11, 0);
+    let version = Version::parse(&plan.terraform_version);
+    plan.complete.is_none() && version.map_or(true, |version| version >= SINCE)
 }
 
 /// Returns whether a plan destroys what the configuration has. A plan that was not asked to destroy says why it

@@ -329,7 +329,7 @@ fn whole_answer(
     if let Some(tool) = driver.tool {
         let shown = open_shown(folder)?;
         let has_plan = folder.join(PLAN_FILE).exists();
-        return match read_plan(shown, kind) {
+        return match read_plan(shown, kind, has_changes) {
             Err(BadPlan::Malformed { .. }) if tool == Tool::Terragrunt && !has_plan => {
                 Err(NoAnswer::Excluded)
             }

@@ -12,9 +12,7 @@ use std::time::Duration;
 use super::code::{Codes, PlanStack};
 use super::entry::Asked;
 use crate::diagnostic::Diagnostic;
-use crate::driver::{
-    Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words,
-};
+use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words};
 use crate::path::StackPath;
 use crate::printable::printable;
 use crate::project::command::words_of_list;

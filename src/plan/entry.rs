@@ -14,7 +14,7 @@ pub use self::ignored::IgnoredInputs;
 pub use self::mode::PlanMode;
 pub use self::reason::{Reason, ReasonSource};
 pub use self::removed::Removed;
-use crate::change::{Pending, Standing};
+use crate::change::{Pending, Standing, part_label};
 use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
 use crate::path::{Generation, StackPath};
 use crate::plan::conditions::Condition;
@@ -366,7 +366,8 @@ impl Known<'_> {
                 Pending::Differs(difference) => {
                     let cause = difference.cause.as_ref();
                     let file = cause.map(|cause| cause.file.path.relative());
-                    let what = file.or_else(|| difference.parts.first().map(String::as_str));
+                    let what =
+                        file.or_else(|| difference.parts.first().map(|part| part_label(part)));
                     let what = what.unwrap_or("an input");
                     Reason::new(Config, format!("{what} differs")).said_in(file, None)
                 }

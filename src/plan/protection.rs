@@ -5,6 +5,7 @@
 //! `removed` block count, else the recorded ones. This module does not decide what is done with a
 //! stack.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::diagnostic::{Code, Diagnostic};
@@ -197,10 +198,14 @@ impl Protection {
             Rule::Stack => destroyed.leaves_nothing.then_some(Loss::Rest),
             Rule::Resources(protected) => {
                 let gone = destroyed.resources.iter().filter(|it| it.destroys());
-                let named = protected.among(gone.map(ResourceChange::base_address));
+                let addresses = gone.clone().flat_map(ResourceChange::addresses);
+                let matching: HashSet<&str> = protected.among(addresses).into_iter().collect();
+                let is_named =
+                    |it: &&ResourceChange| it.addresses().any(|it| matching.contains(it));
+                let named = gone.filter(is_named).map(|it| it.base_address().to_owned());
+                let named: Vec<String> = named.collect();
                 if !named.is_empty() {
-                    let named = named.into_iter().map(str::to_owned);
-                    return Some(Loss::Resources(named.collect()));
+                    return Some(Loss::Resources(named));
                 }
                 if !destroyed.resources.is_empty() {
                     return None;

@@ -17,7 +17,7 @@ pub use self::done::{failed_beside, last_run};
 pub use self::reason::Stale;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
-use crate::change::{InputDigests, MissingStack, Pairs};
+use crate::change::{InputDigests, MissingStack, Pairs, part_label};
 use crate::path::{Generation, StackPath};
 use crate::plan::entry::Action;
 use crate::project::Project;
@@ -397,9 +397,7 @@ fn difference(planned: Option<&Inputs>, now: &Inputs) -> String {
     let names: BTreeSet<&String> = planned.parts.keys().chain(now.parts.keys()).collect();
     let mut names = names.into_iter();
     let differing = names.find(|name| planned.parts.get(*name) != now.parts.get(*name));
-    match differing.map(String::as_str) {
-        Some("own") => "a file of its own".to_owned(),
-        Some(name) => name.to_owned(),
-        None => "an input".to_owned(),
-    }
+    differing
+        .map_or("an input", |name| part_label(name))
+        .to_owned()
 }

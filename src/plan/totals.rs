@@ -44,6 +44,11 @@ pub struct ResourceTotals {
     pub delete: u64,
     /// Those that are removed from the state of their tool, and kept.
     pub forget: u64,
+    /// Those that become part of the state of their tool.
+    pub import: u64,
+    /// Those that get another address and stay as they are.
+    #[serde(rename = "move")]
+    pub moved: u64,
     /// In how many stacks the number is unknown.
     pub unknown_in: usize,
 }
@@ -101,8 +106,14 @@ impl Plan {
                 resources.create += counts.add;
                 resources.update += counts.change;
                 resources.delete += counts.remove;
-                let forgotten = entry.resources.iter().filter(|it| it.actions == ["forget"]);
-                resources.forget += forgotten.count() as u64;
+                for resource in &entry.resources {
+                    match &*resource.action() {
+                        "forget" => resources.forget += 1,
+                        "import" => resources.import += 1,
+                        "move" => resources.moved += 1,
+                        _ => {}
+                    }
+                }
             }
         }
         totals

@@ -147,22 +147,27 @@ impl StackRecord {
         let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
         // What was done is done.
         let failure = failure.filter(|_| !has_failed_checks);
-        if failure.is_none() && self.unknown.is_some() {
-            let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
-            return self.attempted(run, entry, RecordedOutcome::Unknown, self.unknown.clone());
-        }
-        match (self.destroyed, failure) {
-            (Some(generation), None) => return Change::DestroyedGeneration(generation),
-            (Some(_), Some(_)) => return Change::Destroying,
-            (None, None) if self.action == Action::Destroy => return Change::Destroyed,
-            (None, _) => {}
-        }
-        let at = SystemClock::default().now();
-        let earlier = self.earlier.as_ref();
         let is_complete = findings
             .as_ref()
             .is_none_or(|findings| findings.is_complete);
-        let mut entry = if failure.is_none() && is_complete {
+        let is_done = failure.is_none() && is_complete;
+        let destroys_part =
+            self.action == Action::Destroy && self.destroyed.is_none() && !is_complete;
+        let unknown = self.unknown.clone();
+        let unknown = unknown.or_else(|| destroys_part.then(|| PARTIAL_PLAN.to_owned()));
+        if failure.is_none() && unknown.is_some() {
+            let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
+            return self.attempted(run, entry, RecordedOutcome::Unknown, unknown);
+        }
+        match self.destroyed {
+            Some(generation) if is_done => return Change::DestroyedGeneration(generation),
+            Some(_) => return Change::Destroying,
+            None if is_done && self.action == Action::Destroy => return Change::Destroyed,
+            None => {}
+        }
+        let at = SystemClock::default().now();
+        let earlier = self.earlier.as_ref();
+        let mut entry = if is_done {
             let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
             Entry {
                 changed: earlier.and_then(|it| it.changed),

@@ -180,6 +180,14 @@ fn rules(project: &Project) -> String {
     format!("{VERSION}:{}", short(&hasher.finish()))
 }
 
+/// Returns what messages call a part of the inputs.
+pub fn part_label(part: &str) -> &str {
+    match part {
+        "own" => "a file of its own",
+        part => part,
+    }
+}
+
 /// The parts of what a stack depends on, by name.
 type Parts = BTreeMap<String, PartHasher>;
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn plan(fields: &str, kind: PlanKind) -> Answer {
     let text = format!(r#"{{"format_version":"1.2"{fields}}}"#);
-    read_plan(text.as_bytes(), kind).unwrap()
+    read_plan(text.as_bytes(), kind, false).unwrap()
 }
 
 /// Returns outputs of these values, as a driver would print them.
@@ -104,7 +104,7 @@ fn values_of_a_resource_are_those_that_are_known() {
 #[test]
 fn what_is_no_plan_is_refused_without_quoting_it() {
     let refused = |text: &str| {
-        let error = read_plan(text.as_bytes(), PlanKind::Normal).unwrap_err();
+        let error = read_plan(text.as_bytes(), PlanKind::Normal, false).unwrap_err();
         error.to_string()
     };
     let place = "`show -json` prints something else than a plan: line 1, column 27";
@@ -117,11 +117,66 @@ fn what_is_no_plan_is_refused_without_quoting_it() {
 }
 
 #[test]
+fn a_move_or_an_import_is_a_change() {
+    let answer = |own: &str, change: &str| {
+        let change =
+            format!(r#"{{"address":"t.b","mode":"managed"{own},"change":{{"actions":{change}}}}}"#);
+        let text = format!(r#"{{"format_version":"1.2","resource_changes":[{change}]}}"#);
+        read_plan(text.as_bytes(), PlanKind::Normal, false).unwrap()
+    };
+    let from = r#","previous_address":"t.a""#;
+    let import = r#"["no-op"],"importing":{"id":"x"}"#;
+    for (own, change, action) in [
+        (from, r#"["no-op"]"#, "move"),
+        ("", import, "import"),
+        (from, r#"["update"]"#, "update"),
+    ] {
+        let answer = answer(own, change);
+        assert!(answer.has_changes, "{action}");
+        assert_eq!(answer.resources[0].action(), action);
+    }
+    let quiet = answer(
+        r#","previous_address":"t.b""#,
+        r#"["no-op"],"importing":null"#,
+    );
+    assert!(!quiet.has_changes && quiet.resources.is_empty());
+}
+
+#[test]
+fn a_plan_without_the_changes_that_its_status_tells_is_refused() {
+    let read = |changes: &str| {
+        let text = format!(r#"{{"format_version":"1.2"{changes}}}"#);
+        read_plan(text.as_bytes(), PlanKind::Normal, true)
+    };
+    let of = |mode: &str, actions: &str| {
+        format!(
+            r#","resource_changes":[{{"address":"t.a","mode":"{mode}","change":{{"actions":{actions}}}}}]"#
+        )
+    };
+    for changes in ["", r#","foo":1"#, &of("managed", r#"["no-op"]"#)] {
+        let read = read(changes);
+        assert!(matches!(read, Err(BadPlan::LacksChanges)), "{changes}");
+    }
+    for changes in [
+        &of("managed", r#"["update"]"#),
+        &of("data", r#"["read"]"#),
+        r#","output_changes":{"a":{"actions":["update"]}}"#,
+        r#","deferred_changes":[{}]"#,
+    ] {
+        assert!(read(changes).is_ok(), "{changes}");
+    }
+    for actions in ["[]", r#"["explode"]"#, r#"["no-op","explode"]"#] {
+        let read = read(&of("managed", actions));
+        assert!(matches!(read, Err(BadPlan::Action(_))), "{actions}");
+    }
+}
+
+#[test]
 fn a_refresh_changes_no_resource() {
     let text = r#"{"format_version":"1.2","resource_changes":[{"address":"a.b","mode":"managed","change":{"actions":["ACTION"]}}]}"#;
     let refreshed = |action: &str| {
         let text = text.replace("ACTION", action);
-        read_plan(text.as_bytes(), PlanKind::RefreshOnly)
+        read_plan(text.as_bytes(), PlanKind::RefreshOnly, false)
     };
     assert!(refreshed("no-op").is_ok());
     for action in ["update", "delete", "create"] {

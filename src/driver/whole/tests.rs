@@ -30,7 +30,7 @@ fn both(a: &str, b: &str) -> String {
 }
 
 fn found(text: &str, kind: PlanKind) -> Option<String> {
-    let answer = read_plan(text.as_bytes(), kind).unwrap();
+    let answer = read_plan(text.as_bytes(), kind, false).unwrap();
     answer.unasked.map(|unasked| unasked.to_string())
 }
 
@@ -67,9 +67,12 @@ fn a_resource_that_does_not_exist_yet_is_missed_too() {
     assert_eq!(found(text, PlanKind::Normal), missed);
     // There is nothing to destroy.
     assert_eq!(found(text, PlanKind::Destroy), None);
-    // In OpenTofu, a resource may be switched off.
-    let text = text.replace(r#""complete":true,"#, "");
-    assert_eq!(found(&text, PlanKind::Normal), None);
+    // Since OpenTofu 1.11, a resource may be switched off.
+    for (version, expected) in [("1.5.7", missed), ("1.11.0", None), ("", None)] {
+        let version = format!(r#""terraform_version":"{version}","#);
+        let text = text.replace(r#""complete":true,"#, &version);
+        assert_eq!(found(&text, PlanKind::Normal), expected, "{version}");
+    }
 }
 
 #[test]

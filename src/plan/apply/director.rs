@@ -157,9 +157,10 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                     _ => answer.changes_something(),
                 };
                 let may_destroy = turn.stack.may_destroy_resources;
-                let is_approved = turn.is_approved()
-                    && (turn.followup.is_none() || may_destroy || !answer.destroys_resources());
-                if is_work && !is_approved {
+                let destroys_unapproved =
+                    turn.followup.is_some() && !may_destroy && answer.destroys_resources();
+                if is_work && (!turn.is_approved() || destroys_unapproved) {
+                    turn.attempt.refuses_destroy = turn.is_approved();
                     turn.attempt.answer = Some(answer);
                     return Ok(turn.leave_unconfirmed());
                 }
@@ -176,8 +177,14 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                         (true, false) => shown.check_destroys(&answer, is_again),
                         (false, _) => shown.check(&answer, is_again),
                     };
-                    within
-                        .map_err(|not_shown: NotShown| Failure::Refused(not_shown.to_string()))?;
+                    within.map_err(|not_shown: NotShown| {
+                        let way_out = if may_differ {
+                            "; `--allow-resource-destroy` allows that"
+                        } else {
+                            ""
+                        };
+                        Failure::Refused(format!("{not_shown}{way_out}"))
+                    })?;
                 }
                 let is_apply = turn.operation == Operation::Apply;
                 if is_apply && answer.action == Some(AnswerAction::Replace) {
@@ -281,6 +288,10 @@ impl Director for ApplyDirector<'_, '_> {
         let stack = &turn.stack;
         let Attempted { course, answer, .. } = &turn.attempt;
         let has_acted = turn.has_acted;
+        let is_complete = match (course, answer) {
+            (Course::Anew, Some(answer)) => answer.is_complete,
+            _ => stack.is_complete,
+        };
         let mut findings = Findings {
             driver: Some(stack.driver.name.to_owned()),
             backend: answer
@@ -290,7 +301,7 @@ impl Director for ApplyDirector<'_, '_> {
             mode: is_read.then(|| "read".to_owned()),
             outputs: None,
             upstream: None,
-            is_complete: has_succeeded,
+            is_complete: has_succeeded && is_complete,
             has_changed: false,
             has_failed_checks,
         };
@@ -314,10 +325,6 @@ impl Director for ApplyDirector<'_, '_> {
         let (outputs, problem) = match outputs {
             Ok(outputs) => (outputs, None),
             Err(problem) => (None, Some(problem.to_string())),
-        };
-        findings.is_complete = match (course, answer) {
-            (Course::Anew, Some(answer)) => answer.is_complete,
-            _ => stack.is_complete,
         };
         let recorded = stack.recorded.as_ref();
         let of_record = |outputs: &Outputs| outputs.recorded(&self.run, recorded, has_acted);

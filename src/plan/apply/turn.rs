@@ -73,6 +73,8 @@ pub(super) struct Attempted {
     pub(super) has_failed_checks: bool,
     /// Whether it would change something that nobody has approved.
     pub(super) is_unconfirmed: bool,
+    /// Whether all that it lacks is the approval of destroyed resources.
+    pub(super) refuses_destroy: bool,
 }
 
 /// What happens in an attempt.

@@ -10,6 +10,7 @@ use std::fmt;
 
 use crate::driver::{Answer, AnswerAction, Counts, ResourceChange};
 use crate::plan::entry::{Action, PlanEntry};
+use crate::printable::printable;
 
 /// What a plan has shown of a stack.
 #[derive(Debug, Clone)]
@@ -27,14 +28,29 @@ pub struct Shown {
     pub is_provisional: bool,
 }
 
-/// A change that was not shown.
+/// Changes that were not shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotShown(Option<Counts>);
+pub struct NotShown {
+    counts: Option<Counts>,
+    /// The addresses of the resources that would be destroyed, if they are known.
+    destroyed: Vec<String>,
+}
+
+/// How many addresses are named.
+const MOST: usize = 5;
 
 impl fmt::Display for NotShown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("has changes that the plan does not show")?;
-        match self.0 {
+        let named = self.destroyed.iter().take(MOST);
+        for (number, address) in named.enumerate() {
+            let before = if number == 0 { ": would destroy" } else { "," };
+            write!(f, "{before} `{}`", printable(address))?;
+        }
+        if let Some(more @ 1..) = self.destroyed.len().checked_sub(MOST) {
+            write!(f, " and {more} more")?;
+        }
+        match self.counts {
             None => Ok(()),
             Some(Counts {
                 add,
@@ -66,7 +82,10 @@ impl Shown {
     /// If it would do more than was shown.
     pub fn check(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
         if answer.action == Some(AnswerAction::Replace) {
-            return Err(NotShown(answer.counts));
+            return Err(NotShown {
+                counts: answer.counts,
+                destroyed: Vec::new(),
+            });
         }
         if answer.resources.is_empty() {
             return self.check_counts(answer, is_again);
@@ -77,12 +96,20 @@ impl Shown {
             .map(|resource| (resource.address.as_str(), resource))
             .collect();
         let mut beyond = Counts::default();
+        let mut destroyed = Vec::new();
         for resource in &answer.resources {
-            let known = shown.get(resource.base_address()).copied();
+            let known = shown.get(&*resource.address);
+            // The deposed object of a resource that is replaced.
+            let known = known
+                .or_else(|| shown.get(resource.base_address()))
+                .copied();
             if self.may_add(resource, known, is_again)
                 || known.is_some_and(|known| self.covers(known, resource, is_again))
             {
                 continue;
+            }
+            if resource.destroys() {
+                destroyed.push(resource.address.clone());
             }
             for action in &resource.actions {
                 match action.as_str() {
@@ -95,7 +122,10 @@ impl Shown {
         if beyond == Counts::default() {
             return Ok(());
         }
-        Err(NotShown(Some(beyond)))
+        Err(NotShown {
+            counts: Some(beyond),
+            destroyed,
+        })
     }
 
     /// Checks only that a tool would destroy nothing that the plan does not show.
@@ -175,7 +205,10 @@ impl Shown {
         if is_within {
             return Ok(());
         }
-        Err(NotShown(now))
+        Err(NotShown {
+            counts: now,
+            destroyed: Vec::new(),
+        })
     }
 }
 

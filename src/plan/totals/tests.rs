@@ -46,8 +46,8 @@ fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
                 create: 5,
                 update: 1,
                 delete: 4,
-                forget: 0,
                 unknown_in: 1,
+                ..ResourceTotals::default()
             },
         }
     );

@@ -138,6 +138,8 @@ struct CountsJson {
 #[derive(Serialize)]
 struct ResourceJson<'a> {
     address: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_address: Option<&'a str>,
     actions: &'a [String],
     /// The actions as one word.
     action: Cow<'a, str>,
@@ -163,6 +165,7 @@ pub fn write_plan_json(
     project: &Project,
     problems: &Problems,
 ) -> io::Result<()> {
+    let totals = plan.totals();
     let document = PlanJson {
         format: FORMAT,
         id: &plan.id,
@@ -182,7 +185,7 @@ pub fn write_plan_json(
         }),
         applyable: plan.is_applyable(),
         complete: plan.is_complete(),
-        errored: !plan.failed.is_empty(),
+        errored: totals.stacks.failed > 0,
         stacks: plan.entries.iter().map(entry_json).collect(),
         operations: plan
             .operations
@@ -203,7 +206,7 @@ pub fn write_plan_json(
             })
             .collect(),
         without_driver: plan.without_driver,
-        totals: plan.totals(),
+        totals,
         removals: plan.removals,
         followups: plan.followups.as_ref().map(followups_json),
         problems: ProblemsJson::new(problems, project),
@@ -260,6 +263,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             .iter()
             .map(|resource| ResourceJson {
                 address: &resource.address,
+                previous_address: resource.previous_address.as_deref(),
                 actions: &resource.actions,
                 action: resource.action(),
             })

@@ -52,6 +52,8 @@ impl<'a> Resource<'a> {
             ["create", "delete"] => "+/-",
             ["read"] => "<=",
             ["forget"] => ".",
+            ["move"] => ">",
+            ["import"] => "=",
             _ if self.change.destroys() => "-",
             _ => "~",
         }
@@ -61,13 +63,16 @@ impl<'a> Resource<'a> {
         self.entry.action == Action::Replace && self.entry.destroys()
     }
 
-    /// Returns the address, with the generation if that is not the current one.
+    /// Returns the address, with the previous one and with the generation if that is not the current one.
     pub(super) fn address(&self) -> String {
-        let address = printable(&self.change.address);
-        match self.entry.stack.generation() {
-            Some(generation) => format!("{address} (generation {generation})"),
-            None => address.into_owned(),
+        let mut address = printable(&self.change.address).into_owned();
+        if let Some(previous) = &self.change.previous_address {
+            address += &format!(" (moved from {})", printable(previous));
         }
+        if let Some(generation) = self.entry.stack.generation() {
+            address += &format!(" (generation {generation})");
+        }
+        address
     }
 }
 

@@ -21,15 +21,31 @@ pub(super) fn summary(plan: &Plan) -> String {
         (to_do, others) => format!("Plan: {}.", [to_do, others].concat().join(", ")),
     };
     let words = if is_refresh {
-        ["created", "changed", "destroyed", "forgotten"]
+        [
+            "created",
+            "changed",
+            "destroyed",
+            "forgotten",
+            "imported",
+            "moved",
+        ]
     } else {
-        ["to create", "to change", "to destroy", "to forget"]
+        [
+            "to create",
+            "to change",
+            "to destroy",
+            "to forget",
+            "to import",
+            "to move",
+        ]
     };
     let numbers = [
         resources.create,
         resources.update,
         resources.delete,
         resources.forget,
+        resources.import,
+        resources.moved,
     ];
     let mut parts: Vec<String> = counted(numbers.into_iter().zip(words));
     if !parts.is_empty() {

@@ -6,7 +6,7 @@ use super::tool::{project, recorded, world};
 use super::{done, fails, hook, unhook};
 
 /// What `show -json` prints, as a line of a shell, and what is said of it.
-const SHOWN: [(&str, &str); 9] = [
+const SHOWN: [(&str, &str); 10] = [
     (":", "prints something else than a plan: line 1, column 0"),
     (
         "head -c 60 \"$3\"",
@@ -21,6 +21,10 @@ const SHOWN: [(&str, &str); 9] = [
     (
         "echo '{\"format_version\":\"1.0\",\"values\":{}}'",
         "prints a state, not a plan",
+    ),
+    (
+        "echo '{\"format_version\":\"1.2\",\"foo\":1}'",
+        "`plan` reports changes, but `show -json` prints none",
     ),
     (
         "echo '{\"format_version\":\"2.0\"}'",

@@ -244,7 +244,7 @@ fn apply_of_a_finished_file_says_when_it_was_applied() {
         hook(&repository, "outputs", "a", "echo '{\"id\":\"1\"}'; exit");
         done(&repository, "plan -o ../saved");
         done(&repository, "apply ../saved");
-        let by = format!(" by the run {}", last(&repository));
+        let by = format!(" by run {}", last(&repository));
         log(&repository);
         for flags in ["", " --resume"] {
             let said = done(&repository, &format!("apply ../saved{flags}"));

@@ -145,3 +145,14 @@ fn what_has_no_tool_is_put_on_record_again_when_it_is_tainted() {
     let why = "its driver `none` has no `destroy`";
     assert!(plan.contains(why), "{plan}");
 }
+
+#[test]
+fn a_partial_destroy_keeps_the_record() {
+    let repository = applied(&[("/a", "")]);
+    done(
+        &repository,
+        "destroy --auto-approve --allow-destroy=1 -- -target=x",
+    );
+    assert_eq!(acts(&repository), ["destroy delete a"]);
+    assert!(entry(&repository, "/a")["applied"].is_object());
+}

@@ -151,8 +151,7 @@ fn apply_holds_follow_ups_to_the_approval_of_destroyed_resources() {
     };
     let waits = "note: these follow-ups would destroy resources without approval:\n  /b: 1 resource, not named by the driver";
     let repository = scene("");
-    let said = done(&repository, "apply --auto-approve --match a");
-    assert!(said.contains(waits), "{said}");
+    let said = fails(&repository, "apply --auto-approve --match a", 4, waits);
     assert_eq!(acts(&repository), ["apply update a"]);
     let (_, command) = said.split_once("to carry it out, run `orch ").unwrap();
     let (command, _) = command.split_once('`').unwrap();
@@ -161,8 +160,7 @@ fn apply_holds_follow_ups_to_the_approval_of_destroyed_resources() {
     // What the stack approves by itself is held to the same.
     let repository = scene("autodeploy = true");
     done(&repository, "plan --match a -o ../saved");
-    let said = done(&repository, "apply ../saved");
-    assert!(said.contains(waits), "{said}");
+    fails(&repository, "apply ../saved", 4, waits);
     assert_eq!(acts(&repository), ["apply update a"]);
     let approved = "apply --auto-approve --allow-resource-destroy --match a";
     let repository = scene("");
@@ -207,9 +205,8 @@ fn apply_names_the_resources_that_follow_ups_destroy() {
     repository.write("/a/main.tf", main("old") + &main("new"));
     repository.write("/b/main.tf", main("new"));
     repository.commit();
-    let said = done(&repository, "apply --auto-approve --match a");
     let waits = "would destroy resources without approval:\n  /b: terraform_data.old";
-    assert!(said.contains(waits), "{said}");
+    fails(&repository, "apply --auto-approve --match a", 4, waits);
     let state = repository.read("/b/terraform.tfstate");
     assert!(state.contains("\"old\""), "{state}");
 }

@@ -16,6 +16,10 @@ fn resource(name: &str, more: &str) -> String {
     format!("resource \"terraform_data\" \"{name}\" {{\n{more}\n}}\n")
 }
 
+fn moved(from: &str, to: &str) -> String {
+    format!("moved {{\n  from = terraform_data.{from}\n  to = terraform_data.{to}\n}}\n")
+}
+
 /// An applied project of Terraform with a stack `/db` that has these lines and resources; nothing where there is no
 /// Terraform.
 fn terraform(lines: &str, resources: &[String]) -> Option<Repository> {
@@ -41,6 +45,40 @@ fn terraform(lines: &str, resources: &[String]) -> Option<Repository> {
 fn change(repository: &Repository, resources: &[String]) {
     repository.write("/db/main.tf", resources.concat());
     repository.commit();
+}
+
+#[test]
+fn plan_refuses_to_replace_a_resource_that_was_protected_by_its_previous_address() {
+    let trigger = |number: u8| format!("triggers_replace = {number}");
+    let Some(repository) = terraform(RULE, &[resource("main", &trigger(1))]) else {
+        return;
+    };
+    let renamed = resource("renamed", &trigger(2));
+    change(&repository, &[renamed, moved("main", "renamed")]);
+    let refused = fails(&repository, "plan", 4, "a protected resource of `/db`");
+    assert!(refused.contains("terraform_data.renamed"), "{refused}");
+}
+
+#[test]
+fn apply_carries_out_moves_and_imports() {
+    let Some(repository) = terraform("", &[resource("a", "")]) else {
+        return;
+    };
+    let blocks = ["b", "c"].map(|name| resource(name, ""));
+    let import = "import {\n  to = terraform_data.c\n  id = \"c\"\n}\n".to_owned();
+    let [b, c] = blocks.clone();
+    change(&repository, &[b, c, moved("a", "b"), import]);
+    let plan = done(&repository, "plan");
+    for said in [
+        "> terraform_data.b (moved from terraform_data.a)",
+        "= terraform_data.c",
+        "Resources: 1 to import, 1 to move.",
+    ] {
+        assert!(plan.contains(said), "{plan}");
+    }
+    done(&repository, "apply --auto-approve");
+    change(&repository, &blocks);
+    done(&repository, "plan --detailed-exitcode");
 }
 
 #[test]

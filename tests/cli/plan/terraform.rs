@@ -102,7 +102,7 @@ fn terraform_is_recognised_and_its_plan_is_read() {
 const DRIFTED: &str = r#"#!/bin/sh
 echo "$@" >> calls
 case $1 in
-plan) exit 2 ;;
+plan) case "$*" in *-refresh-only*) exit 2 ;; esac ;;
 show) echo '{"format_version":"1.2","resource_drift":[{"address":"x.y","mode":"managed","change":{"actions":["update"]}}]}' ;;
 esac
 "#;

@@ -61,6 +61,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         unconfirmed.map(|(path, _)| path.clone()).collect()
     }
 
+    /// Returns whether a follow-up was not run only because it would destroy resources.
+    pub fn refuses_destroy(&self) -> bool {
+        self.turns.iter().any(|turn| turn.attempt.refuses_destroy)
+    }
+
     /// Returns the added turns after which another turn of their stack was added: a resume goes on from the last one
     /// only.
     pub fn superseded(&self) -> BTreeSet<TurnIndex> {

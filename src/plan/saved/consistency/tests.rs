@@ -135,6 +135,7 @@ fn what_is_forgotten_has_nothing_that_could_be_destroyed() {
         |saved| {
             saved.plan.entries[0].resources.push(ResourceChange {
                 address: "x.y".to_owned(),
+                previous_address: None,
                 actions: vec!["delete".to_owned()],
                 values: BTreeMap::new(),
                 is_tainted: false,

@@ -122,6 +122,7 @@ impl Carrying<'_> {
             had_turns: director.had_turns(),
             folder,
             is_interrupted: summary.signal.is_some(),
+            refuses_destroy: director.refuses_destroy(),
         };
         Ok((status, unconfirmed))
     }

@@ -35,6 +35,8 @@ pub(super) struct Unconfirmed {
     pub(super) folder: Option<PathBuf>,
     /// Whether the run was interrupted: nobody waits for a plan.
     pub(super) is_interrupted: bool,
+    /// Whether only the approval of destroyed resources was missing for one.
+    pub(super) refuses_destroy: bool,
 }
 
 impl Unconfirmed {
@@ -77,6 +79,12 @@ impl Carrying<'_> {
         if left.stacks.is_empty() {
             return Ok(status);
         }
+        let of_run = status;
+        let status = if left.refuses_destroy {
+            worse(status, ExitStatus::Refused)
+        } else {
+            status
+        };
         let wait = match left.stacks.len() {
             1 => "1 follow-up waits for approval".to_owned(),
             more => format!("{more} follow-ups wait for approval"),
@@ -119,6 +127,9 @@ impl Carrying<'_> {
                 "these follow-ups would destroy resources without approval:{}",
                 listed(&destroyed)
             ));
+            console::help(
+                "to destroy them, apply the plan below, or add `--allow-resource-destroy`",
+            );
         }
         if !planned.saved.plan.failed.is_empty() {
             let plan = plan_again(&left.stacks);
@@ -129,7 +140,7 @@ impl Carrying<'_> {
         }
         if !planned.saved.plan.is_applyable() {
             console::note("no follow-up waits for approval any more: nothing would change");
-            return Ok(status);
+            return Ok(of_run);
         }
         let environment = planned.loaded.environment_of(&planned.saved);
         planned.saved.environment = Some(environment);

@@ -173,6 +173,7 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
 fn resource(address: &str, actions: &[&str]) -> ResourceChange {
     ResourceChange {
         address: address.to_owned(),
+        previous_address: None,
         actions: actions.iter().map(|&action| action.to_owned()).collect(),
         values: BTreeMap::new(),
         is_tainted: false,
