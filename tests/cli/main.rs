@@ -103,8 +103,10 @@ mod limits; // how many commands run at once
 #[cfg(unix)]
 mod lock; // one run at a time
 #[cfg(unix)]
-mod output; // what a run shows of what commands print
 #[cfg(unix)]
+mod outlived; // commands that go on after `orch` was killed
+#[cfg(unix)]
+mod output; // what a run shows of what commands print
 mod parallel; // several commands at once: in which order, and what a failure means
 #[cfg(unix)]
 mod reports; // `--report`, `orch runs report`, `--events`

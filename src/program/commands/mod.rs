@@ -49,6 +49,7 @@ mod why;
 mod why_missing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -118,6 +119,22 @@ pub(crate) enum Command {
     /// The process in which policies are evaluated
     #[command(name = policy_files::WORKER, hide = true)]
     PolicyWorker,
+    /// The process that keeps what commands print if `orch` is killed
+    #[command(name = KEEPER, hide = true)]
+    OutputKeeper,
+}
+
+/// The hidden command of that process.
+const KEEPER: &str = "output-keeper";
+
+/// Returns the program of this process, to start it once more.
+fn own_program() -> OsString {
+    if cfg!(target_os = "linux") {
+        // Even if the file has been replaced since.
+        return "/proc/self/exe".into();
+    }
+    // If that is not known, its name may be found.
+    std::env::current_exe().map_or_else(|_| "orch".into(), OsString::from)
 }
 
 /// Carries out the command line.
@@ -140,6 +157,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Graph(args) => graph::graph(&chdir, &args),
         Command::Policy(args) => policy::policy(&chdir, &args.command),
         Command::PolicyWorker => policy_worker(),
+        Command::OutputKeeper => output_keeper(),
         Command::Trigger(args) => trigger::trigger(&chdir, &args),
         Command::Validate(args) => validate::validate(&chdir, &args, is_verbose),
         Command::Env(args) => env::env(&chdir, &args),
@@ -158,6 +176,12 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
 fn policy_worker() -> Result<ExitStatus> {
     let served = orch::policy::serve(io::stdin().lock(), io::stdout());
     served.context("failed to evaluate policies")?;
+    Ok(ExitStatus::Success)
+}
+
+/// Keeps what commands print for the `orch` that has started this process.
+fn output_keeper() -> Result<ExitStatus> {
+    orch::run::execute::keep_output().context("failed to keep output")?;
     Ok(ExitStatus::Success)
 }
 

@@ -1,12 +1,10 @@
 //! Loads the policies of the project into a worker.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use base64::Engine as _;
 use orch::diagnostic::{Code, Diagnostic};
 use orch::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
@@ -16,7 +14,7 @@ use orch::selection::attached::Attached;
 
 use sha2::{Digest as _, Sha256};
 
-use super::Loaded;
+use super::{Loaded, own_program};
 use crate::program::error::Result;
 
 /// The hidden command that is the worker.
@@ -41,19 +39,8 @@ pub(super) struct LoadedPolicy {
 }
 
 /// Returns a worker: this program, started once more.
-///
-/// # Errors
-///
-/// If the program's file is unknown.
-pub(super) fn worker() -> Result<Worker> {
-    let program: OsString = if cfg!(target_os = "linux") {
-        // Even if the file has been replaced since.
-        "/proc/self/exe".into()
-    } else {
-        let program = std::env::current_exe().context("failed to find the program of `orch`")?;
-        program.into()
-    };
-    Ok(Worker::new(vec![program, WORKER.into()]))
+pub(super) fn worker() -> Worker {
+    Worker::new(vec![own_program(), WORKER.into()])
 }
 
 impl Loaded {
@@ -65,7 +52,7 @@ impl Loaded {
     ) -> Result<LoadedPolicies> {
         let diagnostics = &mut self.problems.diagnostics;
         let attached = Attached::resolve(&self.project, diagnostics);
-        let mut worker = worker()?;
+        let mut worker = worker();
         let mut policies = Vec::new();
         for (position, policy) in self.project.policies.iter().enumerate() {
             if !is_wanted(&attached, position) {

@@ -11,6 +11,8 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,9 @@ const FILE: &str = "lock";
 
 /// The most that is read of the file; a command line may be long.
 const MAX_BYTES: u64 = 4 << 20;
+
+/// How long processes that an `orch` has started which was killed may take to notice that.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The run that holds the lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -86,10 +91,19 @@ impl ProjectLock {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = place.open(FILE, options)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(Locking::Held(read(&mut file))),
-            Err(TryLockError::Error(error)) => return Err(failed("lock", ".orch/lock", error)),
+        let begun = Instant::now();
+        while let Err(error) = file.try_lock() {
+            if let TryLockError::Error(error) = error {
+                return Err(failed("lock", ".orch/lock", error));
+            }
+            let other = read(&mut file);
+            let is_killed = other
+                .as_ref()
+                .is_some_and(|it| it.host == holder.host && has_ended(it.process));
+            if !is_killed || begun.elapsed() > GRACE {
+                return Ok(Locking::Held(other));
+            }
+            thread::sleep(GRACE / 50);
         }
         let killed = read(&mut file);
         let_commands_inherit(&file).map_err(|error| failed("hand down", ".orch/lock", error))?;
@@ -125,6 +139,19 @@ fn read(file: &mut File) -> Option<Holder> {
     file.rewind().ok()?;
     file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
+}
+
+/// Returns whether there is no process of this number on this machine.
+#[cfg(unix)]
+fn has_ended(process: u32) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let process = Pid::from_raw(process.cast_signed());
+    process.is_some_and(|it| test_kill_process(it) == Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(not(unix))]
+fn has_ended(_process: u32) -> bool {
+    false
 }
 
 #[cfg(unix)]

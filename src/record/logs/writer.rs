@@ -28,6 +28,41 @@ impl LogWriter {
         }
     }
 
+    /// Returns the writer that goes on with a log where another one ended, which may not have begun it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn resume(path: PathBuf) -> io::Result<Self> {
+        let mut writer = LogWriter::new(path);
+        let append = |path: &Path| match OpenOptions::new().append(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        };
+        writer.log = append(&writer.path)?;
+        if let Some(log) = &writer.log {
+            writer.length = log.metadata()?.len();
+        }
+        let index = index_of(&writer.path);
+        writer.index = append(&index)?;
+        if writer.index.is_some() {
+            let changes = std::fs::read_to_string(&index)?;
+            if changes
+                .lines()
+                .last()
+                .is_some_and(|it| it.ends_with("stderr"))
+            {
+                writer.stream = Stream::Stderr;
+            }
+        }
+        Ok(writer)
+    }
+
+    /// Returns the file, which need not exist.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Adds the next bytes of a stream. Nothing is held back.
     ///
     /// # Errors

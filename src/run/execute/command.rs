@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,7 +16,7 @@ use tracing::debug;
 
 use super::attendant::{Attendants, Job};
 use super::retry::OutputWatch;
-use super::{Control, End, Executor, Signal, Start, StepEnd, os};
+use super::{Control, End, Executor, OutputKeeper, Signal, Start, StepEnd, os};
 use crate::project::config::STACK_KEY;
 use crate::project::environment::Environment;
 use crate::record::logs::Stream;
@@ -78,6 +78,9 @@ impl Task {
 
 /// What takes the output of one attempt, in a thread of its own.
 pub trait Recorder: Send {
+    /// Returns the file that it is kept in.
+    fn log(&self) -> &Path;
+
     /// Takes the next bytes of a stream.
     fn output(&mut self, stream: Stream, bytes: &[u8]);
 
@@ -99,6 +102,8 @@ pub enum Streams<'a> {
         outlet: Outlet,
         /// Returns what takes the output of an attempt, counted from 1, with all its steps.
         recorder: RecorderFor<'a>,
+        /// Keeps it if `orch` is killed.
+        keeper: OutputKeeper,
     },
 }
 
@@ -150,7 +155,11 @@ impl Executor for Commands<'_> {
         let mut command = task.command();
         let (has_own_group, reading) = match &mut self.streams {
             Streams::Live => (!os::is_interactive(), None),
-            Streams::Recorded { outlet, recorder } => {
+            Streams::Recorded {
+                outlet,
+                recorder,
+                keeper,
+            } => {
                 command.stdin(Stdio::null());
                 let pipes = os::Pipes::attach(&mut command, *outlet).map_err(|error| {
                     Failure::NotStarted(format!("its output cannot be read: {error}"))
@@ -163,7 +172,13 @@ impl Executor for Commands<'_> {
                         summary: SummaryFinder::default(),
                     }))
                 });
-                (true, Some((pipes, recording)))
+                let kept = keeper.keep(lock(&recording).recorder.log(), &pipes);
+                let reading = Reading {
+                    pipes,
+                    recording,
+                    kept,
+                };
+                (true, Some(reading))
             }
         };
         for file in &task.stale {
@@ -201,7 +216,7 @@ impl Executor for Commands<'_> {
         let recording = reading
             .as_ref()
             .filter(|_| start.step + 1 < start.turn.steps.len());
-        let recording = recording.map(|(_, recording)| recording.clone());
+        let recording = recording.map(|reading| reading.recording.clone());
         let life = Arc::new(Mutex::new(Life::default()));
         let started = Instant::now();
         let child = command.spawn().map_err(not_started)?;
@@ -364,10 +379,17 @@ impl OutputRecording {
     }
 }
 
+/// What is read of a command.
+struct Reading {
+    pipes: os::Pipes,
+    recording: Arc<Mutex<OutputRecording>>,
+    kept: os::Kept,
+}
+
 /// What an attendant does.
 struct Work {
     attended: Attended,
-    reading: Option<(os::Pipes, Arc<Mutex<OutputRecording>>)>,
+    reading: Option<Reading>,
     end: End,
 }
 
@@ -389,11 +411,17 @@ impl Job for Work {
         let mut output_matches = false;
         let mut output_lost = None;
         let mut changes = None;
-        if let Some((pipes, recording)) = reading {
+        if let Some(reading) = reading {
+            let Reading {
+                pipes,
+                recording,
+                kept,
+            } = reading;
             let process = attended.child.id();
             let on_output = |stream, bytes: &[u8]| lock(&recording).output(stream, bytes);
             let has_ended = || attended.has_ended();
             let read = pipes.read(process, on_output, wants_terminal, has_ended);
+            drop(kept);
             let mut recording = lock(&recording);
             let kept = recording.recorder.end();
             let watch = recording.watch.as_ref();

@@ -56,6 +56,7 @@ use std::time::{Duration, Instant};
 
 pub use self::command::{Commands, Outlet, Recorder, RecorderFor, Running, Streams, Task};
 pub use self::lookup::{LookupError, ProgramFinder};
+pub use self::os::{OutputKeeper, keep_output};
 pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;
 use crate::run::evaluated::{Evaluated, Reason};

@@ -1,7 +1,7 @@
 //! Processes where there are no Unix signals: a console's Ctrl-C reaches every process attached to
 //! it, `orch` included, and ends them all.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, Read};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -69,6 +69,34 @@ pub(super) fn terminate(_process: u32, _whole_group: bool) {}
 pub(super) fn resume(_process: u32) {}
 
 pub(super) fn kill(_process: u32, _whole_group: bool) {}
+
+/// Keeps nothing: what ends `orch` ends its commands too.
+#[derive(Debug)]
+pub struct OutputKeeper;
+
+pub(super) struct Kept;
+
+impl OutputKeeper {
+    /// Returns one that does nothing.
+    pub fn new(_command: Vec<OsString>) -> Self {
+        OutputKeeper
+    }
+
+    #[expect(clippy::unused_self, reason = "the same shape as on Unix")]
+    pub(super) fn keep(&mut self, _log: &Path, _pipes: &Pipes) -> Kept {
+        Kept
+    }
+}
+
+/// Does nothing.
+///
+/// # Errors
+///
+/// Never.
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+pub fn keep_output() -> io::Result<()> {
+    Ok(())
+}
 
 /// Our ends of what a command prints to.
 pub(super) struct Pipes {

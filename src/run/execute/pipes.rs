@@ -123,6 +123,29 @@ impl Pipes {
     }
 }
 
+impl Pipes {
+    /// Returns our ends, each with its stream.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Stream, File)> {
+        self.0.iter()
+    }
+
+    /// Reads until both streams end, however long that takes.
+    pub(super) fn read_to_end(self, mut on_output: impl FnMut(Stream, &[u8])) {
+        let mut open = Open {
+            streams: self.0,
+            buffer: vec![0; FIRST_BUFFER],
+            problem: None,
+        };
+        while !open.streams.is_empty() && open.read(&TICK, &mut on_output).is_ok() {}
+    }
+}
+
+impl FromIterator<(Stream, File)> for Pipes {
+    fn from_iter<I: IntoIterator<Item = (Stream, File)>>(ends: I) -> Self {
+        Pipes(ends.into_iter().collect())
+    }
+}
+
 /// The streams that have not ended.
 struct Open {
     streams: Vec<(Stream, File)>,

@@ -1,5 +1,6 @@
 //! Processes and signals on Unix.
 
+mod keeper;
 mod pipes;
 
 use std::ffi::OsStr;
@@ -26,6 +27,8 @@ use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::emulate_default_handler;
 use signal_hook::low_level::siginfo::Cause;
 
+pub(super) use self::keeper::Kept;
+pub use self::keeper::{OutputKeeper, keep_output};
 pub(super) use self::pipes::Pipes;
 use super::{Message, PATIENCE, Signal};
 use crate::run::event::Failure;

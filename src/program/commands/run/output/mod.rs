@@ -26,7 +26,7 @@ use orch::project::attempt::Attempts;
 use orch::record::logs::Logs;
 use orch::report::{Folding, Groups, Progress, RunLogs, RunText, StreamWriters};
 use orch::run::event::{RunEvent, Sink, Turns};
-use orch::run::execute::{Outlet, Streams, Task};
+use orch::run::execute::{Outlet, OutputKeeper, Streams, Task};
 use tempfile::TempDir;
 
 use self::painter::Painter;
@@ -34,6 +34,7 @@ use self::printer::{Printer, TimedEvent};
 use self::recorder::AttemptRecorder;
 use crate::program::commands::run::arguments::{OutputArg, RunArgs};
 use crate::program::commands::run::command::CommandLines;
+use crate::program::commands::{KEEPER, own_program};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -288,6 +289,7 @@ impl Output {
         let (logs, writers) = (captured.logs.clone(), captured.writers.clone());
         Streams::Recorded {
             outlet: captured.outlet,
+            keeper: OutputKeeper::new(vec![own_program(), KEEPER.into()]),
             recorder: Box::new(move |index, turn, attempt| {
                 let name = || printable(turn.stack.as_str()).into_owned();
                 let prefixed = is_prefixed.then(|| (name(), writers.clone()));

@@ -1,6 +1,7 @@
 //! Takes the output of one attempt: to its log, and to stdout and stderr line by line if wanted.
 
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use orch::record::logs::{LogWriter, Stream};
@@ -39,6 +40,10 @@ impl AttemptRecorder {
 }
 
 impl Recorder for AttemptRecorder {
+    fn log(&self) -> &Path {
+        self.log.path()
+    }
+
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
         if self.problem.is_none() {
             self.problem = self.log.write(stream, bytes).err();

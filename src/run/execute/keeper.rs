@@ -1,0 +1,228 @@
+//! A process that keeps what commands print if `orch` is killed.
+//!
+//! A command that prints to a pipe that nobody reads is ended by that, and Terraform loses its state. So a second
+//! process holds our ends of the pipes open, and does nothing else as long as `orch` lives: `orch` reads them as if
+//! it were alone. Once the socket between the two is closed, it reads what commands still print, and adds that to
+//! their logs, until they have ended.
+//!
+//! A message on the socket is its length and the number of an output, and, if that is to be kept, its streams and its
+//! log, with the descriptors of its pipes.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use tracing::debug;
+
+use super::pipes::Pipes;
+use crate::record::logs::{LogWriter, Stream};
+
+/// How many pipes a command has at most.
+const MAX_PIPES: usize = 2;
+
+/// The most that a message has, which is mostly a path.
+const MAX_MESSAGE: usize = 64 << 10;
+
+/// How long the other process may take to make room for a message.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Starts the process when the first command does, and tells it which outputs to keep.
+pub struct OutputKeeper {
+    command: Vec<OsString>,
+    socket: Option<Socket>,
+    /// The number of the latest output.
+    latest: u64,
+}
+
+/// The way to the process; nothing once that is of no use.
+type Socket = Arc<Mutex<Option<UnixStream>>>;
+
+/// An output that is kept until this is dropped.
+pub(in crate::run::execute) struct Kept {
+    number: u64,
+    socket: Socket,
+}
+
+impl OutputKeeper {
+    /// Returns one that starts the process with this command: the program and its arguments.
+    pub fn new(command: Vec<OsString>) -> Self {
+        assert!(!command.is_empty(), "a command has a program");
+        OutputKeeper {
+            command,
+            socket: None,
+            latest: 0,
+        }
+    }
+
+    /// Keeps what a command is about to print, for its log.
+    pub(in crate::run::execute) fn keep(&mut self, log: &Path, pipes: &Pipes) -> Kept {
+        let socket = self.socket.get_or_insert_with(|| {
+            let started = start(&self.command);
+            let started = started.inspect_err(|error| debug!(%error, "nothing keeps output"));
+            Arc::new(Mutex::new(started.ok()))
+        });
+        self.latest += 1;
+        let mut body = self.latest.to_le_bytes().to_vec();
+        let streams = pipes.iter().map(|(stream, _)| match stream {
+            Stream::Stdout => b'o',
+            Stream::Stderr => b'e',
+        });
+        body.extend(streams);
+        body.push(0);
+        body.extend(log.as_os_str().as_bytes());
+        let ends: Vec<BorrowedFd<'_>> = pipes.iter().map(|(_, file)| file.as_fd()).collect();
+        tell(socket, &body, &ends);
+        Kept {
+            number: self.latest,
+            socket: socket.clone(),
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        tell(&self.socket, &self.number.to_le_bytes(), &[]);
+    }
+}
+
+/// Starts the process, which no signal to our group reaches.
+fn start(command: &[OsString]) -> io::Result<UnixStream> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_write_timeout(Some(PATIENCE))?;
+    Command::new(&command[0])
+        .args(&command[1..])
+        .arg0("orch")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    Ok(ours)
+}
+
+/// Sends a message. A process that does not take it is of no use any more.
+fn tell(socket: &Socket, body: &[u8], ends: &[BorrowedFd<'_>]) {
+    let mut socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stream) = &mut *socket
+        && let Err(error) = send(stream, body, ends)
+    {
+        debug!(%error, "nothing keeps output any more");
+        *socket = None;
+    }
+}
+
+fn send(socket: &mut UnixStream, body: &[u8], ends: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+    let message = [&length.to_le_bytes(), body].concat();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_PIPES))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ends.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(ends)) {
+        return Err(io::Error::other("too many pipes"));
+    }
+    let slices = [IoSlice::new(&message)];
+    let sent = sendmsg(&*socket, &slices, &mut ancillary, SendFlags::NOSIGNAL)?;
+    socket.write_all(&message[sent..])
+}
+
+/// An output, as the process keeps it.
+struct Output {
+    log: PathBuf,
+    pipes: Pipes,
+}
+
+/// Is the process: keeps what it is told on its standard input, until all of it has ended.
+///
+/// # Errors
+///
+/// If it was not started by an [`OutputKeeper`].
+pub fn keep_output() -> io::Result<()> {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut outputs: BTreeMap<u64, Output> = BTreeMap::new();
+    // A message that was cut off has no command, which is started after it.
+    while let Ok(Some((number, output))) = receive(&mut socket) {
+        match output {
+            Some(output) => _ = outputs.insert(number, output),
+            None => _ = outputs.remove(&number),
+        }
+    }
+    let threads = outputs.into_values().map(|output| {
+        thread::spawn(move || {
+            let mut log = LogWriter::resume(output.log).ok();
+            output.pipes.read_to_end(|stream, bytes| {
+                // The command goes on, even if nothing more can be written.
+                if let Some(writer) = &mut log
+                    && writer.write(stream, bytes).is_err()
+                {
+                    log = None;
+                }
+            });
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    for thread in threads {
+        _ = thread.join();
+    }
+    Ok(())
+}
+
+/// Receives a message: the number of an output, and the output itself if it is to be kept. `None` at the end.
+fn receive(socket: &mut UnixStream) -> io::Result<Option<(u64, Option<Output>)>> {
+    let mut length = [0; 4];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_PIPES))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(&mut length)];
+    let received = loop {
+        match recvmsg(&*socket, &mut slices, &mut ancillary, RecvFlags::empty()) {
+            Err(rustix::io::Errno::INTR) => {}
+            received => break received?.bytes,
+        }
+    };
+    if received == 0 {
+        return Ok(None);
+    }
+    socket.read_exact(&mut length[received..])?;
+    let length = u32::from_le_bytes(length) as usize;
+    let broken = || io::Error::from(io::ErrorKind::InvalidData);
+    if length > MAX_MESSAGE {
+        return Err(broken());
+    }
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body)?;
+    let (number, rest) = body.split_first_chunk().ok_or_else(broken)?;
+    let number = u64::from_le_bytes(*number);
+    if rest.is_empty() {
+        return Ok(Some((number, None)));
+    }
+    let end = rest.iter().position(|it| *it == 0).ok_or_else(broken)?;
+    let streams = rest[..end].iter().map(|stream| match stream {
+        b'e' => Stream::Stderr,
+        _ => Stream::Stdout,
+    });
+    let ends = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(ends) => Some(ends),
+        _ => None,
+    });
+    let pipes: Pipes = streams.zip(ends.flatten().map(File::from)).collect();
+    let log = PathBuf::from(OsStr::from_bytes(&rest[end + 1..]));
+    Ok(Some((number, Some(Output { log, pipes }))))
+}
