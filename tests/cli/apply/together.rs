@@ -119,6 +119,21 @@ fn what_others_have_done_during_the_wait_for_the_lock_is_done() {
 }
 
 #[test]
+fn apply_of_a_file_waits_for_a_run_that_has_done_a_part_of_it() {
+    let repository = in_two_clones();
+    let other = HeldUp::start(&repository, "elsewhere", "c", "apply --auto-approve");
+    fails(&repository, "apply ../saved", 4, "on record");
+    let waiting = waiting(&repository, "apply ../saved --lock-timeout 10m");
+    other.go_on();
+    let output = waiting.end();
+    assert_eq!(output.code(), 0, "{output}");
+    let said = "there is nothing to do";
+    assert!(output.stderr.contains(said), "{output}");
+    let once = ["apply update a", "apply update b", "apply update c"];
+    assert_eq!(acts(&repository), once);
+}
+
+#[test]
 fn a_plan_is_carried_out_once_at_a_time() {
     for make in [project, with_state] {
         let repository = make(&[("/a", ""), ("/b", "")]);

@@ -21,7 +21,7 @@ use super::approve::{Approved, approve, rejected};
 use super::carrying::Carrying;
 use super::check::Now;
 use super::followed::{Following, NowPolicies};
-use super::lock::{Held, action_of};
+use super::lock::{Held, action_of, before_planning};
 use super::record::upstream;
 use super::turns::Todo;
 use super::unconfirmed::{Unconfirmed, plan_again};
@@ -60,7 +60,7 @@ impl Carrying<'_> {
     }
 
     fn carry_out_plan(&self, mut commits: Commits, mut held: Option<Held>) -> Result<ExitStatus> {
-        let mut now = match self.now(None, held.as_mut().map(|held| &mut held.lock))? {
+        let mut now = match self.first_now(&mut held)? {
             Ok(now) => now,
             Err(status) => return Ok(status),
         };
@@ -149,6 +149,22 @@ impl Carrying<'_> {
             return Err(ProgramError::refused(what));
         }
         Ok(status)
+    }
+
+    /// Checks that the plan holds. If a plan file does not, the run that holds the lock may be in the middle of the
+    /// same plan: then it is checked again once that run has ended, as far as `--lock-timeout` allows.
+    fn first_now(&self, held: &mut Option<Held>) -> Result<std::result::Result<Now, ExitStatus>> {
+        let found = self.now(None, held.as_mut().map(|held| &mut held.lock));
+        let waits = self.is_from_file && held.is_none() && self.args.lock_timeout.is_some();
+        match found {
+            Err(error) if waits && error.kind() == ErrorKind::Refused => {}
+            found => return found,
+        }
+        *held = match before_planning(self.chdir, self.args, self.saved.plan.mode, false)? {
+            Ok(held) => held,
+            Err(status) => return Ok(Err(status)),
+        };
+        self.now(None, held.as_mut().map(|held| &mut held.lock))
     }
 
     /// Returns the resources in kept stacks that are destroyed without the approval of a plan file,

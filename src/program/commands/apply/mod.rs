@@ -350,11 +350,6 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     archive.verify().map_err(|error| explained(error.into()))?;
     let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
-    // The run that holds the lock may be one of this plan.
-    let held = match lock::before_planning(chdir, carrying, saved.plan.mode, false)? {
-        Ok(held) => held,
-        Err(status) => return Ok(status),
-    };
     let found = super::find_project(chdir)?;
     let progress = journal::progress(&found.root, &saved.plan.id);
     Carrying {
@@ -379,5 +374,5 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         },
         policies: carrying.policies.or_saved(&saved.policies),
     }
-    .carry_out(Commits::default(), held)
+    .carry_out(Commits::default(), None)
 }
