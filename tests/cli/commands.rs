@@ -517,7 +517,11 @@ fn a_closed_pipe_does_not_hide_that_something_is_wrong() {
         let mut orch = sandbox.command(&format!("{command} --format json"));
         let mut orch = orch.stdout(std::process::Stdio::piped()).spawn().unwrap();
         drop(orch.stdout.take());
-        assert_eq!(orch.wait().unwrap().code(), Some(3), "{command}");
+        assert_eq!(
+            crate::support::ended(&mut orch).code(),
+            Some(3),
+            "{command}"
+        );
     }
 }
 

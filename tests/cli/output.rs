@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use crate::support::{Output, Sandbox, wait_until};
+use crate::support::{Output, Sandbox, ended, wait_until};
 
 fn three_stacks() -> Sandbox {
     Sandbox::layout(
@@ -277,7 +277,7 @@ fn captured_commands_have_nothing_to_read() {
     let mut orch = orch.stdin(Stdio::piped()).spawn().unwrap();
     // It would wait for this to be closed.
     let stdin = orch.stdin.take();
-    assert!(orch.wait().unwrap().success());
+    assert!(ended(&mut orch).success());
     drop(stdin);
 }
 

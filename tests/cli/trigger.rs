@@ -4,7 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
-use crate::support::{Output, Repository, Sandbox};
+use crate::support::{Output, Repository, Sandbox, ended};
 
 /// Runs `orch trigger` in a directory, and takes what is random out of the names of files.
 #[track_caller]
@@ -634,7 +634,7 @@ fn whoever_stops_reading_has_all_files() {
     command.stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut child).code(), Some(0));
     assert_eq!(
         fs::read_dir(sandbox.path("/.tmtriggers")).unwrap().count(),
         200

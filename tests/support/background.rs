@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
-use super::host::{orch_program, wait_until};
+use super::host::{ended, orch_program, wait_until};
 use super::output::Output;
 use super::sandbox::Sandbox;
 
@@ -106,11 +106,11 @@ impl<'s> Background<'s> {
     /// Ends `orch` so that it cannot do anything about it; its command goes on.
     pub(crate) fn kill(mut self) {
         self.orch.kill().unwrap();
-        self.orch.wait().unwrap();
+        ended(&mut self.orch);
     }
 
     pub(crate) fn end(mut self) -> Output {
-        let status = self.orch.wait().unwrap();
+        let status = ended(&mut self.orch);
         // Signals go to the whole group of the command; the shell says when one ends its `sleep`.
         let stderr = String::from_utf8(self.log("err")).unwrap();
         self.sandbox.output(&Raw {
@@ -163,7 +163,7 @@ pub(crate) fn answered_after(
     meanwhile();
     let mut stdin = terminal.orch.stdin.take().unwrap();
     stdin.write_all(keys.as_bytes()).unwrap();
-    let status = terminal.orch.wait().unwrap();
+    let status = ended(&mut terminal.orch);
     let said = String::from_utf8_lossy(&terminal.log("out")).into_owned();
     Some((status.code().unwrap(), said))
 }

@@ -2,14 +2,14 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 /// How long a condition may take that never takes long.
-const DEADLINE: Duration = Duration::from_mins(1);
+pub(super) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Makes an empty folder, in memory where programs can be run from there: tests make hundreds of
 /// thousands of files, and a disk takes longer than everything else that they do.
@@ -37,8 +37,9 @@ pub(crate) fn orch_program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orch"))
 }
 
-/// Keeps the host's environment away from a command.
+/// Keeps the host's environment away from a command, and what it says of signals.
 pub(crate) fn isolate(command: &mut Command, home: &Path) {
+    heed_signals();
     command.env_clear();
     for kept in ["PATH", "SystemRoot"] {
         if let Some(value) = std::env::var_os(kept) {
@@ -51,6 +52,42 @@ pub(crate) fn isolate(command: &mut Command, home: &Path) {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .env("AWS_EC2_METADATA_DISABLED", "true");
+}
+
+/// Catches the signals that these tests were started with ignored, as by `nohup`: a command would inherit that, while
+/// it gets the default of one that is caught.
+fn heed_signals() {
+    #[cfg(target_os = "linux")]
+    {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+            let ignored = u64::from_str_radix(ignored.unwrap().trim(), 16).unwrap();
+            for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+                if ignored & (1 << (signal - 1)) != 0 {
+                    signal_hook::flag::register(signal, std::sync::Arc::default()).unwrap();
+                }
+            }
+        });
+    }
+}
+
+/// Waits until a process has ended; ends it, and fails the test, if it never does.
+#[track_caller]
+pub(crate) fn ended(process: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = process.try_wait().unwrap() {
+            return status;
+        }
+        if begun.elapsed() > DEADLINE {
+            process.kill().unwrap();
+            panic!("never: process {} ends", process.id());
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Waits until a condition holds; fails the test if it never does.

@@ -21,6 +21,8 @@ mod sandbox;
 pub(crate) use self::background::{Background, answered_after, in_shell};
 pub(crate) use self::bucket::{BucketServer, Dialect, Lost};
 pub(crate) use self::changed::{changed, commit, project, why, why_changed};
+#[cfg(unix)]
+pub(crate) use self::host::ended;
 pub(crate) use self::host::{at_once, orch_program, skipped, wait_until};
 pub(crate) use self::output::Output;
 pub(crate) use self::plan_file::{forge_plan, plan_contents};

@@ -8,7 +8,7 @@ use std::process::{self, Command};
 use tempfile::TempDir;
 
 use super::git::Git;
-use super::host::{folder, isolate, orch_program};
+use super::host::{DEADLINE, folder, isolate, orch_program};
 use super::output::Output;
 use super::redact::Redactor;
 
@@ -150,6 +150,7 @@ impl Sandbox {
         let mut command = self.command(arguments);
         change(&mut command);
         let output = assert_cmd::Command::from_std(command)
+            .timeout(DEADLINE)
             .output()
             .expect("orch starts");
         self.output(&output)

@@ -11,7 +11,7 @@ use super::{
     acts, applied, assert_tidy, done, entry, fails, hook, log, prepared, project, unhook, want,
     with_state, world,
 };
-use crate::support::{Background, Repository, wait_until};
+use crate::support::{Background, Repository, ended, wait_until};
 
 /// An apply that is held up in the step of a stack until it may go on.
 pub(super) struct HeldUp<'r> {
@@ -53,7 +53,7 @@ impl<'r> HeldUp<'r> {
     /// Lets it go on, and waits for its end.
     pub(super) fn go_on(mut self) {
         fs::write(self.repository.outside().join("go"), "").unwrap();
-        assert!(self.apply.wait().unwrap().success());
+        assert!(ended(&mut self.apply).success());
     }
 }
 

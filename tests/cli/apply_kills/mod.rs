@@ -191,7 +191,7 @@ impl Killed<'_> {
     fn undisturbed(&self) -> (Sandbox, Duration) {
         let begun = Instant::now();
         let sandbox = copy(self.planned);
-        let status = start(&sandbox, "", 0).wait().unwrap();
+        let status = crate::support::ended(&mut start(&sandbox, "", 0));
         let span = begun.elapsed();
         assert!(status.success(), "{}", sandbox.read("/../err-0"));
         (sandbox, span)
@@ -220,7 +220,7 @@ impl Killed<'_> {
                     moment += 1;
                 }
                 if !is_killed || child.try_wait().unwrap().is_some() {
-                    let status = child.wait().unwrap();
+                    let status = crate::support::ended(&mut child);
                     assert!(
                         status.success(),
                         "{}",

@@ -26,7 +26,7 @@ pub(super) fn kill_all(child: &mut Child, may_be_killed: impl Fn() -> bool) {
     for &process in &stopped {
         _ = kill(process, Signal::SIGKILL);
     }
-    child.wait().unwrap();
+    crate::support::ended(child);
     wait_until("all that was killed is gone", || {
         stopped
             .iter()

@@ -122,7 +122,7 @@ mod on_linux {
         let files: Vec<PathBuf> = files.flat_map(|file| fs::read_link(file.path())).collect();
         // Killed, `orch` can say nothing to anybody.
         signal::kill(Pid::from_raw(id.try_into().unwrap()), Signal::SIGKILL).unwrap();
-        orch.orch.wait().unwrap();
+        crate::support::ended(&mut orch.orch);
         assert_eq!(environment.unwrap(), "");
         let of_orch = files
             .iter()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{block, document, recorded};
-use crate::support::{BucketServer, Dialect, Repository, Sandbox, wait_until};
+use crate::support::{BucketServer, Dialect, Repository, Sandbox, ended, wait_until};
 
 #[test]
 fn a_writer_that_is_killed_at_any_time_leaves_a_document_that_reads_back() {
@@ -24,7 +24,7 @@ fn a_writer_that_is_killed_at_any_time_leaves_a_document_that_reads_back() {
         // Wherever it has come to by then.
         thread::sleep(Duration::from_millis(round * 3 / 2));
         child.kill().unwrap();
-        child.wait().unwrap();
+        ended(&mut child);
         let document = document(&sandbox);
         let now = document["serial"].as_u64().unwrap();
         assert!(now == serial || now == serial + 1, "{serial} became {now}");
@@ -63,7 +63,7 @@ fn of_many_writers_at_once_none_loses_a_write() {
         };
         let children: Vec<_> = (0..10).map(start).collect();
         for mut child in children {
-            assert!(child.wait().unwrap().success());
+            assert!(ended(&mut child).success());
         }
         let stacks = document(&sandbox)["stacks"].clone();
         let mut tainted = stacks.as_object().unwrap().iter();
@@ -165,7 +165,7 @@ fn kill_runs(repository: &Repository, start: impl Fn() -> Command, check: impl F
             .unwrap();
         thread::sleep(span.mul_f64(f64::from(round) * 0.618_034 % 1.0));
         child.kill().unwrap();
-        child.wait().unwrap();
+        ended(&mut child);
         // The commands that it has started go on.
         wait_until("all commands have ended", || {
             STACKS
@@ -340,7 +340,7 @@ fn race(backend: &str, prepare: impl Fn(&mut Command), document: impl Fn(&Reposi
         }
         let ends: Vec<_> = children
             .into_iter()
-            .map(|(stack, earlier, mut child)| (stack, earlier, child.wait().unwrap().code()))
+            .map(|(stack, earlier, mut child)| (stack, earlier, ended(&mut child).code()))
             .collect();
         let after = document();
         assert_eq!(after["lock"], Value::Null);

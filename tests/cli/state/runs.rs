@@ -382,7 +382,7 @@ fn a_run_that_is_killed_leaves_an_intent_that_the_next_one_ends() {
         .command("run -q ../../deploy up")
         .spawn()
         .unwrap();
-    assert!(!killed.wait().unwrap().success());
+    assert!(!crate::support::ended(&mut killed).success());
     does(&repository, "");
     let (code, stderr) = deploy(&repository, "--match b ../../deploy up");
     assert_eq!(code, 0, "{stderr}");

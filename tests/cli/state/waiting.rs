@@ -6,7 +6,7 @@ use std::process;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{Background, Output, Repository, wait_until};
+use crate::support::{Background, Output, Repository, ended, wait_until};
 
 const FILES: &str = r#"
 //- /state.orch.hcl
@@ -65,7 +65,7 @@ fn waiting(repository: &Repository, holder: Background<'_>, flags: &str) -> (Out
             .contains("base applied")
     });
     repository.write("/free", "");
-    let status = waiting.wait().unwrap();
+    let status = ended(&mut waiting);
     let (stdout, stderr) = (read("waiting.out"), read("waiting.err"));
     let waited = repository.output(&process::Output {
         status,
