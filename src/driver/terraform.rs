@@ -80,7 +80,7 @@ fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
     Ok(plan)
 }
 
-/// Returns what the plan does that `show -json` has printed; `None` if that cannot be told.
+/// Returns the effect of the plan that `show -json` has printed; `None` if it is unknown.
 ///
 /// # Errors
 ///

@@ -35,7 +35,6 @@ impl NotWhole {
 
 /// Returns how a plan differs from the one that was asked for, if it does.
 pub(super) fn not_whole(plan: &PlanJson, kind: PlanKind) -> Option<NotWhole> {
-    let managed = || plan.resource_changes.iter().filter(|it| it.mode == MANAGED);
     // Resources that a provider defers are missing from this plan; the next one has them.
     if !plan.deferred_changes.is_empty() {
         return None;
@@ -50,9 +49,8 @@ pub(super) fn not_whole(plan: &PlanJson, kind: PlanKind) -> Option<NotWhole> {
     if let Some(missed) = missed(plan, kind) {
         return Some(NotWhole::Misses(missed));
     }
-    let mut current = managed().filter(|it| it.deposed.is_none());
     match kind {
-        PlanKind::Destroy => current
+        PlanKind::Destroy => current(plan)
             .find(|it| !it.change.only_removes())
             .map(|it| NotWhole::Keeps(it.address.clone())),
         PlanKind::Normal | PlanKind::RefreshOnly => destroys(plan).then_some(NotWhole::Destroys),
@@ -99,33 +97,27 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     needed.find(|address| !planned.contains(&**address))
 }
 
-/// What a plan in a file of the tool does, whatever it was made for.
+/// The effect of a plan file of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanEffect {
-    /// It brings forward the whole stack.
+    /// It applies the whole stack.
     Applies,
-    /// It destroys all that exists of it.
+    /// It destroys the whole stack.
     Destroys,
     /// It leaves something out, or only refreshes.
     Partial,
 }
 
-/// Returns what a plan does; `None` if that cannot be told.
+/// Returns the effect of a plan; `None` if it is unknown.
 pub(super) fn effect(plan: &PlanJson) -> Option<PlanEffect> {
     if plan.errored || !plan.deferred_changes.is_empty() {
         return Some(PlanEffect::Partial);
     }
-    let managed = plan.resource_changes.iter().filter(|it| it.mode == MANAGED);
-    let mut current = managed.filter(|it| it.deposed.is_none()).peekable();
-    // A plan that was not made to destroy says why it deletes a resource.
-    let is_deleted =
-        |it: &ResourceJson| it.change.actions == ["delete"] && it.action_reason.is_none();
-    let is_empty = current.peek().is_none();
-    let mut outputs = plan.output_changes.values().peekable();
+    let is_empty = current(plan).next().is_none();
     let destroys = if is_empty {
-        outputs.peek().is_some() && outputs.all(|output| output.actions == ["delete"])
+        !plan.output_changes.is_empty() && deletes_outputs(plan)
     } else {
-        current.all(is_deleted)
+        current(plan).all(is_deleted)
     };
     if destroys {
         let is_whole = not_whole(plan, PlanKind::Destroy).is_none();
@@ -150,26 +142,32 @@ fn may_be_switched_off(plan: &PlanJson) -> bool {
     // Terraform do since 1.8.
     const SINCE: Version = Version::new(1, 11, 0);
     let version = Version::parse(&plan.terraform_version);
-    plan.complete.is_none() && version.map_or(true, |version| version >= SINCE)
+    plan.complete.is_none() && !version.is_ok_and(|version| version < SINCE)
 }
 
-/// Returns whether a plan destroys what the configuration has. A plan that was not asked to destroy says why it
-/// deletes a resource.
+/// Returns whether a plan destroys all that the configuration has.
 fn destroys(plan: &PlanJson) -> bool {
     let configured = plan.configuration.as_ref();
     if !configured.is_some_and(|it| it.root_module.has_resources()) {
         return false;
     }
-    let current = plan.resource_changes.iter();
-    let mut current = current
-        .filter(|it| it.mode == MANAGED && it.deposed.is_none())
-        .peekable();
-    let is_deleted =
-        |it: &ResourceJson| it.change.actions == ["delete"] && it.action_reason.is_none();
+    current(plan).next().is_some() && current(plan).all(is_deleted) && deletes_outputs(plan)
+}
+
+/// Returns the managed resources, without deposed objects.
+fn current(plan: &PlanJson) -> impl Iterator<Item = &ResourceJson> {
+    let resources = plan.resource_changes.iter();
+    resources.filter(|it| it.mode == MANAGED && it.deposed.is_none())
+}
+
+/// Returns whether a resource is deleted without a reason. A plan that was not made to destroy has one.
+fn is_deleted(resource: &ResourceJson) -> bool {
+    resource.change.actions == ["delete"] && resource.action_reason.is_none()
+}
+
+fn deletes_outputs(plan: &PlanJson) -> bool {
     let mut outputs = plan.output_changes.values();
-    current.peek().is_some()
-        && current.all(is_deleted)
-        && outputs.all(|output| output.actions == ["delete"])
+    outputs.all(|output| output.actions == ["delete"])
 }
 
 #[cfg(test)]
