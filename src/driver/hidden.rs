@@ -1,5 +1,5 @@
-//! Options of `plan` that only `orch` gives, and the variables that options can hide in: Terraform adds the words of
-//! some variables to those of its commands.
+//! Options of `plan` that only `orch` gives, and where other options can hide: in the commands of a driver, and in
+//! variables whose words Terraform adds to those of its commands.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

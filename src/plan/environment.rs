@@ -25,7 +25,7 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Inputs;
 
 /// The prefixes of the variables of the tools.
-const TOOLS: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
+const PREFIXES: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
 
 /// Variables that may differ, since they do not change the plan: logging, paths of programs, caches
 /// and data, retries, and credentials, which differ from job to job. The help topic `apply` lists
@@ -192,7 +192,7 @@ impl SavedEnvironment {
     ) -> Self {
         let digester = Digester { key: &key, source };
         let of_tools = source.host.iter().filter(|(name, _)| {
-            TOOLS.iter().any(|tool| name.starts_with(tool)) && !may_differ(name)
+            PREFIXES.iter().any(|tool| name.starts_with(tool)) && !may_differ(name)
         });
         let host = of_tools.map(|(name, value)| digester.digest(name, Some(value)));
         let host = host.collect();

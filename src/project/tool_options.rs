@@ -1,8 +1,20 @@
-//! Options with which Terraform, `OpenTofu` and Terragrunt do something other than bring forward, or destroy, a whole
-//! stack; and which word of an apply is a plan file.
+//! Command lines of the tools, Terraform, `OpenTofu` and Terragrunt: options with which they do something other than
+//! apply, or destroy, a whole stack; the plan file of an apply; and tools behind other programs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
+
+/// The programs of the tools, without the suffix that Windows gives them.
+pub const TOOLS: [&str; 3] = ["terraform", "tofu", TERRAGRUNT];
+
+/// The program of Terragrunt.
+pub const TERRAGRUNT: &str = "terragrunt";
+
+/// Returns the name of a program, without its directory and the suffix that Windows gives it.
+pub(crate) fn program_name(program: &OsStr) -> Option<String> {
+    let name = Path::new(program).file_name()?.to_string_lossy();
+    Some(name.strip_suffix(".exe").unwrap_or(&name).to_owned())
+}
 
 /// Options with which a command leaves something out.
 const PARTIAL: [&str; 4] = ["target", "target-file", "exclude", "exclude-file"];
@@ -55,7 +67,7 @@ pub fn words_of(value: &str) -> Vec<String> {
 }
 
 /// Returns the first option in the value of such a variable, without its dashes, that makes the tool do something
-/// else than `orch` asks for.
+/// other than `orch` asked for.
 pub fn hidden_option(value: &str) -> Option<&'static str> {
     words_of(value).iter().find_map(|word| steers(word))
 }
@@ -76,7 +88,7 @@ pub(crate) fn steers(word: &str) -> Option<&'static str> {
     switch.or_else(|| PARTIAL.into_iter().find(|it| *it == name))
 }
 
-/// Returns whether a word only says that a switch is not meant: `-destroy=false`.
+/// Returns whether a word switches an option off: `-destroy=false`.
 pub(crate) fn is_switched_off(word: &str) -> bool {
     let Some((name, Some(value))) = option(word) else {
         return false;
@@ -111,12 +123,8 @@ pub fn wrapped_tool(command: &[OsString]) -> Option<String> {
             words.map(str::to_owned).collect::<Vec<_>>()
         })
         .collect();
-    let tools = ["terraform", "tofu", "terragrunt"];
-    let name = |word: &String| {
-        let name = Path::new(word).file_name()?.to_string_lossy();
-        Some(name.strip_suffix(".exe").unwrap_or(&name).to_owned())
-    };
-    let is_tool = |word: &String| name(word).is_some_and(|name| tools.contains(&&*name));
+    let name = |word: &String| program_name(OsStr::new(word));
+    let is_tool = |word: &String| name(word).is_some_and(|name| TOOLS.contains(&&*name));
     let is_action =
         |word: &&String| ["apply", "destroy", "apply-all", "destroy-all"].contains(&word.as_str());
     let tool = words.iter().position(is_tool)?;

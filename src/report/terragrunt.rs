@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer as _};
 
 use super::runs::{ShownRun, ShownStack};
 use crate::printable::printable;
+use crate::project::tool_options::TOOLS;
 use crate::record::journal::{Argument, OutcomeRecord, RunState, StackState};
 
 /// A run in Terragrunt's sense: what happened in one stack. Unknown values are left out.
@@ -143,11 +144,7 @@ fn result(
 fn command(words: &[Argument]) -> (Option<String>, Vec<String>) {
     let is_known = |word: &Argument| {
         let name = Path::new(&word.0).file_stem();
-        name.is_some_and(|name| {
-            ["terraform", "tofu", "terragrunt"]
-                .iter()
-                .any(|it| name == *it)
-        })
+        name.is_some_and(|name| TOOLS.iter().any(|it| name == *it))
     };
     let words = match words {
         [program, rest @ ..] if !rest.is_empty() && is_known(program) => rest,

@@ -9,9 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::project::config::CommandPattern;
-
-/// The programs, without the suffix that Windows gives them.
-const PROGRAMS: [&str; 3] = ["terraform", "tofu", "terragrunt"];
+use crate::project::tool_options::TOOLS;
 
 /// Their commands that change nothing but local files.
 const READING: [&str; 8] = [
@@ -62,7 +60,7 @@ pub fn reads_only(command: &[OsString]) -> bool {
         });
         patterns.any(matches)
     };
-    PROGRAMS.iter().any(is_read_by) || is_handed_on()
+    TOOLS.iter().any(is_read_by) || is_handed_on()
 }
 
 /// Returns whether the command is a plan that exits with 2 if there are changes.
@@ -81,7 +79,7 @@ fn is_of(command: &[OsString], name: &str) -> bool {
         return false;
     };
     let program = Path::new(program).file_stem();
-    let is_known = program.is_some_and(|program| PROGRAMS.iter().any(|known| program == *known));
+    let is_known = program.is_some_and(|program| TOOLS.iter().any(|known| program == *known));
     is_known && arguments.iter().any(|word| word == name)
 }
 

@@ -1,13 +1,14 @@
 //! Which commands are recorded: `record { apply = ["make deploy"] }`.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use super::RECORD;
 use super::values::Values;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::project::tool_options::{is_switched_off, option, partial_option, plan_file, words_of};
+use crate::project::tool_options::{
+    TERRAGRUNT, TOOLS, is_switched_off, option, partial_option, plan_file, program_name, words_of,
+};
 use crate::source::Span;
 
 /// What a recorded command does.
@@ -47,11 +48,6 @@ struct Pattern {
     /// Without the dashes in front.
     options: Vec<String>,
 }
-
-/// The programs that read `TF_CLI_ARGS`.
-const TERRAFORM: [&str; 3] = ["terraform", "tofu", TERRAGRUNT];
-
-const TERRAGRUNT: &str = "terragrunt";
 
 /// How many words of Terragrunt's may be the subcommand.
 const MAX_SUBCOMMANDS: usize = 4;
@@ -155,7 +151,7 @@ impl RecordPatterns {
         let matching = self.0.iter().filter(|(pattern, _)| words.matches(pattern));
         let best = matching.max_by_key(|(pattern, recorded)| (pattern.size(), *recorded));
         let (pattern, recorded) = best?;
-        let is_tool = TERRAFORM.contains(&&*words.program);
+        let is_tool = TOOLS.contains(&&*words.program);
         let partial = partial_option(words.all()).filter(|_| is_tool);
         Some(Recognized {
             recorded: *recorded,
@@ -179,14 +175,13 @@ struct CommandWords {
 impl CommandWords {
     fn of(command: &[OsString], environment: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let (program, arguments) = command.split_first()?;
-        let program = Path::new(program).file_name()?.to_string_lossy();
-        let program = program.strip_suffix(".exe").unwrap_or(&program).to_owned();
+        let program = program_name(program)?;
         let arguments = arguments.iter();
         let mut arguments: Vec<String> = arguments
             .map(|argument| argument.to_string_lossy().into_owned())
             .collect();
         let mut added = Vec::new();
-        if TERRAFORM.contains(&program.as_str()) {
+        if TOOLS.contains(&program.as_str()) {
             let n_words = if program == TERRAGRUNT {
                 MAX_SUBCOMMANDS
             } else {
@@ -251,7 +246,7 @@ static BUILT_IN: LazyLock<Vec<(Pattern, Recorded)>> = LazyLock::new(built_in);
 
 fn built_in() -> Vec<(Pattern, Recorded)> {
     let mut patterns = Vec::new();
-    for program in TERRAFORM {
+    for program in TOOLS {
         let mut add = |rest: &str, recorded| {
             let pattern = Pattern::parse(&format!("{program} {rest}"));
             patterns.push((pattern.expect("it is a pattern"), recorded));
