@@ -160,51 +160,49 @@ impl Grounds<'_> {
         };
         let all_have_ended = saved.plan.entries.iter().all(has_ended);
         let mut silent = Vec::new();
-        // The entries that are known after an apply, with what that depends on.
+        // Undecided entries that are not done, and whether their records are unchanged.
         let mut undecided: BTreeMap<StackIndex, (&PlanEntry, bool)> = BTreeMap::new();
         for &(of_stack, stack) in here {
+            let key = (of_stack.stack.clone(), OperationKey::Apply);
             let entry = saved.plan.entry(&of_stack.stack);
             let Some(entry) = entry.filter(|it| !it.action.is_work()) else {
                 continue;
             };
-            let key = (of_stack.stack.clone(), OperationKey::Apply);
-            let is_open = self.record(stack) == of_stack.record && !progress.done.contains(&key);
+            if progress.done.contains(&key) {
+                continue;
+            }
+            let is_unchanged = self.record(stack) == of_stack.record;
             if entry.is_undecided() {
-                undecided.insert(stack, (entry, is_open));
-            } else if is_open {
-                // What is only put on record is so before anything else happens.
+                undecided.insert(stack, (entry, is_unchanged));
+            } else if is_unchanged {
+                // Such entries are recorded before anything else happens.
                 silent.push(key);
             }
         }
-        if undecided.is_empty() {
-            progress.done.extend(silent);
-            return;
-        }
         let graph = self.present.graph;
-        let waves = graph.waves(|stack| undecided.contains_key(&stack));
         let mut in_order: Vec<StackIndex> = undecided.keys().copied().collect();
-        in_order.sort_by_key(|stack| match waves[stack.get()] {
-            Wave::Number(number) => number,
-            Wave::AfterCycle | Wave::InCycle => u32::MAX,
-        });
+        if !in_order.is_empty() {
+            let waves = graph.waves(|stack| undecided.contains_key(&stack));
+            in_order.sort_by_key(|stack| match waves[stack.get()] {
+                Wave::Number(number) => number,
+                Wave::AfterCycle | Wave::InCycle => u32::MAX,
+            });
+        }
         let mut open: BTreeSet<StackIndex> = BTreeSet::new();
         for stack in in_order {
-            let (entry, is_open) = undecided[&stack];
-            if !is_open {
-                continue;
-            }
+            let (entry, is_unchanged) = undecided[&stack];
             let after = &entry.after;
             let named = after.stacks.iter();
             let mut named = named.filter_map(|path| saved.plan.entry(path));
             let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
-            // One that failed before it was known leaves those after it as they were, too.
+            // A stack that failed to plan leaves the records of those after it unchanged too.
             let is_waiting = || {
                 let before = graph.relatives(stack, Towards::Dependencies, |it| {
                     undecided.contains_key(&it)
                 });
                 before.iter().any(|relative| open.contains(&relative.stack))
             };
-            if is_decided && !is_waiting() && self.has_its_outputs(stack, plan) {
+            if is_unchanged && is_decided && !is_waiting() && self.has_its_outputs(stack, plan) {
                 silent.push((entry.stack.clone(), OperationKey::Apply));
             } else {
                 open.insert(stack);
