@@ -49,7 +49,7 @@ pub struct StackRecord {
     pub destroyed: Option<Generation>,
     /// Why the command may do only a part of this, or nothing: see [`Attempt::failure`].
     pub unknown: Option<String>,
-    /// The command that prints the tool's plan file that is applied, if one is: it says what is done.
+    /// The command that prints the plan file of the tool, if the command applies one.
     pub show: Option<Box<Task>>,
 }
 
@@ -86,7 +86,7 @@ pub struct Findings {
 }
 
 impl StackRecord {
-    /// Asks the tool what the plan file does that is applied, if one is.
+    /// Asks the tool what the applied plan file does, if there is one.
     pub(super) fn ask_tool(&mut self) {
         let Some(show) = self.show.take() else {
             return;
@@ -99,7 +99,7 @@ impl StackRecord {
         }
     }
 
-    /// Returns the change that puts the intent on record, before anything happens.
+    /// Returns the change that records the intent, before the command starts.
     pub(super) fn intent(&self, run: &str) -> Change {
         match self.destroyed {
             Some(_) => Change::Destroying,
@@ -153,11 +153,9 @@ impl StackRecord {
         let is_done = failure.is_none() && is_complete;
         let destroys_part =
             self.action == Action::Destroy && self.destroyed.is_none() && !is_complete;
-        let unknown = self.unknown.clone();
-        let unknown = unknown.or_else(|| destroys_part.then(|| PARTIAL_PLAN.to_owned()));
-        if failure.is_none() && unknown.is_some() {
+        if failure.is_none() && (self.unknown.is_some() || destroys_part) {
             let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
-            return self.attempted(run, entry, RecordedOutcome::Unknown, unknown);
+            return self.attempted(run, entry, RecordedOutcome::Unknown, self.unknown.clone());
         }
         match self.destroyed {
             Some(generation) if is_done => return Change::DestroyedGeneration(generation),

@@ -39,6 +39,16 @@ pub struct NotShown {
 /// How many addresses are named.
 const MOST: usize = 5;
 
+impl NotShown {
+    /// Returns changes of resources that are not named.
+    fn counted(counts: Option<Counts>) -> Self {
+        NotShown {
+            counts,
+            destroyed: Vec::new(),
+        }
+    }
+}
+
 impl fmt::Display for NotShown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("has changes that the plan does not show")?;
@@ -82,10 +92,7 @@ impl Shown {
     /// If it would do more than was shown.
     pub fn check(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
         if answer.action == Some(AnswerAction::Replace) {
-            return Err(NotShown {
-                counts: answer.counts,
-                destroyed: Vec::new(),
-            });
+            return Err(NotShown::counted(answer.counts));
         }
         if answer.resources.is_empty() {
             return self.check_counts(answer, is_again);
@@ -205,10 +212,7 @@ impl Shown {
         if is_within {
             return Ok(());
         }
-        Err(NotShown {
-            counts: now,
-            destroyed: Vec::new(),
-        })
+        Err(NotShown::counted(now))
     }
 }
 

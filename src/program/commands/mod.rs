@@ -119,7 +119,7 @@ pub(crate) enum Command {
     /// The process in which policies are evaluated
     #[command(name = policy_files::WORKER, hide = true)]
     PolicyWorker,
-    /// The process that keeps what commands print if `orch` is killed
+    /// The process that keeps the output of commands if `orch` is killed
     #[command(name = KEEPER, hide = true)]
     OutputKeeper,
 }
@@ -128,13 +128,17 @@ pub(crate) enum Command {
 const KEEPER: &str = "output-keeper";
 
 /// Returns the program of this process, to start it once more.
-fn own_program() -> OsString {
+///
+/// # Errors
+///
+/// If its file is unknown.
+fn own_program() -> Result<OsString> {
     if cfg!(target_os = "linux") {
         // Even if the file has been replaced since.
-        return "/proc/self/exe".into();
+        return Ok("/proc/self/exe".into());
     }
-    // If that is not known, its name may be found.
-    std::env::current_exe().map_or_else(|_| "orch".into(), OsString::from)
+    let program = std::env::current_exe().context("failed to find the program of `orch`")?;
+    Ok(program.into())
 }
 
 /// Carries out the command line.
@@ -179,7 +183,7 @@ fn policy_worker() -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Keeps what commands print for the `orch` that has started this process.
+/// Keeps the output of commands for the `orch` that started this process.
 fn output_keeper() -> Result<ExitStatus> {
     orch::run::execute::keep_output().context("failed to keep output")?;
     Ok(ExitStatus::Success)

@@ -39,8 +39,12 @@ pub(super) struct LoadedPolicy {
 }
 
 /// Returns a worker: this program, started once more.
-pub(super) fn worker() -> Worker {
-    Worker::new(vec![own_program(), WORKER.into()])
+///
+/// # Errors
+///
+/// If the program's file is unknown.
+pub(super) fn worker() -> Result<Worker> {
+    Ok(Worker::new(vec![own_program()?, WORKER.into()]))
 }
 
 impl Loaded {
@@ -52,7 +56,7 @@ impl Loaded {
     ) -> Result<LoadedPolicies> {
         let diagnostics = &mut self.problems.diagnostics;
         let attached = Attached::resolve(&self.project, diagnostics);
-        let mut worker = worker();
+        let mut worker = worker()?;
         let mut policies = Vec::new();
         for (position, policy) in self.project.policies.iter().enumerate() {
             if !is_wanted(&attached, position) {

@@ -27,13 +27,8 @@ pub(super) struct Protections<'l> {
     document: Option<&'l Document>,
     pairs: OnceCell<Pairs<'l>>,
     /// The project as HEAD has it, once somebody has asked.
-    head: OnceCell<std::result::Result<Option<Head>, UnreadHead>>,
-}
-
-/// Why HEAD cannot be read, and what to do about that.
-struct UnreadHead {
-    why: String,
-    way_out: String,
+    /// If it cannot be read, every rule that it may have.
+    head: OnceCell<std::result::Result<Option<Head>, Vec<Protection>>>,
 }
 
 /// The project as HEAD has it.
@@ -88,9 +83,7 @@ impl<'l> Protections<'l> {
         of_tree.or_else(|| {
             let head = match self.head.get_or_init(|| self.load_head()) {
                 Ok(head) => head.as_ref(),
-                Err(UnreadHead { why, way_out }) => {
-                    return Refusal::new(Protection::unread(why, way_out), destroyed);
-                }
+                Err(unread) => return Refusal::new(unread.clone(), destroyed),
             };
             let there = head.map(|head| head.stacks(project, stack));
             let rules = match there.as_deref() {
@@ -119,7 +112,12 @@ impl<'l> Protections<'l> {
     }
 
     /// Returns the project of HEAD; none outside of git and before the first commit.
-    fn load_head(&self) -> std::result::Result<Option<Head>, UnreadHead> {
+    ///
+    /// # Errors
+    ///
+    /// Every rule, if HEAD cannot be read.
+    fn load_head(&self) -> std::result::Result<Option<Head>, Vec<Protection>> {
+        const ADVICE: &str = "see what `git status` reports in this directory";
         let root = &self.loaded.project.root;
         let asked = Repository::open(root)
             .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));
@@ -128,13 +126,16 @@ impl<'l> Protections<'l> {
             Ok((None, _)) | Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
                 return Ok(None);
             }
-            Err(error) => return Err(UnreadHead::of(&error)),
+            Err(error) => {
+                let trust = |command| format!("if you trust the repository, run `{command}`");
+                let way_out = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
+                return Err(Protection::unread(&error.to_string(), &way_out));
+            }
         };
         let tree = CommitTree::new(repository, head);
         let project = Project::load_tree(root, &tree, &mut Problems::default());
-        let project = project.map_err(|error| UnreadHead {
-            why: format!("{:#}", anyhow::Error::new(error)),
-            way_out: UnreadHead::ADVICE.to_owned(),
+        let project = project.map_err(|error| {
+            Protection::unread(&format!("{:#}", anyhow::Error::new(error)), ADVICE)
         })?;
         let moves = &self.loaded.project.moves;
         let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
@@ -151,21 +152,6 @@ impl<'l> Protections<'l> {
             by_destination,
             project,
         }))
-    }
-}
-
-impl UnreadHead {
-    const ADVICE: &str = "see what `git status` reports in this directory";
-
-    fn of(error: &GitError) -> Self {
-        let way_out = match error.remedy() {
-            Some(command) => format!("if you trust the repository, run `{command}`"),
-            None => Self::ADVICE.to_owned(),
-        };
-        UnreadHead {
-            why: error.to_string(),
-            way_out,
-        }
     }
 }
 

@@ -85,7 +85,7 @@ impl Carrying<'_> {
         };
         let output = self.output(loaded, run, &begun, is_quiet);
         let (begun, mut output) = held::or_give_up(begun, output)?;
-        let ended = begun.carry_out(output.streams(), &mut [&mut output], Some(&mut director));
+        let ended = begun.carry_out(output.streams()?, &mut [&mut output], Some(&mut director));
         output.end();
         if let Some(problem) = &ended.problem {
             console::warning(&problem.to_string());

@@ -463,7 +463,7 @@ pub(super) fn carry_out(
     )?;
     let logs = output.logs().expect("the output is captured");
     let mut starts = PlanStarts::new(logs, &turns);
-    let ended = begun.carry_out(output.streams(), &mut [&mut output, &mut starts], None);
+    let ended = begun.carry_out(output.streams()?, &mut [&mut output, &mut starts], None);
     let output = output.end();
     if let Some(problem) = ended.problem {
         console::warning(&problem.to_string());

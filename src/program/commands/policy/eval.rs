@@ -124,7 +124,7 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Result<Evaluated, ExitSta
         ProgramError::new(ErrorKind::Configuration, anyhow::Error::msg(message))
     };
     let text = policy_files::read(&path, None).map_err(|problem| wrong(format!(" {problem}")))?;
-    let mut worker = policy_files::worker();
+    let mut worker = policy_files::worker()?;
     match policy_files::load(&mut worker, written, &text, TIMEOUT)? {
         Ok((number, dialect)) => Ok(Ok(Evaluated {
             worker,

@@ -59,7 +59,7 @@ pub(super) fn test(chdir: &[PathBuf], args: &TestArgs) -> Result<ExitStatus> {
     if args.paths.is_empty() {
         files = below(&directory, Path::new(""))?;
     }
-    let mut worker = policy_files::worker();
+    let mut worker = policy_files::worker()?;
     let mut lines = Vec::new();
     for path in &files {
         let found = run(&mut worker, &directory, path)?;

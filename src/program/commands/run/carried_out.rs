@@ -91,7 +91,7 @@ impl CarriedOut<'_> {
             },
         );
         let (begun, mut output) = held::or_give_up(begun, output)?;
-        let ended = begun.carry_out(output.streams(), &mut [&mut output], None);
+        let ended = begun.carry_out(output.streams()?, &mut [&mut output], None);
         let ended_output = output.end();
         if let Some(problem) = &ended.problem {
             console::warning(&problem.to_string());

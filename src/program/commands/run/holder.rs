@@ -58,13 +58,12 @@ fn described(holder: &Holder) -> String {
     )
 }
 
-/// Explains that a run which may have resumed another one cannot be read.
-pub(in crate::program::commands) fn explained_unread(unread: UnreadRun) -> ProgramError {
-    let hint = format!(
+/// Says what to do about a later run that may have resumed one, and cannot be read.
+pub(super) fn unread_hint(unread: &UnreadRun) -> String {
+    format!(
         "it may have resumed the run: make its journal readable, or remove `.orch/runs/{}` if it did not",
         unread.run
-    );
-    ProgramError::new(ErrorKind::External, unread.into()).hint(hint)
+    )
 }
 
 /// Explains what blocks a run, which may be one that can run beside others.
@@ -85,7 +84,10 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
             let error = anyhow::Error::new(error).context("failed to look for runs in progress");
             return ProgramError::new(ErrorKind::External, error);
         }
-        Busy::Unread(unread) => return explained_unread(unread),
+        Busy::Unread(unread) => {
+            let hint = unread_hint(&unread);
+            return ProgramError::new(ErrorKind::External, unread.into()).hint(hint);
+        }
         Busy::Held {
             holder: None,
             killed: _,

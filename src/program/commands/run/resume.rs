@@ -15,7 +15,7 @@ use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
 
 use super::arguments::RunArgs;
-use super::holder::explained_unread;
+use super::holder::unread_hint;
 use super::policy_flags::PoliciesArg;
 use crate::program::commands::changed::GitState;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
@@ -176,10 +176,6 @@ impl Loaded {
 
 /// Adds the way out.
 fn explained(error: ResumeError) -> ProgramError {
-    let error = match error {
-        ResumeError::UnreadLater(unread) => return explained_unread(unread),
-        error => error,
-    };
     let (kind, hint) = match &error {
         ResumeError::Find(_) => (ErrorKind::Usage, None),
         ResumeError::NoRuns => {
@@ -208,10 +204,10 @@ fn explained(error: ResumeError) -> ProgramError {
             };
             (ErrorKind::Refused, Some(hint.to_owned()))
         }
-        ResumeError::Unreadable { .. }
-        | ResumeError::UnreadLater(_)
-        | ResumeError::NoCommand(_)
-        | ResumeError::Unusable(_) => (ErrorKind::External, None),
+        ResumeError::UnreadLater(unread) => (ErrorKind::External, Some(unread_hint(unread))),
+        ResumeError::Unreadable { .. } | ResumeError::NoCommand(_) | ResumeError::Unusable(_) => {
+            (ErrorKind::External, None)
+        }
     };
     let error = ProgramError::new(kind, error.into());
     match hint {

@@ -54,7 +54,7 @@ struct RecordedAs {
 }
 
 impl RecordedAs {
-    /// Returns what is put on record of a stack.
+    /// Returns the record of a stack.
     fn record(self, lock: &StateLock, project: &Project, stack: StackIndex) -> Option<StackRecord> {
         let record = lock.record(project, stack, self.action, self.command)?;
         Some(StackRecord {
@@ -72,7 +72,14 @@ pub(super) fn take(
     (run, command): (&PreparedRun, &RunCommand),
     destroys: DestroyGuard,
 ) -> Result<Option<KeptState>> {
-    let Some(actions) = actions(loaded, run, command)? else {
+    let recorder = Recorder::new(loaded, run)?;
+    let actions = recorder.map(|recorder| {
+        let actions = recorder.actions(run, command);
+        recorder.note_wrapped(run, command, &actions);
+        actions
+    });
+    let actions = actions.filter(|actions| actions.iter().any(Option::is_some));
+    let Some(actions) = actions else {
         destroys.check(loaded, run, command, None)?;
         if args.select.fetch && !args.select.changed {
             return Err(ProgramError::usage(
@@ -167,7 +174,7 @@ impl Recorder {
         Ok(Some(Recorder { forced, patterns }))
     }
 
-    /// Returns what the command of a task is recorded as, whose words these are.
+    /// Returns what a command is recorded as, given its words as written and its task.
     fn recorded(&self, words: &[OsString], task: &Task) -> Option<RecordedAs> {
         let variable = |name: &str| lookup(&task.environment, name);
         let found = self.patterns.recognize(words, variable);
@@ -207,36 +214,30 @@ impl Recorder {
         })
     }
 
-    /// Returns a note if the command of a stack is not recorded, and seems to wrap one that would be.
-    fn note(&self, words: &[OsString], task: &Task) -> Option<String> {
-        let variable = |name: &str| lookup(&task.environment, name);
-        let is_known = self.forced.is_some() || self.patterns.recognize(words, variable).is_some();
-        let wrapped = wrapped_tool(words).filter(|_| !is_known)?;
-        let program = task.name.to_string_lossy();
-        Some(format!(
-            "this run takes no lock and is not recorded in the state: orch does not look for `{wrapped}` behind `{program}`\nto record it, add `--record` or `--record=destroy`, or list the command in `record` of the block `state`; its list `never` turns this note off"
-        ))
+    /// Returns what each turn is recorded as.
+    fn actions(&self, run: &PreparedRun, command: &RunCommand) -> Actions {
+        let turns = run.sequence.iter().zip(&run.tasks);
+        let recorded = turns.map(|(&stack, task)| self.recorded(command.of(stack), task));
+        recorded.collect()
     }
-}
 
-/// Returns what each turn is recorded as; `None` if no turn is recorded.
-fn actions(loaded: &Loaded, run: &PreparedRun, command: &RunCommand) -> Result<Option<Actions>> {
-    let Some(recorder) = Recorder::new(loaded, run)? else {
-        return Ok(None);
-    };
-    let turns = || {
-        run.sequence
-            .iter()
-            .map(|&stack| command.of(stack))
-            .zip(&run.tasks)
-    };
-    let actions: Actions = turns()
-        .map(|(words, task)| recorder.recorded(words, task))
-        .collect();
-    if let Some(note) = turns().find_map(|(words, task)| recorder.note(words, task)) {
-        console::note(&note);
+    /// Notes that commands are not recorded, given those of each turn, if one seems to wrap one that would be.
+    fn note_wrapped(&self, run: &PreparedRun, command: &RunCommand, actions: &Actions) {
+        let turns = run.sequence.iter().zip(&run.tasks).zip(actions);
+        let unrecorded = turns.filter(|(_, action)| action.is_none());
+        let mut wrapped = unrecorded.filter_map(|((&stack, task), _)| {
+            let variable = |name: &str| lookup(&task.environment, name);
+            let words = command.of(stack);
+            let wrapped = wrapped_tool(words)?;
+            let is_known = self.patterns.recognize(words, variable).is_some();
+            (!is_known).then(|| (wrapped, task.name.to_string_lossy()))
+        });
+        if let Some((wrapped, program)) = wrapped.next() {
+            console::note(&format!(
+                "this run takes no lock and is not recorded in the state: orch does not look for `{wrapped}` behind `{program}`\nto record it, add `--record` or `--record=destroy`, or list the command in `record` of the block `state`; its list `never` turns this note off"
+            ));
+        }
     }
-    Ok(actions.iter().any(Option::is_some).then_some(actions))
 }
 
 impl KeptState {
@@ -261,7 +262,8 @@ impl KeptState {
         run: &PreparedRun,
         command: &RunCommand,
     ) -> Result<StatePlan> {
-        let actions = actions(loaded, run, command)?;
+        let recorder = Recorder::new(loaded, run)?;
+        let actions = recorder.map(|recorder| recorder.actions(run, command));
         let actions = actions.unwrap_or_else(|| run.sequence.iter().map(|_| None).collect());
         let document = self.lock.document();
         self.destroys.check(loaded, run, command, Some(document))?;

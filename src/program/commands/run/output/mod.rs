@@ -281,22 +281,26 @@ impl Output {
     }
 
     /// Returns where the streams of commands lead.
-    pub(in crate::program::commands) fn streams(&self) -> Streams<'static> {
+    ///
+    /// # Errors
+    ///
+    /// If the program's file is unknown.
+    pub(in crate::program::commands) fn streams(&self) -> Result<Streams<'static>> {
         let Output::Captured(captured) = self else {
-            return Streams::Live;
+            return Ok(Streams::Live);
         };
         let is_prefixed = captured.show == Show::Prefixed;
         let (logs, writers) = (captured.logs.clone(), captured.writers.clone());
-        Streams::Recorded {
+        Ok(Streams::Recorded {
             outlet: captured.outlet,
-            keeper: OutputKeeper::new(vec![own_program(), KEEPER.into()]),
+            keeper: OutputKeeper::new(vec![own_program()?, KEEPER.into()]),
             recorder: Box::new(move |index, turn, attempt| {
                 let name = || printable(turn.stack.as_str()).into_owned();
                 let prefixed = is_prefixed.then(|| (name(), writers.clone()));
                 let log = logs.writer(index, turn, attempt);
                 Box::new(AttemptRecorder::new(log, prefixed))
             }),
-        }
+        })
     }
 
     /// Returns the logs, if the output is captured.
