@@ -28,7 +28,7 @@ use crate::source::Span;
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
 
-/// Returns a variable as a command with this environment sees it.
+/// Returns the value of a variable in a command with this environment.
 pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
     match environment.get(name) {
         Some(own) => own.clone(),

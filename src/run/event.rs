@@ -166,7 +166,7 @@ pub enum Failure {
     Exited(i32),
     /// It was ended by this signal.
     Signalled(i32),
-    /// It was interrupted since `orch` got this signal, and exited as if it had succeeded.
+    /// It was interrupted because of this signal, and exited as if it had succeeded.
     Interrupted(i32),
     /// It took longer than this, and was interrupted for that.
     TimedOut(Duration),

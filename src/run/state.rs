@@ -33,7 +33,7 @@ struct Intents {
     confirmed: HashSet<u64>,
     /// Those after which a command has been started: what it has done is done.
     begun: HashSet<u64>,
-    /// What goes on record of those whose tool was asked what is done.
+    /// The records of turns whose tool was asked what its plan file does.
     asked: HashMap<u64, StackRecord>,
 }
 
@@ -233,7 +233,7 @@ impl RunState {
         if let Err(error) = asking
             && let Some(end) = lock(&self.questions).open.remove(&ticket)
         {
-            let problem = format!("its plan file cannot be looked at: {error}");
+            let problem = format!("its plan file cannot be read: {error}");
             end.tell(answered(Err(Failure::NotStarted(problem))));
         }
     }

@@ -32,10 +32,10 @@ pub const CONDITION: &str = "condition";
 /// What is said of an apply after which a condition did not hold.
 pub const CHECKS_FAILED: &str = "failed";
 
-/// What makes an attempt unknown if it is a plan file of the tool that leaves something out.
+/// Why an attempt is unknown: it applied a plan file of the tool that leaves something out.
 pub const PARTIAL_PLAN: &str = "partial-plan";
 
-/// What makes an attempt unknown if it is a plan file that the tool could not show.
+/// Why an attempt is unknown: it applied a plan file that the tool could not show.
 pub const UNREADABLE_PLAN: &str = "unreadable-plan";
 
 /// The failure of a turn whose end nobody has seen.
@@ -256,7 +256,7 @@ pub enum Outcome {
     Succeeded,
     /// It did not.
     Failed,
-    /// The command succeeded, and it may have done only a part of what it is recorded as, or nothing.
+    /// The command succeeded, but may have done only a part of its work, or nothing.
     Unknown,
     /// Something that a later version knows.
     #[serde(untagged)]
@@ -397,7 +397,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether its last attempt succeeded, and may have done only a part, or nothing.
+    /// Returns whether the effect of its last attempt is unknown.
     pub(super) fn is_unknown(&self) -> bool {
         let last = self.last.as_ref().filter(|_| self.intent.is_none());
         last.is_some_and(|last| last.outcome == Outcome::Unknown)

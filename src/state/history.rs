@@ -1,4 +1,4 @@
-//! The history of a document: who has written it, and what came of it.
+//! The history of a document: its writes, who made them, and how many stacks each changed.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -128,7 +128,7 @@ pub enum Status {
 pub enum Pending {
     /// Nothing is on record.
     NeverApplied,
-    /// The last attempt may have done only a part of what it is recorded as, or nothing; the text says why.
+    /// The last attempt may have done only a part of its work, or nothing; the text says why.
     Unknown(String),
     /// Its inputs differ.
     Differs(Difference),
@@ -241,7 +241,7 @@ impl Standing {
     }
 }
 
-/// Returns why nobody knows what an attempt has done.
+/// Returns why the effect of an attempt is unknown.
 fn unknown(attempt: &Attempt) -> String {
     let action = match &attempt.action {
         Action::Other(_) => "attempt",

@@ -26,7 +26,7 @@ const FILE: &str = "lock";
 /// The most that is read of the file; a command line may be long.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// How long processes that an `orch` has started which was killed may take to notice that.
+/// How long the processes of a killed `orch` may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The run that holds the lock.
@@ -141,7 +141,7 @@ fn read(file: &mut File) -> Option<Holder> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Returns whether there is no process of this number on this machine.
+/// Returns whether this machine has no process with this id.
 #[cfg(unix)]
 fn has_ended(process: u32) -> bool {
     use rustix::process::{Pid, test_kill_process};

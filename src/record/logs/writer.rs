@@ -28,7 +28,7 @@ impl LogWriter {
         }
     }
 
-    /// Returns the writer that goes on with a log where another one ended, which may not have begun it.
+    /// Returns the writer that appends to the log of another writer, which may not exist yet.
     ///
     /// # Errors
     ///

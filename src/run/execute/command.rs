@@ -272,7 +272,7 @@ impl Control for Running {
     fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool {
         let mut life = lock(&self.life);
         if life.is_over {
-            // What it shares its group with may have had the signal before us.
+            // A process in our group may have got the signal before us.
             return !self.has_own_group;
         }
         life.has_reacted = true;
@@ -379,7 +379,7 @@ impl OutputRecording {
     }
 }
 
-/// What is read of a command.
+/// The output of a command that is being read.
 struct Reading {
     pipes: os::Pipes,
     recording: Arc<Mutex<OutputRecording>>,

@@ -1,12 +1,11 @@
-//! A process that keeps what commands print if `orch` is killed.
+//! A process that keeps the output of commands if `orch` is killed.
 //!
-//! A command that prints to a pipe that nobody reads is ended by that, and Terraform loses its state. So a second
-//! process holds our ends of the pipes open, and does nothing else as long as `orch` lives: `orch` reads them as if
-//! it were alone. Once the socket between the two is closed, it reads what commands still print, and adds that to
-//! their logs, until they have ended.
+//! A command that prints to a pipe without a reader dies of SIGPIPE, and Terraform then loses its state. So a second
+//! process holds our ends of the pipes open. It reads nothing as long as `orch` lives. Once the socket between the two
+//! is closed, it appends the further output of the commands to their logs, until they have ended.
 //!
-//! A message on the socket is its length and the number of an output, and, if that is to be kept, its streams and its
-//! log, with the descriptors of its pipes.
+//! A message on the socket has its length and the number of an output. If the output starts, its streams and the path
+//! of its log follow, with the descriptors of its pipes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -37,13 +36,13 @@ use crate::record::logs::{LogWriter, Stream};
 /// How many pipes a command has at most.
 const MAX_PIPES: usize = 2;
 
-/// The most that a message has, which is mostly a path.
+/// The maximum length of a message, which is mostly a path, in bytes.
 const MAX_MESSAGE: usize = 64 << 10;
 
-/// How long the other process may take to make room for a message.
+/// How long a message may wait for room in the socket.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Starts the process when the first command does, and tells it which outputs to keep.
+/// Starts the process with the first command, and sends it the outputs to keep.
 pub struct OutputKeeper {
     command: Vec<OsString>,
     socket: Option<Socket>,
@@ -51,7 +50,7 @@ pub struct OutputKeeper {
     latest: u64,
 }
 
-/// The way to the process; nothing once that is of no use.
+/// The socket to the process; none once it has failed.
 type Socket = Arc<Mutex<Option<UnixStream>>>;
 
 /// An output that is kept until this is dropped.
@@ -71,7 +70,7 @@ impl OutputKeeper {
         }
     }
 
-    /// Keeps what a command is about to print, for its log.
+    /// Keeps the output of a command that is about to start, for its log.
     pub(in crate::run::execute) fn keep(&mut self, log: &Path, pipes: &Pipes) -> Kept {
         let socket = self.socket.get_or_insert_with(|| {
             let started = start(&self.command);
@@ -102,7 +101,7 @@ impl Drop for Kept {
     }
 }
 
-/// Starts the process, which no signal to our group reaches.
+/// Starts the process, in a group of its own: signals to our group do not reach it.
 fn start(command: &[OsString]) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_write_timeout(Some(PATIENCE))?;
@@ -117,7 +116,7 @@ fn start(command: &[OsString]) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-/// Sends a message. A process that does not take it is of no use any more.
+/// Sends a message. If that fails, no further ones are sent.
 fn tell(socket: &Socket, body: &[u8], ends: &[BorrowedFd<'_>]) {
     let mut socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(stream) = &mut *socket
@@ -141,13 +140,13 @@ fn send(socket: &mut UnixStream, body: &[u8], ends: &[BorrowedFd<'_>]) -> io::Re
     socket.write_all(&message[sent..])
 }
 
-/// An output, as the process keeps it.
+/// An output in the process.
 struct Output {
     log: PathBuf,
     pipes: Pipes,
 }
 
-/// Is the process: keeps what it is told on its standard input, until all of it has ended.
+/// Runs as the process: keeps the outputs that arrive on standard input, until all have ended.
 ///
 /// # Errors
 ///
@@ -158,7 +157,7 @@ pub fn keep_output() -> io::Result<()> {
     }
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut outputs: BTreeMap<u64, Output> = BTreeMap::new();
-    // A message that was cut off has no command, which is started after it.
+    // The command of a message that was cut off has not started.
     while let Ok(Some((number, output))) = receive(&mut socket) {
         match output {
             Some(output) => _ = outputs.insert(number, output),
@@ -185,7 +184,7 @@ pub fn keep_output() -> io::Result<()> {
     Ok(())
 }
 
-/// Receives a message: the number of an output, and the output itself if it is to be kept. `None` at the end.
+/// Receives a message: the number of an output, and the output itself if it starts. `None` at the end.
 fn receive(socket: &mut UnixStream) -> io::Result<Option<(u64, Option<Output>)>> {
     let mut length = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_PIPES))];

@@ -121,9 +121,7 @@ impl Pipes {
             None => Ok(()),
         }
     }
-}
 
-impl Pipes {
     /// Returns our ends, each with its stream.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(Stream, File)> {
         self.0.iter()

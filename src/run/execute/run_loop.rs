@@ -79,7 +79,7 @@ pub(super) struct RunLoop<'a, E: Executor> {
     /// Whether what the run began with was not approved.
     pub(super) is_rejected: bool,
     pub(super) summary: RunSummary,
-    /// What has come before a signal that was waited for.
+    /// Messages that came before an awaited signal.
     pending: VecDeque<Message>,
     pub(super) signals: u32,
     pub(super) last_signal: Option<(i32, Instant)>,

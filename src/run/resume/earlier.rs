@@ -166,7 +166,7 @@ fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> Result<&'r str, ResumeError>
     Ok(id)
 }
 
-/// Returns the runs that a run resumed, the latest first, as far as they are still on record.
+/// Returns the runs that a run resumed and that are still recorded, the latest first.
 fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeError> {
     let mut records = Vec::new();
     let mut seen = HashSet::from([record.header.run.clone()]);
