@@ -16,23 +16,10 @@ use super::{
     project_path, repository_path,
 };
 use crate::path::ProjectPath;
+use crate::project::environment::REPOSITORY_VARIABLES;
 
-/// Variables that say which repository git works on, or what it consists of.
-const OF_ANOTHER_REPOSITORY: [&str; 13] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CEILING_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_CONFIG",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
-];
+/// What else says which repository git finds, and what it reads there.
+const OF_DISCOVERY: [&str; 3] = ["GIT_CEILING_DIRECTORIES", "GIT_CONFIG", "GIT_NAMESPACE"];
 
 /// Variables that say how paths on the command line are understood.
 const OF_PATTERNS: [&str; 3] = [
@@ -72,7 +59,8 @@ impl Program {
         command.args(["-c", "safe.bareRepository=explicit"]);
         command.args(arguments);
         // The repository is the one around the project, even if a hook of another one runs us.
-        for variable in OF_ANOTHER_REPOSITORY.iter().chain(&OF_PATTERNS) {
+        let removed = [&REPOSITORY_VARIABLES[..], &OF_DISCOVERY, &OF_PATTERNS];
+        for variable in removed.into_iter().flatten() {
             command.env_remove(variable);
         }
         // Reading must not write the index, and what git says is to be understood.

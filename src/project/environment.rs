@@ -1,10 +1,11 @@
 //! The environment that a command gets in a stack.
 //!
-//! The host's environment, then `config.run.env` from the stack's directory up to the root, the
-//! nearest definition of a name winning, then the `ORCH_…` variables. `null` and `unset` remove a
-//! variable, the host's own included.
+//! The host's environment without git's variables of one repository, then `config.run.env` from the
+//! stack's directory up to the root, the nearest definition of a name winning, then the `ORCH_…`
+//! variables. `null` and `unset` remove a variable, the host's own included.
 
 use std::collections::{BTreeMap, HashSet};
+use std::process::Command;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -27,6 +28,42 @@ use crate::source::Span;
 
 /// Changes to the host's environment, by name; `None` removes the variable.
 pub type Environment = BTreeMap<String, Option<String>>;
+
+/// The variables that tie git to one repository or one index: those that
+/// `git rev-parse --local-env-vars` lists, without the ones that hold configuration.
+///
+/// Git sets them for its hooks. A command that inherits them, and runs git in a repository of its own as
+/// `terraform init` does for modules, writes into the repository of the hook.
+pub const REPOSITORY_VARIABLES: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Gives a command this environment, over what it inherits.
+pub fn compose(command: &mut Command, environment: &Environment) {
+    // An outer run may have set it, and only instances get a key of their own.
+    command.env_remove(STACK_KEY);
+    for variable in REPOSITORY_VARIABLES {
+        command.env_remove(variable);
+    }
+    for (name, value) in environment {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
 
 /// Returns the value of a variable in a command with this environment.
 pub fn lookup(environment: &Environment, name: &str) -> Option<String> {

@@ -1,10 +1,11 @@
 //! Changes are the same however a repository is stored, checked out and reached.
 
+use std::fs;
 use std::path::Path;
 
 use insta::{allow_duplicates, assert_snapshot};
 
-use crate::support::{Output, Repository, Sandbox, skipped, without_base};
+use crate::support::{Output, Repository, Sandbox, orch_program, skipped, without_base};
 
 const STACKS: &str =
     "added\ncommitted\ndeleted\nkept\nrenamed\nstaged\nunstaged\nuntracked\ngone/a\ngone/b";
@@ -345,6 +346,73 @@ fn with_variables_of_another_repository() {
     repository.git("config core.repositoryFormatVersion 1");
     repository.git("config extensions.partialClone nowhere");
     assert_eq!(nonsense(&repository), CHANGED);
+}
+
+#[test]
+fn commands_get_no_variables_that_tie_git_to_one_repository() {
+    let sandbox = Sandbox::layout("a");
+    let output = sandbox.orch_with(
+        "run --quiet -- sh -c 'env | grep ^GIT_ | grep -v _GLOBAL | grep -v _SYSTEM | sort'",
+        |orch| {
+            for name in [
+                "GIT_DIR",
+                "GIT_INDEX_FILE",
+                "GIT_PREFIX",
+                "GIT_OBJECT_DIRECTORY",
+            ] {
+                orch.env(name, "/nowhere");
+            }
+            // Configuration is not tied to a repository.
+            orch.env("GIT_CONFIG_COUNT", "1")
+                .env("GIT_CONFIG_KEY_0", "user.name")
+                .env("GIT_CONFIG_VALUE_0", "somebody");
+            orch.env("GIT_SSH_COMMAND", "ssh -o Own=choice");
+        },
+    );
+    assert_snapshot!(output, @r"
+    GIT_CONFIG_COUNT=1
+    GIT_CONFIG_KEY_0=user.name
+    GIT_CONFIG_VALUE_0=somebody
+    GIT_SSH_COMMAND=ssh -o Own=choice
+    ");
+    // Who sets one in the project means it.
+    sandbox.write(
+        "/env.tm",
+        "terramate {\n  config {\n    run {\n      env {\n        GIT_DIR = \"/own\"\n      }\n    }\n  }\n}\n",
+    );
+    let output = sandbox.orch_with("run --quiet -- sh -c 'echo $GIT_DIR'", |orch| {
+        orch.env("GIT_DIR", "/nowhere");
+    });
+    assert_snapshot!(output, @"/own");
+}
+
+/// A hook of a linked worktree gets `GIT_DIR` and `GIT_INDEX_FILE`, while a command in a stack works on another
+/// repository, as `terraform init` does for a module from git.
+#[cfg(unix)]
+#[test]
+fn a_hook_of_a_linked_worktree_loses_nothing_that_is_staged() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let repository = Repository::layout(STACKS);
+    let [linked, module] = ["linked", "module"].map(|name| repository.outside().join(name));
+    repository.git(&format!("worktree add -q -b other '{}'", linked.display()));
+    repository.git(&format!("init -q '{}'", module.display()));
+    fs::write(module.join("module.tf"), "").unwrap();
+    let hook = repository.path("/.git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    let script = format!(
+        "#!/bin/sh\nexec '{}' run --quiet -X -- git -C '{}' add module.tf\n",
+        orch_program().display(),
+        module.display(),
+    );
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(linked.join("work"), "").unwrap();
+    repository.git_in(&linked, "add work");
+    repository.git_in(&linked, "commit -q -m work");
+    let committed = repository.git_in(&linked, "show --format= --name-only HEAD");
+    assert_eq!(committed, "work\n");
+    assert_eq!(repository.git_in(&module, "ls-files"), "module.tf\n");
 }
 
 /// What a sparse checkout has changed, which leaves out `out`, where stacks have changed too.

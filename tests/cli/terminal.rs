@@ -211,3 +211,17 @@ fn a_terminal_of_its_own_gives_all_that_is_printed() {
     assert_eq!(output.stdout.lines().count(), 100_000);
     assert!(output.stdout.ends_with("\n100000\n"));
 }
+
+#[test]
+fn run_restores_the_terminal_after_a_command_that_is_killed() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write_program("/script.sh", "#!/bin/sh\nstty -echo\nkill -9 $$\n");
+    let orch = crate::support::orch_program().display();
+    let line = format!("'{orch}' run -- ../script.sh; stty -a");
+    let Some(mut command) = sandbox.in_terminal(&line) else {
+        return;
+    };
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.contains(&"echo"), "{text}");
+}

@@ -12,6 +12,7 @@ use orch::plan::archive::ReadError;
 use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
+use orch::project::environment::compose;
 use orch::project::{Problems, Project};
 use orch::report::{ToolTexts, write_plan, write_plan_entry, write_plan_json, write_plan_markdown};
 
@@ -119,12 +120,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         .arg(&unpacked)
         .current_dir(path.directory().to_host(&loaded.project.root))
         .stdin(Stdio::null());
-    for (name, value) in environment {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    compose(&mut command, &environment);
     let status = command
         .status()
         .with_context(|| format!("failed to start `{}`", tool.program()))?;

@@ -17,8 +17,7 @@ use tracing::debug;
 use super::attendant::{Attendants, Job};
 use super::retry::OutputWatch;
 use super::{Control, End, Executor, OutputKeeper, Signal, Start, StepEnd, os};
-use crate::project::config::STACK_KEY;
-use crate::project::environment::Environment;
+use crate::project::environment::{Environment, compose};
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};
 use crate::run::terraform::summary::SummaryFinder;
@@ -50,14 +49,7 @@ impl Task {
         let mut command = Command::new(&self.program);
         os::set_name(&mut command, &self.name);
         command.args(&self.arguments).current_dir(&self.directory);
-        // An outer run may have set it, and only instances get a key of their own.
-        command.env_remove(STACK_KEY);
-        for (name, value) in &self.environment {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        compose(&mut command, &self.environment);
         command
     }
 
@@ -202,6 +194,7 @@ impl Executor for Commands<'_> {
         if has_own_group {
             os::set_own_group(&mut command);
         }
+        let terminal = (!has_own_group).then(os::TerminalModes::now).flatten();
         let not_started = |error: io::Error| {
             let problem = if task.directory.is_dir() {
                 os::start_problem(&error)
@@ -231,6 +224,7 @@ impl Executor for Commands<'_> {
                 life: life.clone(),
                 n_looks: 0,
             },
+            terminal,
             reading,
             end: start.end,
         });
@@ -389,6 +383,8 @@ struct Reading {
 /// What an attendant does.
 struct Work {
     attended: Attended,
+    /// How the terminal was set before a command that has it.
+    terminal: Option<os::TerminalModes>,
     reading: Option<Reading>,
     end: End,
 }
@@ -398,6 +394,7 @@ impl Job for Work {
     fn carry_out(self) -> impl FnOnce() {
         let Work {
             mut attended,
+            terminal,
             reading,
             end,
         } = self;
@@ -429,8 +426,13 @@ impl Job for Work {
             changes = recording.summary.end();
             output_lost = kept.err().map(|error| error.to_string()).or(read.err());
         }
+        let result = result(attended.wait(wants_terminal));
+        // It could not do that itself: it may have switched the echo off to ask for a password.
+        if let (Some(terminal), Err(Failure::Signalled(_))) = (terminal, &result) {
+            terminal.restore();
+        }
         let how = StepEnd {
-            result: result(attended.wait(wants_terminal)),
+            result,
             changes,
             output_matches,
             output_lost,

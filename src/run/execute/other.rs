@@ -37,6 +37,18 @@ pub(super) fn is_interactive() -> bool {
     true
 }
 
+/// Consoles are not set by programs that end without notice.
+pub(super) struct TerminalModes;
+
+impl TerminalModes {
+    pub(super) fn now() -> Option<Self> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "the same shape as on Unix")]
+    pub(super) fn restore(&self) {}
+}
+
 pub(super) fn set_name(_command: &mut Command, _name: &OsStr) {}
 
 pub(super) fn set_own_group(_command: &mut Command) {}

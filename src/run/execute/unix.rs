@@ -20,7 +20,7 @@ use rustix::process::{
     Pid, Resource, Rlimit, WaitId, WaitIdOptions, getpgrp, getrlimit, kill_process,
     kill_process_group, setrlimit, test_kill_process_group, waitid,
 };
-use rustix::termios::tcgetpgrp;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTTIN, SIGTTOU, SIGXFSZ};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
@@ -140,6 +140,24 @@ pub(super) fn is_interactive() -> bool {
     is_in_front(io::stdin().as_fd())
         || is_in_front(io::stdout().as_fd())
         || is_in_front(io::stderr().as_fd())
+}
+
+/// How the terminal is set that our standard input comes from.
+pub(super) struct TerminalModes(Termios);
+
+impl TerminalModes {
+    /// Returns how it is set; `None` if there is no terminal.
+    pub(super) fn now() -> Option<Self> {
+        tcgetattr(io::stdin()).ok().map(TerminalModes)
+    }
+
+    /// Sets it like that again, if we have the terminal: a process in the background would be stopped.
+    pub(super) fn restore(&self) {
+        if tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp()) {
+            // A terminal that has gone needs nothing.
+            _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
+        }
+    }
 }
 
 pub(super) fn set_name(command: &mut Command, name: &OsStr) {

@@ -73,6 +73,23 @@ fn commands_run_in_the_code_of_the_commit_that_was_applied() {
 }
 
 #[test]
+fn git_answers_for_the_commit_that_was_applied() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    let applied = head(&repository);
+    remove(&repository, "a");
+    let answer = repository.outside().join("answer");
+    let script = format!("git rev-parse HEAD > '{}'\n", answer.display());
+    hook(&repository, "destroy", "a", &script);
+    let output = repository.orch_with(&format!("apply {APPROVED}"), |orch| {
+        // As a hook of git runs it.
+        orch.env("GIT_DIR", repository.path("/.git"))
+            .env("GIT_INDEX_FILE", repository.path("/.git/index"));
+    });
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(fs::read_to_string(answer).unwrap().trim(), applied);
+}
+
+#[test]
 fn the_working_tree_is_left_alone() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     remove(&repository, "a");

@@ -13,7 +13,7 @@ use orch::plan::entry::Action;
 use orch::plan::stale::{OperationKey, Progress, Stale};
 use orch::plan::{SavedEnvironment, SavedStack};
 use orch::project::driver::DriverStep;
-use orch::project::environment::Environment;
+use orch::project::environment::{Environment, compose};
 use orch::run::execute::ProgramFinder;
 use serde::Deserialize;
 
@@ -163,12 +163,7 @@ fn version(program: &Path, of_tool: &PlannedTool<'_>) -> anyhow::Result<String> 
         .args(["version", "-json"])
         .current_dir(&of_tool.directory)
         .stdin(Stdio::null());
-    for (name, value) in &of_tool.environment {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
+    compose(&mut command, &of_tool.environment);
     // Otherwise, it asks a server for new versions.
     command.env("CHECKPOINT_DISABLE", "1");
     let output = command.output()?;
