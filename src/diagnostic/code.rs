@@ -77,7 +77,7 @@ codes! {
 
     // References and the order.
     UnknownReference, "unknown-reference", "A path or a tag names no stack.";
-    SelfReference, "self-reference", "A reference names only the stack that declares it.";
+    SelfReference, "self-reference", "A reference is the path of the stack that declares it.";
     Cycle, "cycle", "Stacks wait for each other.";
 
     // Changes and runs.

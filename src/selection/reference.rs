@@ -107,10 +107,9 @@ pub struct References {
 
 impl References {
     /// Resolves all references of a project, and adds what is wrong to `problems`. Errors are: a path
-    /// that leads out of the project, an invalid tag filter, and `after` or `before` that name only
-    /// the declaring stack. Warnings are: `wants` or `wanted_by` that name only the declaring stack,
-    /// and a reference that names nothing, which is an error if the project says
-    /// `references = "strict"`.
+    /// that leads out of the project, an invalid tag filter, and the path of the declaring stack in
+    /// `after` or `before`. Warnings are: that path in `wants` or `wanted_by`, and a reference that
+    /// names no other stack, which is an error if the project says `references = "strict"`.
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
         resolver::resolve(project, problems, true)
     }

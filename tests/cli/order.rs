@@ -327,7 +327,7 @@ mod rules {
         directory == "/" || path == directory || path.starts_with(&format!("{directory}/"))
     }
 
-    /// The stacks that a reference names; nothing if it names only the stack itself.
+    /// The stacks that a reference names; nothing if it is the path of the stack itself.
     fn named(
         project: &Project,
         from: &str,
@@ -340,12 +340,10 @@ mod rules {
                     .split(',')
                     .any(|all| all.split(':').all(|tag| stack.tags.contains(tag)))
             };
-            let all: Vec<&str> = project
+            let others = project
                 .iter()
-                .filter(|(_, stack)| matches(stack))
-                .map(|(&path, _)| path)
-                .collect();
-            return (all != [from]).then(|| all.into_iter().filter(|&path| path != from).collect());
+                .filter(|(path, stack)| **path != from && matches(stack));
+            return Some(others.map(|(&path, _)| path).collect());
         }
         if reference == from {
             return None;
@@ -358,8 +356,7 @@ mod rules {
             (false, false) => is_at_or_below(path, reference),
         };
         let named = project.keys().copied().filter(|path| is_named(path));
-        let named: Vec<&str> = named.collect();
-        (!contains || !named.is_empty()).then_some(named)
+        Some(named.collect())
     }
 
     /// The selected stacks in order; nothing if that is refused.

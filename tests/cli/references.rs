@@ -98,13 +98,11 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error_in_the_order_and_els
       |
       = help: remove it
 
-    warning: `tag:x` in `wants` names only the stack itself
+    warning: `tag:x` in `wants` names no stack
      --> c/stack.tm:3:12
       |
     3 |   wants = ["tag:x"]
-      |            ^^^^^^^ only this stack carries such tags
-      |
-      = help: remove it
+      |            ^^^^^^^ no other stack carries such tags
 
     warning: `../d` in `wanted_by` names only the stack itself
      --> d/stack.tm:2:16
@@ -217,33 +215,37 @@ fn two_stacks_that_go_before_each_other_are_a_cycle() {
     "#);
 }
 
+/// Or the last other stack of a directory could not be deleted.
 #[test]
-fn a_directory_that_holds_no_other_stack_names_only_the_stack_itself() {
+fn a_reference_that_names_no_other_stack_is_dangling() {
     let sandbox = Sandbox::layout(
         "
-        env/a after /env wants /env
+        env/a [x] after /env wants /env before tag:x
         env/a/nested",
     );
     assert_snapshot!(sandbox.orch("list"), @r#"
+    env/a
+    env/a/nested
     [stderr]
-    error: `/env` in `after` names only the stack itself
-     --> env/a/stack.tm:2:12
-      |
-    2 |   after = ["/env"]
-      |            ^^^^^^ no other stack at or below this directory
-      |
-      = help: remove it
-
-    warning: `/env` in `wants` names only the stack itself
+    warning: `/env` in `after` names no stack
      --> env/a/stack.tm:3:12
       |
-    3 |   wants = ["/env"]
+    3 |   after = ["/env"]
       |            ^^^^^^ no other stack at or below this directory
-      |
-      = help: remove it
 
-    [exit status 3]
+    warning: `/env` in `wants` names no stack
+     --> env/a/stack.tm:4:12
+      |
+    4 |   wants = ["/env"]
+      |            ^^^^^^ no other stack at or below this directory
+
+    warning: `tag:x` in `before` names no stack
+     --> env/a/stack.tm:5:13
+      |
+    5 |   before = ["tag:x"]
+      |             ^^^^^^^ no other stack carries such tags
     "#);
+    assert_eq!(sandbox.orch("validate").code(), 3);
 }
 
 #[test]
@@ -560,4 +562,31 @@ fn a_reference_to_a_stack_whose_file_is_broken_is_not_called_wrong() {
     assert_eq!(output.code(), 3);
     assert!(output.stderr.contains("syntax error"), "{output}");
     assert!(!output.stderr.contains("names no stack"), "{output}");
+}
+
+#[test]
+fn an_empty_tag_is_a_warning() {
+    let sandbox = Sandbox::layout("a after tag:x,\nb [x]");
+    sandbox.write("/c/stack.tm", "stack {\n  tags = [\"\"]\n}\n");
+    assert_snapshot!(sandbox.orch("list --order"), @r#"
+    b
+    a
+    c
+    [stderr]
+    warning: `tag:x,` in `after` has an empty tag
+     --> a/stack.tm:2:12
+      |
+    2 |   after = ["tag:x,"]
+      |            ^^^^^^^^ a tag is missing beside `,` or `:`
+      |
+      = help: name the tag, or remove the separator
+
+    warning: a tag is empty
+     --> c/stack.tm:2:11
+      |
+    2 |   tags = [""]
+      |           ^^ no filter matches it
+      |
+      = help: remove it
+    "#);
 }

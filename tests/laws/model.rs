@@ -262,7 +262,7 @@ impl Model {
             named.remove(&declaring);
             return match named.is_empty() {
                 true if self.stacks[declaring].key().is_some() => Meaning::Alone,
-                true => itself,
+                true => Meaning::Nothing,
                 false => Meaning::Stacks(named),
             };
         }
@@ -311,7 +311,7 @@ impl Model {
         } else {
             self.below(&place)
         };
-        if named.is_empty() && around {
+        if place == own {
             itself
         } else if named.is_empty() {
             Meaning::Nothing

@@ -160,6 +160,7 @@ impl ReferenceResolver<'_> {
         kind: ReferenceKind,
         entry: &Spanned<String>,
     ) -> Option<Target> {
+        let has_empty = filter.split([',', ':']).any(str::is_empty);
         let filter = match TagFilter::parse(filter) {
             Ok(filter) => filter,
             Err(bad) => {
@@ -187,9 +188,18 @@ impl ReferenceResolver<'_> {
                 });
                 TagGroupIndex(index)
             });
-        match *self.references.tag_group(group).members.as_slice() {
-            [] if !self.project.broken.is_empty() => None, // what is broken may carry it
-            [] if !self.explains => None,
+        let target = match *self.references.tag_group(group).members.as_slice() {
+            // All instances share one block: for the others, the reference makes sense.
+            [only] if only == from && stacks[from].path.key().is_some() => None,
+            [only] if only != from => Some(Target::Stack(only)),
+            [] | [_] if !self.project.broken.is_empty() => None, // what is broken may carry it
+            [] | [_] if !self.explains => None,
+            [_] => {
+                let label = "no other stack carries such tags";
+                let diagnostic = dangling::names_nothing(self.project, kind, entry, label);
+                self.problems.push(diagnostic);
+                None
+            }
             [] => {
                 let mut wanted = filter.alternatives().flatten();
                 let unknown = wanted.find(|tag| !stacks.has_tag(tag));
@@ -205,15 +215,16 @@ impl ReferenceResolver<'_> {
                 });
                 None
             }
-            // All instances share one block: for the others, the reference makes sense.
-            [only] if only == from && stacks[from].path.key().is_some() => None,
-            [only] if only == from => {
-                self.names_only_itself(kind, entry, "only this stack carries such tags");
-                None
-            }
-            [only] => Some(Target::Stack(only)),
             _ => Some(Target::Tag(group)),
+        };
+        if has_empty && self.explains && target.is_some() {
+            let message = format!("`{}` in `{kind}` has an empty tag", entry.value);
+            let diagnostic = Diagnostic::warning(Code::InvalidTag, message)
+                .label(entry.span, "a tag is missing beside `,` or `:`")
+                .help("name the tag, or remove the separator");
+            self.problems.push(diagnostic);
         }
+        target
     }
 
     fn path(
@@ -249,13 +260,7 @@ impl ReferenceResolver<'_> {
             (None, _) if self.broken_within(&path) || !self.explains => None,
             (None, _) => {
                 let label = dangling::why_nothing(self.project, &path);
-                let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);
-                self.references.dangling.push(Dangling {
-                    path: path.clone(),
-                    key: None,
-                    span: entry.span,
-                    message: diagnostic.message.clone(),
-                });
+                let mut diagnostic = self.dangling(kind, entry, &path, None, label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {
                     let others = stacks.iter().filter(|(other, _)| *other != from);
@@ -306,13 +311,7 @@ impl ReferenceResolver<'_> {
                     Some(first) if stacks[first].path.key().is_some() => "no instance has this key",
                     Some(_) => "this stack has no instances",
                 };
-                let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);
-                self.references.dangling.push(Dangling {
-                    path: directory.clone(),
-                    key: Some(key.clone()),
-                    span: entry.span,
-                    message: diagnostic.message.clone(),
-                });
+                let mut diagnostic = self.dangling(kind, entry, &directory, Some(key), label);
                 self.suggestions += 1;
                 if self.suggestions <= MAX_SUGGESTIONS {
                     let others = here.filter(|&other| other != from);
@@ -357,7 +356,7 @@ impl ReferenceResolver<'_> {
             if stack.path.key().is_some() {
                 return self.others_beside(from, directory, stack);
             }
-            self.names_only_itself(kind, entry, "this is the stack itself");
+            self.names_itself(kind, entry);
             return None;
         }
         let stacks = &self.project.stacks;
@@ -382,10 +381,11 @@ impl ReferenceResolver<'_> {
         match (others.next(), others.next()) {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Enclosing(directory)),
-            (None, _) if self.broken_within(&directory) => None,
+            (None, _) if self.broken_within(&directory) || !self.explains => None,
             (None, _) => {
                 let label = "no other stack at or below this directory";
-                self.names_only_itself(kind, entry, label);
+                let diagnostic = self.dangling(kind, entry, &directory, None, label);
+                self.problems.push(diagnostic);
                 None
             }
         }
@@ -396,7 +396,26 @@ impl ReferenceResolver<'_> {
         broken.any(|broken| broken.is_at_or_below(directory))
     }
 
-    fn names_only_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>, label: &str) {
+    /// Returns the diagnostic of a path that names no other stack, and remembers it.
+    fn dangling(
+        &mut self,
+        kind: ReferenceKind,
+        entry: &Spanned<String>,
+        path: &ProjectPath,
+        key: Option<&KeyFilter>,
+        label: &str,
+    ) -> Diagnostic {
+        let diagnostic = dangling::names_nothing(self.project, kind, entry, label);
+        self.references.dangling.push(Dangling {
+            path: path.clone(),
+            key: key.cloned(),
+            span: entry.span,
+            message: diagnostic.message.clone(),
+        });
+        diagnostic
+    }
+
+    fn names_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>) {
         let message = format!("`{}` in `{kind}` names only the stack itself", entry.value);
         let diagnostic = match kind {
             ReferenceKind::After | ReferenceKind::Before | ReferenceKind::ReplaceTriggeredBy => {
@@ -406,7 +425,7 @@ impl ReferenceResolver<'_> {
                 Diagnostic::warning(Code::SelfReference, message)
             }
         };
-        self.problems
-            .push(diagnostic.label(entry.span, label).help("remove it"));
+        let diagnostic = diagnostic.label(entry.span, "this is the stack itself");
+        self.problems.push(diagnostic.help("remove it"));
     }
 }
