@@ -659,3 +659,17 @@ fn a_knot_through_one_tag_is_cut_short_too() {
     assert_eq!(output.code(), 3);
     assert!(output.stderr.matches("error:").count() <= 100);
 }
+
+#[test]
+fn a_long_cycle_lists_its_first_stacks_and_counts_the_rest() {
+    let stacks = (0..200).map(|n| format!("s{n:03} after /s{:03}\n", (n + 1) % 200));
+    let sandbox = Sandbox::layout(&stacks.collect::<String>());
+    let output = sandbox.orch("list --order");
+    assert_eq!(output.code(), 3);
+    let message = output.stderr.lines().next().unwrap();
+    assert!(message.ends_with("… (150 more)"), "{message}");
+    let more = "150 more hops; `orch graph` draws all of them";
+    assert!(output.stderr.contains(more), "{output}");
+    let n_hops = output.stderr.matches(" runs before ").count();
+    assert_eq!(n_hops, 50);
+}

@@ -15,6 +15,9 @@ use crate::source::{FileId, Sources};
 /// Hops drawn with their source lines; the rest are listed in notes.
 const MAX_DRAWN: usize = 12;
 
+/// Hops and stacks of a cycle that are listed; the rest are counted.
+const MAX_LISTED: usize = 50;
+
 impl Cycles {
     /// Explains the cycles: one error for each, or for several that are tied together by hops.
     pub fn diagnostics(&self, stacks: &Stacks, sources: &Sources) -> Vec<Diagnostic> {
@@ -29,7 +32,7 @@ impl Cycles {
                 };
                 let others = tied.iter().flat_map(|alike| &alike[1..]);
                 others.fold(diagnostic, |diagnostic, other| {
-                    let names = other.names(stacks);
+                    let names = names(&other.hops, stacks);
                     diagnostic.note(format!("cycle by the same references: {names}"))
                 })
             })
@@ -140,9 +143,9 @@ fn together(cycles: &[&Cycle], stacks: &Stacks, sources: &Sources) -> Diagnostic
             diagnostic = show(diagnostic, shown.len() - 1, origin, &says, sources);
         }
     }
+    diagnostic = count_unlisted(diagnostic, shown.len());
     for (_, hops) in &turned {
-        let names: Vec<String> = hops.iter().map(|hop| name(hop.from)).collect();
-        diagnostic = diagnostic.note(format!("cycle: {}", names.join(" → ")));
+        diagnostic = diagnostic.note(format!("cycle: {}", names(hops, stacks)));
     }
     diagnostic.help(if shared.declares(OriginKind::Nesting) {
         "a stack always runs before the stacks nested in it: remove a reference of each cycle, or move a stack"
@@ -163,20 +166,35 @@ fn show(
 ) -> Diagnostic {
     if index < MAX_DRAWN {
         diagnostic.label(origin.span, format!("{says})"))
-    } else {
+    } else if index < MAX_LISTED {
         let place = sources.line(origin.span);
         diagnostic.note(format!("{says}, {place})"))
+    } else {
+        diagnostic
     }
 }
 
-impl Cycle {
-    /// Returns the stacks as a path, quoted.
-    fn names(&self, stacks: &Stacks) -> String {
-        let names = self.hops.iter().map(|hop| &stacks[hop.from].path);
-        let names: Vec<String> = names.map(|path| format!("`{path}`")).collect();
-        names.join(" → ")
+/// Adds how many hops are not listed.
+fn count_unlisted(diagnostic: Diagnostic, n_hops: usize) -> Diagnostic {
+    match n_hops.checked_sub(MAX_LISTED) {
+        None | Some(0) => diagnostic,
+        Some(n) => diagnostic.note(format!("{n} more hops; `orch graph` draws all of them")),
     }
+}
 
+/// Returns the stacks of a cycle as a path, quoted.
+fn names(hops: &[Hop], stacks: &Stacks) -> String {
+    let listed = hops.iter().take(MAX_LISTED);
+    let mut names: Vec<String> = listed
+        .map(|hop| format!("`{}`", stacks[hop.from].path))
+        .collect();
+    if let Some(n @ 1..) = hops.len().checked_sub(MAX_LISTED) {
+        names.push(format!("… ({n} more)"));
+    }
+    names.join(" → ")
+}
+
+impl Cycle {
     /// Returns where the references of the cycle are, in order.
     fn references(&self) -> Vec<(FileId, u32)> {
         let origins = self.hops.iter().flat_map(|hop| &hop.origins);
@@ -191,7 +209,7 @@ impl Cycle {
 
     fn diagnostic(&self, stacks: &Stacks, sources: &Sources) -> Diagnostic {
         let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
-        let path = self.names(stacks);
+        let path = names(&self.hops, stacks);
         let message = format!("stacks wait for each other in a cycle: {path}");
         let mut diagnostic = Diagnostic::error(Code::Cycle, message);
         for (index, hop) in self.hops.iter().enumerate() {
@@ -201,6 +219,7 @@ impl Cycle {
                 diagnostic = show(diagnostic, index, origin, &says, sources);
             }
         }
+        diagnostic = count_unlisted(diagnostic, self.hops.len());
         if let Some((before, after)) = self.both_ways() {
             let named = match (before.written(sources), after.written(sources)) {
                 (Some(one), Some(other)) if one == other => format!("`{one}`"),
