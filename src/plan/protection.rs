@@ -5,7 +5,7 @@
 //! `removed` block count, else the recorded ones. This module does not decide what is done with a
 //! stack.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::diagnostic::{Code, Diagnostic};
@@ -21,7 +21,7 @@ use crate::source::Span;
 use crate::state::document::Entry;
 use crate::state::rules::RecordedRule;
 
-/// How many addresses a refusal names.
+/// How many addresses or stacks a refusal names.
 const MOST: usize = 20;
 
 /// A rule that protects a stack.
@@ -348,8 +348,9 @@ impl Refusal {
         }
     }
 
-    fn way_out(&self) -> String {
+    fn way_out(&self, n_stacks: usize) -> String {
         let Protection { rule, by, .. } = &self.protection;
+        let it = if n_stacks == 1 { "it" } else { "them" };
         let name = rule.name();
         match (by, rule, &self.loss) {
             (
@@ -358,33 +359,31 @@ impl Refusal {
                 Loss::Resources(_),
             ) => format!("first commit a `{name}` that does not match them"),
             (ProtectedBy::Unread { way_out, .. }, ..) => way_out.clone(),
-            (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for it first"),
+            (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for {it} first"),
             (ProtectedBy::Head, ..) => format!("commit the change to `{name}` first"),
             (ProtectedBy::Record(_), ..) => {
                 format!("apply `{name} = false` first, or set it in a `removed` block")
             }
         }
     }
+}
 
-    /// Returns the addresses of the resources, if they are known: the first ones, and how many more.
-    fn addresses(&self) -> Option<String> {
-        let Loss::Resources(addresses) = &self.loss else {
-            return None;
-        };
-        let named = addresses.iter().take(MOST);
-        let named = named.map(|address| format!("`{}`", printable(address)));
-        let mut named: Vec<String> = named.collect();
-        if let Some(more @ 1..) = addresses.len().checked_sub(MOST) {
-            named.push(format!("and {more} more"));
-        }
-        Some(named.join(", "))
+/// Returns the first of some names, and how many more there are.
+fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(MOST);
+    let first = names.take(MOST);
+    let mut first: Vec<String> = first.map(|it| format!("`{}`", printable(it))).collect();
+    if more > 0 {
+        first.push(format!("and {more} more"));
     }
+    first.join(", ")
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "would destroy {}", self.what("it"))?;
-        if let Some(addresses) = self.addresses() {
+        if let Loss::Resources(addresses) = &self.loss {
+            let addresses = first_of(addresses.iter().map(String::as_str));
             write!(f, " ({addresses})")?;
         }
         write!(f, "; {}", self.protection.text())
@@ -411,24 +410,55 @@ pub struct Protected {
     pub refusal: Refusal,
 }
 
-impl Protected {
-    /// Returns the refusal.
-    pub fn refusal(&self, destroyer: Destroyer) -> Diagnostic {
-        let (what, leave_out) = match destroyer {
-            Destroyer::Plan => ("plan", "`--skip-protected` plans the rest"),
-            Destroyer::Command => ("command", "`--exclude` leaves the stack out"),
-        };
-        let Refusal { protection, .. } = &self.refusal;
-        let lost = self.refusal.what(&format!("`{}`", self.stack));
-        let message = format!("the {what} would destroy {lost}");
-        let mut diagnostic = Diagnostic::error(Code::Protected, message);
-        if let Some(addresses) = self.refusal.addresses() {
-            diagnostic = diagnostic.note(addresses);
+/// Returns the refusals, in the order of the stacks. Stacks that are protected alike share one.
+pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic> {
+    let mut groups: Vec<Vec<&Protected>> = Vec::new();
+    let mut whole: HashMap<(&str, String), usize> = HashMap::new();
+    for own in protected {
+        let Protection { by, .. } = &own.refusal.protection;
+        let is_known = !matches!(by, ProtectedBy::Unread { .. });
+        if is_known && own.refusal.loss == Loss::Stack {
+            let key = (&*own.because, own.refusal.protection.text());
+            let group = *whole.entry(key).or_insert(groups.len());
+            if let Some(group) = groups.get_mut(group) {
+                group.push(own);
+                continue;
+            }
         }
-        diagnostic
-            .note(format!("{}; {}", self.because, protection.text()))
-            .help(format!("{}; {leave_out}", self.refusal.way_out()))
+        groups.push(vec![own]);
     }
+    let refusals = groups.iter().map(|group| refusal(group, destroyer));
+    refusals.collect()
+}
+
+/// Returns the refusal to destroy stacks that are protected alike.
+fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
+    let Protected {
+        stack,
+        because,
+        refusal,
+    } = stacks[0];
+    let (what, leave_out) = match (destroyer, stacks.len()) {
+        (Destroyer::Plan, _) => ("plan", "`--skip-protected` plans the rest"),
+        (Destroyer::Command, 1) => ("command", "`--exclude` leaves the stack out"),
+        (Destroyer::Command, _) => ("command", "`--exclude` leaves stacks out"),
+    };
+    let mut diagnostic = if let [_] = stacks {
+        let lost = refusal.what(&format!("`{stack}`"));
+        let message = format!("the {what} would destroy {lost}");
+        Diagnostic::error(Code::Protected, message)
+    } else {
+        let message = format!("the {what} would destroy {} protected stacks", stacks.len());
+        let paths = stacks.iter().map(|it| it.stack.as_str());
+        Diagnostic::error(Code::Protected, message).note(first_of(paths))
+    };
+    if let Loss::Resources(addresses) = &refusal.loss {
+        diagnostic = diagnostic.note(first_of(addresses.iter().map(String::as_str)));
+    }
+    let protected_by = refusal.protection.text();
+    diagnostic
+        .note(format!("{because}; {protected_by}"))
+        .help(format!("{}; {leave_out}", refusal.way_out(stacks.len())))
 }
 
 /// Refuses the destruction of protected parts of a stack; `None` if it is allowed.

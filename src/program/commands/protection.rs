@@ -7,7 +7,9 @@ use orch::change::Pairs;
 use orch::git::{CommitTree, GitError, Repository};
 use orch::path::StackPath;
 use orch::plan::SavedPlan;
-use orch::plan::protection::{Destroyed, Destroyer, Guard, Protected, Protection, Refusal};
+use orch::plan::protection::{
+    Destroyed, Destroyer, Guard, Protected, Protection, Refusal, refusals,
+};
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::lookup;
 use orch::project::stack::StackIndex;
@@ -173,8 +175,7 @@ impl Head {
 
 /// Prints why protected stacks are not destroyed; returns the exit status.
 pub(super) fn refuse(loaded: &Loaded, destroyer: Destroyer, protected: &[Protected]) -> ExitStatus {
-    let refusals = protected.iter().map(|it| it.refusal(destroyer));
-    let refusals: Vec<_> = refusals.collect();
+    let refusals = refusals(protected, destroyer);
     console::diagnostics(refusals.iter(), &loaded.project.sources);
     ExitStatus::Refused
 }

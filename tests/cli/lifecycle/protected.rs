@@ -89,6 +89,32 @@ fn all_that_are_protected_are_named() {
 }
 
 #[test]
+fn stacks_that_one_rule_protects_are_refused_together() {
+    let stacks = (0..30).map(|n| format!("/prod/s{n:02}"));
+    let stacks: Vec<String> = stacks.collect();
+    let stacks: Vec<(&str, &str)> = stacks.iter().map(|path| (path.as_str(), "")).collect();
+    let sandbox = prepared(&stacks);
+    sandbox.write("/prod/config.orch.hcl", config("prevent_destroy = true"));
+    let repository = applied_of(sandbox);
+    let output = repository.orch("destroy --auto-approve --match 'prod/{s00,s01,s02}'");
+    assert_snapshot!(output, @"
+    [stderr]
+    error: the plan would destroy 3 protected stacks
+      = note: `/prod/s00`, `/prod/s01`, `/prod/s02`
+      = note: --destroy; protected by prod/config.orch.hcl:4
+      = help: commit `prevent_destroy = false` for them first; `--skip-protected` plans the rest
+
+    [exit status 4]
+    ");
+    let output = repository.orch("destroy --auto-approve");
+    assert_eq!(output.stderr.matches("error:").count(), 1, "{output}");
+    assert!(
+        output.stderr.contains("`/prod/s19`, and 10 more"),
+        "{output}"
+    );
+}
+
+#[test]
 fn a_rule_of_a_directory_holds_when_the_directory_is_gone() {
     let sandbox = prepared(&[("/prod/db", ""), ("/dev/db", "")]);
     sandbox.write("/prod/config.orch.hcl", config("prevent_destroy = true"));
