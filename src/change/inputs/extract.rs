@@ -59,7 +59,7 @@ pub(super) struct CallText {
 pub(super) struct Read {
     pub(super) function: Box<str>,
     pub(super) base: PathBase,
-    /// Relative to the base; of `fileset`, the directory.
+    /// Absolute, or relative to the base; of `fileset`, the directory.
     pub(super) path: Box<str>,
     /// The second argument of `fileset`.
     pub(super) pattern: Option<Box<str>>,
@@ -169,7 +169,7 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     };
     // A heredoc ends with a line.
     let path = path.trim_end_matches(['\n', '\r']);
-    is_local(path).then(|| What::Module(path.into()))
+    (is_local(path) || is_absolute(path)).then(|| What::Module(path.into()))
 }
 
 /// Returns the call of a module that is elsewhere.
@@ -237,18 +237,15 @@ pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<Read> {
     })
 }
 
-/// Returns the path that an expression is made of, if it is made of text and places only, and lies
-/// neither at the root of the machine nor in the home directory.
+/// Returns the path that an expression is made of, if it is made of text and places only, and does not
+/// lie in the home directory.
 fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
     let parts = match &expr.kind {
         ExprKind::Template(parts) => parts.as_slice(),
         _ => {
             return location(expr)
                 .map(|base| (base, ".".to_owned()))
-                .or_else(|| {
-                    let path = literal(expr)?;
-                    is_relative(&path).then_some((PathBase::Root, path))
-                });
+                .or_else(|| plain_path(literal(expr)?));
         }
     };
     // `./` in front of a place changes nothing.
@@ -277,13 +274,24 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
         Some(base) if path.len() <= ProjectPath::MAX_BYTES => {
             Some((base, format!("./{}", path.trim_start_matches('/'))))
         }
-        None if is_relative(&path) => Some((PathBase::Root, path)),
+        None => plain_path(path),
         _ => None,
     }
 }
 
-fn is_relative(path: &str) -> bool {
-    !path.starts_with(['/', '~']) && !path.is_empty() && path.len() <= ProjectPath::MAX_BYTES
+/// Returns the place of a path without `path.module` or the like.
+fn plain_path(path: String) -> Option<(PathBase, String)> {
+    if is_absolute(&path) {
+        return Some((PathBase::Module, path));
+    }
+    let is_relative =
+        !path.starts_with(['/', '~']) && !path.is_empty() && path.len() <= ProjectPath::MAX_BYTES;
+    is_relative.then_some((PathBase::Root, path))
+}
+
+/// Returns whether a path is one of the machine, which may lead into the project.
+pub(super) fn is_absolute(path: &str) -> bool {
+    path.starts_with('/') && path.len() <= ProjectPath::MAX_BYTES
 }
 
 fn literal(expr: &Expr) -> Option<String> {
@@ -388,6 +396,7 @@ mod tests {
                 "templatefile Module ./t",
                 "filemd5 Root ./m",
                 "file Root ./in-template",
+                "file Module /etc/passwd",
                 "file Module ./h",
             ]
         );

@@ -52,9 +52,12 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the place that a relative path leads to from a directory, possibly through
-    /// directories above the project.
+    /// Returns the place that a path leads to from a directory: a relative one, possibly through
+    /// directories above the project, or an absolute one of this machine.
     pub(super) fn resolve(&self, directory: &ProjectPath, written: &str) -> Option<ProjectPath> {
+        if written.starts_with('/') {
+            return self.resolve_by_detour(written);
+        }
         let inside = directory.resolve(written).ok();
         inside.or_else(|| {
             let host = directory.to_host(self.root);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::extract::{self, CallText, NamedInput, PathBase, Read, What};
+use super::extract::{self, CallText, NamedInput, PathBase, Read, What, is_absolute};
 use super::json::json;
 use super::links;
 use super::node::{InputNode, RootRead};
@@ -179,6 +179,9 @@ impl<'a> TerraformFile<'_, 'a> {
         node: &mut InputNode<'a>,
     ) {
         let directory = self.tree.links().resolve(self.directory, &source);
+        if directory.is_none() && is_absolute(&source) {
+            return; // it is no part of the project
+        }
         let module = directory.map(|directory| (self.tree.module(&directory), directory));
         let absent = module
             .as_ref()
@@ -208,6 +211,9 @@ impl<'a> TerraformFile<'_, 'a> {
         match read.base {
             PathBase::Module => {
                 let Some(location) = self.tree.links().resolve(self.directory, &path) else {
+                    if is_absolute(&path) {
+                        return;
+                    }
                     let diagnostic = outside(&path, span, self.path);
                     self.tree.problems.add(self.path, self.text, diagnostic);
                     return;

@@ -40,6 +40,22 @@ fn the_reason_shows_a_chain_of_twenty_modules() {
 }
 
 #[test]
+fn an_absolute_path_into_the_project_is_a_module_or_a_file_of_it() {
+    let sandbox = Sandbox::layout("a\nb");
+    let root = sandbox.path("/");
+    let root = root.to_str().unwrap().trim_end_matches('/');
+    sandbox.write("/a/main.tf", module(&format!("{root}/modules/m")));
+    let reads =
+        format!("locals {{\n  x = file(\"{root}/shared/x\")\n  y = file(\"/etc/hosts\")\n}}\n");
+    sandbox.write("/b/main.tf", module("/elsewhere/m") + &reads);
+    sandbox.write("/modules/m/main.tf", "");
+    sandbox.write("/shared/x", "");
+    commit(&sandbox);
+    assert_eq!(changed(&sandbox, "/modules/m/main.tf"), ["a"]);
+    assert_eq!(changed(&sandbox, "/shared/x"), ["b"]);
+}
+
+#[test]
 fn one_source_in_two_places_is_two_modules() {
     let sandbox = project(
         "s",
@@ -319,10 +335,8 @@ fn a_module_that_does_not_exist_is_warned_of() {
 #[test]
 fn what_is_no_local_source_is_ignored() {
     let sandbox = Sandbox::layout("s");
-    let root = sandbox.path("/").to_string_lossy().into_owned();
-    let absolute = format!("{}/m", root.trim_end_matches('/'));
     let sources = [
-        &*absolute,
+        "/m",
         "m",
         "terraform-aws-modules/vpc/aws",
         "git::https://example.com/m.git?ref=v1",
