@@ -21,6 +21,7 @@ mod program;
 mod recorded;
 mod remote;
 mod renames;
+mod submodules;
 mod tree;
 mod worktree;
 
@@ -40,6 +41,7 @@ use self::library::Library;
 use self::program::Program;
 pub use self::recorded::{RecordedFile, RecordedMode};
 pub use self::renames::Rename;
+pub use self::submodules::missing_submodules;
 pub use self::tree::CommitTree;
 pub(crate) use self::tree::TreeScope;
 pub use self::worktree::Worktree;

@@ -137,8 +137,9 @@ impl Repository {
 /// Takes off the line that names the base.
 #[track_caller]
 pub(crate) fn without_base(mut output: Output) -> Output {
-    let (base, rest) = output.stderr.split_once('\n').unwrap_or_default();
-    assert!(base.starts_with("base "), "{output}");
-    output.stderr = rest.to_owned();
+    let lines = output.stderr.split_inclusive('\n');
+    let (bases, rest): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with("base "));
+    assert_eq!(bases.len(), 1, "{output}");
+    output.stderr = rest.concat();
     output
 }

@@ -60,7 +60,9 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use orch::change::InputDigests;
 use orch::diagnostic::{self, Diagnostic, Severity};
+use orch::git::missing_submodules;
 use orch::path::ProjectPath;
+use orch::printable::printable;
 use orch::project::discover::{self, Listing, RootRule};
 use orch::project::namespaces::Generations;
 use orch::project::per_stack::SharedProblem;
@@ -224,6 +226,32 @@ impl LocatedProject {
             ));
         }
     }
+
+    /// Prints a note if stacks may be missing because submodules are not checked out.
+    fn note_missing_submodules(&self) {
+        let missing = match missing_submodules(&self.root) {
+            Ok(missing) => missing,
+            Err(error) => {
+                console::note(&format!("failed to read `.gitmodules`: {error}"));
+                return;
+            }
+        };
+        let path = |it: &ProjectPath| format!("`{}`", printable(it.relative()));
+        let submodules = match missing.as_slice() {
+            [] => return,
+            [only] => format!("the submodule {} is not checked out", path(only)),
+            [first, rest @ ..] => {
+                format!(
+                    "the submodule {} and {} more are not checked out",
+                    path(first),
+                    rest.len()
+                )
+            }
+        };
+        console::note(&format!(
+            "{submodules}, so stacks may be missing; run `git submodule update --init --recursive`"
+        ));
+    }
 }
 
 /// Finds the root of the project around the working directory.
@@ -297,6 +325,7 @@ impl Loaded {
     fn new(chdir: &[PathBuf], document: Option<Document>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         found.note_unmarked("");
+        found.note_missing_submodules();
         Loaded::of(found, document, reads)
     }
 

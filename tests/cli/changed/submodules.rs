@@ -52,12 +52,24 @@ fn a_submodule_with_untracked_files_is_one_change() {
 }
 
 #[test]
-fn a_submodule_that_is_not_checked_out_has_not_changed() {
+fn a_submodule_that_is_not_checked_out_has_not_changed_and_is_noted() {
     let repository = with_submodule();
     repository.git("submodule --quiet deinit a/sub");
     assert_snapshot!(repository.changed(), @"
     [stderr]
+    note: the submodule `a/sub` is not checked out, so stacks may be missing; run `git submodule update --init --recursive`
     note: no stack has changed since 9c50cb5
+    ");
+}
+
+#[test]
+fn a_submodule_that_git_never_checks_out_is_not_noted() {
+    let repository = with_submodule();
+    repository.git("config -f .gitmodules submodule.a/sub.update none");
+    repository.git("submodule --quiet deinit --force a/sub");
+    assert_snapshot!(repository.orch("list"), @r"
+    a
+    b
     ");
 }
 
@@ -67,6 +79,7 @@ fn a_submodule_that_comes_or_goes_is_one_change() {
     repository.git("rm -q a/sub");
     assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
     repository.git("reset -q --hard");
+    repository.git("submodule --quiet update");
     repository.git("tag -f base HEAD~");
     assert_snapshot!(repository.changed(), @"a  # changed: a/sub (submodule); at or below /");
 }
