@@ -76,6 +76,13 @@ pub enum RunEvent {
         /// How long it has now to end by itself.
         grace: Duration,
     },
+    /// A command has asked for the terminal, which it does not have, and is interrupted.
+    WantsTerminal {
+        /// The turn.
+        turn: TurnIndex,
+        /// How long it has now to end by itself.
+        grace: Duration,
+    },
     /// The run has taken too long: nothing new starts, and what runs is interrupted.
     RunTimedOut {
         /// How long it may take.

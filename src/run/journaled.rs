@@ -51,6 +51,7 @@ pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Journa
             return Some(entry);
         }
         RunEvent::RunStarted { .. }
+        | RunEvent::WantsTerminal { .. }
         | RunEvent::RunTimedOut { .. }
         | RunEvent::Interrupted { .. }
         | RunEvent::NotKept(_)
@@ -71,7 +72,10 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
     let path = |turn: TurnIndex| turns[turn].stack.to_string();
     let paths = |of: &[TurnIndex]| of.iter().copied().map(path).collect();
     Some(match event {
-        RunEvent::RunStarted { .. } | RunEvent::NotKept(_) => return None,
+        // The failure of the turn says what it wanted.
+        RunEvent::RunStarted { .. } | RunEvent::WantsTerminal { .. } | RunEvent::NotKept(_) => {
+            return None;
+        }
         RunEvent::Added { turn, follows, .. } => Event::Added {
             stack: path(*turn),
             follows: follows.as_ref().map(|reason| reason_record(reason, turns)),

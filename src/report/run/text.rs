@@ -88,6 +88,11 @@ impl<'a> RunText<'a> {
                 duration::exact(*timeout),
                 duration::exact(*grace)
             ),
+            RunEvent::WantsTerminal { turn, grace } => format!(
+                "orch: {}: asks for the terminal, which it gets only with `-j 1 --output live`; interrupted; it will be killed if it has not ended in {}\n",
+                self.path(*turn),
+                duration::exact(*grace)
+            ),
             RunEvent::RunTimedOut {
                 timeout,
                 grace,

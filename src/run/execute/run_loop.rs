@@ -208,6 +208,8 @@ impl<E: Executor> RunLoop<'_, E> {
             } => {
                 let is_on_time = |active: &Active<_>| active.is_on_time(attempt, Some(step));
                 if self.active.get(&turn).is_some_and(is_on_time) {
+                    let grace = self.grace;
+                    (self.on_event)(&RunEvent::WantsTerminal { turn, grace });
                     self.overdue(turn, Failure::WantedTerminal);
                 }
             }

@@ -434,8 +434,13 @@ fn a_command_that_asks_for_the_terminal_is_interrupted_and_has_failed() {
         world.end(turn, Ok(()));
         Ok(())
     });
-    let summary = execute(plan, &mut fake, &Inbox::without_signals(), &mut |_| {});
+    let mut n_reports = 0;
+    let summary = execute(plan, &mut fake, &Inbox::without_signals(), &mut |event| {
+        n_reports += usize::from(matches!(event, RunEvent::WantsTerminal { .. }));
+    });
     assert_eq!(world.borrow().reactions, [(A, Reaction::Interrupt)]);
+    // It may ignore the interrupt: whoever waits has to know why.
+    assert_eq!(n_reports, 1);
     let failure = Failure::WantedTerminal;
     assert_eq!(outcome(&summary, A), Outcome::Failed(failure));
 }
