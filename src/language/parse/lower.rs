@@ -259,8 +259,7 @@ impl<'a> Lower<'a> {
     /// Returns the text of a part of a heredoc before the parser removed indentation.
     fn raw(&self, literal: &impl hcl_edit::Span) -> String {
         let text = &self.text[literal.span().unwrap_or_default()];
-        let text = text.replace("\r\n", "\n").replace("$${", "${");
-        text.replace("%%{", "%{")
+        text.replace("$${", "${").replace("%%{", "%{")
     }
 
     fn elements<'e>(

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Args, Command, Id};
 use orch::change::{
     ChangeError, Changes, Input, Since, SinceBase, add_computed, add_uncounted, ignored_variables,
     inputs_of, mark_ignored,
@@ -48,14 +48,14 @@ pub(crate) struct WhyArgs {
     /// Explain why the stack runs after this other stack
     ///
     /// Shows a shortest chain of constraints between the two, each with its place.
-    #[arg(long, value_name = "STACK", conflicts_with_all = WITHOUT_SELECTION)]
+    #[arg(long, value_name = "STACK", conflicts_with_all = selecting())]
     pub(crate) after: Option<String>,
 
     /// Explain why the stack had its turns in this run, back to the first
     ///
     /// Shows which turns followed which others, and the policies that asked for them. RUN is `last`, `last~1`
     /// for the run before it, or a unique beginning or end of a run id.
-    #[arg(long, value_name = "RUN", conflicts_with_all = WITHOUT_SELECTION, conflicts_with = "after")]
+    #[arg(long, value_name = "RUN", conflicts_with_all = selecting(), conflicts_with = "after")]
     pub(crate) run: Option<String>,
 
     /// The format of the explanation
@@ -66,24 +66,12 @@ pub(crate) struct WhyArgs {
     pub(crate) select: SelectArgs,
 }
 
-/// The flags of a selection, which conflict with `--after`: order does not depend on the selection.
-const WITHOUT_SELECTION: [&str; 15] = [
-    "status",
-    "changed",
-    "released",
-    "tags",
-    "no_tags",
-    "no_recursive",
-    "globs",
-    "exclude",
-    "stacks_from",
-    "include_dependencies",
-    "include_dependents",
-    "only_dependencies",
-    "only_dependents",
-    "exclude_dependencies",
-    "exclude_dependents",
-];
+/// Returns the flags of a selection, which conflict with `--after` and `--run`: neither depends on one.
+fn selecting() -> Vec<Id> {
+    let select = SelectArgs::augment_args(Command::new("select"));
+    let flags = select.get_arguments().map(|it| it.get_id().clone());
+    flags.collect()
+}
 
 const WHY_EXAMPLES: &str = "\
 Examples:

@@ -292,3 +292,31 @@ fn variables_show_where_they_come_from() {
     [exit status 3]
     ");
 }
+
+#[test]
+fn heredocs_keep_the_line_ends_of_their_file() {
+    let sandbox = Sandbox::layout("a");
+    let files =
+        "globals {\n  flush = <<-EOT\n    x\n\n      y\n  EOT\n  plain = <<EOT\nx\nEOT\n}\n";
+    sandbox.write("/globals.tm", files.replace('\n', "\r\n"));
+    let output = sandbox.orch("eval --as-json global.flush global.plain");
+    assert_snapshot!(output, @r#"
+    "x\r\n\r\n  y\r\n"
+    "x\r\n"
+    "#);
+}
+
+#[test]
+fn eval_takes_expressions_that_begin_with_a_minus_sign_and_refuses_unknown_flags() {
+    let sandbox = Sandbox::layout("a");
+    assert_snapshot!(sandbox.orch("eval '-7 % 3' '-(1)' -1"), @r"
+    -1
+    -1
+    -1
+    ");
+    assert_snapshot!(sandbox.orch("eval --stak a 1"), @r"
+    [stderr]
+    error: unexpected argument `--stak`; did you mean `--stack`?
+    [exit status 64]
+    ");
+}

@@ -185,3 +185,19 @@ fn programs_get_the_same_story() {
         })
     );
 }
+
+#[test]
+fn after_and_run_take_no_flag_that_selects() {
+    let sandbox = Sandbox::layout("a\nb");
+    for question in ["--after b", "--run last"] {
+        for flag in [
+            "--base nonsense",
+            "--fetch",
+            "--disable-change-detection git-untracked",
+            "--only-direct-dependents",
+        ] {
+            let output = sandbox.orch(&format!("why a {question} {flag}"));
+            assert_eq!(output.code(), 64, "{output}");
+        }
+    }
+}
