@@ -1,6 +1,7 @@
 //! Who runs `orch`, on which machine, and in which CI job.
 
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
+use crate::project::host::host_variable;
 
 /// The variables that name the user where git does not: CI providers name the user who started the
 /// job, systems the user who is logged in.
@@ -41,35 +42,40 @@ impl Author {
             by: user(repository),
             host: host(),
             process: std::process::id(),
-            ci: job(|name| std::env::var(name).ok()),
+            ci: job(host_variable),
         }
     }
 }
 
-/// Returns the name of the user, or words that say that nobody knows it.
+/// Returns the name of the user, or words that say that nobody knows it: the name decides nothing.
 pub fn user(repository: Option<&Repository>) -> String {
-    known_user(repository).unwrap_or_else(|| "somebody unknown".to_owned())
+    let known = known_user(repository).ok().flatten();
+    known.unwrap_or_else(|| "somebody unknown".to_owned())
 }
 
 /// Returns the name of the user, if it is known.
-pub fn known_user(repository: Option<&Repository>) -> Option<String> {
-    let git = |name: &str| repository?.config(name).ok().flatten();
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub fn known_user(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
+    let git = |name: &str| repository.map_or(Ok(None), |it| it.config(name));
     let known = |text: &String| !text.trim().is_empty();
-    let name = git("user.name").filter(known);
-    let mail = git("user.email").filter(known);
-    match (name, mail) {
+    let name = git("user.name")?.filter(known);
+    let mail = git("user.email")?.filter(known);
+    Ok(match (name, mail) {
         (Some(name), Some(mail)) => Some(format!("{name} <{mail}>")),
         (Some(who), None) | (None, Some(who)) => Some(who),
         (None, None) => {
-            let mut others = WHO.iter().filter_map(|name| std::env::var(name).ok());
+            let mut others = WHO.iter().filter_map(|name| host_variable(name));
             others.find(known)
         }
-    }
+    })
 }
 
 /// Returns the name of the account of the user; empty if it is not known.
 pub fn account() -> String {
-    let mut names = WHO.iter().filter_map(|name| std::env::var(name).ok());
+    let mut names = WHO.iter().filter_map(|name| host_variable(name));
     names
         .find(|name| !name.trim().is_empty())
         .unwrap_or_default()

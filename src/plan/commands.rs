@@ -18,6 +18,7 @@ use crate::printable::printable;
 use crate::project::command::words_of_list;
 use crate::project::driver::DriverStep;
 use crate::project::environment::Environment;
+use crate::project::host::host_variable;
 use crate::project::per_stack::{SharedProblem, SharedProblems};
 use crate::project::stack::StackIndex;
 use crate::project::tool_options::hidden_option;
@@ -375,7 +376,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         if let Some(own) = environment.get(DATA) {
             return own.clone().filter(|own| !own.is_empty());
         }
-        if let Ok(own) = std::env::var(DATA) {
+        if let Some(own) = host_variable(DATA) {
             return Some(own).filter(|own| !own.is_empty());
         }
         let data = usual_data(self.codes.path(stack))?;

@@ -19,6 +19,7 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::config::{EnvDefinition, LetDefinition, STACK_KEY};
 use crate::project::globals::is_unset;
+use crate::project::host::host_variable;
 use crate::project::namespaces::{
     Definition, Generations, ProjectNamespaces, StackNamespaces, Used,
 };
@@ -69,7 +70,7 @@ pub fn compose(command: &mut Command, environment: &Environment) {
 pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
     match environment.get(name) {
         Some(own) => own.clone(),
-        None => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
+        None => host_variable(name),
     }
 }
 

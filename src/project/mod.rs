@@ -11,6 +11,7 @@ pub mod driver;
 pub mod environment;
 pub mod function_files;
 pub mod globals;
+pub mod host;
 mod ids;
 mod ignore;
 mod import;

@@ -690,3 +690,28 @@ fn where_evaluation_begins_does_not_decide_what_is_too_deep() {
     assert!(output.stderr.contains("nested more than"), "{output}");
     assert!(output.stdout.contains("end"), "{output}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_variable_of_the_host_that_is_not_utf_8_is_not_taken_for_unset() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let sandbox = Sandbox::layout("a");
+    sandbox.write("/env.tm", env("X = env.HOST"));
+    let output = sandbox.orch_with("run --quiet -- sh -c 'echo \"$X\"'", |orch| {
+        orch.env("HOST", OsStr::from_bytes(b"prod\xff"));
+    });
+    assert_snapshot!(output, @"
+    [stderr]
+    error: the variable `HOST` of the environment is not UTF-8
+     --> env.tm:5:17
+      |
+    5 |         X = env.HOST
+      |                 ^^^^ no text can be read from it
+      |
+      = note: evaluated for stack `/a`
+      = help: set `HOST` to UTF-8 text before running orch
+
+    [exit status 3]
+    ");
+}

@@ -12,6 +12,7 @@ use orch::path::StackPath;
 use orch::plan::is_saved_plan;
 use orch::printable::printable;
 use orch::project::Problems;
+use orch::project::host::host_variable;
 use orch::report::Refusal;
 use tracing::{debug, info};
 
@@ -332,10 +333,9 @@ impl Loaded {
         let mut read = reading.join()?;
         let ci = match query.base {
             Some(_) => None,
-            None => ci::context(
-                |name| std::env::var(name).ok(),
-                |file| std::fs::read_to_string(file).map_err(|error| error.to_string()),
-            )?,
+            None => ci::context(host_variable, |file| {
+                std::fs::read_to_string(file).map_err(|error| error.to_string())
+            })?,
         };
         let base_query = BaseQuery {
             revision: query.base.clone(),

@@ -518,8 +518,11 @@ enum CyclesAre<'a> {
     ErrorsWithin(&'a Selection),
 }
 
-/// The environment that `orch` was started in, as far as it is text.
+/// The environment that `orch` was started in. No expression can name a variable whose name is not UTF-8; what is
+/// not UTF-8 in a value is replaced.
 fn host_environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+    std::env::vars_os().filter_map(|(name, value)| {
+        let value = value.to_string_lossy().into_owned();
+        Some((name.into_string().ok()?, value))
+    })
 }

@@ -6,14 +6,17 @@ use anyhow::Context as _;
 use orch::author;
 use orch::change::Pairs;
 use orch::change::base::{self, BaseQuery};
-use orch::git::{CommitId, CommitText, Repository};
+use orch::git::{CommitId, CommitText, GitError, Repository};
 use orch::project::Project;
+use orch::project::host::host_variable;
 use orch::project::stack::StackIndex;
 use orch::run::workflow::{CommitInput, RunFacts, SessionInput, StackOnRecord, state_on_record};
 use orch::state::document::{Document, Entry};
 
 use super::Loaded;
-use crate::program::error::Result;
+use crate::program::error::{ErrorKind, ProgramError, Result};
+
+const NO_ANSWER: &str = "failed to ask git";
 
 impl Loaded {
     /// Returns what policies are told of a run.
@@ -23,9 +26,14 @@ impl Loaded {
     /// If git cannot answer.
     pub(super) fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
         let uncommitted = self.uncommitted();
-        let repository = Repository::open(&self.project.root).ok();
-        let user = author::known_user(repository.as_ref()).unwrap_or_default();
-        let teams = std::env::var("ORCH_TEAMS").unwrap_or_default();
+        let repository = match Repository::open(&self.project.root) {
+            Ok(repository) => Some(repository),
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
+            Err(error) => return Err(anyhow::Error::new(error).context(NO_ANSWER).into()),
+        };
+        let user = author::known_user(repository.as_ref()).context(NO_ANSWER)?;
+        let user = user.unwrap_or_default();
+        let teams = host_variable("ORCH_TEAMS").unwrap_or_default();
         let teams = teams
             .split(',')
             .map(str::trim)
@@ -34,7 +42,8 @@ impl Loaded {
             login: author::account(),
             name: user.split(" <").next().unwrap_or_default().to_owned(),
             teams: teams.map(str::to_owned).collect(),
-            machine: std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value)),
+            machine: host_variable("CI")
+                .is_some_and(|value| !["", "0", "false"].contains(&&*value)),
             ..SessionInput::default()
         };
         let known = match &repository {
@@ -50,7 +59,17 @@ impl Loaded {
             },
         };
         Ok(RunFacts {
-            is_dirty: uncommitted.is_some_and(|files| !files.is_empty()),
+            is_dirty: match uncommitted {
+                Some(files) => !files.is_empty(),
+                None if repository.is_none() => false,
+                None => {
+                    let what = "whether the working tree has uncommitted changes is not known";
+                    return Err(
+                        ProgramError::new(ErrorKind::External, anyhow::anyhow!(what))
+                            .hint("see what `git status` reports in this directory"),
+                    );
+                }
+            },
             metadata: metadata.to_vec(),
             session,
             ..known
@@ -102,9 +121,10 @@ pub(super) fn on_record(
     // Without a repository, the ids are all that is known.
     let texts = match Repository::open(&project.root) {
         Ok(repository) => repository.commit_texts(&distinct),
-        Err(_) => Ok(BTreeMap::new()),
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(BTreeMap::new()),
+        Err(error) => Err(error),
     };
-    let texts = texts.context("failed to ask git")?;
+    let texts = texts.context(NO_ANSWER)?;
     let known = |(stack, entry): (StackIndex, &Entry)| {
         let commit = commits.get(&stack);
         let record = StackOnRecord {
@@ -138,22 +158,22 @@ fn commit_input(id: &CommitId, text: Option<&CommitText>, branch: String) -> Com
 pub(super) fn repository_facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
     let mut facts = RunFacts::default();
     let preferred = project.settings.default_remote.as_deref();
-    let mut remotes = repository.remotes().context("failed to ask git")?;
+    let mut remotes = repository.remotes().context(NO_ANSWER)?;
     remotes.sort_by_key(|remote| remote != preferred.unwrap_or("origin"));
     if let Some(remote) = remotes.first() {
         let url = repository.config(&format!("remote.{remote}.url"));
-        let url = url.context("failed to ask git")?.unwrap_or_default();
+        let url = url.context(NO_ANSWER)?.unwrap_or_default();
         (facts.namespace, facts.repository) = names_in(&url);
     }
-    if let Some(head) = repository.commit("HEAD").context("failed to ask git")? {
+    if let Some(head) = repository.commit("HEAD").context(NO_ANSWER)? {
         let texts = repository.commit_texts(&BTreeSet::from([head.clone()]));
-        let texts = texts.context("failed to ask git")?;
-        let branch = repository.branch().ok().flatten();
+        let texts = texts.context(NO_ANSWER)?;
+        let branch = repository.branch().context(NO_ANSWER)?;
         let branch = branch.unwrap_or_else(built_branch);
         facts.commit = commit_input(&head, texts.get(&head), branch);
     }
     let query = BaseQuery::of(&project.settings);
-    let tracked = base::known_default_branch(repository, &query).context("failed to ask git")?;
+    let tracked = base::known_default_branch(repository, &query).context(NO_ANSWER)?;
     let tracked = tracked.map(|known| known.branch).or(query.branch);
     facts.tracked_branch = tracked.unwrap_or_else(|| facts.commit.branch.clone());
     Ok(facts)
@@ -168,7 +188,7 @@ fn built_branch() -> String {
         "BUILDKITE_BRANCH",
         "BRANCH_NAME",
     ];
-    let mut names = names.iter().filter_map(|name| std::env::var(name).ok());
+    let mut names = names.iter().filter_map(|name| host_variable(name));
     names.find(|name| !name.is_empty()).unwrap_or_default()
 }
 

@@ -15,6 +15,7 @@ use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::config::StateConfig;
 use orch::project::discover::RootRule;
+use orch::project::host::host_variable;
 use orch::project::{Problems, Project, stack};
 use orch::selection::select::{Query, RecordedQuery};
 use orch::state::document::Document;
@@ -50,7 +51,7 @@ pub(super) fn state_config(project: &Project) -> Result<StateConfig> {
             .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
     };
     block
-        .evaluate(&|name| std::env::var(name).ok())
+        .evaluate(&host_variable)
         .map_err(|problems| {
             console::diagnostics(problems.iter(), &project.sources);
             let error = anyhow::anyhow!("the configuration of the state is wrong");

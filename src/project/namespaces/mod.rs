@@ -38,6 +38,7 @@ use crate::project::config::LetDefinition;
 use crate::project::discover::FileTree;
 use crate::project::function_files::{FileSource, ProjectFiles};
 use crate::project::globals::GlobalDefinition;
+use crate::project::host::unless_text;
 use crate::project::stack::{Stack, StackIndex, no_each};
 use crate::source::Span;
 
@@ -405,18 +406,21 @@ impl<'p> Names<'_, 'p> {
             return Ok(Value::object(named));
         }
         let env = &self.project.basis.env;
-        if let Some(&(variable, span)) = path.rest.first()
-            && !env
-                .entries()
-                .is_some_and(|host| host.contains_key(variable))
-        {
+        let Some(&(variable, span)) = path.rest.first() else {
+            return Ok(env.clone());
+        };
+        let Some(value) = env.entries().and_then(|host| host.get(variable)) else {
             let message = format!("the environment has no variable `{variable}`");
             let diagnostic = Diagnostic::error(Code::UnsetVariable, message)
                 .label(span, "`env` is the environment that orch was started in");
             let help = format!("set `{variable}` before running orch");
             return Err(diagnostic.help(help).into());
+        };
+        let text = value.as_str().unwrap_or_default();
+        match unless_text(variable, text, span) {
+            Some(problem) => Err(problem.into()),
+            None => Ok(env.clone()),
         }
-        Ok(env.clone())
     }
 
     /// Returns what distinguishes the instance.

@@ -9,6 +9,7 @@ use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::lookup;
+use orch::project::host::host_variable;
 use orch::project::stack::StackIndex;
 use orch::project::tool_options::wrapped_tool;
 use orch::run::begun::BegunRun;
@@ -165,8 +166,7 @@ impl Recorder {
             }
             return Ok(None);
         };
-        let host = |name: &str| std::env::var(name).ok();
-        let patterns = block.patterns(&host).map_err(|problems| {
+        let patterns = block.patterns(&host_variable).map_err(|problems| {
             console::diagnostics(problems.iter(), &project.sources);
             let error = anyhow::anyhow!("the configuration of the state is wrong");
             ProgramError::new(ErrorKind::Configuration, error).hint(NO_RECORD)

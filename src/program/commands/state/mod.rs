@@ -21,6 +21,7 @@ use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, StackPath};
 use orch::project::Project;
 use orch::project::config::StateConfig;
+use orch::project::host::host_variable;
 use orch::report::{Document, write_state_refusal_json};
 use orch::state::backend::{Backend, ReadError};
 use orch::state::clock::SystemClock;
@@ -191,7 +192,7 @@ impl State {
             return Err(ProgramError::refused("this project keeps no state")
                 .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
         };
-        let config = match block.evaluate(&|name| std::env::var(name).ok()) {
+        let config = match block.evaluate(&host_variable) {
             Ok(config) => Some(config),
             Err(problems) => {
                 // What needs no variable has been reported with everything else.

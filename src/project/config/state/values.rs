@@ -11,6 +11,7 @@ use crate::language::function::{self, Surroundings};
 use crate::language::syntax::{Attribute, ExprKind};
 use crate::language::value::Value;
 use crate::project::attempt::block;
+use crate::project::host::unless_text;
 use crate::source::{Span, Spanned};
 
 /// The environment that `orch` was started in.
@@ -192,6 +193,9 @@ impl Namespaces for Env<'_> {
                 .help(help)
                 .into());
         };
+        if let Some(problem) = unless_text(variable, &value, span) {
+            return Err(problem.into());
+        }
         let value = Value::string(value);
         Ok(Some(Answer {
             value: Value::object([(variable.to_owned(), value)]),

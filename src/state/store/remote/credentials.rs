@@ -14,6 +14,8 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential, AwsCr
 use object_store::{ClientOptions, CredentialProvider, Error, Result, RetryConfig};
 use serde::Deserialize;
 
+use crate::project::host::host_variable;
+
 /// Credentials that end so soon are asked for anew.
 const MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
@@ -84,7 +86,7 @@ struct NotExported {
 }
 
 fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
+    host_variable(name).filter(|value| !value.is_empty())
 }
 
 /// Returns the profile that the environment names, unless it has credentials itself.

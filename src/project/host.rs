@@ -1,0 +1,24 @@
+//! The environment that `orch` was started in.
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+
+/// Returns the value of a variable of the environment that `orch` was started in. What is not UTF-8 in it is
+/// replaced: such a variable is set.
+pub fn host_variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Returns the error of an expression that reads a variable of the host, if that is not UTF-8.
+pub(crate) fn unless_text(variable: &str, value: &str, span: Span) -> Option<Diagnostic> {
+    value.contains(char::REPLACEMENT_CHARACTER).then(|| {
+        Diagnostic::error(
+            Code::Encoding,
+            format!("the variable `{variable}` of the environment is not UTF-8"),
+        )
+        .label(span, "no text can be read from it")
+        .help(format!(
+            "set `{variable}` to UTF-8 text before running orch"
+        ))
+    })
+}
