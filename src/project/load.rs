@@ -16,7 +16,7 @@ use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
-use crate::project::discover::{self, Directory, FileTree, Files, Listing, TreeIndex};
+use crate::project::discover::{self, Directory, FileKind, FileTree, Files, Listing, TreeIndex};
 use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
@@ -285,6 +285,14 @@ impl Project {
         let chosen = of_stacks.chain(of_scopes);
         driver::check(chosen, &project.drivers, &mut problems.diagnostics);
         project
+    }
+
+    /// Returns the files of the tree that could not be read or parsed, but for links, which are not followed in a
+    /// commit. What they say is unknown.
+    pub fn unparsed(&self) -> impl Iterator<Item = &ProjectPath> {
+        let kind = |path: &ProjectPath| self.tree.as_ref().and_then(|tree| tree.kind(path));
+        let broken = self.broken.iter();
+        broken.filter(move |path| kind(path) == Some(FileKind::File))
     }
 
     /// Checks that no instance has the path of another stack's directory.

@@ -12,6 +12,7 @@ use orch::plan::protection::{
 };
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::lookup;
+use orch::project::host::host_variable;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::request::PreparedRun;
@@ -74,7 +75,7 @@ impl<'l> Protections<'l> {
     /// Refuses the destruction of protected parts of a stack of the project; `None` if it is
     /// allowed. A change that lifts the protection counts once it is committed: HEAD decides too,
     /// if it has the stack; otherwise, the record of the stack does. The record also counts if
-    /// files of HEAD cannot be read, since links are not followed in a commit.
+    /// HEAD has links, which are not followed in a commit.
     pub(super) fn refuse_here(
         &self,
         stack: StackIndex,
@@ -139,6 +140,13 @@ impl<'l> Protections<'l> {
         let project = project.map_err(|error| {
             Protection::unread(&format!("{:#}", anyhow::Error::new(error)), ADVICE)
         })?;
+        if let Some(file) = project.unparsed().next() {
+            let why = format!("`{}` is damaged there", file.relative());
+            return Err(Protection::unread(
+                &why,
+                "commit a version of that file that orch can read",
+            ));
+        }
         let moves = &self.loaded.project.moves;
         let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
         let mut by_destination: BTreeMap<StackPath, Vec<StackIndex>> = BTreeMap::new();
@@ -221,28 +229,20 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// If the patterns of such commands are wrong.
+    /// If it is unknown which commands destroy.
     pub(super) fn destroyed_in_run(
         &self,
         run: &PreparedRun,
         command: &RunCommand,
     ) -> Result<Vec<(StackIndex, String)>> {
-        let host = |name: &str| std::env::var(name).ok();
         let is_destroy = run.recording() == Some(Recorded::Destroy);
-        let is_protected =
-            |&stack: &StackIndex| !Protection::of_tree(&self.project, stack).is_empty();
         let patterns = match &self.project.settings.state {
             None => RecordPatterns::built_in(),
-            Some(block) => match block.patterns(&host) {
-                Ok(patterns) => patterns,
-                Err(problems) if run.sequence.iter().any(is_protected) => {
-                    console::diagnostics(problems.iter(), &self.project.sources);
-                    let error = anyhow::anyhow!("the configuration of the state is wrong");
-                    return Err(ProgramError::new(ErrorKind::Configuration, error));
-                }
-                // A run without a record needs none of them.
-                Err(_) => RecordPatterns::built_in(),
-            },
+            Some(block) => block.destroying(&host_variable).map_err(|problems| {
+                console::diagnostics(problems.iter(), &self.project.sources);
+                let error = anyhow::anyhow!("it is not known which commands destroy");
+                ProgramError::new(ErrorKind::Configuration, error)
+            })?,
         };
         let turns = run.sequence.iter().zip(&run.tasks);
         let destroying = turns.filter_map(|(&stack, task)| {

@@ -269,6 +269,33 @@ fn a_head_that_cannot_be_read_protects_everything() {
 }
 
 #[test]
+fn protection_is_unknown_if_a_file_of_head_cannot_be_parsed() {
+    let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
+    repository.write("/db/stack.orch.hcl", "stack {\n  lifecycle {\n");
+    repository.commit();
+    declare(&repository, "/db", "");
+    change_entry(&repository, "/db", |entry| {
+        entry["lifecycle"]["prevent_destroy"] = serde_json::Value::Null;
+    });
+    for command in [
+        "run -X --record=destroy --match db -- true",
+        "run -X --no-record --match db -- terraform destroy",
+        "plan --destroy --match db",
+        &format!("destroy {APPROVED} -X --match db"),
+    ] {
+        let said = fails(&repository, command, 4, "`/db`, which may be protected");
+        assert!(
+            said.contains("`db/stack.orch.hcl` is damaged there"),
+            "{said}"
+        );
+        assert!(said.contains("commit a version"), "{said}");
+    }
+    assert_eq!(acts(&repository), [""; 0]);
+    repository.commit();
+    assert_eq!(planned(&repository, "--destroy --match db"), ["/db delete"]);
+}
+
+#[test]
 fn a_rename_that_is_not_committed_lifts_nothing() {
     let object = |repository: &Repository| repository.write("/db/object", "db");
     // By id.

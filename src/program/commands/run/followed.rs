@@ -6,6 +6,7 @@ use std::path::Path;
 
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::{Environment, lookup};
+use orch::project::host::host_variable;
 use orch::project::policy::PolicyRun;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord};
@@ -63,11 +64,16 @@ pub(super) fn mode(
     let Ready { run, command } = ready;
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &args.policies;
+    let recording = args.settings().recording;
+    // Without a record, nothing but these makes policies follow.
+    if recording == Some(Recorded::Never) && flags.policies.is_none() && resumed.is_none() {
+        return without_policies(args);
+    }
     let patterns = patterns(loaded)?;
     let host = |name: &str| lookup(&Environment::new(), name);
     let says = |command: &[OsString]| Some(patterns.recognize(command, host)?.recorded);
     let found = says(command.given());
-    let kind = args.settings().recording.or(found);
+    let kind = recording.or(found);
     let mode = match flags.policies {
         Some(policies) => policies.into(),
         None if resumed.is_some_and(|resumed| resumed.record.kind == TASK) => PolicyRun::Task,
@@ -78,17 +84,7 @@ pub(super) fn mode(
         None => PolicyRun::Off,
     };
     if mode == PolicyRun::Off {
-        let useless = [
-            ("--followup", flags.followup.is_some()),
-            ("--metadata", !flags.metadata.is_empty()),
-        ];
-        let useless = useless.iter().find(|(_, is_given)| *is_given);
-        return match useless {
-            None => Ok(mode),
-            Some((flag, _)) => Err(ProgramError::usage(format!(
-                "`{flag}` has no effect without `--policies`"
-            ))),
-        };
+        return without_policies(args);
     }
     let followup = flags.followup.as_deref().map(shell_words::split);
     let followup = followup.and_then(Result::ok).unwrap_or_default();
@@ -128,13 +124,26 @@ pub(super) fn mode(
     Ok(mode)
 }
 
+/// Returns that no policies follow; refuses flags that need some.
+fn without_policies(args: &RunArgs) -> Result<PolicyRun> {
+    let useless = [
+        ("--followup", args.policies.followup.is_some()),
+        ("--metadata", !args.policies.metadata.is_empty()),
+    ];
+    match useless.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(PolicyRun::Off),
+        Some((flag, _)) => Err(ProgramError::usage(format!(
+            "`{flag}` has no effect without `--policies`"
+        ))),
+    }
+}
+
 /// Returns what tells commands that apply from those that destroy.
 fn patterns(loaded: &Loaded) -> Result<RecordPatterns> {
-    let host = |name: &str| std::env::var(name).ok();
     let Some(block) = &loaded.project.settings.state else {
         return Ok(RecordPatterns::built_in());
     };
-    block.patterns(&host).map_err(|problems| {
+    block.patterns(&host_variable).map_err(|problems| {
         console::diagnostics(problems.iter(), &loaded.project.sources);
         let error = anyhow::anyhow!("the configuration of the state is wrong");
         ProgramError::new(ErrorKind::Configuration, error)

@@ -198,7 +198,7 @@ impl StateBlock {
     pub(super) fn check(&self, problems: &mut Vec<Diagnostic>) {
         let mut values = Values::new(&self.attributes, HostVariables::NotAsked);
         _ = self.config(&mut values, None);
-        _ = record::patterns(&mut values);
+        _ = record::patterns(&mut values, &record::LISTS);
         problems.append(&mut values.problems);
     }
 
@@ -230,7 +230,26 @@ impl StateBlock {
         host: &dyn Fn(&str) -> Option<String>,
     ) -> Result<RecordPatterns, Vec<Diagnostic>> {
         let mut values = Values::new(&self.attributes, HostVariables::Known(host));
-        let patterns = record::patterns(&mut values);
+        let patterns = record::patterns(&mut values, &record::LISTS);
+        if values.problems.is_empty() {
+            Ok(patterns)
+        } else {
+            Err(values.problems)
+        }
+    }
+
+    /// Evaluates which commands destroy: of the lists in `record`, only `destroy` is needed. See
+    /// [`Self::evaluate`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the patterns, or with a variable that they need.
+    pub fn destroying(
+        &self,
+        host: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<RecordPatterns, Vec<Diagnostic>> {
+        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
+        let patterns = record::patterns(&mut values, &[Recorded::Destroy]);
         if values.problems.is_empty() {
             Ok(patterns)
         } else {

@@ -258,14 +258,14 @@ fn built_in() -> Vec<(Pattern, Recorded)> {
     patterns
 }
 
-/// Evaluates the patterns of the configuration, and adds them to the built-in ones.
-pub(super) fn patterns(values: &mut Values<'_>) -> RecordPatterns {
+/// What the commands of each list in `record` are recorded as.
+pub(super) const LISTS: [Recorded; 3] = [Recorded::Apply, Recorded::Destroy, Recorded::Never];
+
+/// Evaluates some lists of patterns, and adds them to the built-in patterns.
+pub(super) fn patterns(values: &mut Values<'_>, lists: &[Recorded]) -> RecordPatterns {
     let mut own: Vec<(Pattern, Recorded, Span)> = Vec::new();
-    for (name, recorded) in
-        RECORD
-            .into_iter()
-            .zip([Recorded::Apply, Recorded::Destroy, Recorded::Never])
-    {
+    let wanted = RECORD.into_iter().zip(LISTS);
+    for (name, recorded) in wanted.filter(|(_, recorded)| lists.contains(recorded)) {
         for written in values.texts(&format!("record.{name}")) {
             let pattern = match Pattern::parse(&written.value) {
                 Ok(pattern) => pattern,

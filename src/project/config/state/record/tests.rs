@@ -6,7 +6,7 @@ use super::*;
 fn with(own: &[(&str, Recorded)]) -> RecordPatterns {
     let attributes = HashMap::new();
     let mut values = Values::new(&attributes, HostVariables::NotAsked);
-    let RecordPatterns(mut all) = patterns(&mut values);
+    let RecordPatterns(mut all) = patterns(&mut values, &LISTS);
     for (text, recorded) in own {
         all.push((Pattern::parse(text).unwrap(), *recorded));
     }
