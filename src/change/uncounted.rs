@@ -12,7 +12,7 @@ use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Problems, Project};
 
 /// Which uncommitted changes count: all that nothing switches off.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// What switches off untracked files.
     pub untracked: Option<SwitchedOff>,

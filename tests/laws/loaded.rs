@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use orch::change::base::{Base, BaseRule};
 use orch::change::trigger::{Trigger, TriggerKind};
 use orch::change::{
-    AppliedBase, ChangeCause, ChangedFiles, Changes, Pending, Since, SinceBase, Standing,
+    AppliedBase, ChangeCause, ChangedFiles, Changes, Counted, Pending, Since, SinceBase, Standing,
     Standings, Status, Uncounted,
 };
 use orch::diagnostic::{Diagnostic, RenderStyle, render};
@@ -230,6 +230,7 @@ impl Loaded {
             _ => Status::Applied,
         });
         RecordedQuery {
+            counted: Counted::default(),
             standings: Standings {
                 base: AppliedBase {
                     address: "a place".to_owned(),

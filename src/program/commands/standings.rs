@@ -1,6 +1,7 @@
 //! How stacks stand according to the document of applied stacks, for the flags and commands that ask.
 
 use std::collections::BTreeSet;
+use std::error::Error as _;
 use std::rc::Rc;
 use std::thread;
 
@@ -35,8 +36,8 @@ const MAX_NAMED: usize = 3;
 /// Digests of all stacks.
 pub(super) struct Digested {
     digests: Rc<InputDigests>,
-    /// Whether all changes count that are not committed.
-    is_complete: bool,
+    /// Which changes count that are not committed.
+    counted: Counted,
 }
 
 /// Returns the configuration of the state.
@@ -50,13 +51,11 @@ pub(super) fn state_config(project: &Project) -> Result<StateConfig> {
         return Err(ProgramError::refused(what)
             .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
     };
-    block
-        .evaluate(&host_variable)
-        .map_err(|problems| {
-            console::diagnostics(problems.iter(), &project.sources);
-            let error = anyhow::anyhow!("the configuration of the state is wrong");
-            ProgramError::new(ErrorKind::Configuration, error)
-        })
+    block.evaluate(&host_variable).map_err(|problems| {
+        console::diagnostics(problems.iter(), &project.sources);
+        let error = anyhow::anyhow!("the configuration of the state is wrong");
+        ProgramError::new(ErrorKind::Configuration, error)
+    })
 }
 
 impl Loaded {
@@ -76,6 +75,7 @@ impl Loaded {
         let standings = self.refuse(found)?;
         Ok(RecordedQuery {
             standings,
+            counted: self.counted(change),
             changed: change.is_some(),
             statuses,
         })
@@ -228,7 +228,12 @@ impl Loaded {
         call: impl FnOnce(Present<'_>) -> T,
     ) -> Result<T> {
         let read = self.read.as_ref().context("git was read")?;
-        let status = read.status.as_ref().map(Vec::clone).unwrap_or_default();
+        let status = match &read.status {
+            Ok(status) => status.clone(),
+            // What does not count need not be known.
+            Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
+            Err(error) => return Err(no_status(error).into()),
+        };
         let host: Vec<(String, String)> = host_environment().collect();
         let uncommitted = UncommittedChanges {
             status,
@@ -246,9 +251,8 @@ impl Loaded {
 
     /// Makes the digests of all stacks, unless that has been done.
     fn digest(&mut self, counted: Counted) -> Result<()> {
-        let is_complete = counted.untracked.is_none() && counted.uncommitted.is_none();
         let done = self.digested.as_ref();
-        if done.is_some_and(|done| done.is_complete == is_complete) {
+        if done.is_some_and(|done| done.counted == counted) {
             return Ok(());
         }
         let mut read = self.read().map_err(|error| match error {
@@ -278,9 +282,7 @@ impl Loaded {
                 )
                 .map_err(anyhow::Error::new)
             }
-            Err(_) => Err(anyhow::anyhow!(
-                "failed to read the status of the working tree"
-            )),
+            Err(error) => Err(no_status(error)),
         };
         self.read = Some(read);
         let digests = made.context(failed)?;
@@ -292,7 +294,7 @@ impl Loaded {
         }
         self.digested = Some(Digested {
             digests: Rc::new(digests),
-            is_complete,
+            counted,
         });
         Ok(())
     }
@@ -306,9 +308,7 @@ impl Loaded {
         }
         let digests = self.digests_on_disk()?;
         let read = self.read.as_ref().context("git was read")?;
-        let Ok(status) = &read.status else {
-            return Ok(());
-        };
+        let status = read.status.as_ref().map_err(no_status)?;
         let (written, others): (Vec<_>, Vec<_>) = status.iter().cloned().partition(|file| {
             file.state != FileState::Committed && is_written_by_tools(&file.path)
         });
@@ -366,14 +366,13 @@ impl Loaded {
     pub(super) fn by_document(
         &mut self,
         query: &Query,
-        change: Option<&ChangeQuery>,
         document: &Document,
     ) -> Result<Option<Query>> {
         let Some(recorded) = &query.recorded else {
             return Ok(None);
         };
         let address = recorded.standings.base.address.clone();
-        let counted = self.counted(change);
+        let counted = recorded.counted;
         let standings = self.standings_in(document, address, counted, false)?;
         let mut query = query.clone();
         if let Some(recorded) = &mut query.recorded {
@@ -381,6 +380,17 @@ impl Loaded {
         }
         Ok(Some(query))
     }
+}
+
+/// Returns the error of a status that git did not tell.
+pub(super) fn no_status(error: &GitError) -> anyhow::Error {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    anyhow::anyhow!("failed to read the status of the working tree: {text}")
 }
 
 /// Returns whether a file is one that Terraform and its kin write beside the files of a stack.

@@ -6,7 +6,9 @@ use super::path_filter::PathFilter;
 use super::released::ReleasedQuery;
 use super::{Reach, Reason, Released};
 use crate::change::trigger::Trigger;
-use crate::change::{Changes, MissingStack, Since, SinceBase, Standing, Standings, Status};
+use crate::change::{
+    Changes, Counted, MissingStack, Since, SinceBase, Standing, Standings, Status,
+};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
@@ -44,6 +46,8 @@ pub struct Query {
 pub struct RecordedQuery {
     /// How the stacks stand.
     pub standings: Standings,
+    /// Which uncommitted changes count for that.
+    pub counted: Counted,
     /// Whether only stacks are wanted that are not as they were applied.
     pub changed: bool,
     /// Only stacks with one of these statuses; any stack if there are none.

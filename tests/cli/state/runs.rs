@@ -215,6 +215,68 @@ fn only_commands_that_match_are_recorded_unless_flags_say_otherwise() {
 }
 
 #[test]
+fn run_without_a_record_needs_no_patterns_but_those_of_destroys() {
+    let repository = project();
+    let missing = |list: &str| {
+        let files = FILES.split("//- /a").next().unwrap();
+        let block = files.split_once("hcl\n").unwrap().1;
+        let written = format!("{list} = [\"deploy");
+        let wanted = format!("{list} = [env.NOT_SET, \"deploy");
+        let block = block.replace(&format!("{list}   = [\"deploy"), &written);
+        assert!(block.contains(&written), "{block}");
+        repository.write("/state.orch.hcl", block.replace(&written, &wanted));
+    };
+    missing("apply");
+    for flags in [
+        "--no-record",
+        "--no-record --dry-run",
+        "--no-record --resume",
+    ] {
+        let command = if flags.ends_with("resume") {
+            ""
+        } else {
+            " ../../deploy up"
+        };
+        let (code, said) = deploy(&repository, &format!("{flags}{command}"));
+        assert_eq!(code, 0, "{flags}: {said}");
+    }
+    assert_eq!(statuses(&repository), "");
+    let (code, said) = deploy(&repository, "../../deploy up");
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("`NOT_SET`"), "{said}");
+    missing("destroy");
+    let (code, said) = deploy(&repository, "--no-record ../../deploy down");
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("which commands destroy"), "{said}");
+}
+
+#[test]
+fn run_selects_the_same_stacks_before_and_under_the_lock() {
+    for switched_off in [
+        "git-untracked",
+        "git-uncommitted",
+        "git-untracked,git-uncommitted",
+    ] {
+        let repository = project();
+        assert_eq!(deploy(&repository, "../../deploy up").0, 0);
+        repository.write("/a/new", "");
+        repository.write("/b/file", "");
+        repository.commit();
+        repository.write("/a/more", "");
+        let flags = format!(
+            "--changed --base HEAD~1 --disable-change-detection={switched_off} --status pending"
+        );
+        let listed = repository.orch(&format!("list {flags}"));
+        assert_eq!(listed.stdout, "a\nb\n", "{switched_off}: {listed}");
+        does(&repository, "echo $ORCH_STACK_PATH >> $ORCH_ROOT/../ran");
+        let (code, said) = deploy(&repository, &format!("{flags} ../../deploy up"));
+        assert_eq!(code, 0, "{switched_off}: {said}");
+        assert!(!said.contains("meanwhile"), "{switched_off}: {said}");
+        assert_eq!(repository.read("/../ran"), "/a\n/b\n", "{switched_off}");
+    }
+}
+
+#[test]
 fn a_resumed_run_is_recorded_as_the_run_that_it_resumes() {
     let repository = project();
     let fails = |it: bool| does(&repository, if it { "exit 7\n" } else { "" });

@@ -10,7 +10,6 @@ use orch::selection::select::{Query, Selection, select};
 use super::state::KeptState;
 use super::{Ready, RunArgs};
 use crate::program::commands::Loaded;
-use crate::program::commands::changed::ChangeQuery;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
@@ -21,7 +20,6 @@ pub(super) struct Again<'a> {
     pub(super) args: &'a RunArgs,
     /// The selection; none if it comes from an earlier run.
     pub(super) query: Option<Query>,
-    pub(super) change: Option<ChangeQuery>,
     pub(super) reports: &'a Reports,
     pub(super) disabled: &'a Disabled,
 }
@@ -53,9 +51,8 @@ impl Again<'_> {
         before: &Selection,
         ready: Ready,
     ) -> Result<ControlFlow<ExitStatus, Ready>> {
-        let change = self.change.as_ref();
         let query = match &self.query {
-            Some(query) => loaded.by_document(query, change, kept.document())?,
+            Some(query) => loaded.by_document(query, kept.document())?,
             None => None,
         };
         let Some(query) = query else {

@@ -129,7 +129,6 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
             let again = Again {
                 args,
                 query,
-                change,
                 reports: &reports,
                 disabled: &disabled,
             };
