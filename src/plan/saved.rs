@@ -20,7 +20,10 @@ use crate::record::journal::Argument;
 use crate::state::document::Inputs;
 
 /// The format of what is in `plan.json`.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The first format whose applies leave their progress in `.orch/applied`.
+const WITH_PROGRESS: u32 = 2;
 
 /// A plan, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,6 +176,11 @@ impl SavedPlan {
         let saved: SavedPlan = serde_json::from_slice(&json)?;
         consistency::check(&saved, archive.plans()).map_err(SavedPlanError::Inconsistent)?;
         Ok((saved, archive))
+    }
+
+    /// Returns whether it is known what was applied of it: applies of an earlier `orch` left that in journals only.
+    pub fn has_progress(&self) -> bool {
+        self.format >= WITH_PROGRESS
     }
 
     /// Returns the stacks that are on record under other keys than their paths, each with the key.

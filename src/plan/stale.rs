@@ -11,6 +11,7 @@ mod removed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use self::before::ChangedBefore;
 pub use self::done::{failed_beside, last_run};
@@ -92,7 +93,8 @@ impl Progress {
 }
 
 /// An operation of a plan, in an order that has destroys first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum OperationKey {
     /// [`Operation::Destroy`].
     Destroy,

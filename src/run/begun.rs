@@ -229,9 +229,11 @@ impl BegunRun {
         Ok(self)
     }
 
-    /// Ends the run before its first command: the lock of the state is free again.
+    /// Ends the run before its first command: the lock of the state is free again, and no journal is left that
+    /// would look like that of a killed run.
     pub fn give_up(self) {
         self.state.map(RunState::finish);
+        self.recording.discard();
     }
 
     /// Runs the commands with these streams, and returns the result. The sinks receive every event;

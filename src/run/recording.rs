@@ -2,6 +2,7 @@
 //!
 //! A run that cannot be recorded still runs. The reason is data, which the caller shows.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -185,6 +186,16 @@ impl Recording {
             self.lock = None;
         }
         problems
+    }
+
+    /// Removes the journal of a run that has started nothing.
+    pub fn discard(mut self) {
+        if let Some(journal) = self.journal.take() {
+            let folder = journal.folder().to_owned();
+            drop(journal);
+            // A journal that stays belongs to a run that was killed before it began.
+            _ = fs::remove_dir_all(folder);
+        }
     }
 
     /// Waits until everything is written. Returns the record, if there is a follower for it.

@@ -253,7 +253,10 @@ fn apply_of_a_finished_file_says_when_it_was_applied() {
         }
         // The state tells it on other machines.
         if keeps_state {
-            std::fs::remove_dir_all(repository.path("/.orch/runs")).unwrap();
+            for folder in ["runs", "applied"] {
+                let folder = repository.path(&format!("/.orch/{folder}"));
+                std::fs::remove_dir_all(folder).unwrap();
+            }
             let said = done(&repository, "apply ../saved");
             assert!(said.contains(&by), "{said}");
         }

@@ -416,7 +416,10 @@ fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
     hook(&repository, "apply", "b", "exit 1");
     fails(&repository, "apply ../saved", 1, "/b");
     unhook(&repository, "apply", "b");
-    std::fs::remove_dir_all(repository.path("/.orch/runs")).unwrap();
+    // On another machine.
+    for folder in ["runs", "applied"] {
+        std::fs::remove_dir_all(repository.path(&format!("/.orch/{folder}"))).unwrap();
+    }
     log(&repository);
     for arguments in ["apply ../saved", "apply ../saved --resume"] {
         let said = fails(

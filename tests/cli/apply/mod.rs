@@ -14,6 +14,7 @@ mod foreseen;
 mod hidden;
 mod left_out;
 mod partial;
+mod progress;
 mod recorded;
 mod resources;
 mod resume;

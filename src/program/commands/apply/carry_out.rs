@@ -20,7 +20,7 @@ use orch::run::request::new_id;
 use super::approve::{Approved, approve, rejected};
 use super::carrying::Carrying;
 use super::check::Now;
-use super::followed::{Following, NowPolicies};
+use super::followed::{Following, NowPolicies, earlier_workflow};
 use super::lock::{Held, action_of, before_planning};
 use super::record::upstream;
 use super::turns::Todo;
@@ -185,9 +185,15 @@ impl Carrying<'_> {
 
     /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
     fn warn_of_open_followups(&self, now: &Now) {
-        let earlier = self.earlier_workflow(&now.loaded, now.document.as_ref());
-        let Some(EarlierWorkflow { earlier, .. }) = earlier else {
-            return;
+        let earlier = earlier_workflow(&now.loaded, now.document.as_ref(), &now.progress);
+        let earlier = match earlier {
+            Ok(Some(EarlierWorkflow { earlier, .. })) => earlier,
+            Ok(None) => return,
+            Err(error) => {
+                let why = error.message();
+                console::warning(&format!("{why}; none is run, because policies are off"));
+                return;
+            }
         };
         let n_open = earlier.open_followups().len();
         if n_open > 0 {

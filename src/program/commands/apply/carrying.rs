@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use orch::plan::SavedPlan;
 use orch::plan::archive::Archive;
-use orch::plan::stale::Progress;
 use orch::run::safeguard::Disabled;
 
 use super::CarryingArgs;
@@ -24,8 +23,6 @@ pub(super) struct Carrying<'a> {
     pub(super) archive: &'a Archive,
     pub(super) approval: Approval,
     pub(super) allows_new_changes: bool,
-    /// What has been done of it, as far as journals tell.
-    pub(super) progress: Progress,
     /// Whether it goes on with what has begun.
     pub(super) resumes: bool,
     /// The safeguards that are disabled.

@@ -1,8 +1,11 @@
 //! Checks that a plan still holds.
 
+use std::path::Path;
+
 use orch::change::{Counted, Standings, causes_since};
 use orch::git::CommitId;
 use orch::plan::entry::PlanMode;
+use orch::plan::progress::{AppliedPlan, ProgressError};
 use orch::plan::protection::Destroyer;
 use orch::plan::stale::{Grounds, OperationKey, Present, Progress, Stale};
 use orch::project::stack::StackIndex;
@@ -11,14 +14,14 @@ use orch::selection::select::Selection;
 use orch::state::document::Document;
 
 use super::carrying::Carrying;
-use super::followed::NowPolicies;
+use super::followed::{NowPolicies, earlier_workflow};
 use crate::program::commands::plan::left_behind;
 use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::protection::refuse;
 use crate::program::commands::state::held::{StateLock, follow_all};
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::{ErrorKind, ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// What is there now, and the plan holds.
@@ -32,6 +35,8 @@ pub(super) struct Now {
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// What has been done of the plan.
     pub(super) progress: Progress,
+    /// What runs on this machine have applied of it, if it comes from a file.
+    pub(super) applied: Option<AppliedPlan>,
     /// What is known for the policies that follow the apply, if any does.
     pub(super) policies: Option<NowPolicies>,
 }
@@ -64,7 +69,11 @@ impl Carrying<'_> {
             return Ok(Err(ExitStatus::Refused));
         }
         loaded.digest_grounds()?;
-        let mut progress = self.progress.clone();
+        let applied = self.applied(&loaded.project.root)?;
+        let mut progress = match &applied {
+            Some(applied) => applied.progress.clone(),
+            None => Progress::default(),
+        };
         let mut document = None;
         if loaded.project.settings.state.is_some() {
             document = Some(if let Some(lock) = lock {
@@ -101,18 +110,31 @@ impl Carrying<'_> {
         if !protected.is_empty() {
             return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));
         }
-        let policies = policies.map(|policies| NowPolicies {
-            earlier: self.earlier_workflow(&loaded, document.as_ref()),
-            policies,
-        });
+        let policies = match policies {
+            Some(policies) => Some(NowPolicies {
+                earlier: earlier_workflow(&loaded, document.as_ref(), &progress)?,
+                policies,
+            }),
+            None => None,
+        };
         Ok(Ok(Now {
             loaded,
             document,
             standings,
             uncommitted,
             progress,
+            applied,
             policies,
         }))
+    }
+
+    /// Reads what runs on this machine have applied of a plan in a file.
+    fn applied(&self, root: &Path) -> Result<Option<AppliedPlan>> {
+        if !self.is_from_file {
+            return Ok(None);
+        }
+        let read = AppliedPlan::read(root, &self.saved.plan.id);
+        Ok(Some(read.map_err(unknown_progress)?))
     }
 
     /// Returns whether the plan is about stacks that were removed.
@@ -235,6 +257,23 @@ impl Carrying<'_> {
         }
         stale
     }
+}
+
+/// Explains that it cannot be known, or kept, what was applied of a plan.
+pub(super) fn unknown_progress(error: ProgressError) -> ProgramError {
+    let hint = match error {
+        ProgressError::Unusable(_) => {
+            "give this user the right to read and write it, or make a new plan"
+        }
+        ProgressError::Newer { .. } => "use that version of orch, or make a new plan",
+        ProgressError::Changed => "run the same command again",
+        ProgressError::Damaged { .. } | ProgressError::Id(_) => "make a new plan",
+    };
+    let error = match error {
+        ProgressError::Changed => anyhow::Error::new(error),
+        error => anyhow::Error::new(error).context("it is not known what was applied of this plan"),
+    };
+    ProgramError::new(ErrorKind::Refused, error).hint(hint)
 }
 
 /// Says why a plan does not hold any more.

@@ -1,6 +1,7 @@
 //! An apply with policies: what they are told, and what may follow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use anyhow::Context as _;
 use orch::change::{Pairs, Rollback};
@@ -10,9 +11,10 @@ use orch::path::StackPath;
 use orch::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
 use orch::plan::code::Codes;
 use orch::plan::entry::PlanMode;
+use orch::plan::stale::Progress;
 use orch::project::Project;
 use orch::project::stack::StackIndex;
-use orch::record::journal::{AskedRecord, PoliciesRecord, RunRecord, Runs};
+use orch::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
 use orch::run::state::StackRecord;
@@ -28,7 +30,7 @@ use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
 use crate::program::commands::state::held::StateLock;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 
 /// The policies of an apply as they are now.
 pub(super) struct NowPolicies {
@@ -203,53 +205,6 @@ impl Carrying<'_> {
         })
     }
 
-    /// Returns the workflow of the runs on this machine that have carried out a part of the plan in a file, if
-    /// policies followed these.
-    ///
-    /// What is on record counts more than what happened on this machine: a turn has not ended if the killed run had
-    /// no time to put that on record.
-    pub(super) fn earlier_workflow(
-        &self,
-        loaded: &Loaded,
-        document: Option<&Document>,
-    ) -> Option<EarlierWorkflow> {
-        let project = &loaded.project;
-        let folder = self
-            .is_from_file
-            .then(|| GuardedFolder::find(&project.root).ok().flatten());
-        let runs = Runs::find(folder??).ok()?;
-        let plan = self.saved.plan.id.as_str();
-        let record = |id: &String| {
-            let brief = runs.brief(id).ok()?;
-            let is_of_plan = brief.header.plan.as_deref() == Some(plan);
-            let is_followed = is_of_plan && brief.header.policies.is_some();
-            is_followed.then(|| runs.record(id).ok()).flatten()
-        };
-        // They are listed from the newest on.
-        let mut records: Vec<RunRecord> = runs.ids().iter().rev().filter_map(record).collect();
-        let last = records.last()?.header.policies.clone()?;
-        records.retain(|record| {
-            let policies = record.header.policies.as_ref();
-            policies.is_some_and(|it| it.workflow == last.workflow)
-        });
-        let records: Vec<&RunRecord> = records.iter().collect();
-        let mut workflow = EarlierWorkflow::new(project, &records, last);
-        let Some(document) = document else {
-            return Some(workflow);
-        };
-        let pairs = Pairs::new(&project.stacks, document);
-        for (stack, of_stack) in project.stacks.iter() {
-            let entry = pairs.key(stack).map(|key| &document.stacks[key]);
-            let last = workflow.earlier.last(&of_stack.path);
-            if let (Some(entry), Some((_, last))) = (entry, last)
-                && entry.was_cut_off_in(last.run())
-            {
-                workflow.earlier.reopen(&of_stack.path);
-            }
-        }
-        Some(workflow)
-    }
-
     /// Returns what follow-ups are made of, by stack.
     fn stacks<'l>(
         &self,
@@ -287,6 +242,78 @@ impl Carrying<'_> {
         });
         stacks.collect()
     }
+}
+
+/// Returns the workflow of the runs on this machine that have carried out a part of the plan in a file, if
+/// policies followed these.
+///
+/// What is on record counts more than what happened on this machine: a turn has not ended if the killed run had
+/// no time to put that on record.
+///
+/// # Errors
+///
+/// If the journal of one of the runs is missing or cannot be read, unless the last of them has left nothing open.
+pub(super) fn earlier_workflow(
+    loaded: &Loaded,
+    document: Option<&Document>,
+    progress: &Progress,
+) -> Result<Option<EarlierWorkflow>> {
+    let project = &loaded.project;
+    let root = &project.root;
+    let read = progress.followed.iter().map(|run| read_run(root, run));
+    let mut records = match read.collect::<Result<Vec<RunRecord>>>() {
+        Ok(records) => records,
+        Err(_)
+            if progress
+                .last_run
+                .as_ref()
+                .is_some_and(|it| it.has_succeeded) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let last = records.last().and_then(|it| it.header.policies.clone());
+    let Some(last) = last else { return Ok(None) };
+    records.retain(|record| {
+        let policies = record.header.policies.as_ref();
+        policies.is_some_and(|it| it.workflow == last.workflow)
+    });
+    let records: Vec<&RunRecord> = records.iter().collect();
+    let mut workflow = EarlierWorkflow::new(project, &records, last);
+    let Some(document) = document else {
+        return Ok(Some(workflow));
+    };
+    let pairs = Pairs::new(&project.stacks, document);
+    for (stack, of_stack) in project.stacks.iter() {
+        let entry = pairs.key(stack).map(|key| &document.stacks[key]);
+        let last = workflow.earlier.last(&of_stack.path);
+        if let (Some(entry), Some((_, last))) = (entry, last)
+            && entry.was_cut_off_in(last.run())
+        {
+            workflow.earlier.reopen(&of_stack.path);
+        }
+    }
+    Ok(Some(workflow))
+}
+
+/// Reads the journal of a run that has applied a part of the plan.
+fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
+    let read = || -> std::result::Result<Option<RunRecord>, ReadError> {
+        let Some(folder) = GuardedFolder::find(root)? else {
+            return Ok(None);
+        };
+        Runs::find(folder)?.record(run).map(Some)
+    };
+    let why = match read() {
+        Ok(Some(record)) => return Ok(record),
+        Ok(None) => "there is no `.orch/runs`".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(ProgramError::refused(format!(
+        "which follow-ups of this plan run {run} left open is not known: {why}"
+    ))
+    .hint("make a new plan, or add `--policies=off` to run no follow-ups"))
 }
 
 /// Returns the turns that an apply begins with, and after these those that earlier runs have left open: how many

@@ -8,7 +8,6 @@ mod conditions;
 mod drift;
 mod environment;
 mod followed;
-mod journal;
 mod lock;
 mod record;
 mod removals;
@@ -22,8 +21,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::stale::Progress;
 use orch::plan::{SavedPlan, SavedPlanError};
+use orch::printable::printable;
 use orch::run::schedule::OnError;
 
 use self::approve::Approval;
@@ -39,9 +38,9 @@ use super::run::safeguards;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;
 use super::stray_path::directory_as_file;
-use super::working_directory;
+use super::{MARK_ROOT, working_directory};
 use crate::program::console;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 const APPLY_EXAMPLES: &str = "\
@@ -321,7 +320,6 @@ fn plan_and_apply(
         },
         allows_new_changes: args.allows_new_changes()
             || args.auto_approve && args.new_changes.is_none(),
-        progress: Progress::default(),
         resumes: false,
         disabled: &disabled,
         release_samples,
@@ -350,8 +348,19 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     archive.verify().map_err(|error| explained(error.into()))?;
     let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
-    let found = super::find_project(chdir)?;
-    let progress = journal::progress(&found.root, &saved.plan.id);
+    if !super::find_project(chdir)?.is_marked() {
+        return Err(ProgramError::refused(
+            "nothing marks the root of a project here, so orch could not know later what it has applied of this plan",
+        )
+        .hint(MARK_ROOT));
+    }
+    if !saved.has_progress() {
+        let by = printable(&saved.orch);
+        return Err(ProgramError::refused(format!(
+            "orch {by} wrote this plan, and did not keep what it may have applied of it"
+        ))
+        .hint("make a new plan"));
+    }
     Carrying {
         chdir,
         args: carrying,
@@ -363,7 +372,6 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
             destroys: allowed.unwrap_or_default(),
         },
         allows_new_changes: carrying.allows_new_changes(),
-        progress,
         resumes: args.resume,
         disabled: &disabled,
         release_samples: Vec::new(),

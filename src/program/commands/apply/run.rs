@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::anyhow;
 use orch::path::StackPath;
 use orch::plan::apply::Applying;
+use orch::plan::progress::ApplyRun;
 use orch::plan::{DriverRun, Purpose, begin};
 use orch::printable::printable;
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
 use orch::record::journal::PoliciesRecord;
 use orch::run::begun::{BegunRun, Circumstances};
-use orch::run::event::{Ending, Failure, Outcome, RunSummary};
+use orch::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use orch::run::execute::{Execution, Outlet, Task};
 use orch::run::request::Typed;
 use orch::run::run_command::RunCommand;
@@ -20,7 +21,7 @@ use orch::run::turn::TurnIndex;
 
 use super::OutputArg;
 use super::carrying::Carrying;
-use super::check::Now;
+use super::check::{Now, unknown_progress};
 use super::followed::FollowedApply;
 use super::record::Recording;
 use super::turns::Todo;
@@ -57,7 +58,17 @@ impl Carrying<'_> {
             ..
         } = applying;
         let policies = followed.as_ref().map(|it| it.record.clone());
+        let apply_run = ApplyRun {
+            id: run,
+            is_work: !turns.is_empty() && !execution.is_rejected,
+            is_followed: policies.is_some(),
+        };
         let begun = self.begin(now, run, (execution, tasks), policies, lock.as_mut())?;
+        let root = &loaded.project.root;
+        let applied = now.applied.as_ref();
+        let progress = applied.map(|applied| applied.begin(root, &apply_run));
+        let progress = progress.transpose().map_err(unknown_progress);
+        let (begun, mut progress) = held::or_give_up(begun, progress)?;
         let begun = match lock {
             None => begun,
             Some(lock) => {
@@ -85,7 +96,11 @@ impl Carrying<'_> {
         };
         let output = self.output(loaded, run, &begun, is_quiet);
         let (begun, mut output) = held::or_give_up(begun, output)?;
-        let ended = begun.carry_out(output.streams()?, &mut [&mut output], Some(&mut director));
+        let streams = output.streams()?;
+        let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+        sinks.extend(progress.as_mut().map(|progress| progress as &mut dyn Sink));
+        sinks.push(&mut output);
+        let ended = begun.carry_out(streams, &mut sinks, Some(&mut director));
         output.end();
         if let Some(problem) = &ended.problem {
             console::warning(&problem.to_string());

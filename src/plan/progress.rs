@@ -1,0 +1,365 @@
+//! How far a plan in a file has been applied: one file for each plan, `.orch/applied/<plan id>`. It outlives the
+//! journals of the runs that applied the plan.
+//!
+//! A line is written before the first command of a run, one for each operation that has succeeded, and one at
+//! the end. If the last line is incomplete, it is left out. Any other line that cannot be read is an error: to
+//! guess that an operation is not done would be to run it twice.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::stale::{LastRun, OperationKey, Progress};
+use crate::folder::{GuardedFolder, Unusable, failed};
+use crate::path::StackPath;
+use crate::record::journal::line;
+use crate::run::event::{Outcome, RunEvent, Sink, Turns};
+use crate::run::turn::{Operation, TurnIndex};
+
+/// The folder in `.orch`.
+const FOLDER: &str = "applied";
+
+/// The format of the lines.
+const FORMAT: u32 = 1;
+
+/// What was applied of a plan in a file, as it was read.
+#[derive(Debug, Clone)]
+pub struct AppliedPlan {
+    /// What the file says.
+    pub progress: Progress,
+    /// The path of the file in `.orch`.
+    path: String,
+    text: Vec<u8>,
+}
+
+/// Why it is not known what was applied of a plan.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgressError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// A line is damaged.
+    #[error("line {line} of `.orch/{path}` is damaged: {error}")]
+    Damaged {
+        /// The path of the file in `.orch`.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// A later `orch` wrote it.
+    #[error(
+        "orch {orch} wrote `.orch/{path}` in format {format}, and this orch knows formats up to {FORMAT}"
+    )]
+    Newer {
+        /// The path of the file in `.orch`.
+        path: String,
+        /// The format.
+        format: u32,
+        /// The version that wrote it.
+        orch: String,
+    },
+    /// The plan names no file.
+    #[error("`{0}` is not the id of a plan")]
+    Id(String),
+    /// Another run has written it since it was read.
+    #[error("another run has applied a part of the plan meanwhile")]
+    Changed,
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Line {
+    /// A run is about to begin.
+    Begun {
+        format: u32,
+        orch: String,
+        run: String,
+        at: Timestamp,
+        /// Whether it may start a command of the plan.
+        is_work: bool,
+        /// Whether policies follow it.
+        is_followed: bool,
+    },
+    /// An operation has succeeded.
+    Done {
+        at: Timestamp,
+        stack: StackPath,
+        operation: OperationKey,
+    },
+    /// The run has ended.
+    Ended { at: Timestamp, status: u8 },
+}
+
+/// A run that applies a plan in a file.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplyRun<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Whether it may start a command of the plan.
+    pub is_work: bool,
+    /// Whether policies follow it.
+    pub is_followed: bool,
+}
+
+impl AppliedPlan {
+    /// Reads what was applied of a plan; nothing if no run has begun it.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be known.
+    pub fn read(root: &Path, plan: &str) -> Result<Self, ProgressError> {
+        // Anybody may have written the plan: its id must not lead elsewhere.
+        if !Uuid::try_parse(plan).is_ok_and(|id| id.to_string() == plan) {
+            return Err(ProgressError::Id(plan.to_owned()));
+        }
+        let path = format!("{FOLDER}/{plan}");
+        let text = match GuardedFolder::find(root)? {
+            Some(folder) => folder.read(&path)?.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        Ok(AppliedPlan {
+            progress: progress(&path, &text)?,
+            path,
+            text,
+        })
+    }
+
+    /// Begins to keep what a run applies. To be called under the lock of the project.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written, or another run has written it since it was read.
+    pub fn begin(&self, root: &Path, run: &ApplyRun<'_>) -> Result<ProgressWriter, ProgressError> {
+        let folder = GuardedFolder::create(root)?;
+        if folder.read(&self.path)?.unwrap_or_default() != self.text {
+            return Err(ProgressError::Changed);
+        }
+        folder.make_directory(FOLDER)?;
+        let options = &mut OpenOptions::new();
+        let mut writer = ProgressWriter {
+            file: folder.open(&self.path, options.append(true).create(true))?,
+            path: self.path.clone(),
+            length: complete(&self.text).len() as u64,
+            pending: Vec::new(),
+            has_complained: false,
+            turns: Turns::default(),
+            n_planned: 0,
+            started: BTreeSet::new(),
+        };
+        let begun = Line::Begun {
+            format: FORMAT,
+            orch: env!("CARGO_PKG_VERSION").to_owned(),
+            run: run.id.to_owned(),
+            at: Timestamp::now(),
+            is_work: run.is_work,
+            is_followed: run.is_followed,
+        };
+        let written = writer.write(&begun);
+        written.map_err(|error| failed("write", &format!(".orch/{}", self.path), error))?;
+        Ok(writer)
+    }
+}
+
+/// Returns the complete lines of a text.
+fn complete(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte == b'\n');
+    &text[..end.map_or(0, |end| end + 1)]
+}
+
+fn progress(path: &str, text: &[u8]) -> Result<Progress, ProgressError> {
+    let mut progress = Progress::default();
+    let lines = complete(text).split_inclusive(|&byte| byte == b'\n');
+    for (text, number) in lines.zip(1..) {
+        let line = serde_json::from_slice(text).map_err(|error| ProgressError::Damaged {
+            path: path.to_owned(),
+            line: number,
+            error,
+        })?;
+        match line {
+            Line::Begun { format, orch, .. } if format > FORMAT => {
+                let path = path.to_owned();
+                return Err(ProgressError::Newer { path, format, orch });
+            }
+            Line::Begun {
+                run,
+                at,
+                is_work,
+                is_followed,
+                ..
+            } => {
+                progress.has_begun |= is_work;
+                progress.followed.extend(is_followed.then(|| run.clone()));
+                progress.last_run = Some(LastRun {
+                    run,
+                    at,
+                    has_succeeded: false,
+                });
+            }
+            Line::Done {
+                at,
+                stack,
+                operation,
+            } => {
+                progress.done.insert((stack, operation));
+                progress.last_run.iter_mut().for_each(|last| last.at = at);
+            }
+            Line::Ended { at, status } => progress.last_run.iter_mut().for_each(|last| {
+                last.at = at;
+                last.has_succeeded = status == 0;
+            }),
+        }
+    }
+    Ok(progress)
+}
+
+/// Writes what a run applies of a plan.
+#[derive(Debug)]
+pub struct ProgressWriter {
+    file: File,
+    /// The path of the file in `.orch`.
+    path: String,
+    /// The length of the complete lines in the file.
+    length: u64,
+    /// Lines that could not be written so far.
+    pending: Vec<u8>,
+    has_complained: bool,
+    turns: Turns,
+    /// How many turns are of the plan; the others were added.
+    n_planned: usize,
+    /// The stacks whose planned `apply` was started.
+    started: BTreeSet<StackPath>,
+}
+
+impl ProgressWriter {
+    fn write(&mut self, of: &Line) -> io::Result<()> {
+        self.pending.extend(line(of)?);
+        // A part of a line may have been written.
+        self.file.set_len(self.length)?;
+        self.file.write_all(&self.pending)?;
+        self.file.sync_data()?;
+        self.length += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Returns the operation of the plan that is done once a turn has succeeded. A turn that was added does
+    /// not count, unless it repeats one of the plan that was started.
+    fn done_with(&self, turn: TurnIndex) -> Option<OperationKey> {
+        let is_planned = turn.get() < self.n_planned;
+        match self.turns[turn].operation {
+            Operation::Destroy if is_planned => Some(OperationKey::Destroy),
+            Operation::Apply if is_planned || self.started.contains(&self.turns[turn].stack) => {
+                Some(OperationKey::Apply)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Sink for ProgressWriter {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        self.turns.follow(event);
+        let at = Timestamp::now();
+        let line = match event {
+            RunEvent::RunStarted { turns } => {
+                self.n_planned = turns.len();
+                return Ok(());
+            }
+            RunEvent::Started { turn, .. } => {
+                let started = &self.turns[*turn];
+                if turn.get() < self.n_planned && started.operation == Operation::Apply {
+                    self.started.insert(started.stack.clone());
+                }
+                return Ok(());
+            }
+            RunEvent::Ended(ending) if ending.outcome == Outcome::Succeeded => {
+                let Some(operation) = self.done_with(ending.turn) else {
+                    return Ok(());
+                };
+                let stack = self.turns[ending.turn].stack.clone();
+                Line::Done {
+                    at,
+                    stack,
+                    operation,
+                }
+            }
+            RunEvent::RunFinished(summary) => Line::Ended {
+                at,
+                status: summary.exit_status(),
+            },
+            _ => return Ok(()),
+        };
+        match self.write(&line) {
+            Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
+                Err(io::Error::other(format!(
+                    "`.orch/{}` can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on",
+                    self.path
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGUN: &str = r#"{"event":"begun","format":1,"orch":"1","run":"r1","at":"2026-01-02T03:04:05Z","is_work":true,"is_followed":false}"#;
+    const DONE: &str =
+        r#"{"event":"done","at":"2026-01-02T03:04:06Z","stack":"/a","operation":"apply"}"#;
+    const ENDED: &str = r#"{"event":"ended","at":"2026-01-02T03:04:07Z","status":0}"#;
+
+    fn read(text: &str) -> Result<(bool, usize, bool), String> {
+        let read = progress("applied/x", text.as_bytes());
+        let read = read.map_err(|error| error.to_string())?;
+        let has_succeeded = read.last_run.is_some_and(|last| last.has_succeeded);
+        Ok((read.has_begun, read.done.len(), has_succeeded))
+    }
+
+    #[test]
+    fn progress_is_what_complete_lines_say() {
+        let all = format!("{BEGUN}\n{DONE}\n{ENDED}\n");
+        for (text, expected) in [
+            ("", (false, 0, false)),
+            (BEGUN, (false, 0, false)), // its run has started no command
+            (&all[..=BEGUN.len()], (true, 0, false)),
+            (&all[..BEGUN.len() + DONE.len()], (true, 0, false)),
+            (&all[..all.len() - 1], (true, 1, false)),
+            (&all, (true, 1, true)),
+        ] {
+            assert_eq!(read(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn progress_that_cannot_be_read_is_an_error() {
+        let damaged = |text: &str, line: &str| {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(line), "{error}");
+        };
+        damaged(&format!("{BEGUN}\n{}\n", &DONE[1..]), "line 2");
+        damaged(&format!("{BEGUN}\n\n{ENDED}\n"), "line 2");
+        let unknown = DONE.replace("done", "undone");
+        damaged(&format!("{BEGUN}\n{unknown}\n"), "line 2");
+        let newer = BEGUN.replace("\"format\":1", "\"format\":2");
+        damaged(&format!("{newer}\n"), "format 2");
+    }
+
+    #[test]
+    fn a_plan_without_an_id_names_no_file() {
+        let root = tempfile::tempdir().unwrap();
+        for id in ["", "..", "../lock", "0194B6F0-0000-7000-8000-000000000000"] {
+            let read = AppliedPlan::read(root.path(), id);
+            assert!(matches!(read, Err(ProgressError::Id(_))), "{id}");
+        }
+    }
+}
