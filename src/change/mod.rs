@@ -36,7 +36,7 @@ mod uncounted;
 pub use applied::{
     Clash, Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range,
     RangeCommit, Removal, RemovedBy, RemovingBlock, Standing, Standings, Status, deletions,
-    had_stack_on_record, relocate, standings,
+    had_stack_on_record, moved_or_removed, relocate, standings,
 };
 pub use call::{CallVersion, FoundCall, ModuleCall};
 pub use calls::calls_of;

@@ -30,15 +30,12 @@ use super::find::changed_stacks;
 use super::present::Present;
 use super::trigger;
 use super::uncounted::Ignores;
-use crate::git::{ChangedFile, CommitId, GitError, Repository};
+use crate::git::{BranchWith, ChangedFile, CommitId, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Problems;
 use crate::project::config::ProjectSettings;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Document, Entry};
-
-/// How many commits are looked up in branches: each needs a process of git.
-const MAX_BRANCHES: usize = 16;
 
 /// A commit that applying HEAD to a stack would revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,8 +165,7 @@ pub fn rollbacks(
         lacking.insert(commit, lacked(present, parting, commit, &stacks)?);
     }
     let remote = remote(&present.project.settings, repository)?;
-    let mut branches: BTreeMap<CommitId, Option<String>> = BTreeMap::new();
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<StackIndex, Rollback> = BTreeMap::new();
     for question in &asked {
         let mut named = question.commits.iter();
         let lacks = |named: &&Named| -> Result<bool, GitError> {
@@ -204,16 +200,9 @@ pub fn rollbacks(
         });
         let is_done = fetch.as_ref().is_some_and(|fetch| fetched.contains(fetch));
         let is_asked = matches!(lack, Lack::Unclear | Lack::NotHere) && !is_done;
-        if !branches.contains_key(commit) && branches.len() < MAX_BRANCHES {
-            let branch = match &relations[commit] {
-                Relation::NotHere => None,
-                _ => repository.branch_with(commit)?,
-            };
-            branches.insert(commit.clone(), branch);
-        }
         let rollback = Rollback {
             commit: commit.clone(),
-            branch: branches.get(commit).cloned().flatten(),
+            branch: None,
             lack: match lack {
                 Lack::NotHere if is_done => Lack::Lost,
                 lack => lack,
@@ -221,6 +210,13 @@ pub fn rollbacks(
             fetch: fetch.filter(|_| is_asked),
         };
         found.insert(question.stack, rollback);
+    }
+    let is_here = |it: &&Rollback| !matches!(it.lack, Lack::NotHere | Lack::Lost);
+    let here = found.values().filter(is_here).map(|it| it.commit.clone());
+    let branches = repository.branches_with(&here.collect())?;
+    for rollback in found.values_mut() {
+        let branch = branches.get(&rollback.commit).and_then(BranchWith::name);
+        rollback.branch = branch.map(str::to_owned);
     }
     Ok(found)
 }

@@ -4,9 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::{Driver, Tool};
+use crate::diagnostic::Diagnostic;
 use crate::language::syntax::Expr;
 use crate::project::attempt::ExitCodes;
+use crate::project::command::words_of_list;
 use crate::project::driver::DriverStep;
+use crate::project::namespaces::StackNamespaces;
 
 /// With these statuses `plan` says that there are changes, unless the driver says otherwise.
 const CHANGES: [i32; 1] = [2];
@@ -146,6 +149,23 @@ impl<'p> Driver<'p> {
             words
         };
         self.step(StepRole::Act, step, apply, &[])
+    }
+
+    /// Returns the words with which the block of the driver destroys the stack that the namespaces are of; `None` if
+    /// it has none.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be evaluated.
+    pub fn destroy_words(
+        &self,
+        namespaces: &StackNamespaces<'_, '_>,
+    ) -> Result<Option<Vec<OsString>>, Vec<Diagnostic>> {
+        let block = self.block.map(|block| &block.commands);
+        let written = block.and_then(|commands| commands.get(&DriverStep::Destroy));
+        written
+            .map(|words| words_of_list(words, namespaces))
+            .transpose()
     }
 
     /// Returns the command that makes drift part of the tool's own state, if there is one: it

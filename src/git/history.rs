@@ -13,6 +13,29 @@ pub struct HistoryCommit {
     pub parents: Vec<CommitId>,
 }
 
+/// A branch whose history has a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BranchWith {
+    /// A branch of a remote, as git names it: `origin/feature`.
+    Remote(String),
+    /// No branch of a remote that this clone knows, but this local one.
+    Local(String),
+    /// No branch that this clone knows.
+    None,
+    /// There is no `git` program to ask.
+    Unknown,
+}
+
+impl BranchWith {
+    /// Returns the name of the branch, if there is one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            BranchWith::Remote(name) | BranchWith::Local(name) => Some(name),
+            BranchWith::None | BranchWith::Unknown => None,
+        }
+    }
+}
+
 /// What a commit says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitText {

@@ -12,6 +12,7 @@ mod answer;
 mod blob;
 mod commit_id;
 mod comparison;
+mod departures;
 mod error;
 mod file;
 mod history;
@@ -20,27 +21,27 @@ mod library;
 mod program;
 mod recorded;
 mod remote;
-mod renames;
 mod submodules;
 mod tree;
 mod worktree;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
 pub use self::blob::{blob_id, is_blob, is_executable};
 pub use self::commit_id::CommitId;
+pub use self::departures::{Departure, SIMILARITY};
 use self::error::instead_of;
 pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
-pub use self::history::{CommitText, HistoryCommit};
+pub use self::history::{BranchWith, CommitText, HistoryCommit};
 pub use self::holdings::Holds;
 pub(crate) use self::holdings::Search;
 use self::library::Library;
 use self::program::Program;
 pub use self::recorded::{RecordedFile, RecordedMode};
-pub use self::renames::Rename;
 pub use self::submodules::missing_submodules;
 pub use self::tree::CommitTree;
 pub(crate) use self::tree::TreeScope;
@@ -212,19 +213,24 @@ impl Repository {
         self.ask(Library::branches, Program::branches)
     }
 
-    /// Returns a branch whose history has a commit. Remote branches are preferred to local ones,
-    /// and branches at the commit to those that have moved on. `None` also if there is no `git`
-    /// program.
+    /// Returns for each of some commits that are present a branch whose history has it. Remote branches are
+    /// preferred to local ones, and branches at the commit to those that have moved on.
     ///
     /// # Errors
     ///
     /// If git cannot answer.
-    pub fn branch_with(&self, commit: &CommitId) -> Result<Option<String>, GitError> {
+    pub fn branches_with(
+        &self,
+        commits: &BTreeSet<CommitId>,
+    ) -> Result<BTreeMap<CommitId, BranchWith>, GitError> {
         // libgit2 would walk the history once for each branch.
-        match self.program.branch_with(commit) {
+        match self.program.branches_with(commits) {
             Err(GitError::Start(error)) => {
                 debug!(%error, "there is no git to ask for branches");
-                Ok(None)
+                let unknown = commits.iter();
+                Ok(unknown
+                    .map(|it| (it.clone(), BranchWith::Unknown))
+                    .collect())
             }
             asked => asked,
         }

@@ -25,6 +25,7 @@ pub mod protection;
 pub mod read_outputs;
 pub mod removal;
 mod rows;
+mod same_command;
 mod saved;
 pub mod stale;
 pub mod ties;
@@ -45,6 +46,7 @@ pub use self::planned::{
     RequestedOptions, UnplannedRemovals,
 };
 pub use self::rows::PlanRow;
+pub use self::same_command::DestroyCommand;
 pub use self::saved::{
     SavedPlan, SavedPlanError, SavedPolicies, SavedProject, SavedStack, is_saved_plan,
 };

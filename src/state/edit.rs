@@ -103,6 +103,34 @@ impl Edit<'_> {
     }
 }
 
+/// Changes a document in which no run holds the lock, without a backup and without an entry in its history: what is
+/// written adds to what is known of the stacks, and nothing happened to them.
+///
+/// # Errors
+///
+/// If the change is refused, or if the document cannot be written.
+pub fn touch<E>(
+    backend: &Backend,
+    change: impl Fn(&mut Document) -> Result<(), E>,
+) -> Result<(), EditError<E>> {
+    for _ in 0..ATTEMPTS {
+        let Read {
+            mut document,
+            version,
+            ..
+        } = read(backend)?;
+        if document.lock.is_some() {
+            return Ok(());
+        }
+        document.serial += 1;
+        change(&mut document).map_err(EditError::Refused)?;
+        if let Swap::Done(_) = backend.swap(&document, &Condition::Unchanged(version))? {
+            return Ok(());
+        }
+    }
+    Err(LockError::Busy(backend.address()).into())
+}
+
 /// What a new document belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {

@@ -181,11 +181,7 @@ fn missing(
     if missing.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let new = present.project.stacks.iter();
-    let is_applied = |key: &str| document.stacks[key].applied.is_some();
-    let new = new.filter(|(stack, _)| !pairs.key(*stack).is_some_and(is_applied));
-    let new = new.map(|(_, stack)| stack.path.directory().clone());
-    let mut evidence = evidence(present, &missing, &new.collect())?;
+    let mut evidence = evidence(present, document, &missing)?;
     let stack = |(key, entry): (&str, &Entry)| {
         let evidence = evidence.remove(key).unwrap_or(Err(NoEvidence::NotAPath));
         let stack = MissingStack {

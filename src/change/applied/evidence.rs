@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::change::base::{RemoteBranch, fetch_command};
-use crate::git::CommitId;
+use crate::change::base::{DefaultTip, Remedy, RemoteBranch, fetch_command};
+use crate::git::{BranchWith, CommitId};
 use crate::language::value::{Value, to_hcl};
 use crate::path::{ProjectPath, StackPath};
 use crate::printable::printable;
@@ -76,8 +76,8 @@ pub enum NoEvidence {
     AppliedDirty,
     /// No apply of it has succeeded, so no commit is known to have made what is there.
     NeverApplied,
-    /// It was applied from a commit that was not on the default branch of the remote, or from none.
-    NeverPublished,
+    /// It was applied, and no commit is on record.
+    NoCommit,
     /// The commit that was applied is not in this clone.
     NotInClone {
         /// The commit.
@@ -86,6 +86,8 @@ pub enum NoEvidence {
         is_shallow: bool,
         /// The remote to fetch the commit from.
         remote: Option<String>,
+        /// Whether the remote was asked, and does not have it either.
+        is_lost: bool,
     },
     /// The commit that was applied is here, but not all of the history between it and HEAD.
     Unconnected {
@@ -101,8 +103,24 @@ pub enum NoEvidence {
         /// The branch.
         branch: RemoteBranch,
     },
-    /// HEAD lacks the commit that was applied.
-    OtherHistory(CommitId),
+    /// HEAD lacks the commit that was applied, and so does the default branch of the remote.
+    OtherHistory(CommitId, BranchWith),
+    /// The default branch has it.
+    OnDefaultBranch {
+        /// The branch.
+        tip: DefaultTip,
+        /// A file or directory of the stack there.
+        place: ProjectPath,
+        /// Whether HEAD is a part of the branch, and behind it.
+        is_behind: bool,
+    },
+    /// Nobody knows where the default branch is, so it may have the stack.
+    NoDefaultBranch {
+        /// Why.
+        problem: String,
+        /// What to do about that.
+        remedy: Remedy,
+    },
     /// The commit that is said to have been applied does not have the stack.
     NotInSeen(CommitId),
     /// The first commit deleted it, and the second has it again.
@@ -113,12 +131,14 @@ pub enum NoEvidence {
     UnknownKeys(CommitId),
     /// Its directory has a stack without `for_each` now.
     NoLongerForEach(ProjectPath),
-    /// A file of it lies in this directory now, whose stack is not on record.
+    /// Most of its content lies in this directory now, which has a stack.
     LooksMoved {
         /// The stack.
         from: StackPath,
         /// The directory.
         to: ProjectPath,
+        /// Whether the stack there is on record, so that no `moved` block may name it.
+        is_recorded: bool,
     },
     /// A `moved` block, whose place this is, says that it is this stack now, which is not here either.
     MovedAway(StackPath, String),
@@ -154,30 +174,21 @@ impl fmt::Display for NoEvidence {
             NoEvidence::NeverApplied => {
                 f.write_str("no apply of it has succeeded, so nothing tells whose code made it")
             }
-            NoEvidence::NeverPublished => {
-                f.write_str("it was applied from a commit that was never published")
+            NoEvidence::NoCommit => {
+                f.write_str("no commit is recorded for it, so its code is unknown")
             }
-            NoEvidence::NotInClone {
-                commit, is_shallow, ..
-            } => write!(
+            NoEvidence::NotInClone { .. }
+            | NoEvidence::Unconnected { .. }
+            | NoEvidence::BranchBehind { .. }
+            | NoEvidence::OtherHistory(..) => self.lacking(f),
+            NoEvidence::OnDefaultBranch { tip, place, .. } => write!(
                 f,
-                "commit {}, which was applied, is not in this {}clone",
-                commit.short(),
-                if *is_shallow { "shallow " } else { "" }
+                "{} has it at commit {}: `{}`",
+                tip.branch,
+                tip.commit.short(),
+                shown(place)
             ),
-            NoEvidence::Unconnected { commit, .. } => write!(
-                f,
-                "this shallow clone does not show what happened since commit {}, which was applied",
-                commit.short()
-            ),
-            NoEvidence::BranchBehind { commit, branch } => write!(
-                f,
-                "HEAD is behind {branch}: it lacks commit {}, which was applied",
-                commit.short()
-            ),
-            NoEvidence::OtherHistory(commit) => {
-                write!(f, "HEAD lacks commit {}, which was applied", commit.short())
-            }
+            NoEvidence::NoDefaultBranch { problem, .. } => f.write_str(problem),
             NoEvidence::NotInSeen(commit) => write!(
                 f,
                 "commit {}, which was applied, does not have it",
@@ -220,6 +231,53 @@ impl fmt::Display for NoEvidence {
 }
 
 impl NoEvidence {
+    /// Says which commit HEAD lacks, or is not known to have.
+    fn lacking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoEvidence::NotInClone {
+                commit,
+                is_lost: true,
+                remote,
+                ..
+            } => write!(
+                f,
+                "commit {}, which was applied, is neither in this clone nor on {}",
+                commit.short(),
+                remote.as_deref().unwrap_or("the remote")
+            ),
+            NoEvidence::NotInClone {
+                commit, is_shallow, ..
+            } => write!(
+                f,
+                "commit {}, which was applied, is not in this {}clone",
+                commit.short(),
+                if *is_shallow { "shallow " } else { "" }
+            ),
+            NoEvidence::Unconnected { commit, .. } => write!(
+                f,
+                "this shallow clone does not show what happened since commit {}, which was applied",
+                commit.short()
+            ),
+            NoEvidence::BranchBehind { commit, branch } => write!(
+                f,
+                "HEAD is behind {branch}: it lacks commit {}, which was applied",
+                commit.short()
+            ),
+            NoEvidence::OtherHistory(commit, branch) => {
+                write!(f, "HEAD lacks commit {}, which was applied", commit.short())?;
+                match branch {
+                    BranchWith::Remote(branch) => write!(f, " and is on {branch}"),
+                    BranchWith::Local(branch) => {
+                        write!(f, " and is only on the local branch {branch}")
+                    }
+                    BranchWith::None => f.write_str(" and is on no branch in this clone"),
+                    BranchWith::Unknown => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns what the user can do about it, perhaps in several lines. Nothing in it can deceive a terminal.
     pub fn way_out(&self) -> String {
         match self {
@@ -245,10 +303,17 @@ impl NoEvidence {
             NoEvidence::Broken(..) => {
                 "correct the file and commit it".to_owned()
             }
-            NoEvidence::AppliedDirty
-            | NoEvidence::NeverApplied
-            | NoEvidence::NeverPublished => {
-                "bring it back, run `orch destroy` on it, and delete it again".to_owned()
+            NoEvidence::AppliedDirty => {
+                "in the checkout from which it was applied, commit its files and apply it again, or run `orch destroy` on it".to_owned()
+            }
+            NoEvidence::NeverApplied => {
+                "on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, remove it from the state with `orch state forget`".to_owned()
+            }
+            NoEvidence::NoCommit => {
+                "bring it back, run `orch apply`, which records the commit, and delete it again".to_owned()
+            }
+            NoEvidence::NotInClone { is_lost: true, .. } => {
+                "it was never pushed, or its branch was deleted: push it from the clone in which it was applied, or run `orch destroy` on the stack there".to_owned()
             }
             NoEvidence::NotInClone { remote, .. } | NoEvidence::Unconnected { remote, .. } => {
                 match (self.fetch(), remote) {
@@ -262,21 +327,43 @@ impl NoEvidence {
             NoEvidence::BranchBehind { branch, .. } => {
                 format!("merge or rebase onto {branch}")
             }
-            NoEvidence::OtherHistory(commit) => format!(
-                "check out a branch that has commit {}, or bring the stack back and run `orch destroy` on it",
-                commit.short()
-            ),
+            NoEvidence::OtherHistory(commit, branch) => match branch {
+                BranchWith::Remote(branch) | BranchWith::Local(branch) => format!(
+                    "merge {branch}; if that branch is abandoned, check it out and run `orch destroy` on the stack there"
+                ),
+                BranchWith::None | BranchWith::Unknown => format!(
+                    "check out a branch that has commit {0}; if there is none and the stack is yours, check out commit {0} and run `orch destroy` on it there",
+                    commit.short()
+                ),
+            },
+            NoEvidence::OnDefaultBranch { tip, is_behind: true, .. } => {
+                format!("merge {}, or check it out: HEAD is behind it", tip.branch)
+            }
+            NoEvidence::OnDefaultBranch { tip, .. } => {
+                let merge = format!("merge the deletion into {}", tip.branch);
+                match &tip.fetch {
+                    Some(fetch) => format!(
+                        "{merge}; if that is done, run `{}`, or let orch do so with `--fetch`",
+                        fetch_command(fetch)
+                    ),
+                    None => merge,
+                }
+            }
+            NoEvidence::NoDefaultBranch { remedy, .. } => match remedy {
+                Remedy::Advice(advice) => advice.clone(),
+                remedy => format!(
+                    "run `{}`, or let orch do so with `--fetch`; if another branch is the default one, set `config.git.default_branch`",
+                    remedy.command().unwrap_or_default()
+                ),
+            },
             NoEvidence::NotInSeen(_) | NoEvidence::CameBack(..) | NoEvidence::NeverDeleted(_) => {
                 "bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`".to_owned()
             }
             NoEvidence::UnknownKeys(_) => {
                 "bring the key back with a `for_each` that has the same value everywhere, and run `orch destroy` on the instance".to_owned()
             }
-            NoEvidence::LooksMoved { from, to } => {
-                let (from, to) = (quoted(from.as_str()), quoted(to.as_str()));
-                format!(
-                    "if it was moved, add this to an `.orch.hcl` file:\nmoved {{\n  from = {from}\n  to   = {to}\n}}\nif it was removed, and the other stack is new:\nremoved {{\n  from = {from}\n}}"
-                )
+            NoEvidence::LooksMoved { from, to, is_recorded } => {
+                moved_or_removed(from.as_str(), to.as_str(), *is_recorded)
             }
             NoEvidence::MovedAway(to, _) => format!(
                 "bring that stack back; if it was removed, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
@@ -291,10 +378,12 @@ impl NoEvidence {
     /// Returns the arguments of the `git fetch` that may help.
     pub fn fetch(&self) -> Option<Vec<String>> {
         match self {
+            NoEvidence::NotInClone { is_lost: true, .. } => None,
             NoEvidence::NotInClone {
                 commit,
                 is_shallow: false,
                 remote,
+                ..
             } => Some(vec![remote.clone()?, commit.to_string()]),
             NoEvidence::NotInClone { remote, .. } | NoEvidence::Unconnected { remote, .. } => {
                 Some(vec!["--unshallow".to_owned(), remote.clone()?])
@@ -314,11 +403,13 @@ impl NoEvidence {
             NoEvidence::Broken(..) => "broken",
             NoEvidence::AppliedDirty => "applied-dirty",
             NoEvidence::NeverApplied => "never-applied",
-            NoEvidence::NeverPublished => "never-published",
+            NoEvidence::NoCommit => "no-commit",
             NoEvidence::NotInClone { .. } => "not-in-clone",
             NoEvidence::Unconnected { .. } => "unconnected",
             NoEvidence::BranchBehind { .. } => "branch-behind",
-            NoEvidence::OtherHistory(_) => "other-history",
+            NoEvidence::OtherHistory(..) => "other-history",
+            NoEvidence::OnDefaultBranch { .. } => "on-default-branch",
+            NoEvidence::NoDefaultBranch { .. } => "no-default-branch",
             NoEvidence::NotInSeen(_) => "not-in-seen",
             NoEvidence::CameBack(..) => "came-back",
             NoEvidence::NeverDeleted(_) => "never-deleted",
@@ -329,6 +420,38 @@ impl NoEvidence {
             NoEvidence::BlockNotCommitted(_) => "block-not-committed",
         }
     }
+}
+
+/// Returns a path without the slash at its beginning, unless it is the root.
+fn shown(path: &ProjectPath) -> &str {
+    match path.relative() {
+        "" => path.as_str(),
+        relative => relative,
+    }
+}
+
+/// Returns what answers whether a stack was moved to another one, or removed. `is_recorded` says whether the other
+/// one is on record: then no `moved` block may name it.
+pub fn moved_or_removed(from: &str, to: &str, is_recorded: bool) -> String {
+    let moved = if is_recorded {
+        let word = shell_words::quote(from);
+        format!("run `orch state forget {}`", printable(&word))
+    } else {
+        format!(
+            "add this to an `.orch.hcl` file:\nmoved {{\n  from = {}\n  to   = {}\n}}",
+            quoted(from),
+            quoted(to)
+        )
+    };
+    format!(
+        "if it was moved, {moved}\nif it was removed, and the other stack has resources of its own{}:\nremoved {{\n  from = {}\n}}",
+        if is_recorded {
+            ", add this to an `.orch.hcl` file"
+        } else {
+            ""
+        },
+        quoted(from)
+    )
 }
 
 /// Returns a path as HCL has it.

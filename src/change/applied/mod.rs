@@ -4,12 +4,14 @@
 //! when what was applied is committed later. Where digests cannot be compared, git says what has changed since
 //! the commit that was applied.
 
-mod at_head;
+mod at_commit;
 mod compare;
+mod default_branch;
 mod deletions;
 mod evidence;
 mod given_up;
 mod ignored;
+mod likeness;
 mod pairs;
 mod past;
 mod range;
@@ -20,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::compare::standings;
 pub use self::deletions::{Deletion, Gone, Range, RangeCommit, deletions};
-pub use self::evidence::{NoEvidence, Removal, RemovedBy, RemovingBlock};
+pub use self::evidence::{NoEvidence, Removal, RemovedBy, RemovingBlock, moved_or_removed};
 pub use self::pairs::Pairs;
 pub use self::past::had_stack_on_record;
 pub use self::relocate::{Clash, relocate};
@@ -79,6 +81,20 @@ impl Standings {
         removed
             .filter_map(|(key, _)| StackPath::parse(key))
             .collect()
+    }
+
+    /// Notes that the remote has been asked for the commits that are not in this clone, and does not have them.
+    pub fn lose_commits(&mut self) {
+        for stack in self.missing.values_mut() {
+            if let Err(NoEvidence::NotInClone {
+                is_shallow: false,
+                is_lost,
+                ..
+            }) = &mut stack.evidence
+            {
+                *is_lost = true;
+            }
+        }
     }
 
     /// Returns the stacks that are not as they were applied.

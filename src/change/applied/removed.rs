@@ -2,31 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::at_head::{AtHead, broken_file};
+use super::at_commit::{AtCommit, broken_file};
+use super::default_branch::{RemovedStack, still_there};
 use super::deletions::{Deletion, Gone, deletions};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
 use super::given_up::GivenUp;
+use super::likeness::{RemovedEntry, destinations, moved};
 use super::range::Since;
 use crate::change::base::{self, BaseQuery};
 use crate::change::error::ChangeError;
 use crate::change::present::Present;
-use crate::git::{CommitId, GitError, Holds, Repository};
+use crate::git::{BranchWith, CommitId, GitError, Holds};
 use crate::path::{ProjectPath, StackPath};
-use crate::state::document::Entry;
+use crate::state::document::{Document, Entry};
 
 /// What git proves about each stack, or why it proves nothing.
 pub(super) type Evidence<'e> = BTreeMap<&'e str, Result<Removal, NoEvidence>>;
 
-/// Returns what git proves about some stacks on record, none of which is here. `new` are the directories of
-/// the stacks that are here and were never applied.
+/// Returns what git proves about some stacks of a document, none of which is here.
 ///
 /// # Errors
 ///
 /// If git cannot answer.
 pub(super) fn evidence<'e>(
     present: Present<'_>,
+    document: &Document,
     missing: &[(&'e str, &'e Entry)],
-    new: &BTreeSet<ProjectPath>,
 ) -> Result<Evidence<'e>, ChangeError> {
     let none = |why: NoEvidence| missing.iter().map(move |(key, _)| (*key, Err(why.clone())));
     let repository = present.repository;
@@ -40,7 +41,7 @@ pub(super) fn evidence<'e>(
         let path = StackPath::parse(key)?;
         Some((*key, *entry, path))
     });
-    let stacks: Vec<(&str, &Entry, StackPath)> = stacks.collect();
+    let stacks: Vec<(&'e str, &'e Entry, StackPath)> = stacks.collect();
     let given_up = GivenUp::read(present, &head, stacks.iter().map(|(.., path)| path))?;
     let directories = stacks.iter().flat_map(|(.., path)| given_up.places(path));
     let directories: BTreeSet<&ProjectPath> = directories.map(StackPath::directory).collect();
@@ -59,7 +60,7 @@ pub(super) fn evidence<'e>(
     let there = directories.iter().zip(since.head.iter());
     let there = there.filter(|(_, holds)| **holds != Holds::NoDirectory);
     let there: Vec<ProjectPath> = there.map(|(directory, _)| directory.clone()).collect();
-    let at_head = AtHead::read(present, &head, there)?;
+    let at_head = AtCommit::read(present, &head, there)?;
 
     // What needs no history, by the place of the stack.
     let known = Known {
@@ -107,8 +108,8 @@ pub(super) fn evidence<'e>(
             evidence.insert(*key, decided);
         }
     }
-    let paths = stacks.iter().map(|(key, _, path)| (*key, path)).collect();
-    block_moved(repository, &head, &paths, new, &mut evidence)?;
+    block_moved(present, &head, document, &stacks, &mut evidence)?;
+    block_on_default_branch(present, &head, document, &given_up, &stacks, &mut evidence)?;
     Ok(evidence)
 }
 
@@ -118,7 +119,7 @@ type Decided = Result<Removal, NoEvidence>;
 /// What is known of the stacks that are not here, apart from the history.
 struct Known<'k, 'p> {
     given_up: &'k GivenUp<'p>,
-    at_head: &'k AtHead<'p>,
+    at_head: &'k AtCommit<'p>,
     seens: &'k Seens,
     since: &'k Since,
     /// The directories of the stacks, in order.
@@ -196,59 +197,76 @@ fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, C
 /// A commit and a later one.
 type Compared = (CommitId, CommitId);
 
-/// Takes back the evidence of stacks of which a file looks renamed into the directory of a new stack.
-fn block_moved(
-    repository: &Repository,
+/// Takes back the evidence of stacks that look moved: at HEAD, or in the commit that deletes them, since what was
+/// moved may have been changed since.
+fn block_moved<'e>(
+    present: Present<'_>,
     head: &CommitId,
-    paths: &HashMap<&str, &StackPath>,
-    new: &BTreeSet<ProjectPath>,
-    evidence: &mut Evidence<'_>,
-) -> Result<(), ChangeError> {
-    if new.is_empty() {
-        return Ok(());
-    }
-    let mut by_commits: BTreeMap<Compared, BTreeMap<ProjectPath, Vec<&str>>> = BTreeMap::new();
-    for (key, found) in evidence.iter() {
-        if let Ok(Removal {
+    document: &Document,
+    stacks: &[(&'e str, &'e Entry, StackPath)],
+    evidence: &mut Evidence<'e>,
+) -> Result<(), GitError> {
+    let repository = present.repository;
+    let mut by_commits: BTreeMap<Compared, Vec<RemovedEntry<'e>>> = BTreeMap::new();
+    for (key, entry, path) in stacks {
+        if let Some(Ok(Removal {
             seen: Some(seen),
             by: RemovedBy::Commit(deletion),
-        }) = found
+        })) = evidence.get(key)
         {
-            // What was moved may have been changed since.
             let parent = repository.commit(&format!("{deletion}^"))?;
             let by_deletion = parent.map(|parent| (parent, deletion.clone()));
             for commits in [Some((seen.clone(), head.clone())), by_deletion] {
                 let Some(commits) = commits else { continue };
-                let directories = by_commits.entry(commits).or_default();
-                let directory = paths[key].directory().clone();
-                directories.entry(directory).or_default().push(key);
+                let removed = by_commits.entry(commits).or_default();
+                removed.push((*key, path.directory().clone(), *entry));
             }
         }
     }
-    for ((old, later), gone) in by_commits {
-        let places: Vec<ProjectPath> = gone.keys().chain(new).cloned().collect();
-        for rename in repository.renames(&old, &later, &places)? {
-            let from = nearest(&rename.from, |directory| gone.contains_key(directory));
-            let to = nearest(&rename.to, |directory| new.contains(directory));
-            let Some((from, to)) = from.zip(to) else {
-                continue;
+    if by_commits.is_empty() {
+        return Ok(());
+    }
+    let destinations = destinations(&present.project.stacks, document);
+    let paths: HashMap<&str, &StackPath> =
+        stacks.iter().map(|(key, _, path)| (*key, path)).collect();
+    for ((old, later), removed) in by_commits {
+        for (key, to) in moved(repository, (&old, &later), &removed, &destinations)? {
+            let why = NoEvidence::LooksMoved {
+                from: paths[key].clone(),
+                is_recorded: destinations[&to].is_recorded,
+                to,
             };
-            for key in &gone[&from] {
-                let why = NoEvidence::LooksMoved {
-                    from: paths[key].clone(),
-                    to: to.clone(),
-                };
-                evidence.insert(key, Err(why));
-            }
+            evidence.insert(key, Err(why));
         }
     }
     Ok(())
 }
 
-/// Returns the nearest directory above a file that is one of some.
-fn nearest(file: &ProjectPath, is_one: impl Fn(&ProjectPath) -> bool) -> Option<ProjectPath> {
-    let mut above = file.ancestors().map(ProjectPath::from_normal);
-    above.find(|directory| is_one(directory))
+/// Takes back the evidence of stacks that the default branch has.
+fn block_on_default_branch<'e>(
+    present: Present<'_>,
+    head: &CommitId,
+    document: &Document,
+    given_up: &GivenUp<'_>,
+    stacks: &[(&'e str, &'e Entry, StackPath)],
+    evidence: &mut Evidence<'e>,
+) -> Result<(), ChangeError> {
+    let removed = stacks.iter().filter_map(|(key, entry, path)| {
+        let removal = evidence.get(key)?.as_ref().ok()?.clone();
+        Some(RemovedStack {
+            key,
+            entry,
+            places: given_up.places(path).cloned().collect(),
+            removal,
+        })
+    });
+    let removed: Vec<RemovedStack<'_>> = removed.collect();
+    let still_there = still_there(present, head, document, &removed)?;
+    // The first reason is the plainest.
+    for (key, why) in still_there.into_iter().rev() {
+        evidence.insert(key, Err(why));
+    }
+    Ok(())
 }
 
 /// The commits that were applied, and how HEAD is related to them.
@@ -303,6 +321,7 @@ impl Seens {
             Some(tip) => repository.not_in_history(&lacking, tip)?,
             None => lacking.iter().cloned().collect(),
         };
+        let mut branches = repository.branches_with(&lacked_by_branch)?;
         for commit in lacking {
             let is_behind = !lacked_by_branch.contains(&commit);
             let why = match &branch {
@@ -314,7 +333,10 @@ impl Seens {
                     commit: commit.clone(),
                     remote: remote.clone(),
                 },
-                _ => NoEvidence::OtherHistory(commit.clone()),
+                _ => {
+                    let branch = branches.remove(&commit).unwrap_or(BranchWith::Unknown);
+                    NoEvidence::OtherHistory(commit.clone(), branch)
+                }
             };
             seens.others.insert(commit, why);
         }
@@ -323,6 +345,7 @@ impl Seens {
                 commit: commit.clone(),
                 is_shallow,
                 remote: remote.clone(),
+                is_lost: false,
             };
             seens.others.insert(commit, why);
         }
@@ -338,7 +361,7 @@ impl Seens {
             } else if is_dirty {
                 NoEvidence::AppliedDirty
             } else {
-                NoEvidence::NeverPublished
+                NoEvidence::NoCommit
             });
         };
         self.in_head(seen)
@@ -349,7 +372,7 @@ impl Seens {
         match (self.in_head.get(&commit), self.others.get(&commit)) {
             (Some(commit), _) => Ok(commit),
             (None, Some(why)) => Err(why.clone()),
-            (None, None) => Err(NoEvidence::OtherHistory(commit)),
+            (None, None) => Err(NoEvidence::OtherHistory(commit, BranchWith::Unknown)),
         }
     }
 }
@@ -362,7 +385,10 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
     seen(entry).or_else(|| CommitId::new(applied.or_else(tried)?))
 }
 
-/// Returns the newest commit that is known to have what was applied.
+/// Returns the newest commit that is known to have what was applied. Whether it is published does not matter: what
+/// HEAD and the default branch have decides.
 fn seen(entry: &Entry) -> Option<CommitId> {
-    CommitId::new(entry.applied.as_ref()?.seen.as_deref()?)
+    let applied = entry.applied.as_ref()?;
+    let commit = applied.commit.as_deref().filter(|_| !applied.dirty);
+    CommitId::new(applied.seen.as_deref().or(commit)?)
 }

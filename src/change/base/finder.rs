@@ -231,7 +231,10 @@ impl Finder<'_> {
             let reference = format!("refs/remotes/{shown}");
             (branch, shown, reference)
         } else {
-            let branch = self.local_branch()?;
+            let Some(branch) = remote::local_branch(self.repository, self.query)? else {
+                return refuse(remote::NO_DEFAULT)
+                    .advise("set `config.git.default_branch`, or name a base with `--base REV`");
+            };
             let reference = format!("refs/heads/{branch}");
             (branch.clone(), branch, reference)
         };
@@ -353,25 +356,10 @@ impl Finder<'_> {
     fn remote(&self) -> Result<Option<String>, BaseUnknown> {
         remote::chosen(self.repository, self.query)
     }
-
-    fn local_branch(&self) -> Result<String, BaseUnknown> {
-        if let Some(branch) = &self.query.branch {
-            return remote::checked_branch(branch);
-        }
-        let branches = self.repository.branches()?;
-        let usual = remote::usual_branches(self.repository)?;
-        if let Some(branch) = usual.into_iter().find(|branch| branches.contains(branch)) {
-            return Ok(branch);
-        }
-        match &*branches {
-            [only] => Ok(only.clone()),
-            _ => refuse("the default branch is unknown: there is neither a remote nor a branch `main` or `master`")
-                .advise("set `config.git.default_branch`, or name a base with `--base REV`"),
-        }
-    }
 }
 
-fn refspec(remote: &str, branch: &str) -> String {
+/// Returns what to fetch so that this clone has its copy of a branch of a remote.
+pub(super) fn refspec(remote: &str, branch: &str) -> String {
     format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}")
 }
 

@@ -147,6 +147,76 @@ impl fmt::Display for RemoteBranch {
     }
 }
 
+impl RemoteBranch {
+    /// Returns the arguments of the `git fetch` that brings this clone's copy of the branch up to date.
+    fn fetch(&self) -> Vec<String> {
+        vec![
+            self.remote.clone(),
+            finder::refspec(&self.remote, &self.branch),
+        ]
+    }
+}
+
+/// Where the default branch is, as this clone knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultTip {
+    /// The branch, as git names it: `origin/main`, or `main` where there is no remote.
+    pub branch: String,
+    /// The commit that it is at.
+    pub commit: CommitId,
+    /// The arguments of the `git fetch` that brings the branch up to date; `None` where there is no remote.
+    pub fetch: Option<Vec<String>>,
+}
+
+/// Returns where the default branch is; `None` where there is neither a remote nor a branch.
+///
+/// # Errors
+///
+/// If nobody knows which branch it is, or if it is not in this clone.
+pub fn default_tip(
+    repository: &Repository,
+    query: &BaseQuery,
+) -> Result<Option<DefaultTip>, BaseUnknown> {
+    const SET: &str = "set `config.git.default_branch`";
+    let (branch, reference, fetch) = if let Some(branch) = default_branch(repository, query)? {
+        let reference = format!("refs/remotes/{branch}");
+        (branch.to_string(), reference, Some(branch.fetch()))
+    } else if repository.branches()?.is_empty() {
+        return Ok(None);
+    } else if let Some(branch) = remote::local_branch(repository, query)? {
+        let reference = format!("refs/heads/{branch}");
+        (branch, reference, None)
+    } else {
+        return refuse(remote::NO_DEFAULT).advise(SET);
+    };
+    if let Some(commit) = repository.commit(&reference)? {
+        return Ok(Some(DefaultTip {
+            branch,
+            commit,
+            fetch,
+        }));
+    }
+    let problem = format!("the default branch `{branch}` is not in this clone");
+    match fetch {
+        Some(fetch) => refuse(problem).remedy(Remedy::Fetch(fetch)),
+        None => refuse(problem).advise(SET),
+    }
+}
+
+/// Returns the arguments of the `git fetch` that brings the default branch up to date; `None` where there is no
+/// remote, and where nobody knows which branch it is.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub fn default_fetch(
+    repository: &Repository,
+    query: &BaseQuery,
+) -> Result<Option<Vec<String>>, GitError> {
+    let branch = known_default_branch(repository, query)?;
+    Ok(branch.map(|branch| branch.fetch()))
+}
+
 /// Returns the default branch of the remote; `None` where there is no remote.
 ///
 /// # Errors

@@ -71,8 +71,29 @@ pub(super) fn default_branch(
     Ok("main".to_owned())
 }
 
+/// Returns the default branch where there is no remote; `None` if nobody knows which it is.
+pub(super) fn local_branch(
+    repository: &Repository,
+    query: &BaseQuery,
+) -> Result<Option<String>, BaseUnknown> {
+    if let Some(branch) = &query.branch {
+        return checked_branch(branch).map(Some);
+    }
+    let branches = repository.branches()?;
+    let mut usual = usual_branches(repository)?.into_iter();
+    let usual = usual.find(|branch| branches.contains(branch));
+    Ok(match &*branches {
+        [only] => usual.or(Some(only.clone())),
+        _ => usual,
+    })
+}
+
+/// What is wrong where nobody knows the default branch.
+pub(super) const NO_DEFAULT: &str =
+    "the default branch is unknown: there is neither a remote nor a branch `main` or `master`";
+
 /// Returns the usual names of default branches, for repositories that do not say which it is.
-pub(super) fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
+fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
     let configured = repository.config("init.defaultBranch")?;
     let mut names: Vec<String> = configured.into_iter().collect();
     names.extend(["main", "master"].map(str::to_owned));
@@ -81,7 +102,7 @@ pub(super) fn usual_branches(repository: &Repository) -> Result<Vec<String>, Git
 }
 
 /// Returns the name of a branch from the configuration, if it can be one.
-pub(super) fn checked_branch(name: &str) -> Result<String, BaseUnknown> {
+fn checked_branch(name: &str) -> Result<String, BaseUnknown> {
     if is_branch_name(name) {
         return Ok(name.to_owned());
     }

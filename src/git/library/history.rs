@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use git2::{Delta, DiffFile, DiffFindOptions, DiffOptions, Error, ErrorClass, ErrorCode, Oid};
+use git2::{
+    Delta, DiffFile, DiffFindOptions, DiffOptions, Error, ErrorClass, ErrorCode, FileMode, Oid,
+};
 
 use super::Library;
-use crate::git::renames::RENAME_LIMIT;
-use crate::git::{CommitId, CommitText, HistoryCommit, Rename, project_path, repository_path};
+use crate::git::departures::{Departure, RENAME_LIMIT, SIMILARITY};
+use crate::git::{CommitId, CommitText, HistoryCommit, project_path, repository_path};
 use crate::path::ProjectPath;
 
 impl Library {
@@ -107,13 +109,13 @@ impl Library {
         Ok(())
     }
 
-    pub(in crate::git) fn renames(
+    pub(in crate::git) fn departures(
         &self,
         old: &CommitId,
         new: &CommitId,
         prefix: &str,
         directories: &[ProjectPath],
-    ) -> Result<Vec<Rename>, Error> {
+    ) -> Result<Vec<Departure>, Error> {
         let (old, new) = (self.find(old)?.tree()?, self.find(new)?.tree()?);
         let mut options = DiffOptions::new();
         options.disable_pathspec_match(true);
@@ -128,18 +130,29 @@ impl Library {
             self.0
                 .diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))?;
         let mut finding = DiffFindOptions::new();
-        finding.renames(true).rename_limit(RENAME_LIMIT);
+        finding
+            .renames(true)
+            .rename_threshold(SIMILARITY)
+            .rename_limit(RENAME_LIMIT);
         difference.find_similar(Some(&mut finding))?;
-        let renames = difference.deltas().filter_map(|delta| {
-            if delta.status() != Delta::Renamed {
-                return None;
+        let objects = self.0.odb()?;
+        let path = |file: DiffFile<'_>| project_path(file.path_bytes()?, prefix);
+        let mut departures = Vec::new();
+        for delta in difference.deltas() {
+            let file = delta.old_file();
+            let is_renamed = delta.status() == Delta::Renamed;
+            // A submodule has no content here.
+            if !(is_renamed || delta.status() == Delta::Deleted) || file.mode() == FileMode::Commit
+            {
+                continue;
             }
-            let path = |file: DiffFile<'_>| project_path(file.path_bytes()?, prefix);
-            Some(Rename {
-                from: path(delta.old_file())?,
-                to: path(delta.new_file())?,
-            })
-        });
-        Ok(renames.collect())
+            let (bytes, _) = objects.read_header(file.id())?;
+            departures.extend(path(file).map(|from| Departure {
+                from,
+                bytes: bytes as u64,
+                to: is_renamed.then(|| path(delta.new_file())).flatten(),
+            }));
+        }
+        Ok(departures)
     }
 }

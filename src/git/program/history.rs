@@ -4,42 +4,60 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Program, checked};
 use crate::git::answer::{Fields, object};
-use crate::git::renames::RENAME_LIMIT;
+use crate::git::departures::{Departure, RENAME_LIMIT, SIMILARITY};
 use crate::git::{
-    CommitId, CommitText, GitError, HistoryCommit, Rename, project_path, repository_path,
+    BranchWith, CommitId, CommitText, GitError, HistoryCommit, project_path, repository_path,
 };
 use crate::path::ProjectPath;
 
 /// How many objects one process is asked for: their contents are held at the same time.
 const BATCH: usize = 256;
 
+/// How many commits one process names: they are on its command line.
+const MAX_NAMED: usize = 1000;
+
 /// How many directories one command is limited to: they are on its command line.
 const MAX_LIMITS: usize = 2000;
 
 impl Program {
-    pub(in crate::git) fn branch_with(
+    pub(in crate::git) fn branches_with(
         &self,
-        commit: &CommitId,
-    ) -> Result<Option<String>, GitError> {
-        let contains = format!("--contains={commit}");
-        let format = "--format=%(objectname) %(refname)";
-        let arguments = [
-            "for-each-ref",
-            &contains,
-            format,
-            "refs/remotes",
-            "refs/heads",
-        ];
-        let answer = self.ask(&arguments)?;
-        let answer = String::from_utf8_lossy(&answer);
-        let branches = answer.lines().filter_map(|line| {
-            let (tip, name) = line.split_once(' ')?;
-            let remote = name.strip_prefix("refs/remotes/");
-            let local = name.strip_prefix("refs/heads/");
-            let branch = remote.or(local).filter(|it| !it.ends_with("/HEAD"))?;
-            Some((remote.is_none(), tip != commit.as_str(), branch))
-        });
-        Ok(branches.min().map(|(.., branch)| branch.to_owned()))
+        commits: &BTreeSet<CommitId>,
+    ) -> Result<BTreeMap<CommitId, BranchWith>, GitError> {
+        let mut found = BTreeMap::new();
+        let mut open: Vec<&CommitId> = commits.iter().collect();
+        for (refs, is_remote) in [("refs/remotes/*", true), ("refs/heads/*", false)] {
+            let refs = format!("--refs={refs}");
+            let mut left = Vec::new();
+            for part in open.chunks(MAX_NAMED) {
+                let mut arguments = vec!["name-rev", "--name-only", &refs];
+                arguments.push("--exclude=refs/remotes/*/HEAD");
+                arguments.extend(part.iter().map(|commit| commit.as_str()));
+                let answer = self.ask(&arguments)?;
+                let answer = String::from_utf8_lossy(&answer);
+                let mut names = answer.lines();
+                for &commit in part {
+                    let Some(name) = names.next() else {
+                        return Err(Fields::new(&[], &arguments).unexpected(b""));
+                    };
+                    // `remotes/origin/main~3^2`, or `undefined`.
+                    let branch = name.split(['~', '^']).next().unwrap_or(name);
+                    let remote = branch.strip_prefix("remotes/");
+                    match (is_remote, remote) {
+                        (true, Some(branch)) => {
+                            found.insert(commit.clone(), BranchWith::Remote(branch.to_owned()));
+                        }
+                        (false, _) if name != "undefined" => {
+                            found.insert(commit.clone(), BranchWith::Local(branch.to_owned()));
+                        }
+                        _ => left.push(commit),
+                    }
+                }
+            }
+            open = left;
+        }
+        found.extend(open.into_iter().map(|it| (it.clone(), BranchWith::None)));
+        Ok(found)
     }
 
     pub(in crate::git) fn commit_texts(
@@ -178,39 +196,75 @@ impl Program {
         Ok(())
     }
 
-    pub(in crate::git) fn renames(
+    pub(in crate::git) fn departures(
         &self,
         old: &CommitId,
         new: &CommitId,
         prefix: &str,
         directories: &[ProjectPath],
-    ) -> Result<Vec<Rename>, GitError> {
+    ) -> Result<Vec<Departure>, GitError> {
         let limit = format!("-l{RENAME_LIMIT}");
-        let arguments = ["diff-tree", "-r", "-z", "--name-status", "-M", &limit];
-        let mut arguments: Vec<String> = arguments.map(str::to_owned).to_vec();
-        arguments.extend([
-            "--diff-filter=R".to_owned(),
-            old.to_string(),
-            new.to_string(),
-        ]);
+        let similarity = format!("-M{SIMILARITY}%");
+        let (old, new) = (old.to_string(), new.to_string());
+        let arguments = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-abbrev",
+            &similarity,
+            &limit,
+            "--diff-filter=DR",
+            &old,
+            &new,
+        ];
+        let mut arguments: Vec<&str> = arguments.to_vec();
         let places = directories.iter().map(|it| repository_path(it, prefix));
         let places: Vec<String> = places.collect();
         if places.len() <= MAX_LIMITS && places.iter().all(|place| !place.is_empty()) {
-            arguments.push("--".to_owned());
-            arguments.extend(places);
+            arguments.push("--");
+            arguments.extend(places.iter().map(String::as_str));
         }
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let answer = self.ask(&arguments)?;
         let mut fields = Fields::new(&answer, &arguments);
-        let mut renames = Vec::new();
-        // `R100`, the old name, the new name.
-        while let Some(status) = fields.next() {
-            let (Some(from), Some(to)) = (fields.next(), fields.next()) else {
-                return Err(fields.unexpected(status));
+        let mut found = Vec::new();
+        // `:100644 100644 id id R100`, the old name, the new name if it is a rename.
+        while let Some(raw) = fields.next() {
+            let text = String::from_utf8_lossy(raw);
+            let words: Vec<&str> = text.split(' ').collect();
+            let [old_mode, _, id, _, status] = words[..] else {
+                return Err(fields.unexpected(raw));
             };
-            let (from, to) = (project_path(from, prefix), project_path(to, prefix));
-            renames.extend(from.zip(to).map(|(from, to)| Rename { from, to }));
+            let is_renamed = status.starts_with('R');
+            let from = fields.next();
+            let to = if is_renamed { fields.next() } else { None };
+            let (Some(from), true) = (from, to.is_some() == is_renamed) else {
+                return Err(fields.unexpected(raw));
+            };
+            // A submodule has no content here.
+            if old_mode != ":160000" {
+                found.push((id.to_owned(), from, to));
+            }
         }
-        Ok(renames)
+        let ids: Vec<String> = found.iter().map(|(id, ..)| id.clone()).collect();
+        let sizes = self.batch("--batch-check", &ids)?;
+        let sizes = String::from_utf8_lossy(&sizes);
+        let mut sizes = sizes.lines();
+        let mut departures = Vec::new();
+        for (_, from, to) in found {
+            // `id blob size` on each line.
+            let line = sizes.next().unwrap_or_default();
+            let size = line.rsplit(' ').next().and_then(|size| size.parse().ok());
+            let Some(bytes) = size else {
+                let asked = ["cat-file", "--batch-check"];
+                return Err(Fields::new(&[], &asked).unexpected(line.as_bytes()));
+            };
+            departures.extend(project_path(from, prefix).map(|from| Departure {
+                from,
+                bytes,
+                to: to.and_then(|to| project_path(to, prefix)),
+            }));
+        }
+        Ok(departures)
     }
 }

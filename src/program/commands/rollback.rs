@@ -56,7 +56,7 @@ impl Loaded {
     }
 
     /// Runs `git fetch`, unless it was already run.
-    fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
+    pub(super) fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
         if self.fetched.contains(&arguments) {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Loaded {
             (Ok(()), _) => {}
             // A server may refuse to send a commit by id. If it sends everything else, it has lost
             // this one.
-            (Err(_), [remote, _]) if !remote.starts_with('-') => {
+            (Err(_), [remote, ..]) if !remote.starts_with('-') => {
                 let all = vec![remote.clone()];
                 if !self.fetched.contains(&all) {
                     fetch(&all).context(failed)?;

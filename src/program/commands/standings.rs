@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::thread;
 
 use anyhow::Context as _;
-use orch::change::base::fetch_command;
+use orch::change::base::{BaseQuery, default_fetch};
 use orch::change::{
     Counted, InputDigests, NoEvidence, Present, Since, SinceBase, Standings, Status,
     UncommittedChanges, digests as digests_of, standings,
@@ -190,19 +190,29 @@ impl Loaded {
     ) -> Result<Standings> {
         self.digest(counted)?;
         let found = self.compare(document, address.clone(), counted, explains)?;
-        if !std::mem::take(&mut self.fetches_seen) {
+        if !std::mem::take(&mut self.fetches_seen) || found.missing.is_empty() {
             return Ok(found);
         }
-        let Some(arguments) = missing_history(&found) else {
-            return Ok(found);
+        // The default branch may have a removed stack again.
+        let read = self.read.as_ref().context("git was read")?;
+        let query = BaseQuery::of(&self.project.settings);
+        let branch = default_fetch(&read.repository, &query).context("failed to ask git")?;
+        if let Some(branch) = branch {
+            self.fetch_applied(branch)?;
+        }
+        let history = missing_history(&found);
+        let fetched = match history.clone() {
+            Some(arguments) => self.fetch_applied(arguments),
+            None => Ok(()),
         };
-        console::note(&format!("running `{}`", fetch_command(&arguments)));
-        let read = self.read.as_mut().context("git was read")?;
-        if let Err(error) = read.repository.fetch(&arguments) {
+        let mut found = self.compare(document, address, counted, explains)?;
+        match fetched {
             // Without the commits there is no evidence, and that is said.
-            console::warning(&format!("failed to fetch the applied commits: {error}"));
+            Err(error) => console::warning(&error.message()),
+            Ok(()) if missing_history(&found) == history => found.lose_commits(),
+            Ok(()) => {}
         }
-        self.compare(document, address, counted, explains)
+        Ok(found)
     }
 
     /// Returns how the stacks stand, once digests have been made.

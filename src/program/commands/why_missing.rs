@@ -10,6 +10,7 @@ use orch::state::document::Entry;
 
 use super::Loaded;
 use super::format::Format;
+use super::plan::subjects::OnRecord;
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
@@ -66,9 +67,14 @@ impl Loaded {
         }
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, false)?;
-        let missing = standings.missing.iter().filter(|(key, _)| is_meant(key));
+        let recorded = OnRecord {
+            document,
+            standings,
+        };
+        let missing = recorded.standings.missing.iter();
+        let missing = missing.filter(|(key, _)| is_meant(key));
         let missing = missing.filter_map(|(key, stack)| {
-            let entry = document.stacks.get(key)?;
+            let entry = recorded.document.stacks.get(key)?;
             Some((key.as_str(), entry, stack))
         });
         let missing: Vec<(&str, &Entry, &MissingStack)> = missing.collect();
@@ -76,7 +82,7 @@ impl Loaded {
             return Ok(None);
         }
         let keys: Vec<&str> = missing.iter().map(|(key, ..)| *key).collect();
-        let foreseen = self.foreseen(&document, &standings, &keys);
+        let foreseen = self.foreseen(&recorded, &keys)?;
         let stories = missing.into_iter().zip(foreseen);
         let stories = stories.map(|((path, entry, stack), foreseen)| MissingStory {
             path,

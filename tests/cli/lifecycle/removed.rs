@@ -489,7 +489,7 @@ fn what_looks_moved_names_both_blocks() {
       from = "/a$${x}"
       to   = "/c"
     }
-    if it was removed, and the other stack is new:
+    if it was removed, and the other stack has resources of its own:
     removed {
       from = "/a$${x}"
     }
@@ -502,7 +502,7 @@ fn what_looks_moved_names_both_blocks() {
                from = "/a$${x}"
                to   = "/c"
              }
-             if it was removed, and the other stack is new:
+             if it was removed, and the other stack has resources of its own:
              removed {
                from = "/a$${x}"
              }

@@ -19,7 +19,7 @@ const ROOT: &str = r#"orch {
 }
 driver "fake" {
   apply   = ["true"]
-  destroy = ["true"]
+  destroy = ["true", "${terramate.stack.name}"]
 }
 "#;
 
@@ -73,6 +73,7 @@ fn a_plan_fetches_what_proves_a_removal() {
 
     Plan: 1 to delete, 1 unchanged.
     [stderr]
+    note: running `git fetch origin +refs/heads/main:refs/remotes/origin/main`
     note: running `git fetch --unshallow origin`
     ");
 }
@@ -106,6 +107,7 @@ fn what_is_fetched_shows_that_the_last_stacks_were_here() {
 
     Plan: 2 to delete.
     [stderr]
+    note: running `git fetch origin +refs/heads/main:refs/remotes/origin/main`
     note: running `git fetch --unshallow origin`
     ");
     // Nothing is fetched for the document of another project.

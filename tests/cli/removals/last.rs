@@ -72,13 +72,14 @@ fn evidence_decides_each_of_the_last_stacks() {
     });
     change_entry(&repository, "/c", |entry| {
         entry["applied"]["seen"] = json!(null);
+        entry["applied"]["commit"] = json!(null);
     });
     assert_eq!(
         planned(&repository, ""),
         [
             "/a delete",
             "/b blocked: commit 0123456, which was applied, is not in this clone",
-            "/c blocked: it was applied from a commit that was never published",
+            "/c blocked: no commit is recorded for it, so its code is unknown",
         ]
     );
     done(&repository, &format!("apply {APPROVED}"));

@@ -3,10 +3,12 @@
 mod accidents; // what looks like a removal, and is none
 mod budget; // how many stacks may be destroyed, and who says so
 mod code; // the commit whose code destroys them
+mod default_branch; // what it has, and jobs that are late
 mod instances; // keys that were removed, and directories with several instances
 mod interrupted; // failures, signals, and what is left of them
 mod kept; // what keeps them from being destroyed
 mod last; // projects of which nothing on record is left
+mod moved; // or only alike
 mod order; // before and after what they are destroyed
 mod rows; // destroyed, forgotten, moved or kept
 mod saved; // plans in files
@@ -56,7 +58,7 @@ esac
 "#;
 
 /// The drivers: `placed` says where its state is, `many` has one for each generation of a stack, `unasked` cannot say what it would do, and `lasting` cannot
-/// destroy.
+/// destroy. The names of stacks are those of their resources.
 pub(crate) const DRIVERS: &str = r#"
 orch {
   config {
@@ -72,7 +74,7 @@ orch {
 driver "make" {
   plan    = ["sh", "${terramate.root.path.fs.absolute}/tool", "plan"]
   apply   = ["sh", "${terramate.root.path.fs.absolute}/tool", "apply"]
-  destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy"]
+  destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy", "${terramate.stack.name} ${tm_try(each.key, "")}"]
   outputs = ["sh", "${terramate.root.path.fs.absolute}/tool", "outputs"]
 
   may_replace = true
@@ -97,7 +99,7 @@ driver "many" {
 
 driver "unasked" {
   apply   = ["sh", "-c", "echo blind > $ORCH_ROOT/../world/$ORCH_STACK_NAME"]
-  destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy"]
+  destroy = ["sh", "${terramate.root.path.fs.absolute}/tool", "destroy", "${terramate.stack.name} ${tm_try(each.key, "")}"]
 }
 
 driver "lasting" {

@@ -379,8 +379,12 @@ fn a_directory_that_was_moved_removes_nothing() {
     );
     commit(&repository, "moved");
     assert_eq!(evidence(&repository), "/a absent looks-moved");
-    // Once that is on record, it is a stack of its own.
+    // Once that is on record, it is a stack of its own if the record says where the first one keeps its state.
     assert_eq!(repository.orch("state adopt --match b/z").code(), 0);
+    assert_eq!(evidence(&repository), "/a absent looks-moved");
+    change_document(&repository, |document| {
+        document["stacks"]["/a"]["backend"] = json!("s3 acme/a");
+    });
     assert_eq!(evidence(&repository), "/a removed in `moved`");
 }
 
@@ -486,10 +490,10 @@ fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
     });
     let fetched = clone.orch("list --status absent --fetch");
     assert_eq!((fetched.code(), &*fetched.stdout), (0, "a\n"), "{fetched}");
-    assert!(
-        fetched.stderr.contains("warning: failed to fetch"),
-        "{fetched}"
-    );
+    let why = clone.orch("why /a --fetch");
+    let lost =
+        "absent: commit 1234567, which was applied, is neither in this clone nor on origin\n";
+    assert!(why.stdout.contains(lost), "{why}");
     assert_snapshot!(clone.orch("list --fetch"), @"
     [stderr]
     error: `--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`
@@ -734,7 +738,7 @@ fn what_cannot_be_parsed_removes_nothing() {
 }
 
 #[test]
-fn what_was_applied_from_uncommitted_or_unpublished_code_is_not_removed() {
+fn what_was_applied_from_uncommitted_or_unknown_code_is_not_removed() {
     let repository = adopted("a\nb\nc");
     remove(&repository, "a");
     remove(&repository, "b");
@@ -748,20 +752,27 @@ fn what_was_applied_from_uncommitted_or_unpublished_code_is_not_removed() {
         let a = &mut stacks["/a"]["applied"];
         a["seen"] = Value::Null;
         a["dirty"] = json!(true);
-        stacks["/b"]["applied"]["seen"] = Value::Null;
+        // As after an import.
+        let b = &mut stacks["/b"]["applied"];
+        b["seen"] = Value::Null;
+        b["commit"] = Value::Null;
         stacks["/c"]["applied"] = Value::Null;
     });
     assert_eq!(
         evidence(&repository),
-        "/a absent applied-dirty\n/b absent never-published\n/c absent never-applied"
+        "/a absent applied-dirty\n/b absent no-commit\n/c absent never-applied"
     );
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: it was applied with inputs that were not committed
-    way out  bring it back, run `orch destroy` on it, and delete it again
+    way out  in the checkout from which it was applied, commit its files and apply it again, or run `orch destroy` on it
     ");
     assert_snapshot!(words(&repository, "b"), @"
-    b  # absent: it was applied from a commit that was never published
-    way out  bring it back, run `orch destroy` on it, and delete it again
+    b  # absent: no commit is recorded for it, so its code is unknown
+    way out  bring it back, run `orch apply`, which records the commit, and delete it again
+    ");
+    assert_snapshot!(words(&repository, "c"), @"
+    c  # absent: no apply of it has succeeded, so nothing tells whose code made it
+    way out  on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, remove it from the state with `orch state forget`
     ");
     // A commit that does not have the stack is not what made it.
     let head = repository.git("rev-parse HEAD").trim().to_owned();
@@ -771,8 +782,74 @@ fn what_was_applied_from_uncommitted_or_unpublished_code_is_not_removed() {
     });
     assert_eq!(
         evidence(&repository),
-        "/a absent not-in-seen\n/b absent never-published\n/c absent never-applied"
+        "/a absent not-in-seen\n/b absent no-commit\n/c absent never-applied"
     );
+}
+
+/// Two stacks on the default branch, and `/a`, which was applied from a branch that is not there; returns that
+/// commit as well.
+fn applied_on_a_branch() -> (Repository, String) {
+    let repository = adopted("b\nc");
+    repository.git("init -q --bare ../origin.git");
+    repository.git("remote add origin ../origin.git");
+    repository.git("push -q origin main");
+    repository.git("checkout -q -b feature");
+    repository.write("/a/stack.tm", "stack {\n}\n");
+    repository.write("/a/main.tf", "# the content of a\n");
+    commit(&repository, "with a");
+    assert_eq!(repository.orch("state adopt --match a").code(), 0);
+    let applied = repository.git("rev-parse HEAD").trim().to_owned();
+    (repository, applied)
+}
+
+#[test]
+fn what_was_applied_on_another_branch_is_told_by_where_its_commit_is() {
+    let (repository, applied) = applied_on_a_branch();
+    let show = repository.orch("state show a --format json").json();
+    assert_eq!(show["applied"]["seen"], Value::Null);
+    repository.git("checkout -q main");
+    let said = |repository: &Repository| words(repository, "a").replace(&applied[..7], "COMMIT");
+    assert_eq!(evidence(&repository), "/a absent other-history");
+    assert_snapshot!(said(&repository), @"
+    a  # absent: HEAD lacks commit COMMIT, which was applied and is only on the local branch feature
+    way out  merge feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
+    ");
+    repository.git("push -q origin feature");
+    assert_snapshot!(said(&repository), @"
+    a  # absent: HEAD lacks commit COMMIT, which was applied and is on origin/feature
+    way out  merge origin/feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
+    ");
+    // Another clone does not know the branch, and does not claim anything about it.
+    let clone = clone(&repository, "--single-branch");
+    assert_eq!(evidence(&clone), "/a absent not-in-clone");
+    assert_eq!(told(&clone, "--fetch"), "/a absent other-history");
+    // Merged elsewhere.
+    repository.git("push -q origin feature:main");
+    assert_eq!(evidence(&repository), "/a absent branch-behind");
+    repository.git("merge -q --ff-only origin/main");
+    remove(&repository, "a");
+    repository.git("push -q origin main");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+}
+
+#[test]
+fn a_commit_that_is_on_no_branch_any_more_is_told_as_that() {
+    let (repository, applied) = applied_on_a_branch();
+    repository.git("checkout -q main");
+    repository.git("branch -q -D feature");
+    assert_snapshot!(words(&repository, "a").replace(&applied[..7], "COMMIT"), @"
+    a  # absent: HEAD lacks commit COMMIT, which was applied and is on no branch in this clone
+    way out  check out a branch that has commit COMMIT; if there is none and the stack is yours, check out commit COMMIT and run `orch destroy` on it there
+    ");
+}
+
+#[test]
+fn what_a_branch_has_made_and_removed_is_removed_there() {
+    let (repository, _) = applied_on_a_branch();
+    remove(&repository, "a");
+    assert_eq!(evidence(&repository), "/a removed in `without a`");
+    repository.git("checkout -q main");
+    assert_eq!(evidence(&repository), "/a absent other-history");
 }
 
 #[test]

@@ -195,7 +195,8 @@ fn a_stack_that_is_gone_was_removed_if_history_says_so() {
         ["/app absent"],
         "its commit is in no history of HEAD"
     );
-    repository.git(&format!("reset -q --hard {last}"));
+    repository.git("checkout -q -f main");
+    assert_eq!(repository.git("rev-parse HEAD").trim(), last);
     repository.write(
         "/net/stack.orch.hcl",
         "stack {\n  for_each = [\"dev\"]\n}\n",

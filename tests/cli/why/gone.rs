@@ -17,7 +17,7 @@ const ROOT: &str = r#"orch {
 }
 driver "fake" {
   apply   = ["true"]
-  destroy = ["true"]
+  destroy = ["true", "${terramate.stack.name}"]
 }
 "#;
 
@@ -227,4 +227,49 @@ fn of_many_stacks_the_text_names_those_around() {
     assert_eq!(data(&repository, "/s14")["order"], json!(order));
     assert_eq!(told(&repository, "/s29").lines().count(), 13);
     assert_eq!(told(&repository, "/s00").lines().count(), 13);
+}
+
+#[test]
+fn what_a_plan_keeps_is_not_told_as_destroyed() {
+    let drivers = ROOT.to_owned()
+        + "driver \"lasting\" {\n  apply = [\"true\"]\n}\n"
+        + "driver \"nameless\" {\n  apply = [\"true\"]\n  destroy = [\"true\"]\n}\n"
+        + "driver \"placed\" {\n  apply = [\"true\"]\n  destroy = [\"true\"]\n  backend = \"place ${terramate.stack.name}\"\n}\n";
+    let sandbox = Repository::prepare("gone");
+    sandbox.write("/root.orch.hcl", drivers);
+    for (path, driver) in [
+        ("/kept", "nameless"),
+        ("/lasting", "lasting"),
+        ("/other", "placed"),
+        ("/placed", "placed"),
+        ("/same", "nameless"),
+    ] {
+        let block = format!("stack {{\n  driver = \"{driver}\"\n}}\n");
+        sandbox.write(&format!("{path}/stack.orch.hcl"), block);
+    }
+    let repository = Repository::of(sandbox);
+    for command in ["state init", "state adopt"] {
+        assert_eq!(repository.orch(command).code(), 0);
+    }
+    let mut document: Value = serde_json::from_str(&repository.read(DOCUMENT)).unwrap();
+    document["stacks"]["/placed"]["backend"] = json!("place other");
+    repository.write(DOCUMENT, document.to_string());
+    remove(&repository, "gone lasting placed same");
+    let plan = done(&repository, "plan --format json").json();
+    let blocked = |path: &str| {
+        let mut entries = plan["stacks"].as_array().unwrap().iter();
+        let entry = entries.find(|entry| entry["path"] == path);
+        entry.unwrap()["blocked"].clone()
+    };
+    assert_eq!(blocked("/gone"), Value::Null);
+    for path in ["/gone", "/lasting", "/placed", "/same"] {
+        let why = data(&repository, path);
+        assert_eq!(why["blocked"]["detail"], blocked(path), "{path}");
+        assert_eq!(why["order"] == json!([]), path != "/gone", "{path}");
+    }
+    assert_snapshot!(told(&repository, "/placed"), @"
+    status   removed in [commit]
+    blocked  the same backend as /other, which is in the tree
+    way out  if what it stands for belongs to that stack now, run `orch state forget`
+    ");
 }

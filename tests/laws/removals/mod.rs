@@ -28,17 +28,18 @@ const ENOUGH: u32 = 2000;
 
 /// What has to come about, or the scenes say little: how stacks that are gone from the tree are told of, or how
 /// that begins.
-const COMES_ABOUT: [&str; 25] = [
+const COMES_ABOUT: [&str; 28] = [
     "delete",
     "forget",
     "HEAD is behind … it lacks commit … which was applied",
-    "HEAD lacks commit … which was applied",
+    "HEAD lacks commit … which was applied and is on no branch",
+    "HEAD lacks commit … which was applied and is on …",
+    "HEAD lacks commit … which was applied and is only on the local branch",
     "another backend than recorded",
     "commit … deleted it, but … has it again, and no commit deletes it after that",
     "commit … which was applied, does not have it",
     "commit … which was applied, is not in this clone",
     "it looks moved to …",
-    "it was applied from a commit that was never published",
     "it was applied with inputs that were not committed",
     "its code is still there: HEAD has …",
     "its deletion is not committed",
@@ -48,10 +49,12 @@ const COMES_ABOUT: [&str; 25] = [
     "no apply of it has succeeded, so nothing tells whose code made it",
     "no commit since … deletes it, at most a merge loses it",
     "the configuration of its commit is wrong: ",
+    "the command that destroys it also destroys … and its driver … has no …",
     "the same backend as … on record",
     "the same backend as … which is in the tree",
     "this version of orch cannot tell whether its commit has what was applied",
     "… cannot be parsed as it is in commit …",
+    "… has it at commit … …",
     "… may have the same backend",
     "… runs after it, and stays as it is",
 ];

@@ -26,25 +26,25 @@ orch {
 
 driver "blind" {
   apply   = ["true"]
-  destroy = ["true"]
+  destroy = ["true", "${terramate.stack.description}"]
 }
 
 driver "calm" {
   plan    = ["true"]
   apply   = ["true"]
-  destroy = ["true"]
+  destroy = ["true", "${terramate.stack.name}"]
 }
 
 driver "eager" {
   plan    = ["sh", "-c", "exit 2"]
   apply   = ["true"]
-  destroy = ["true"]
+  destroy = ["true", "in ${terramate.stack.name}"]
 }
 
 driver "empty" {
   plan    = ["sh", "-c", "echo '{\"exists\":false}' > \"$ORCH_ANSWER\""]
   apply   = ["true"]
-  destroy = ["true"]
+  destroy = ["true", "${terramate.stack.path.absolute}"]
 }
 
 driver "placed" {
@@ -99,8 +99,25 @@ pub(super) fn backend(place: usize) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
     pub(super) text: String,
-    /// Files that are alike say nearly the same; others have nothing in common.
+    /// Files that are alike say nearly the same, or the same to the extent of their rewrites; others have nothing in
+    /// common.
     pub(super) alike: (usize, &'static str),
+    /// How many lines at its beginning are others than they were at first.
+    pub(super) rewritten: usize,
+}
+
+/// How many lines a file has.
+const LINES: usize = 16;
+
+impl File {
+    /// Returns whether git takes two files for the same one.
+    pub(super) fn is_like(&self, other: &File) -> bool {
+        let (less, more) = (
+            self.rewritten.min(other.rewritten),
+            self.rewritten.max(other.rewritten),
+        );
+        self.alike == other.alike && 2 * (less + LINES - more) >= LINES
+    }
 }
 
 /// Lines that no other text has.
@@ -113,13 +130,22 @@ fn lines(text: usize, part: &str) -> String {
             mixed.rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
         )
     };
-    (0..16).map(line).collect()
+    (0..LINES).map(line).collect()
+}
+
+/// The same, some of which are others.
+fn rewritten_lines(text: usize, part: &str, rewritten: usize) -> String {
+    let (before, after) = (lines(text, part), lines(text, &format!("{part}2")));
+    let after = after.split_inclusive('\n').take(rewritten);
+    let before = before.split_inclusive('\n').skip(rewritten);
+    after.chain(before).collect()
 }
 
 fn block(block: &Block) -> String {
     let mut text = format!(
-        "stack {{\n  name = \"n{}\"\n  driver = \"{}\"\n",
+        "stack {{\n  name = \"n{}\"\n  description = \"t{}\"\n  driver = \"{}\"\n",
         block.place,
+        block.text,
         block.driver.name()
     );
     if let Some(id) = block.id() {
@@ -148,6 +174,7 @@ pub(super) fn files_of(content: &Content) -> BTreeMap<&'static str, File> {
     let file = |text: String, number: usize, part: &'static str| File {
         text,
         alike: (number, part),
+        rewritten: 0,
     };
     let files = match content {
         Content::Nothing => Vec::new(),
@@ -164,7 +191,19 @@ pub(super) fn files_of(content: &Content) -> BTreeMap<&'static str, File> {
             };
             vec![
                 (name, file(block(it), it.text, "stack")),
-                ("data.txt", file(lines(it.text, "data"), it.text, "data")),
+                (
+                    "data.txt",
+                    File {
+                        rewritten: it.rewritten,
+                        ..file(
+                            rewritten_lines(it.text, "data", it.rewritten),
+                            it.text,
+                            "data",
+                        )
+                    },
+                ),
+                // What all stacks have.
+                ("common.txt", file("# common\n".repeat(8), 0, "common")),
             ]
         }
     };
@@ -241,6 +280,10 @@ impl Repository {
             git.remote("origin", "../nowhere").unwrap();
             git.reference("refs/remotes/origin/main", commits[published], true, "")
                 .unwrap();
+        }
+        if let Some(branch) = scene.branch {
+            let name = format!("refs/{}", scene.branch_kind());
+            git.reference(&name, commits[branch], true, "").unwrap();
         }
         let mut checkout = git2::build::CheckoutBuilder::new();
         git.checkout_head(Some(checkout.force())).unwrap();

@@ -37,6 +37,8 @@ pub(super) struct Block {
     /// What its files say. It goes with the stack wherever that is moved.
     pub(super) text: usize,
     pub(super) edit: usize,
+    /// How many lines of its content have been rewritten.
+    pub(super) rewritten: usize,
     /// Whether its file is called otherwise.
     pub(super) is_renamed: bool,
     pub(super) driver: Driver,
@@ -116,6 +118,8 @@ pub(super) struct Scene {
     pub(super) working: Snapshot,
     /// The tip of the remote's default branch, if there is a remote.
     pub(super) published: Option<usize>,
+    /// The tip of another branch: of the remote, if there is one.
+    pub(super) branch: Option<usize>,
     pub(super) record: Record,
 }
 
@@ -268,6 +272,7 @@ impl Making<'_, '_> {
         Content::Stack(Block {
             text: self.text(),
             edit: 0,
+            rewritten: 0,
             is_renamed: false,
             driver: self.driver(),
             has_id: self.dice.once_in(3),
@@ -321,8 +326,10 @@ impl Making<'_, '_> {
                     let to = self.dice.of(&free);
                     snapshot[to] = snapshot[path];
                     snapshot[path] = Content::Nothing;
+                    let rewritten = self.dice.of(&[0, 0, 3, 13]);
                     if let Content::Stack(block) = &mut snapshot[to] {
                         block.after = self.after(to);
+                        block.rewritten = block.rewritten.max(rewritten);
                     }
                 }
             }
@@ -594,12 +601,23 @@ impl Scene {
                 record.insert(path, entry);
             }
         }
+        let branch = making.dice.once_in(3);
+        let branch = branch.then(|| making.dice.below(n_commits));
         Scene {
             commits: making.commits,
             head,
             working,
             published,
+            branch,
             record,
+        }
+    }
+
+    /// Returns where the other branch is, and its name.
+    pub(super) fn branch_kind(&self) -> &'static str {
+        match self.published {
+            Some(_) => "remotes/origin/feature",
+            None => "heads/work",
         }
     }
 

@@ -110,6 +110,10 @@ impl Carrying<'_> {
             if left.stacks.is_empty() && self.saved.plan.kept_back().next().is_none() {
                 console::note(&self.nothing_left(&now));
             }
+            if let (None, Some(document)) = (&lock, &now.document) {
+                let lockable = Lockable::new(&mut now.loaded, document)?;
+                lockable.move_seen(&now.loaded.project, document);
+            }
             drop((lock, now));
             return self.keep(&left, ExitStatus::Success);
         }

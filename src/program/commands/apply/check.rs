@@ -56,6 +56,9 @@ impl Carrying<'_> {
             Ok(loaded) => loaded,
             Err(status) => return Ok(Err(status)),
         };
+        // A plan that has just been made has asked the remote.
+        loaded.fetches_seen =
+            self.rollback.fetches && (self.is_from_file || earlier.is_some()) && self.removes();
         let uncommitted = loaded.uncommitted();
         let is_safe = match earlier {
             _ if self.is_from_file => loaded.is_safe(self.disabled),

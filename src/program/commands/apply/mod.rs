@@ -378,7 +378,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         is_from_file: true,
         rollback: RollbackFlags {
             allows: saved.plan.options.allow_rollback,
-            fetches: false,
+            fetches: args.select.fetch,
         },
         policies: carrying.policies.or_saved(&saved.policies),
     }

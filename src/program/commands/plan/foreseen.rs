@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::Standings;
 use orch::path::StackPath;
 use orch::plan::entry::Action;
 use orch::plan::order::{Record, Work};
@@ -14,20 +13,31 @@ use orch::project::stack::{StackIndex, StackMode};
 use orch::report::Foreseen;
 use orch::state::document::Document;
 
+use super::ask::AskedTools;
 use super::removals::Removals;
-use super::subjects::Drivers;
+use super::subjects::{Drivers, OnRecord, Subjects};
 use crate::program::commands::Loaded;
+use crate::program::commands::commits::Commits;
+use crate::program::error::Result;
 
 impl Loaded {
     /// Returns what a plan over all stacks would do with some stacks that are on record and not in the tree,
     /// each by its key. No tool is asked: one may find that nothing is left to destroy, or that another
     /// stack keeps its state at the same place.
+    ///
+    /// # Errors
+    ///
+    /// If the code of removed stacks cannot be looked at.
     pub(in crate::program::commands) fn foreseen(
-        &self,
-        document: &Document,
-        standings: &Standings,
+        &mut self,
+        recorded: &OnRecord,
         keys: &[&str],
-    ) -> Vec<Foreseen> {
+    ) -> Result<Vec<Foreseen>> {
+        let OnRecord {
+            document,
+            standings,
+        } = recorded;
+        self.set_generations(document);
         let is_left = |key: &str| {
             let missing = standings.missing.get(key);
             missing.is_some_and(|missing| missing.leaving().is_some())
@@ -40,7 +50,7 @@ impl Loaded {
         let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
         let paths: Vec<StackPath> = paths.collect();
         let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
-        self.keep_what_is_used(&mut removals, Some(document), &self.plannable(document));
+        self.block_as_planned(&mut removals, recorded)?;
         let actions = removals.going();
         let goes: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
 
@@ -102,7 +112,40 @@ impl Loaded {
             }
             foreseen
         });
-        foreseen.collect()
+        Ok(foreseen.collect())
+    }
+
+    /// Keeps the stacks that a plan would keep, as far as that needs no answer of a tool.
+    fn block_as_planned(&self, removals: &mut Removals<'_>, recorded: &OnRecord) -> Result<()> {
+        let OnRecord {
+            document,
+            standings,
+        } = recorded;
+        let entries = self.entries_of(document);
+        let nothing = Subjects {
+            all: Vec::new(),
+            without_driver: 0,
+        };
+        let recorded_places = self.places(&nothing, &entries, &AskedTools::none(self));
+        let places = self.with_said(&recorded_places, document);
+        for (stack, key) in self.moved_by_backend(&places, &entries, Some(recorded)) {
+            let to = &self.project.stacks[stack].path;
+            if let Some(removal) = removals.of_key(&key) {
+                removal.block(
+                    format!("it was moved to {to}, which has the same backend"),
+                    "the next `orch apply` records that",
+                );
+            }
+        }
+        self.block_by_backends(removals, &places, document, standings);
+        let mut commits = Commits::default();
+        removals.check_out(self, &mut commits)?;
+        let environments = removals.environments(&commits);
+        removals.codes(self, Some(document), &commits, &environments, &[]);
+        // The code tells of backends that are not on record.
+        self.block_by_backends(removals, &places, document, standings);
+        self.keep_what_is_used(removals, Some(document), &self.plannable(document));
+        Ok(())
     }
 
     /// Returns the stacks of the tree that a plan over all stacks is about.

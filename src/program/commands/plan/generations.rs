@@ -45,6 +45,7 @@ impl<'d> Removal<'d> {
             },
             seen: seen.and_then(CommitId::new),
             blocked: None,
+            backend_there: None,
             decided: None,
             is_planned: false,
             entry: Cow::Owned(old),

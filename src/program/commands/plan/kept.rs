@@ -55,6 +55,28 @@ impl Loaded {
             .collect()
     }
 
+    /// Adds where the blocks of drivers say that stacks of the tree keep their states, of which nobody has asked.
+    pub(super) fn with_said(
+        &self,
+        places: &BTreeMap<StackIndex, Place>,
+        document: &Document,
+    ) -> BTreeMap<StackIndex, Place> {
+        let mut places = places.clone();
+        let drivers = Drivers::new(self, Some(document));
+        let environments = self.evaluator();
+        for (stack, _) in self.project.stacks.iter() {
+            let place = places.entry(stack).or_default();
+            let driver = drivers.of(stack).filter(|_| place.now.is_none());
+            let says = driver.filter(|it| it.block.is_some_and(|block| block.backend.is_some()));
+            if let Some(driver) = says {
+                let namespaces = environments.namespaces().of_stack(stack);
+                // If it cannot be evaluated, it is unknown, as is that of a tool that was not asked.
+                place.now = driver.backend(&namespaces).ok().flatten();
+            }
+        }
+        places
+    }
+
     /// Keeps the stacks whose backends another stack has, or may have.
     pub(in crate::program::commands) fn block_by_backends(
         &self,
@@ -63,12 +85,20 @@ impl Loaded {
         document: &Document,
         standings: &Standings,
     ) {
-        if !removals.all.iter().any(Removal::may_go) {
+        let has_backend = |removal: &Removal<'_>| removal.may_go() && removal.backend().is_some();
+        if !removals.all.iter().any(has_backend) {
             return;
         }
-        let of_tree = places.iter();
-        let of_tree = of_tree.filter_map(|(&stack, place)| Some((place.backend()?, stack)));
-        let of_tree: BTreeMap<&str, StackIndex> = of_tree.collect();
+        let places = &self.with_said(places, document);
+        let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
+        for (&stack, place) in places {
+            let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
+            // A stack that says another place than is on record still has resources in both.
+            let recorded = recorded.filter(|_| !(place.is_anew && place.now.is_some()));
+            for backend in recorded.into_iter().chain(&place.now) {
+                of_tree.insert(backend, stack);
+            }
+        }
         let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for key in standings.missing.keys() {
             let entry = document.stacks.get(key);

@@ -1,24 +1,27 @@
 //! The code that destroys removed stacks: that of the commits that were applied to them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use orch::change::{Pairs, moved_or_removed};
+use orch::diagnostic::Diagnostic;
 use orch::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
 use orch::git::CommitId;
 use orch::path::{Generation, StackPath};
-use orch::plan::CannotAsk;
 use orch::plan::ask::{self, AskOptions, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
-use orch::plan::entry::{Action, Need};
+use orch::plan::entry::{Action, Need, Removed};
+use orch::plan::{CannotAsk, DestroyCommand};
 use orch::project::Project;
 use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
-use orch::project::stack::StackIndex;
+use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::Document;
 
-use super::removals::{Decided, Removal, Removals};
-use super::subjects::tools_on_path;
+use super::removals::{Blocked, Decided, Removal, Removals};
+use super::subjects::{Drivers, tools_on_path};
 use crate::program::commands::commits::Commits;
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::error::Result;
@@ -98,6 +101,7 @@ impl Removals<'_> {
                 _ = code.link_local_state(root, backend);
             }
         }
+        let commands = DestroyCommands::new(loaded, document);
         let mut codes = Vec::new();
         for (position, removal) in self.all.iter_mut().enumerate() {
             let seen = removal.seen.clone().filter(|_| removal.needs_code());
@@ -123,10 +127,7 @@ impl Removals<'_> {
                 }
                 let namespaces = environments.namespaces().of_stack(stack);
                 let backend = driver.backend(&namespaces);
-                let backend = backend.map_err(|found| {
-                    let first = found.into_iter().next();
-                    first.map_or_else(String::new, |it| it.message)
-                })?;
+                let backend = backend.map_err(first_message)?;
                 let code = RemovalCode {
                     removal: position,
                     stack,
@@ -140,7 +141,13 @@ impl Removals<'_> {
                 Ok(code)
             };
             match found() {
-                Ok(code) => codes.push(code),
+                Ok(code) => {
+                    removal.backend_there.clone_from(&code.backend);
+                    match commands.why_unclear(&code, removal) {
+                        None => codes.push(code),
+                        Some(Blocked { why, way_out }) => removal.block(why, way_out),
+                    }
+                }
                 Err(why) => removal.block(why, BRING_BACK),
             }
         }
@@ -222,6 +229,100 @@ impl Removals<'_> {
             }
         }
     }
+}
+
+/// The commands that destroy the stacks of the tree.
+struct DestroyCommands<'l> {
+    loaded: &'l Loaded,
+    document: Option<&'l Document>,
+    /// Each with its stack, or why it cannot be evaluated; made once they are needed.
+    made: OnceCell<Vec<(StackIndex, std::result::Result<DestroyCommand, String>)>>,
+}
+
+impl<'l> DestroyCommands<'l> {
+    fn new(loaded: &'l Loaded, document: Option<&'l Document>) -> Self {
+        DestroyCommands {
+            loaded,
+            document,
+            made: OnceCell::new(),
+        }
+    }
+
+    fn all(&self) -> &[(StackIndex, std::result::Result<DestroyCommand, String>)] {
+        self.made.get_or_init(|| {
+            let drivers = Drivers::new(self.loaded, self.document);
+            let project = &self.loaded.project;
+            let environments = self.loaded.evaluator();
+            let stacks = project.stacks.iter();
+            let managed = stacks.filter(|(_, stack)| stack.mode == StackMode::Manage);
+            let commands = managed.filter_map(|(index, stack)| {
+                let namespaces = environments.namespaces().of_stack(index);
+                let words = drivers.of(index)?.destroy_words(&namespaces).transpose()?;
+                let command =
+                    words.map(|words| DestroyCommand::new(&words, &project.root, &stack.path));
+                Some((index, command.map_err(first_message)))
+            });
+            commands.collect()
+        })
+    }
+
+    /// Returns why nobody can tell whether a removed stack has resources of its own, if its driver does not say
+    /// where its state is and a stack of the tree is destroyed by the same command. A `removed` block answers.
+    fn why_unclear(&self, code: &RemovalCode<'_, '_>, removal: &Removal<'_>) -> Option<Blocked> {
+        let is_known = code.driver.tool.is_some()
+            || code.backend.is_some()
+            || removal.entry.backend.is_some()
+            || removal.path.generation().is_some()
+            || matches!(removal.removed, Removed::Block { .. });
+        if is_known {
+            return None;
+        }
+        let namespaces = code.environments.namespaces().of_stack(code.stack);
+        let own = match code.driver.destroy_words(&namespaces) {
+            Ok(Some(words)) => words,
+            // That has been reported.
+            Ok(None) => return None,
+            Err(found) => {
+                return Some(Blocked {
+                    why: first_message(found),
+                    way_out: BRING_BACK.to_owned(),
+                });
+            }
+        };
+        let own = DestroyCommand::new(&own, &code.project.root, &removal.path);
+        let is_alike = |command: &std::result::Result<DestroyCommand, String>| {
+            command
+                .as_ref()
+                .map_or(true, |command| command.is_same(&own))
+        };
+        let (stack, command) = self.all().iter().find(|(_, command)| is_alike(command))?;
+        let other = &self.loaded.project.stacks[*stack].path;
+        let name = code.driver.name;
+        let why = match command {
+            Ok(_) => format!(
+                "the command that destroys it also destroys {other}, and its driver `{name}` has no `backend`"
+            ),
+            Err(why) => format!(
+                "its driver `{name}` has no `backend`, and the command that destroys {other} is unknown: {why}"
+            ),
+        };
+        let document = self.document;
+        let pairs = document.map(|document| Pairs::new(&self.loaded.project.stacks, document));
+        let is_recorded = pairs.is_some_and(|pairs| pairs.key(*stack).is_some());
+        let answer = moved_or_removed(removal.path.as_str(), other.as_str(), is_recorded);
+        Some(Blocked {
+            why,
+            way_out: format!(
+                "{answer}\nto tell other stacks apart, add `backend` to the driver; see `orch help drivers`"
+            ),
+        })
+    }
+}
+
+/// Returns the message of the first of some problems.
+fn first_message(found: Vec<Diagnostic>) -> String {
+    let first = found.into_iter().next();
+    first.map_or_else(String::new, |first| first.message)
 }
 
 /// Returns the path that a stack has in the project of its commit: a generation may have been made before a `moved`

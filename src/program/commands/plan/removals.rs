@@ -38,6 +38,8 @@ pub(in crate::program::commands) struct Removal<'d> {
     pub(in crate::program::commands) seen: Option<CommitId>,
     /// Why nothing may be done with it, and the way out.
     pub(in crate::program::commands) blocked: Option<Blocked>,
+    /// Where its tool keeps its own state, as the driver of its commit says.
+    pub(super) backend_there: Option<String>,
     /// What is done, once that is known.
     pub(super) decided: Option<Decided>,
     /// Whether it is a generation that is current as long as the plan is not carried out.
@@ -133,6 +135,7 @@ impl<'d> Removal<'d> {
             removed,
             seen,
             blocked,
+            backend_there: None,
             decided: None,
             is_planned: false,
         }
@@ -157,7 +160,8 @@ impl<'d> Removal<'d> {
     pub(super) fn backend(&self) -> Option<&str> {
         let answer = self.decided.as_ref().and_then(|it| it.answer.as_ref());
         let answered = answer.and_then(|answer| answer.backend.as_deref());
-        self.entry.backend.as_deref().or(answered)
+        let there = self.backend_there.as_deref();
+        self.entry.backend.as_deref().or(answered).or(there)
     }
 
     /// Returns whether it may be destroyed, as far as is known.

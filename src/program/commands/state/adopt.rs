@@ -109,7 +109,7 @@ impl State {
                 .hint("commit them, or leave these stacks out with `--exclude`"));
         }
         let published = Published::of(repository, &project.settings, &head).context(failed)?;
-        let seen = (published != Published::No).then(|| head.to_string());
+        let seen = (published != Published::Unknown).then(|| head.to_string());
         let triggers = trigger::asking(&project.root);
         let entry = |&stack: &StackIndex| {
             let digest = &digests.stacks[&stack];

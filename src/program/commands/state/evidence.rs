@@ -1,23 +1,32 @@
 //! What is put on record of a stack: its inputs, what it declares, and whether its commit is published.
 
-use orch::change::InputDigest;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use anyhow::Context as _;
 use orch::change::base::{self, BaseQuery, BaseUnknown};
+use orch::change::{InputDigest, InputDigests, Pairs, trigger};
 use orch::git::{CommitId, GitError, Repository};
 use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::project::config::ProjectSettings;
-use orch::project::stack::StackIndex;
+use orch::project::stack::{StackIndex, Stacks};
 use orch::project::{Project, Rules};
+use orch::run::state::StackRecord;
 use orch::source::Span;
-use orch::state::document::{Entry, Inputs};
+use orch::state::document::{Action, Document, Entry, Inputs};
 use orch::state::rules::{RecordedRule, RecordedRules};
 use serde_json::Map;
+
+use crate::program::commands::Loaded;
+use crate::program::error::Result;
 
 /// Whether the default branch of the remote has a commit; if there is no remote, any commit counts as
 /// published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::program::commands) enum Published {
-    /// It does not.
-    No,
+    /// It is not known to: it lacks the commit, is not in this clone, or nobody knows which branch it is. Nothing is
+    /// recorded then, and git is asked again once that matters.
+    Unknown,
     /// It does.
     Yes,
     /// The branch is at the commit.
@@ -30,24 +39,156 @@ impl Published {
         repository: &Repository,
         settings: &ProjectSettings,
         commit: &CommitId,
-    ) -> Result<Self, GitError> {
+    ) -> std::result::Result<Self, GitError> {
         let upstream = match base::default_branch(repository, &BaseQuery::of(settings)) {
             Ok(None) => return Ok(Published::Yes),
             Ok(Some(upstream)) => upstream,
             Err(BaseUnknown::Git(error)) => return Err(error),
-            // Nobody knows which branch counts.
-            Err(_) => return Ok(Published::No),
+            Err(BaseUnknown::Refused { .. } | BaseUnknown::Unclear(_)) => {
+                return Ok(Published::Unknown);
+            }
         };
         let Some(tip) = repository.commit(&format!("refs/remotes/{upstream}"))? else {
-            return Ok(Published::No);
+            return Ok(Published::Unknown);
         };
         if tip == *commit {
             Ok(Published::Tip)
         } else if repository.is_ancestor(commit, &tip)? {
             Ok(Published::Yes)
         } else {
-            Ok(Published::No)
+            Ok(Published::Unknown)
         }
+    }
+}
+
+/// What is known of the stacks before the first command of a run.
+pub(in crate::program::commands) struct Evidence {
+    pub(super) digests: Rc<InputDigests>,
+    pub(super) head: Option<CommitId>,
+    /// Whether the default branch of the remote has HEAD.
+    is_published: bool,
+    triggers: Vec<trigger::AskingTrigger>,
+    /// The commits on record from which HEAD moves on: it is not older.
+    outdated: BTreeSet<CommitId>,
+}
+
+impl Evidence {
+    pub(in crate::program::commands) fn new(
+        loaded: &mut Loaded,
+        document: &Document,
+    ) -> Result<Self> {
+        let failed = "failed to ask git";
+        let digests = loaded.digests_on_disk()?;
+        loaded.opened()?;
+        let opened = loaded.state.as_ref().context("it was opened")?;
+        let repository = opened.repository.as_ref();
+        let repository = repository.context("digests come from a repository")?;
+        let settings = &loaded.project.settings;
+        let head = repository.commit("HEAD").context(failed)?;
+        let published = match &head {
+            Some(head) => Published::of(repository, settings, head).context(failed)?,
+            None => Published::Unknown,
+        };
+        let mut outdated = BTreeSet::new();
+        if let (Some(head), true) = (&head, published != Published::Unknown) {
+            let applied = document
+                .stacks
+                .values()
+                .filter_map(|entry| entry.applied.as_ref());
+            let seen = applied.filter_map(|applied| CommitId::new(applied.seen.as_deref()?));
+            for seen in seen.collect::<BTreeSet<CommitId>>() {
+                let is_here =
+                    repository.commit(seen.as_str()).context(failed)?.as_ref() == Some(&seen);
+                let is_outdated = if is_here {
+                    !repository.is_ancestor(head, &seen).context(failed)?
+                } else {
+                    published == Published::Tip
+                };
+                if is_outdated {
+                    outdated.insert(seen);
+                }
+            }
+        }
+        Ok(Evidence {
+            digests,
+            is_published: published != Published::Unknown,
+            head,
+            triggers: trigger::asking(&loaded.project.root),
+            outdated,
+        })
+    }
+
+    /// Says of all stacks whose inputs are those on record that HEAD has them; returns whether that is news.
+    pub(in crate::program::commands) fn move_seen(
+        &self,
+        stacks: &Stacks,
+        document: &mut Document,
+    ) -> bool {
+        let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
+            return false;
+        };
+        let mut is_news = false;
+        let pairs = Pairs::new(stacks, document);
+        let pairs: Vec<(StackIndex, String)> = pairs
+            .iter()
+            .map(|(stack, key)| (stack, key.to_owned()))
+            .collect();
+        for (stack, key) in pairs {
+            let is_dirty = self
+                .digests
+                .stacks
+                .get(&stack)
+                .is_none_or(|now| now.is_dirty);
+            let applied = document.stacks.get_mut(&key);
+            let Some(applied) = applied.and_then(|entry| entry.applied.as_mut()) else {
+                continue;
+            };
+            let is_same = applied.inputs.as_ref();
+            let is_same = is_same.is_some_and(|inputs| self.digests.are(stack, inputs));
+            let seen = applied.seen.as_deref().and_then(CommitId::new);
+            let moves_on = seen.is_none_or(|seen| self.outdated.contains(&seen));
+            if is_same && !is_dirty && moves_on {
+                applied.seen = Some(head.to_string());
+                is_news = true;
+            }
+        }
+        is_news
+    }
+
+    /// Returns what is put on record of a stack with which something is done by a command.
+    pub(in crate::program::commands) fn record(
+        &self,
+        project: &Project,
+        stack: StackIndex,
+        action: Action,
+        command: String,
+        document: &Document,
+    ) -> Option<StackRecord> {
+        let head = self.head.as_ref().map(CommitId::to_string);
+        let digest = self.digests.stacks.get(&stack)?;
+        let declared = declared(project, stack, self.head.as_ref());
+        let stack = &project.stacks[stack];
+        let key = stack.path.to_string();
+        let asking = self.triggers.iter().filter(|it| it.concerns(&stack.path));
+        let is_seen = self.is_published && !digest.is_dirty;
+        Some(StackRecord {
+            action,
+            command,
+            commit: head.clone(),
+            seen: head.filter(|_| is_seen),
+            is_dirty: digest.is_dirty,
+            inputs: inputs(&self.digests.rules, digest),
+            triggers: asking.map(|it| it.file.to_string()).collect(),
+            declared,
+            earlier: document.stacks.get(&key).cloned(),
+            plan: None,
+            is_made_anew: false,
+            made: None,
+            destroyed: None,
+            key,
+            unknown: None,
+            show: None,
+        })
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use orch::change::{InputDigests, Pairs, relocate, trigger};
+use orch::change::{Pairs, relocate};
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
 use orch::path::StackPath;
@@ -21,13 +20,14 @@ use orch::run::state::{StackRecord, StatePlan};
 use orch::state::backend::Backend;
 use orch::state::clock::{Clock, SystemClock};
 use orch::state::document::{Action, Document, Inputs};
+use orch::state::edit::touch;
 use orch::state::lock::{Locked, lock};
 use orch::state::writer::{Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use crate::program::commands::Loaded;
 use crate::program::commands::state::Opened;
-use crate::program::commands::state::errors::from_lock;
-use crate::program::commands::state::evidence::{Published, declared, inputs};
+use crate::program::commands::state::errors::{from_edit, from_lock};
+use crate::program::commands::state::evidence::{Evidence, inputs};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -109,6 +109,26 @@ impl Lockable {
         Lockable { moves, ..self }
     }
 
+    /// Records that HEAD has the inputs of the stacks that are as they were applied, if that is news and no run
+    /// holds the lock: such a run does so itself.
+    pub(in crate::program::commands) fn move_seen(self, project: &Project, document: &Document) {
+        let stacks = &project.stacks;
+        if document.lock.is_some() || !self.evidence.move_seen(stacks, &mut document.clone()) {
+            return;
+        }
+        let moved = touch(&self.opened.backend, |document| {
+            self.opened.relocate(project, document)?;
+            self.evidence.move_seen(stacks, document);
+            Ok(())
+        });
+        if let Err(error) = moved.map_err(from_edit) {
+            console::note(&format!(
+                "failed to record that HEAD has what was applied: {}",
+                error.message()
+            ));
+        }
+    }
+
     /// Takes the lock.
     pub(in crate::program::commands) fn lock(
         self,
@@ -124,7 +144,7 @@ impl Lockable {
             // If that is impossible, it still is below.
             _ = relocate(project, document);
             follow_all(&project.stacks, &moves, document);
-            evidence.move_seen(&project.stacks, document);
+            _ = evidence.move_seen(&project.stacks, document);
         };
         let inbox = Inbox::with_signals().context("failed to receive signals")?;
         let locked = lock(
@@ -223,127 +243,6 @@ pub(in crate::program::commands) fn check_keys(
     .hint(format!(
         "if it still exists, give it a key of its own with `orch state move {path} NEW`; if nothing of it exists any more, run `orch state forget {path}`"
     )))
-}
-
-/// What is known of the stacks before the first command of a run.
-struct Evidence {
-    digests: Rc<InputDigests>,
-    head: Option<CommitId>,
-    /// Whether the default branch of the remote has HEAD.
-    is_published: bool,
-    triggers: Vec<trigger::AskingTrigger>,
-    /// The commits on record from which HEAD moves on: it is not older.
-    outdated: BTreeSet<CommitId>,
-}
-
-impl Evidence {
-    fn new(loaded: &mut Loaded, document: &Document) -> Result<Self> {
-        let failed = "failed to ask git";
-        let digests = loaded.digests_on_disk()?;
-        loaded.opened()?;
-        let opened = loaded.state.as_ref().context("it was opened")?;
-        let repository = opened.repository.as_ref();
-        let repository = repository.context("digests come from a repository")?;
-        let settings = &loaded.project.settings;
-        let head = repository.commit("HEAD").context(failed)?;
-        let published = match &head {
-            Some(head) => Published::of(repository, settings, head).context(failed)?,
-            None => Published::No,
-        };
-        let mut outdated = BTreeSet::new();
-        if let (Some(head), true) = (&head, published != Published::No) {
-            let applied = document
-                .stacks
-                .values()
-                .filter_map(|entry| entry.applied.as_ref());
-            let seen = applied.filter_map(|applied| CommitId::new(applied.seen.as_deref()?));
-            for seen in seen.collect::<BTreeSet<CommitId>>() {
-                let is_here =
-                    repository.commit(seen.as_str()).context(failed)?.as_ref() == Some(&seen);
-                let is_outdated = if is_here {
-                    !repository.is_ancestor(head, &seen).context(failed)?
-                } else {
-                    published == Published::Tip
-                };
-                if is_outdated {
-                    outdated.insert(seen);
-                }
-            }
-        }
-        Ok(Evidence {
-            digests,
-            is_published: published != Published::No,
-            head,
-            triggers: trigger::asking(&loaded.project.root),
-            outdated,
-        })
-    }
-
-    /// Says of all stacks whose inputs are those on record that HEAD has them.
-    fn move_seen(&self, stacks: &Stacks, document: &mut Document) {
-        let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
-            return;
-        };
-        let pairs = Pairs::new(stacks, document);
-        let pairs: Vec<(StackIndex, String)> = pairs
-            .iter()
-            .map(|(stack, key)| (stack, key.to_owned()))
-            .collect();
-        for (stack, key) in pairs {
-            let is_dirty = self
-                .digests
-                .stacks
-                .get(&stack)
-                .is_none_or(|now| now.is_dirty);
-            let applied = document.stacks.get_mut(&key);
-            let Some(applied) = applied.and_then(|entry| entry.applied.as_mut()) else {
-                continue;
-            };
-            let is_same = applied.inputs.as_ref();
-            let is_same = is_same.is_some_and(|inputs| self.digests.are(stack, inputs));
-            let seen = applied.seen.as_deref().and_then(CommitId::new);
-            let moves_on = seen.is_none_or(|seen| self.outdated.contains(&seen));
-            if is_same && !is_dirty && moves_on {
-                applied.seen = Some(head.to_string());
-            }
-        }
-    }
-
-    /// Returns what is put on record of a stack with which something is done by a command.
-    fn record(
-        &self,
-        project: &Project,
-        stack: StackIndex,
-        action: Action,
-        command: String,
-        document: &Document,
-    ) -> Option<StackRecord> {
-        let head = self.head.as_ref().map(CommitId::to_string);
-        let digest = self.digests.stacks.get(&stack)?;
-        let declared = declared(project, stack, self.head.as_ref());
-        let stack = &project.stacks[stack];
-        let key = stack.path.to_string();
-        let asking = self.triggers.iter().filter(|it| it.concerns(&stack.path));
-        let is_seen = self.is_published && !digest.is_dirty;
-        Some(StackRecord {
-            action,
-            command,
-            commit: head.clone(),
-            seen: head.filter(|_| is_seen),
-            is_dirty: digest.is_dirty,
-            inputs: inputs(&self.digests.rules, digest),
-            triggers: asking.map(|it| it.file.to_string()).collect(),
-            declared,
-            earlier: document.stacks.get(&key).cloned(),
-            plan: None,
-            is_made_anew: false,
-            made: None,
-            destroyed: None,
-            key,
-            unknown: None,
-            show: None,
-        })
-    }
 }
 
 impl StateLock {

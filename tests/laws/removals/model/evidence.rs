@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::repository::{LOST, files, files_of};
-use super::super::scene::{Content, Entry, PATHS, Seen, Snapshot, ancestors, is_at_or_below};
+use super::super::scene::{
+    Block, Content, Driver, Entry, PATHS, Seen, Snapshot, ancestors, is_at_or_below,
+};
+use super::record::pairs;
 use super::{Ambiguous, Evidence, Model, Why, why};
 
 impl Model<'_> {
@@ -11,12 +14,6 @@ impl Model<'_> {
     pub(super) fn evidence(&self, key: usize, entry: &Entry) -> Evidence {
         let (scene, head) = (self.scene, &self.head);
         let short = |commit: usize| self.repository.short(commit);
-        let is_nested = |file: usize| file != key && head[file].block().is_some();
-        let own = |content: &Content, path: usize| {
-            let names = files_of(content).into_keys();
-            let names = names.map(|name| format!("{}/{name}", &PATHS[path][1..]));
-            names.collect::<Vec<String>>()
-        };
         // What differs from HEAD there, and cannot be read as it is there.
         for (path, content) in head.iter().enumerate() {
             if matches!(content, Content::Broken(_)) {
@@ -30,8 +27,7 @@ impl Model<'_> {
         if head[key].block().is_some() {
             return Evidence::None(why("its deletion is not committed"));
         }
-        let rest = (0..PATHS.len()).filter(|&path| is_at_or_below(path, key) && !is_nested(path));
-        let rest: Vec<String> = rest.flat_map(|path| own(&head[path], path)).collect();
+        let rest = rest(head, key);
         if !rest.is_empty() {
             let texts = rest
                 .iter()
@@ -43,15 +39,15 @@ impl Model<'_> {
                 "no apply of it has succeeded, so nothing tells whose code made it",
             ));
         };
-        let commit = match applied.seen {
+        let known = match applied.seen {
             Seen::None if applied.is_dirty => {
                 return Evidence::None(why("it was applied with inputs that were not committed"));
             }
-            Seen::None => {
-                return Evidence::None(why(
-                    "it was applied from a commit that was never published",
-                ));
-            }
+            Seen::None => applied.commit,
+            seen => seen,
+        };
+        let commit = match known {
+            Seen::None => unreachable!("each has a commit"),
             Seen::Lost => {
                 return Evidence::None(why(format!(
                     "commit {}, which was applied, is not in this clone",
@@ -71,13 +67,18 @@ impl Model<'_> {
             let is_published = scene
                 .published
                 .is_some_and(|it| ancestors(&scene.commits, it).contains(&seen));
-            return Evidence::None(why(if is_published {
-                format!(
+            let is_on_branch = scene
+                .branch
+                .is_some_and(|it| ancestors(&scene.commits, it).contains(&seen));
+            let lacks = format!("HEAD lacks commit {}, which was applied", short(seen));
+            return Evidence::None(why(match (is_published, is_on_branch, scene.published) {
+                (true, ..) => format!(
                     "HEAD is behind origin/main: it lacks commit {}, which was applied",
                     short(seen)
-                )
-            } else {
-                format!("HEAD lacks commit {}, which was applied", short(seen))
+                ),
+                (false, true, Some(_)) => format!("{lacks} and is on origin/feature"),
+                (false, true, None) => format!("{lacks} and is only on the local branch work"),
+                (false, false, _) => format!("{lacks} and is on no branch in this clone"),
             }));
         }
         if self.snapshot(seen)[key].block().is_none() {
@@ -130,79 +131,169 @@ impl Model<'_> {
         }
     }
 
-    /// Takes the evidence back where files lie in the directory of a stack that was never applied: at HEAD, or
-    /// as the commit has it that deletes the stack.
+    /// The removed stacks, each with the commits that may have deleted it and the one that was applied.
+    fn removed(&self) -> BTreeMap<usize, (BTreeSet<usize>, usize)> {
+        let removed = self.evidence.iter().filter_map(|(&key, it)| match it {
+            Evidence::Removed(deletions, seen) => Some((key, (deletions.clone(), *seen))),
+            Evidence::None(_) => None,
+        });
+        removed.collect()
+    }
+
+    /// Takes the evidence back of stacks that look moved: at HEAD, or as the commit has it that deletes the stack.
     pub(super) fn block_moved(&mut self) -> Result<(), Ambiguous> {
-        let is_applied = |path: usize| self.entry(path).is_some_and(|it| it.applied.is_some());
-        let tree = self.tree().into_iter();
-        let new: Vec<usize> = tree.filter(|&path| !is_applied(path)).collect();
-        let mut by_seen: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut by_deletion: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        let mut unclear = BTreeSet::new();
-        for (&key, evidence) in &self.evidence {
-            if let Evidence::Removed(deletions, seen) = evidence {
-                by_seen.entry(*seen).or_default().push(key);
-                for &deletion in deletions {
-                    by_deletion.entry(deletion).or_default().push(key);
-                }
-                if deletions.len() > 1 {
-                    unclear.insert(key);
-                }
-            }
-        }
+        let removed = self.removed();
+        let gone: BTreeSet<usize> = removed.keys().copied().collect();
+        let tree = &self.scene.working;
         let mut moved: BTreeMap<usize, Why> = BTreeMap::new();
-        for (seen, gone) in by_seen {
-            for (from, to) in moves(self.snapshot(seen), &self.head, &gone, &new) {
-                moved.entry(from).or_default().insert(looks_moved(to));
-            }
-        }
-        for (deletion, gone) in by_deletion {
-            let parent = self.scene.commits[deletion].parents[0];
-            let (before, after) = (self.snapshot(parent), self.snapshot(deletion));
-            for (from, to) in moves(before, after, &gone, &new) {
-                // Any of its deletions may be the one that counts.
-                if gone.iter().any(|key| unclear.contains(key)) {
+        for (&key, (deletions, seen)) in &removed {
+            let by_seen = gone.iter().filter(|it| removed[it].1 == *seen);
+            let by_seen: BTreeSet<usize> = by_seen.copied().collect();
+            let steps = (self.snapshot(*seen), &self.head);
+            let at_head = self.looks_moved(key, steps, &by_seen, tree)?;
+            moved.entry(key).or_default().extend(at_head);
+            for &deletion in deletions {
+                let with = gone.iter().filter(|it| removed[it].0.contains(&deletion));
+                let with: BTreeSet<usize> = with.copied().collect();
+                let parent = self.scene.commits[deletion].parents[0];
+                let steps = (self.snapshot(parent), self.snapshot(deletion));
+                let then = self.looks_moved(key, steps, &with, tree)?;
+                // Any of its deletions may be the one that counts, and any of those of the others.
+                if !then.is_empty() && with.iter().any(|it| removed[it].0.len() > 1) {
                     return Err(Ambiguous);
                 }
-                moved.entry(from).or_default().insert(looks_moved(to));
+                moved.entry(key).or_default().extend(then);
             }
         }
-        for (key, why) in moved {
-            self.evidence.insert(key, Evidence::None(why));
+        for (key, places) in moved {
+            if !places.is_empty() {
+                let texts = places.iter().map(|to| format!("it looks moved to `{to}`"));
+                self.evidence.insert(key, Evidence::None(texts.collect()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where most of the content of a removed stack lies in a later snapshot, if that is the directory of a stack
+    /// that may be it.
+    fn looks_moved(
+        &self,
+        key: usize,
+        (before, after): (&Snapshot, &Snapshot),
+        gone: &BTreeSet<usize>,
+        tree: &Snapshot,
+    ) -> Result<BTreeSet<String>, Ambiguous> {
+        let nearest = |path: usize, is_one: &dyn Fn(usize) -> bool| {
+            let above = (0..PATHS.len()).filter(|&it| is_at_or_below(path, it) && is_one(it));
+            above.max()
+        };
+        let is_gone = |path: usize| gone.contains(&path);
+        let is_stack = |path: usize| tree[path].block().is_some();
+        let counts = |name: &str| !name.ends_with(".hcl");
+        let (before, after) = (files(before), files(after));
+        let mut all = 0;
+        // What is surely found in each place, and what may be.
+        let mut found: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        for (name, (path, file)) in &before {
+            if nearest(*path, &is_gone) != Some(key) || after.contains_key(name) || !counts(name) {
+                continue;
+            }
+            all += file.text.len();
+            for (now, (to, other)) in &after {
+                if before.contains_key(now) || !counts(now) || !file.is_like(other) {
+                    continue;
+                }
+                let Some(to) = nearest(*to, &is_stack) else {
+                    continue;
+                };
+                let (surely, maybe) = found.entry(to).or_default();
+                // All stacks have it, so git takes any of them.
+                if file.alike.1 == "common" {
+                    *maybe += file.text.len();
+                } else {
+                    *surely += file.text.len();
+                }
+            }
+        }
+        let mut moved = BTreeSet::new();
+        for (to, (surely, maybe)) in found {
+            if !self.may_be(key, to, tree) {
+                continue;
+            }
+            if 2 * surely >= all {
+                moved.insert(PATHS[to].to_owned());
+            } else if 2 * (surely + maybe) >= all {
+                return Err(Ambiguous);
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Whether a stack may be a removed one that was moved.
+    fn may_be(&self, key: usize, to: usize, tree: &Snapshot) -> bool {
+        let entry = &self.scene.record[&key];
+        let keys = pairs(tree, &self.scene.record);
+        let recorded = keys.get(&to).map(|key| &self.scene.record[key]);
+        let is_applied = recorded.is_some_and(|it| it.applied.is_some());
+        let is_told_apart =
+            entry.backend.is_some() || entry.is_read || entry.driver == Some(Driver::None);
+        let has_id = tree[to].block().and_then(Block::id).is_some();
+        !(entry.id.is_some() && has_id) && !(is_applied && is_told_apart)
+    }
+
+    /// Takes the evidence back of stacks that the default branch has.
+    pub(super) fn block_on_default_branch(&mut self) -> Result<(), Ambiguous> {
+        let Some(tip) = self.scene.published.filter(|tip| *tip != self.scene.head) else {
+            return Ok(());
+        };
+        let (there, short) = (self.snapshot(tip), self.repository.short(tip).to_owned());
+        let broken: Why = (0..PATHS.len())
+            .filter(|&path| matches!(there[path], Content::Broken(_)))
+            .flat_map(|path| own(&there[path], path))
+            .map(|file| format!("`{file}` cannot be parsed as it is in commit {short}"))
+            .collect();
+        let has = |place: &str| format!("origin/main has it at commit {short}: `{place}`");
+        let removed = self.removed();
+        for (&key, (_, seen)) in &removed {
+            let mut places: BTreeSet<String> = rest(there, key).into_iter().collect();
+            if there[key].block().is_some() {
+                places = own(&there[key], key).into_iter().collect();
+                places.retain(|file| file.ends_with(".hcl"));
+            }
+            if places.is_empty() {
+                let id = self.scene.record[&key].id;
+                let same = (0..PATHS.len())
+                    .filter(|&path| id.is_some() && there[path].block().and_then(Block::id) == id);
+                places = same.map(|path| PATHS[path][1..].to_owned()).collect();
+            }
+            if places.is_empty() && broken.is_empty() {
+                let by_seen = removed.iter().filter(|(_, it)| it.1 == *seen);
+                let by_seen: BTreeSet<usize> = by_seen.map(|(key, _)| *key).collect();
+                let steps = (self.snapshot(*seen), there);
+                let looks = self.looks_moved(key, steps, &by_seen, there)?;
+                places = looks.into_iter().map(|to| to[1..].to_owned()).collect();
+            }
+            if !broken.is_empty() {
+                self.evidence.insert(key, Evidence::None(broken.clone()));
+            } else if !places.is_empty() {
+                let texts = places.iter().map(|place| has(place));
+                self.evidence.insert(key, Evidence::None(texts.collect()));
+            }
         }
         Ok(())
     }
 }
 
-fn looks_moved(to: usize) -> String {
-    format!("it looks moved to `{}`", PATHS[to])
+/// The files of a directory.
+fn own(content: &Content, path: usize) -> Vec<String> {
+    let names = files_of(content).into_keys();
+    let names = names.map(|name| format!("{}/{name}", &PATHS[path][1..]));
+    names.collect()
 }
 
-/// The stacks that are gone and those that are new between which files have moved.
-fn moves(
-    before: &Snapshot,
-    after: &Snapshot,
-    gone: &[usize],
-    new: &[usize],
-) -> BTreeSet<(usize, usize)> {
-    let nearest = |path: usize, all: &[usize]| {
-        let above = all.iter().filter(|&&above| is_at_or_below(path, above));
-        above.copied().max()
-    };
-    let (before, after) = (files(before), files(after));
-    let mut moves = BTreeSet::new();
-    for (name, (path, file)) in &before {
-        let (Some(from), false) = (nearest(*path, gone), after.contains_key(name)) else {
-            continue;
-        };
-        for (now, (to, other)) in &after {
-            let (Some(to), false) = (nearest(*to, new), before.contains_key(now)) else {
-                continue;
-            };
-            if file.alike == other.alike {
-                moves.insert((from, to));
-            }
-        }
-    }
-    moves
+/// The files that a snapshot has of the directory of a stack, without those of stacks nested in it.
+fn rest(snapshot: &Snapshot, key: usize) -> Vec<String> {
+    let is_nested = |path: usize| path != key && snapshot[path].block().is_some();
+    let rest = (0..PATHS.len()).filter(|&path| is_at_or_below(path, key) && !is_nested(path));
+    rest.flat_map(|path| own(&snapshot[path], path)).collect()
 }

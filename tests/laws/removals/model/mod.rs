@@ -159,6 +159,7 @@ impl<'s> Model<'s> {
             }
         }
         model.block_moved()?;
+        model.block_on_default_branch()?;
         Ok(Some(model))
     }
 

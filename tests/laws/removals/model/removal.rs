@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::order;
 use super::super::repository::Repository;
-use super::super::scene::{Content, Driver, PATHS, Record, Seen};
+use super::super::scene::{Block, Content, Driver, PATHS, Record, Seen};
 use super::{Evidence, Expected, Model, Places, Standing, Why, why};
 
 /// A stack that goes, if nothing keeps it.
@@ -107,6 +107,9 @@ impl Model<'_> {
             Driver::Placed | Driver::Vacant => Some(block.place),
             _ => None,
         };
+        if entry.backend.is_none() {
+            self.block_by_command(block, removal);
+        }
         match block.driver {
             Driver::Lasting => removal.block(why("its driver `lasting` has no `destroy`")),
             Driver::None | Driver::Empty | Driver::Vacant => removal.action = Some("forget"),
@@ -122,6 +125,33 @@ impl Model<'_> {
         removal.backend = entry.backend.or(answered);
     }
 
+    /// Keeps a stack whose driver does not say where its state is if its command also destroys a stack of the tree.
+    fn block_by_command(&self, block: &Block, removal: &mut Removal) {
+        // The last word of the command that destroys, without what is just the directory.
+        let word = |block: &Block| match block.driver {
+            Driver::Blind => Some(format!("t{}", block.text)),
+            Driver::Calm => Some(format!("n{}", block.place)),
+            Driver::Eager => Some(format!("in n{}", block.place)),
+            Driver::Empty => Some("its directory".to_owned()),
+            Driver::Placed | Driver::Vacant | Driver::Lasting | Driver::None => None,
+        };
+        let Some(own) = word(block) else { return };
+        let tree = self.tree().into_iter();
+        let managed = tree.filter(|&path| !self.block(path).is_read);
+        let same = managed.filter(|&path| word(self.block(path)).as_ref() == Some(&own));
+        let texts = same.map(|path| {
+            format!(
+                "the command that destroys it also destroys {}, and its driver `{}` has no `backend`",
+                PATHS[path],
+                block.driver.name()
+            )
+        });
+        let texts: Why = texts.collect();
+        if !texts.is_empty() {
+            removal.block(texts);
+        }
+    }
+
     /// Keeps stacks whose states others have, or may have.
     pub(super) fn block_by_backends(
         &self,
@@ -133,9 +163,15 @@ impl Model<'_> {
             let Some(own) = removal.backend.filter(|_| removal.may_go()) else {
                 continue;
             };
+            // Its driver says so whether it is asked or not.
+            let said = |path: usize| {
+                let block = self.block(path);
+                let says = matches!(block.driver, Driver::Placed | Driver::Vacant);
+                says.then_some(block.place)
+            };
             let of_tree = places
                 .iter()
-                .filter(|(_, place)| place.1.or(place.0) == Some(own));
+                .filter(|(path, place)| place.0 == Some(own) || said(**path) == Some(own));
             let of_tree = of_tree.map(|(path, _)| {
                 format!("the same backend as {}, which is in the tree", PATHS[*path])
             });
@@ -157,7 +193,7 @@ impl Model<'_> {
                         driver == block.driver && matches!(driver, Driver::Placed | Driver::Vacant)
                     }
                 };
-                !block.is_read && places[&path].1.is_none() && !is_recorded && is_alike
+                !block.is_read && said(path).is_none() && !is_recorded && is_alike
             });
             let unknown = unknown.map(|path| format!("{} may have the same backend", PATHS[path]));
             let reasons: [Why; 3] = [of_tree.collect(), of_record.collect(), unknown.collect()];

@@ -1,4 +1,4 @@
-//! What HEAD still has of stacks that are not here.
+//! What a commit still has of stacks that are not here.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,16 +14,24 @@ use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::{CONFIGURATION, FileTree as _, is_configuration};
 use crate::project::{self, LoadTreeError, StacksOfTree, is_parsable, pool};
 
-/// What HEAD has of the directories of stacks that are not here.
-pub(super) struct AtHead<'p> {
+/// What a commit has of the directories of stacks that are not here.
+pub(super) struct AtCommit<'p> {
     present: Present<'p>,
-    head: CommitId,
+    commit: CommitId,
     /// The files of those directories that it still has.
     files: BTreeMap<ProjectPath, Vec<ProjectPath>>,
     /// The stacks in them.
     stacks: Stacks,
     /// The stacks of directories at other commits, once anybody has asked for them.
     at_others: RefCell<HashMap<(CommitId, ProjectPath), Rc<Stacks>>>,
+}
+
+/// What a commit still has of a stack.
+pub(super) enum Rest {
+    /// The stack, and this file or directory of it.
+    Stack(ProjectPath),
+    /// Something else that keeps the stack from counting as removed.
+    Other(NoEvidence),
 }
 
 /// The stacks of a commit in some directories.
@@ -37,17 +45,17 @@ struct Stacks {
     broken: Vec<ProjectPath>,
 }
 
-impl<'p> AtHead<'p> {
-    /// Looks at directories that HEAD has.
+impl<'p> AtCommit<'p> {
+    /// Looks at directories that a commit has.
     pub(super) fn read(
         present: Present<'p>,
-        head: &CommitId,
+        commit: &CommitId,
         directories: Vec<ProjectPath>,
     ) -> Result<Self, ChangeError> {
         let mut files: BTreeMap<ProjectPath, Vec<ProjectPath>> = BTreeMap::new();
         let mut stacks = Stacks::default();
         if !directories.is_empty() {
-            let mut found = present.repository.recorded_below(head, &directories)?;
+            let mut found = present.repository.recorded_below(commit, &directories)?;
             found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
             let directories: BTreeSet<ProjectPath> = directories.into_iter().collect();
             for file in &found {
@@ -58,56 +66,68 @@ impl<'p> AtHead<'p> {
                     }
                 }
             }
-            stacks = Stacks::read(present, head, &directories)?;
+            stacks = Stacks::read(present, commit, &directories)?;
         }
-        Ok(AtHead {
+        Ok(AtCommit {
             present,
-            head: head.clone(),
+            commit: commit.clone(),
             files,
             stacks,
             at_others: RefCell::default(),
         })
     }
 
-    /// Returns whether a stack is an instance whose directory is still a stack in HEAD, given what the
-    /// directory holds there; or why HEAD keeps the stack from counting as removed.
+    /// Does what [`Self::rest`] does for HEAD, and returns why HEAD keeps the stack from counting as removed.
     pub(super) fn check(&self, path: &StackPath, holds: Holds) -> Result<bool, NoEvidence> {
+        self.rest(path, holds).map_err(|rest| match rest {
+            Rest::Stack(file) => self.why_not_here(path.directory(), &file),
+            Rest::Other(why) => why,
+        })
+    }
+
+    /// Returns whether a stack is an instance whose directory is still a stack in the commit, given what the
+    /// directory holds there; or what the commit still has of the stack.
+    pub(super) fn rest(&self, path: &StackPath, holds: Holds) -> Result<bool, Rest> {
         let directory = path.directory();
         let files = self.files.get(directory).map_or(&[][..], Vec::as_slice);
         let is_own_configuration = |file: &&ProjectPath| {
             file.parent().as_ref() == Some(directory) && is_configuration(file.basename().as_ref())
         };
+        let still_there =
+            |file: &ProjectPath| Rest::Other(NoEvidence::CodeStillThere(file.clone()));
         match holds {
             Holds::NoDirectory => Ok(false),
             Holds::Nothing => {
                 let mut files = files.iter();
                 match files.find(|file| !self.is_of_nested(directory, file)) {
-                    Some(file) => Err(NoEvidence::CodeStillThere(file.clone())),
+                    Some(file) => Err(still_there(file)),
                     None => Ok(false),
                 }
             }
             Holds::Unknown => {
                 let file = files.iter().find(is_own_configuration).or(files.first());
-                let file = file.unwrap_or(directory);
-                Err(NoEvidence::CodeStillThere(file.clone()))
+                Err(still_there(file.unwrap_or(directory)))
             }
             Holds::Wanted => {
                 let file = files.iter().find(is_own_configuration);
-                let not_here = || self.why_not_here(directory, file.unwrap_or(directory));
+                let stack = || Rest::Stack(file.unwrap_or(directory).clone());
                 if path.key().is_none() || self.stacks.paths.contains(path) {
-                    return Err(not_here());
+                    return Err(stack());
                 }
                 if let Some(broken) = self.stacks.broken_in(directory) {
-                    return Err(NoEvidence::Broken(Some(self.head.clone()), broken.clone()));
+                    let why = NoEvidence::Broken(Some(self.commit.clone()), broken.clone());
+                    return Err(Rest::Other(why));
                 }
                 if self.stacks.with_for_each.contains(directory) {
                     Ok(true)
                 } else if self.stacks.unknown.contains(directory) {
-                    Err(NoEvidence::UnknownKeys(self.head.clone()))
+                    let why = NoEvidence::UnknownKeys(self.commit.clone());
+                    Err(Rest::Other(why))
                 } else if self.stacks.directories.contains(directory) {
-                    Err(NoEvidence::NoLongerForEach(directory.clone()))
+                    let why = NoEvidence::NoLongerForEach(directory.clone());
+                    Err(Rest::Other(why))
                 } else {
-                    Err(not_here())
+                    Err(stack())
                 }
             }
         }

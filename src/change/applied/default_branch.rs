@@ -1,0 +1,184 @@
+//! Whether the default branch, as this clone knows it, has stacks that HEAD has removed: on a branch that is not
+//! merged, or in a job that is late.
+
+use std::collections::HashMap;
+
+use super::at_commit::{AtCommit, Rest};
+use super::evidence::{NoEvidence, Removal, RemovedBy};
+use super::likeness::{self, RemovedEntry, destinations};
+use super::range::holdings;
+use crate::change::base::{self, BaseQuery, BaseUnknown, DefaultTip, Remedy};
+use crate::change::error::ChangeError;
+use crate::change::present::Present;
+use crate::git::{CommitId, CommitTree, Holds, Repository};
+use crate::path::{ProjectPath, StackPath};
+use crate::project::{Problems, Project};
+use crate::state::document::{Document, Entry};
+
+/// A stack that HEAD has removed.
+pub(super) struct RemovedStack<'e> {
+    pub(super) key: &'e str,
+    pub(super) entry: &'e Entry,
+    /// Where it would be: its path, and the one that a `moved` block of HEAD gives it.
+    pub(super) places: Vec<StackPath>,
+    pub(super) removal: Removal,
+}
+
+/// The default branch, which is not at HEAD.
+struct Branch<'p> {
+    present: Present<'p>,
+    tip: DefaultTip,
+    /// Whether HEAD is a part of it, and behind it.
+    is_behind: bool,
+}
+
+/// Returns why some stacks that HEAD has removed are not removed for the default branch, by key.
+///
+/// # Errors
+///
+/// If git cannot answer.
+pub(super) fn still_there<'e>(
+    present: Present<'_>,
+    head: &CommitId,
+    document: &Document,
+    removed: &[RemovedStack<'e>],
+) -> Result<Vec<(&'e str, NoEvidence)>, ChangeError> {
+    if removed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let repository = present.repository;
+    let query = BaseQuery::of(&present.project.settings);
+    let all = |why: NoEvidence| {
+        let keys = removed.iter().map(|stack| stack.key);
+        Ok(keys.map(|key| (key, why.clone())).collect())
+    };
+    let tip = match base::default_tip(repository, &query) {
+        Ok(Some(tip)) if tip.commit != *head => tip,
+        Ok(_) => return Ok(Vec::new()),
+        Err(BaseUnknown::Git(error)) => return Err(error.into()),
+        Err(BaseUnknown::Refused { problem, remedy }) => {
+            return all(NoEvidence::NoDefaultBranch { problem, remedy });
+        }
+        Err(BaseUnknown::Unclear(problem)) => {
+            let remedy = Remedy::Advice("set `config.git.default_branch`".to_owned());
+            let problem = problem.to_string();
+            return all(NoEvidence::NoDefaultBranch { problem, remedy });
+        }
+    };
+    let own = Repository::open(&present.project.root)?;
+    let tree = CommitTree::new(own, tip.commit.clone());
+    let project = Project::load_tree(&present.project.root, &tree, &mut Problems::default())?;
+    if let Some(broken) = project.broken.first() {
+        return all(NoEvidence::Broken(Some(tip.commit), broken.clone()));
+    }
+    let is_behind = repository.is_ancestor(head, &tip.commit)?;
+    let branch = Branch {
+        present,
+        tip,
+        is_behind,
+    };
+    let mut found = branch.by_place(removed)?;
+    found.extend(branch.moved(&project, document, removed)?);
+    Ok(found)
+}
+
+impl Branch<'_> {
+    fn has(&self, place: ProjectPath) -> NoEvidence {
+        NoEvidence::OnDefaultBranch {
+            tip: self.tip.clone(),
+            place,
+            is_behind: self.is_behind,
+        }
+    }
+
+    /// Returns the stacks of which the branch has anything where they were.
+    fn by_place<'e>(
+        &self,
+        removed: &[RemovedStack<'e>],
+    ) -> Result<Vec<(&'e str, NoEvidence)>, ChangeError> {
+        let places = removed.iter().flat_map(|stack| &stack.places);
+        let mut directories: Vec<ProjectPath> = places.map(|it| it.directory().clone()).collect();
+        directories.sort_unstable();
+        directories.dedup();
+        let commit = std::slice::from_ref(&self.tip.commit);
+        let holds = holdings(self.present.repository, commit, &directories)?;
+        let holds = directories.iter().zip(holds[0].iter().copied());
+        let holds: HashMap<&ProjectPath, Holds> = holds.collect();
+        let there = holds.iter().filter(|(_, it)| **it != Holds::NoDirectory);
+        let there = there.map(|(directory, _)| (*directory).clone()).collect();
+        let at_tip = AtCommit::read(self.present, &self.tip.commit, there)?;
+        let mut found = Vec::new();
+        for stack in removed {
+            for path in &stack.places {
+                let holds = holds[path.directory()];
+                if holds == Holds::Nothing && stack.removal.by.leaving().is_some() {
+                    // The files may be somebody else's now.
+                    continue;
+                }
+                let why = match at_tip.rest(path, holds) {
+                    Ok(_) => continue,
+                    Err(
+                        Rest::Stack(file)
+                        | Rest::Other(
+                            NoEvidence::CodeStillThere(file) | NoEvidence::NoLongerForEach(file),
+                        ),
+                    ) => self.has(file),
+                    Err(Rest::Other(why)) => why,
+                };
+                found.push((stack.key, why));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the stacks that the branch has at another path: with the same id, as a `moved` block says, or as
+    /// their content looks.
+    fn moved<'e>(
+        &self,
+        project: &Project,
+        document: &Document,
+        removed: &[RemovedStack<'e>],
+    ) -> Result<Vec<(&'e str, NoEvidence)>, ChangeError> {
+        let stacks = project.stacks.iter().map(|(_, stack)| stack);
+        let by_id = stacks.filter_map(|stack| {
+            let id = stack.id.as_ref()?.value.to_ascii_lowercase();
+            Some((id, stack.path.directory()))
+        });
+        let by_id: HashMap<String, &ProjectPath> = by_id.collect();
+        let paths = removed.iter().map(|stack| &stack.places[0]);
+        let moves = project.moves.destinations(paths);
+        let mut found = Vec::new();
+        for stack in removed {
+            let id = stack.entry.id.as_ref().map(|id| id.to_ascii_lowercase());
+            let by_id = id.and_then(|id| by_id.get(&id).copied());
+            let by_block = moves
+                .get(&stack.places[0])
+                .filter(|to| project.stacks.find(to).is_some());
+            if let Some(directory) = by_id.or(by_block.map(StackPath::directory)) {
+                found.push((stack.key, self.has(directory.clone())));
+            }
+        }
+        let destinations = destinations(&project.stacks, document);
+        for (seen, stacks) in by_seen(removed) {
+            let commits = (seen, &self.tip.commit);
+            let looks = likeness::moved(self.present.repository, commits, &stacks, &destinations)?;
+            found.extend(looks.into_iter().map(|(key, to)| (key, self.has(to))));
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the stacks that a commit has deleted, by the commit that was applied.
+fn by_seen<'r, 'e>(
+    removed: &'r [RemovedStack<'e>],
+) -> HashMap<&'r CommitId, Vec<RemovedEntry<'e>>> {
+    let mut by_seen: HashMap<&CommitId, Vec<RemovedEntry<'e>>> = HashMap::new();
+    for stack in removed {
+        if let (Some(seen), RemovedBy::Commit(_)) = (&stack.removal.seen, &stack.removal.by) {
+            let directory = stack.places[0].directory().clone();
+            let of_seen = by_seen.entry(seen).or_default();
+            of_seen.push((stack.key, directory, stack.entry));
+        }
+    }
+    by_seen
+}

@@ -1,0 +1,123 @@
+//! Whether a removed stack looks moved: in which directory git finds most of its content again.
+//!
+//! Configuration files do not count, since those of small stacks are all alike. Of the other files, git has to
+//! pair at least half, by size, with new files of one stack, as it does for `git log --follow`: half of a file has
+//! to be the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::pairs::Pairs;
+use crate::git::{CommitId, FileChange, GitError, Repository};
+use crate::path::ProjectPath;
+use crate::project::discover::is_configuration;
+use crate::project::driver::NONE;
+use crate::project::stack::Stacks;
+use crate::state::document::{Document, Entry, READ};
+
+/// The file that `terraform init` writes: it is the same in many stacks.
+const LOCK_FILE: &str = ".terraform.lock.hcl";
+
+/// A directory with a stack, which may be another one that was moved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Destination {
+    /// Whether all stacks in it have ids.
+    has_ids: bool,
+    /// Whether a stack in it is on record.
+    pub(super) is_recorded: bool,
+    /// Whether all stacks in it have been applied.
+    is_applied: bool,
+}
+
+/// The directories with stacks.
+pub(super) type Destinations = BTreeMap<ProjectPath, Destination>;
+
+/// Returns the directories of some stacks, given what is on record.
+pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations {
+    let pairs = Pairs::new(stacks, document);
+    let mut found = Destinations::new();
+    for (index, stack) in stacks.iter() {
+        let entry = pairs.key(index).and_then(|key| document.stacks.get(key));
+        let is_applied = entry.is_some_and(|entry| entry.applied.is_some());
+        let directory = stack.path.directory().clone();
+        let destination = found.entry(directory).or_insert(Destination {
+            has_ids: true,
+            is_recorded: false,
+            is_applied: true,
+        });
+        destination.has_ids &= stack.id.is_some();
+        destination.is_recorded |= entry.is_some();
+        destination.is_applied &= is_applied;
+    }
+    found
+}
+
+impl Destination {
+    /// Returns whether it may be a stack on record that was moved. Once it has been applied, it is another stack if
+    /// its tool would know: where that keeps its own state is on record.
+    fn may_be(&self, entry: &Entry) -> bool {
+        let is_only_forgotten =
+            entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE);
+        let is_told_apart = entry.backend.is_some() || is_only_forgotten;
+        let is_other = entry.id.is_some() && self.has_ids;
+        !is_other && !(self.is_applied && is_told_apart)
+    }
+}
+
+/// A removed stack, by its key, with its directory.
+pub(super) type RemovedEntry<'e> = (&'e str, ProjectPath, &'e Entry);
+
+/// Returns the removed stacks that look moved between two commits, each with the directory where most of its
+/// content is.
+pub(super) fn moved<'e>(
+    repository: &Repository,
+    (old, new): (&CommitId, &CommitId),
+    removed: &[RemovedEntry<'e>],
+    destinations: &Destinations,
+) -> Result<BTreeMap<&'e str, ProjectPath>, GitError> {
+    let gone: BTreeSet<&ProjectPath> = removed.iter().map(|(_, directory, _)| directory).collect();
+    let stack_of = |file: &ProjectPath| nearest(file, |it| destinations.contains_key(it));
+    let added = repository.differences(old, new)?;
+    let added = added
+        .iter()
+        .filter(|file| file.change == FileChange::Added && counts(&file.path));
+    let added: BTreeSet<ProjectPath> = added.filter_map(|file| stack_of(&file.path)).collect();
+    if added.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let places = gone.iter().copied().chain(&added).cloned();
+    let places: Vec<ProjectPath> = places.collect::<BTreeSet<_>>().into_iter().collect();
+    let mut all: BTreeMap<ProjectPath, u64> = BTreeMap::new();
+    let mut found: BTreeMap<ProjectPath, BTreeMap<ProjectPath, u64>> = BTreeMap::new();
+    for file in repository.departures(old, new, &places)? {
+        let from = nearest(&file.from, |it| gone.contains(it));
+        let Some(from) = from.filter(|_| counts(&file.from)) else {
+            continue;
+        };
+        *all.entry(from.clone()).or_default() += file.bytes;
+        let to = file.to.filter(counts).and_then(|to| stack_of(&to));
+        if let Some(to) = to {
+            *found.entry(from).or_default().entry(to).or_default() += file.bytes;
+        }
+    }
+    let moved = removed.iter().filter_map(|(key, directory, entry)| {
+        let all = *all.get(directory)?;
+        let mut found = found.get(directory)?.iter();
+        let (to, _) = found.find(|(to, bytes)| {
+            all > 0 && **bytes >= all.div_ceil(2) && destinations[*to].may_be(entry)
+        })?;
+        Some((*key, to.clone()))
+    });
+    Ok(moved.collect())
+}
+
+/// Returns whether a file tells stacks apart.
+fn counts(file: &ProjectPath) -> bool {
+    let name = file.basename();
+    !is_configuration(name.as_ref()) && name != LOCK_FILE
+}
+
+/// Returns the nearest directory above a file that is one of some.
+fn nearest(file: &ProjectPath, is_one: impl Fn(&ProjectPath) -> bool) -> Option<ProjectPath> {
+    let mut above = file.ancestors().map(ProjectPath::from_normal);
+    above.find(|directory| is_one(directory))
+}
