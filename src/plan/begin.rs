@@ -89,11 +89,14 @@ pub fn begin(
         on_error: Some(run.on_error),
         ..RunSettings::default()
     };
-    let turns = execution.turns.iter();
     // A stack that is replaced has two turns.
     let mut known = HashSet::new();
-    let order = turns.filter(|turn| known.insert(&turn.stack));
+    let order = execution.turns.iter();
+    let order = order.filter(|turn| known.insert(&turn.stack));
     let order: Vec<String> = order.map(|turn| turn.stack.to_string()).collect();
+    let turns = execution.turns.iter();
+    let turns = turns.filter(|_| order.len() < execution.turns.len());
+    let turns: Vec<String> = turns.map(|turn| turn.stack.to_string()).collect();
     let environments = tasks.iter().flatten().map(|task| &task.environment);
     let environment = names(environments);
     let header = || Header {
@@ -113,6 +116,7 @@ pub fn begin(
         order,
         edges: Vec::new(),
         left_out: Vec::new(),
+        turns,
         direction: DirectionRecord::Forward,
         settings: (&settings).into(),
         base: run.base.clone(),

@@ -269,6 +269,7 @@ impl PreparedRun {
             edges: request.order.edges(request.direction, &order),
             order: paths(&order),
             left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
+            turns: Vec::new(),
             direction: request.direction.into(),
             settings: (&request.settings).into(),
             base: request.base.clone().or_else(earlier_base),

@@ -313,6 +313,11 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Counts {
+    /// Returns how many stacks are counted.
+    pub fn total(&self) -> usize {
+        self.succeeded + self.failed + self.unconfirmed + self.skipped + self.cancelled
+    }
+
     /// Counts one more stack that has ended like this.
     pub fn add(&mut self, outcome: &OutcomeRecord) {
         match outcome {

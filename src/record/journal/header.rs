@@ -58,6 +58,9 @@ pub struct Header {
     /// Those of them that this run leaves out, because only failed stacks were wanted.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// The stack of each turn that the run begins with, by number, if a stack has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<String>,
     /// The direction of the run.
     pub direction: DirectionRecord,
     /// The settings that flags have set.
@@ -98,7 +101,7 @@ pub struct PoliciesRecord {
     pub excluded: Vec<String>,
     /// The digest of each policy, by its name.
     pub digests: BTreeMap<String, String>,
-    /// The stack of each turn that the run begins with, by number, if a stack has several.
+    /// The same as [`Header::turns`], which earlier versions do not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<String>,
     /// Who asked for turns of the header, where that is not the run itself.

@@ -178,12 +178,16 @@ impl RunRecord {
                 stacks[position].state = StackState::LeftOut;
             }
         }
-        let turns = turns_of(&header);
+        let mut turns = turns_of(&header);
+        let turn_numbers = numbers(&turns);
+        if header.policies.is_none() {
+            turns.clear();
+        }
         RunRecord {
             stacks,
             stops: Vec::new(),
             evaluated: Vec::new(),
-            turn_numbers: numbers(&turns),
+            turn_numbers,
             turns,
             ended: Vec::new(),
             finished: None,
@@ -193,8 +197,8 @@ impl RunRecord {
         }
     }
 
-    /// Returns the number of a turn in the run, from 0, which its logs are named after; `None` if no policies
-    /// follow the run.
+    /// Returns the number of a turn in the run, from 0, which its logs are named after; `None` if the run leaves its
+    /// stack out.
     pub fn turn_number(&self, stack: &str, turn: Option<u32>) -> Option<usize> {
         let key = (stack.to_owned(), turn);
         self.turn_numbers.get(&key).copied()
@@ -202,11 +206,16 @@ impl RunRecord {
 
     /// Notes what a line says of a turn.
     fn follow_turn(&mut self, turn: Option<u32>, operation: Option<&str>, event: &Event) {
+        if let Event::Added { stack, .. } = event {
+            let number = self.turn_numbers.len();
+            self.turn_numbers.insert((stack.clone(), turn), number);
+        }
+        if self.header.policies.is_none() {
+            return;
+        }
         let is_stopped = !self.stops.is_empty();
         let stack = match event {
             Event::Added { stack, follows } => {
-                let number = self.turns.len();
-                self.turn_numbers.insert((stack.clone(), turn), number);
                 return self.turns.push(TurnRecord {
                     is_added: true,
                     follows: follows.clone(),
@@ -243,9 +252,7 @@ impl RunRecord {
             event,
         } = entry;
         self.last = at;
-        if self.header.policies.is_some() {
-            self.follow_turn(turn, operation.as_deref(), &event);
-        }
+        self.follow_turn(turn, operation.as_deref(), &event);
         let milliseconds = Duration::from_millis;
         if let Event::Added { stack, .. } = &event {
             let next = self.stacks.len();

@@ -100,6 +100,8 @@ pub struct Brief {
     pub header: Header,
     /// How it went.
     pub state: RunState,
+    /// How many stacks it has, those included that were added.
+    pub stacks: usize,
     /// The number of stacks that have ended in each way.
     pub counts: Counts,
     /// How long it took, if it has finished.
@@ -305,12 +307,20 @@ impl Runs {
         // A run may end after this check, but it cannot begin again.
         let liveness = self.liveness(id);
         let (header, finished) = read_ends(self.open(id)?)?;
-        let counts = match &finished {
-            Some(finished) => finished.counts,
-            None => self.record(id)?.counts(),
+        let n_stacks = header.order.len();
+        let n_turns = n_stacks.saturating_sub(header.left_out.len());
+        let (stacks, counts) = match &finished {
+            Some(finished) if finished.counts.total() == n_turns => (n_stacks, finished.counts),
+            // A stack may have had several turns, and others may have been added.
+            _ => {
+                let mut record = self.record(id)?;
+                record.let_failures_stand();
+                (record.stacks.len(), record.counts())
+            }
         };
         Ok(Brief {
             header,
+            stacks,
             state: RunState::new(finished.as_ref(), liveness),
             counts,
             elapsed: finished.map(|finished| Duration::from_millis(finished.elapsed_ms)),

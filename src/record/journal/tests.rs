@@ -24,6 +24,7 @@ fn header(run: &str, command: &str) -> Header {
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
         edges: Vec::new(),
         left_out: Vec::new(),
+        turns: Vec::new(),
         direction: DirectionRecord::Forward,
         settings: SettingsRecord {
             on_error: OnErrorRecord::Stop,

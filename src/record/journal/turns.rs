@@ -1,4 +1,4 @@
-//! What a journal says of single turns, in a run with policies.
+//! What a journal says of single turns.
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,14 +45,17 @@ pub enum TurnOutcome {
     Skipped,
 }
 
-/// Returns the turns that a run begins with, if policies follow it.
+/// Returns the turns that a run begins with.
 pub(super) fn turns_of(header: &Header) -> Vec<TurnRecord> {
-    let Some(policies) = &header.policies else {
-        return Vec::new();
+    let policies = header.policies.as_ref();
+    let of_earlier = || policies.map_or(&[][..], |policies| &policies.turns);
+    let listed = match &*header.turns {
+        [] => of_earlier(),
+        turns => turns,
     };
-    if !policies.turns.is_empty() {
+    if !listed.is_empty() {
         let mut counts: HashMap<&String, u32> = HashMap::new();
-        let turns = policies.turns.iter().map(|path| {
+        let turns = listed.iter().map(|path| {
             let count = counts.entry(path).or_default();
             *count += 1;
             TurnRecord::new(path, Some(*count).filter(|count| *count > 1))

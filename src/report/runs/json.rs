@@ -55,7 +55,7 @@ pub fn write_runs_json(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<(
                 at: brief.header.at.to_string(),
                 command: &brief.header.command,
                 resumes: brief.header.resumes.as_deref(),
-                stacks: brief.header.order.len(),
+                stacks: brief.stacks,
                 counts: brief.counts,
                 left_out: brief.header.left_out.len(),
                 elapsed_ms: brief.elapsed.map(|elapsed| elapsed.as_millis()),

@@ -21,23 +21,13 @@ use crate::report::failure::{REJECTED, STATE_LOST, after, failed, signal_name};
 pub(in crate::report) struct ShownStack<'a> {
     run: &'a ShownRun,
     pub(in crate::report) record: &'a StackRecord,
-    /// Its position in the sequence of the run, which its logs are named after, unless the run leaves
-    /// it out.
-    position: Option<usize>,
 }
 
 impl ShownRun {
     /// Returns all stacks in the order of the run.
     pub(in crate::report) fn stacks(&self) -> impl Iterator<Item = ShownStack<'_>> {
-        let mut positions = 1..;
-        self.record.stacks.iter().map(move |record| ShownStack {
-            run: self,
-            record,
-            position: match record.state {
-                StackState::LeftOut => None,
-                _ => positions.next(),
-            },
-        })
+        let records = self.record.stacks.iter();
+        records.map(|record| ShownStack { run: self, record })
     }
 }
 
@@ -111,7 +101,7 @@ impl<'a> ShownStack<'a> {
     fn log_position(self, attempt: &AttemptRecord) -> Option<usize> {
         let record = &self.run.record;
         let number = record.turn_number(&self.record.path, attempt.turn);
-        number.map(|number| number + 1).or(self.position)
+        number.map(|number| number + 1)
     }
 
     /// Returns the log of an attempt, if it has printed anything and its output was captured.

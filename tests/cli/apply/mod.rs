@@ -18,6 +18,7 @@ mod progress;
 mod recorded;
 mod resources;
 mod resume;
+mod runs;
 mod stale;
 mod tampered;
 mod terraform;

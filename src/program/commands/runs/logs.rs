@@ -7,7 +7,7 @@ use clap::Args;
 use orch::diagnostic::closest;
 use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::printable;
-use orch::record::journal::{RunRecord, Runs, StackRecord, StackState};
+use orch::record::journal::{RunRecord, Runs};
 use orch::record::logs::{Logs, Stream};
 
 use super::record;
@@ -48,21 +48,20 @@ pub(super) fn logs(
     let logs = folder.map(Logs::new);
     let mut writers = console::writers();
     let mut has_printed = false;
-    // What was left out has no place in the sequence of the run.
-    let ran = |stack: &&StackRecord| stack.state != StackState::LeftOut;
-    for (position, stack) in (1..).zip(record.stacks.iter().filter(ran)) {
+    for stack in &record.stacks {
         let is_wanted = wanted.is_empty() || wanted.contains(&stack.path);
         if !is_wanted || args.failed && !stack.state.is_failure() {
             continue;
         }
         for attempt in &stack.attempts {
-            let number = record.turn_number(&stack.path, attempt.turn);
-            let position = number.map_or(position, |number| number + 1);
+            let Some(number) = record.turn_number(&stack.path, attempt.turn) else {
+                continue;
+            };
             let (turn, attempt) = (attempt.turn, attempt.number);
             let failed = || format!("failed to read the log of `{}`", printable(&stack.path));
             let log = logs
                 .as_ref()
-                .map(|logs| logs.reader(position, &stack.path, attempt));
+                .map(|logs| logs.reader(number + 1, &stack.path, attempt));
             let Some(log) = log.transpose().with_context(failed)?.flatten() else {
                 continue;
             };

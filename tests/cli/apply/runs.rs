@@ -1,0 +1,87 @@
+//! What `orch runs` shows of applies, and what killed ones leave behind.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{applied, done, hook, want, with_state};
+
+const CHAIN: [(&str, &str); 3] = [
+    ("/a", ""),
+    ("/b", "after = [\"/a\"]"),
+    ("/c", "after = [\"/b\"]"),
+];
+
+#[test]
+fn runs_logs_finds_the_log_of_each_turn_after_a_replace() {
+    let repository = applied(&CHAIN);
+    for (step, name) in [("destroy", "b"), ("apply", "b"), ("apply", "c")] {
+        hook(
+            &repository,
+            step,
+            name,
+            &format!("echo 'this is {step} of {name}'"),
+        );
+    }
+    want(&repository, "/c", "2");
+    done(
+        &repository,
+        "apply --replace b --auto-approve --allow-destroy=1",
+    );
+    let logs = done(&repository, "runs logs");
+    let lines: Vec<&str> = logs
+        .lines()
+        .filter(|line| line.starts_with("this is"))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "this is destroy of b",
+            "this is apply of b",
+            "this is apply of c"
+        ],
+        "{logs}"
+    );
+    let of_c = done(&repository, "runs logs last /c");
+    assert!(of_c.contains("this is apply of c"), "{of_c}");
+    assert!(!of_c.contains("no such logs"), "{of_c}");
+    // Reports find them, too.
+    let report = repository.path("/../report.json");
+    done(
+        &repository,
+        &format!("runs report --report {}", report.display()),
+    );
+    let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
+    let log = report["stacks"][1]["log"].as_str().unwrap();
+    assert!(
+        repository
+            .read(&format!("/{log}"))
+            .contains("this is apply of c"),
+        "{report}"
+    );
+}
+
+#[test]
+fn runs_list_counts_stacks_and_not_turns() {
+    let repository = applied(&CHAIN);
+    want(&repository, "/c", "2");
+    done(
+        &repository,
+        "apply --replace b --auto-approve --allow-destroy=1",
+    );
+    let listed: Value =
+        serde_json::from_str(&done(&repository, "runs list --format json")).unwrap();
+    let shown: Value = serde_json::from_str(&done(&repository, "runs show --format json")).unwrap();
+    let newest = &listed["runs"][0];
+    assert_eq!(
+        (&newest["stacks"], &newest["succeeded"]),
+        (&2.into(), &2.into()),
+        "{newest}"
+    );
+    assert_eq!(shown["succeeded"], 2, "{shown}");
+    let text = done(&repository, "runs list");
+    assert!(
+        text.lines().next().unwrap().contains("2 succeeded"),
+        "{text}"
+    );
+}
