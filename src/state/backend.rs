@@ -6,7 +6,7 @@
 //! acme-infra/prod.backups/412.json   an earlier document
 //! ```
 
-use super::document::{Document, Unreadable};
+use super::document::{Document, MAX_SERIAL, Unreadable};
 use super::run_record::RunRecord;
 use super::store::{Condition, Object, Presence, PutError, Store, StoreError, Version};
 
@@ -188,7 +188,8 @@ impl Backend {
         let keys = self.store.list(&prefix)?;
         let serial = |key: &String| {
             let name = key.strip_prefix(&prefix)?.strip_suffix(".json")?;
-            name.parse().ok()
+            let serial: u64 = name.parse().ok()?;
+            (serial <= MAX_SERIAL).then_some(serial)
         };
         let mut serials: Vec<u64> = keys.iter().filter_map(serial).collect();
         serials.sort_unstable();
@@ -217,24 +218,33 @@ impl Backend {
         }
     }
 
-    /// Copies the text of a document that is about to be replaced, and removes the oldest copies.
-    pub(super) fn back_up(&self, serial: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        if self.backups == 0 {
-            return Ok(());
-        }
-        let key = self.backup_key(serial);
-        match self.store.put(&key, bytes, &Condition::Absent) {
-            // Whoever copied it before copied the same.
-            Ok(_) | Err(PutError::Refused) => {}
-            Err(PutError::Unknown(error)) => return Err(error),
-        }
-        // Some buckets forbid removal.
-        let serials = self.backups().unwrap_or_default();
+    /// Returns whether the configuration wants no backups.
+    pub(super) fn keeps_no_backups(&self) -> bool {
+        self.backups == 0
+    }
+
+    /// Returns what is where a backup belongs.
+    pub(super) fn backup_object(&self, serial: u64) -> Result<Option<Object>, StoreError> {
+        self.store.get(&self.backup_key(serial))
+    }
+
+    /// Puts a backup if the condition holds.
+    pub(super) fn put_backup(
+        &self,
+        serial: u64,
+        bytes: &[u8],
+        condition: &Condition,
+    ) -> Result<Version, PutError> {
+        self.store.put(&self.backup_key(serial), bytes, condition)
+    }
+
+    /// Removes the first of some backups that are more than are kept.
+    pub(super) fn remove_oldest(&self, serials: &[u64]) {
         let excess = serials.len().saturating_sub(self.backups);
         for serial in &serials[..excess] {
+            // Some buckets forbid removal.
             _ = self.store.delete(&self.backup_key(*serial));
         }
-        Ok(())
     }
 
     /// Puts the document if the condition holds.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::keys;
+
 /// The graph, by the names of stacks.
 pub type Graph = BTreeMap<String, Vec<String>>;
 
@@ -30,9 +32,11 @@ fn list(stacks: &[String]) -> String {
 ///
 /// # Errors
 ///
-/// If the text is not one.
+/// If the text is not one, or has a name twice.
 pub fn read(text: &[u8]) -> Result<Graph, CfnginError> {
-    serde_json::from_slice(text).map_err(CfnginError::NoGraph)
+    let mut text = serde_json::Deserializer::from_slice(text);
+    let graph = keys::unique(&mut text).and_then(|graph| text.end().map(|()| graph));
+    graph.map_err(CfnginError::NoGraph)
 }
 
 /// Returns the key of the stack that each name means; none for names that mean nothing.

@@ -9,16 +9,20 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::abandoned::AbandonedSerials;
 pub use super::deposed::Deposed;
-use super::history::KEPT_HISTORY;
-pub use super::history::Write;
+pub use super::history::{Write, WrittenStacks};
 pub use super::inputs::{CountedInputs, Inputs};
+use super::keys;
 pub use super::refreshed::Refreshed;
 use super::rules::RecordedRules;
 use crate::path::Generation;
 
 /// The format that this program reads and writes.
 pub const FORMAT: u32 = 1;
+
+/// The highest serial: one that is always counted up never gets there.
+pub(super) const MAX_SERIAL: u64 = 1_000_000_000_000_000;
 
 /// The serial of what has not been merged into the document yet.
 pub const UNMERGED: u64 = 0;
@@ -59,10 +63,14 @@ pub struct Document {
     /// The run that writes, if one does.
     pub lock: Option<Lock>,
     /// The stacks, by what `orch list` prints.
+    #[serde(deserialize_with = "keys::by_path")]
     pub stacks: BTreeMap<String, Entry>,
     /// The last writes, the newest last.
     #[serde(default)]
     pub history: Vec<Write>,
+    /// The lower serials that are not part of its past.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abandoned: Vec<AbandonedSerials>,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -160,7 +168,11 @@ pub struct Entry {
     pub mode: Option<String>,
     /// Its outputs, if they are known: digests of the values. A sensitive output has a mark instead that
     /// changes with each apply of the stack.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "keys::unique_if_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub outputs: Option<BTreeMap<String, String>>,
     /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,7 +221,11 @@ pub struct Applied {
     pub upstream: Option<String>,
     /// The digests of the outputs that replace it when they change, as far as they were known: by what names
     /// them in `replace_triggered_by`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "keys::unique",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub triggered_by: BTreeMap<String, String>,
     /// The id of the plan that was applied, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -312,28 +328,17 @@ impl Document {
     ///
     /// If it is damaged, or a later version wrote it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
-        parse(bytes, |document: &Document| document.format)
+        let document = parse(bytes, |document: &Document| document.format)?;
+        if document.serial > MAX_SERIAL {
+            let wrong = format!("its serial {} is above {MAX_SERIAL}", document.serial);
+            return Err(Unreadable::Damaged(serde::de::Error::custom(wrong)));
+        }
+        Ok(document)
     }
 
     /// Returns the text of the document, which ends with a line break.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(self)
-    }
-
-    /// Returns the serial of the write with which a run has freed its lock, if it has.
-    pub fn end_of(&self, run: &str) -> Option<u64> {
-        let ends = [Action::Apply, Action::Destroy, Action::Refresh];
-        let is_end = |write: &&Write| {
-            write.run.as_deref() == Some(run) && ends.iter().any(|end| write.what == end.word())
-        };
-        Some(self.history.iter().rev().find(is_end)?.serial)
-    }
-
-    /// Returns who has written last about a run.
-    pub fn ended_by(&self, run: &str) -> Option<String> {
-        let mut writes = self.history.iter().rev();
-        let last = writes.find(|write| write.run.as_deref() == Some(run));
-        last.map(|write| write.by.clone())
     }
 
     /// Puts whole entries into the document; `None` removes one. What was unmerged gets the serial that
@@ -371,16 +376,6 @@ impl Document {
                 });
             }
         }
-    }
-
-    /// Adds a write to the history, with the serial that the document has now.
-    pub fn remember(&mut self, write: Write) {
-        self.history.push(Write {
-            serial: self.serial,
-            ..write
-        });
-        let excess = self.history.len().saturating_sub(KEPT_HISTORY);
-        self.history.drain(..excess);
     }
 }
 

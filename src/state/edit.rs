@@ -5,11 +5,13 @@ use regex::bytes::Regex;
 use serde_json::Map;
 use uuid::Uuid;
 
+use super::abandoned::{AbandonedSerials, is_abandoned};
 use super::backend::{Backend, Probe, Read, ReadError, Swap};
 use super::clock::Clock;
-use super::document::{Document, FORMAT, Write};
+use super::document::{Document, FORMAT, Write, WrittenStacks};
 use super::lock::{ATTEMPTS, LockError, free, read};
 use super::store::{Condition, StoreError};
+use super::timeline::{GAP, Succession};
 use crate::author::Author;
 
 /// Why a document was not changed: the change itself, or the write.
@@ -48,7 +50,7 @@ pub struct Edit<'a> {
 
 impl Edit<'_> {
     /// Returns what the history is told.
-    fn write(&self, at: Timestamp) -> Write {
+    fn write(&self, at: Timestamp, stacks: WrittenStacks) -> Write {
         Write {
             serial: 0,
             at,
@@ -59,6 +61,7 @@ impl Edit<'_> {
             applied: 0,
             failed: 0,
             destroyed: 0,
+            stacks,
             other: Map::new(),
         }
     }
@@ -77,20 +80,25 @@ impl Edit<'_> {
     ) -> Result<(T, Document), EditError<E>> {
         for _ in 0..ATTEMPTS {
             let now = clock.now();
+            let read = read(backend)?;
+            let Some(succession) = backend.succession(&read)? else {
+                continue;
+            };
             let Read {
                 mut document,
                 bytes,
                 version,
-            } = read(backend)?;
-            let replaced = document.serial;
-            document.serial += 1;
+            } = read;
+            document.succeed(&succession);
             let freed = free(backend, &mut document, self.author, now)?;
+            let before = document.stacks.clone();
             let result = change(&mut document, now).map_err(EditError::Refused)?;
-            document.remember(self.write(now));
+            let stacks = WrittenStacks::of_edit(&before, &document.stacks);
+            document.remember(self.write(now, stacks));
             if self.dry_run {
                 return Ok((result, document));
             }
-            backend.back_up(replaced, &bytes)?;
+            backend.back_up(&succession, &bytes)?;
             let condition = Condition::Unchanged(version);
             if let Swap::Done(_) = backend.swap(&document, &condition)? {
                 if let Some((lock, _)) = freed {
@@ -197,16 +205,20 @@ pub fn init(
         lock: None,
         stacks: std::collections::BTreeMap::new(),
         history: Vec::new(),
+        abandoned: Vec::new(),
         other: Map::new(),
     };
     if backend.exists()? {
         return Err(InitError::Exists(backend.address()));
     }
-    let backup = backend.backups()?.last().copied();
-    if let Some(newest) = backup {
-        document.serial += newest + GAP;
+    let backups = backend.backups()?;
+    if let (Some(&from), Some(&to)) = (backups.first(), backups.last()) {
+        document.serial += to + GAP;
+        let to = to + GAP;
+        document.abandoned.push(AbandonedSerials { from, to });
     }
-    document.remember(edit.write(now));
+    let backup = backups.last().copied();
+    document.remember(edit.write(now, WrittenStacks::default()));
     if edit.dry_run {
         return Ok(Created {
             document,
@@ -247,71 +259,106 @@ pub enum RestoreError {
     /// There is no such backup; these are there.
     #[error("there is no backup {0}")]
     Unknown(u64, Vec<u64>),
+    /// It is not part of the past of the document.
+    #[error(
+        "backup {0} belongs to an abandoned timeline: it is not an earlier version of the document"
+    )]
+    Abandoned(u64),
 }
 
-/// How many serials are left out when nobody knows which serial the document had that is replaced: more
-/// than one run gives the document after its backup.
-const GAP: u64 = 1000;
+impl From<StoreError> for RestoreError {
+    fn from(error: StoreError) -> Self {
+        RestoreError::Lock(error.into())
+    }
+}
+
+/// Which backup is restored.
+#[derive(Debug, Clone, Copy)]
+pub struct Restoration {
+    /// Its serial.
+    pub serial: u64,
+    /// Whether it may belong to an abandoned timeline.
+    pub may_be_abandoned: bool,
+}
 
 /// Replaces the document, even one that is damaged or gone, by a backup, whose serial becomes greater than
 /// any that the document has had. Returns the new document.
 ///
 /// # Errors
 ///
-/// If there is no such backup, if a run holds the lock, or if the document cannot be written.
+/// If there is no such backup, or it belongs to an abandoned timeline; if a run holds the lock, or if the document
+/// cannot be written.
 pub fn restore(
     backend: &Backend,
-    serial: u64,
+    restoration: Restoration,
     edit: &Edit<'_>,
     clock: &dyn Clock,
 ) -> Result<Document, RestoreError> {
+    let serial = restoration.serial;
     for _ in 0..ATTEMPTS {
         let now = clock.now();
-        let serials = backend.backups().map_err(LockError::from)?;
+        let serials = backend.backups()?;
         let backup = backend.backup(serial).map_err(LockError::from)?;
         let Some(mut document) = backup else {
             return Err(RestoreError::Unknown(serial, serials));
         };
         let newest = serials.last().copied().unwrap_or(serial);
-        let found = backend.object().map_err(LockError::from)?;
-        let (condition, last, current) = match found {
-            None => (Condition::Absent, newest + GAP, None),
+        let lost = |last: u64| {
+            let mut abandoned = backend.abandoned_by_newest(&serials);
+            let (from, to) = (newest + 1, last.max(newest) + GAP);
+            abandoned.push(AbandonedSerials { from, to });
+            Succession {
+                serial: to + 1,
+                backup: to + 1,
+                abandoned,
+                backups: serials.clone(),
+            }
+        };
+        let (condition, succession, current) = match backend.object()? {
+            None => (Condition::Absent, lost(0), None),
             Some(object) => {
                 let condition = Condition::Unchanged(object.version.clone());
                 let written = highest_serial(&object.bytes);
                 match backend.understood(object) {
                     Ok(read) => {
+                        let Some(succession) = backend.succession(&read)? else {
+                            continue;
+                        };
                         let mut current = read.document.clone();
                         free(backend, &mut current, edit.author, now)?;
-                        (condition, read.document.serial, Some(read))
+                        (condition, succession, Some(read))
                     }
-                    Err(ReadError::Damaged { .. }) => (condition, written.max(newest) + GAP, None),
+                    Err(ReadError::Damaged { .. }) => (condition, lost(written), None),
                     Err(other) => return Err(LockError::from(other).into()),
                 }
             }
         };
-        document.serial = last.max(newest).max(document.serial) + 1;
+        if is_abandoned(&succession.abandoned, serial) && !restoration.may_be_abandoned {
+            return Err(RestoreError::Abandoned(serial));
+        }
+        document.succeed(&succession);
         document.lock = None;
+        let mut stacks = WrittenStacks::default();
         if let Some(read) = &current {
             // What happened since the backup did happen.
             document.history.clone_from(&read.document.history);
+            stacks = WrittenStacks::of_edit(&read.document.stacks, &document.stacks);
         }
-        document.remember(edit.write(now));
+        document.remember(edit.write(now, stacks));
         if edit.dry_run {
             return Ok(document);
         }
         if let Some(read) = &current {
-            backend
-                .back_up(read.document.serial, &read.bytes)
-                .map_err(LockError::from)?;
+            backend.back_up(&succession, &read.bytes)?;
         }
-        let swapped = backend
-            .swap(&document, &condition)
-            .map_err(LockError::from)?;
-        if let Swap::Done(_) = swapped {
+        if let Swap::Done(_) = backend.swap(&document, &condition)? {
             if current.is_none() {
                 // Should this one be lost too, its backup tells the serial.
-                _ = backend.back_up(document.serial, &document.to_bytes());
+                let own = Succession {
+                    backup: document.serial,
+                    ..succession
+                };
+                _ = backend.back_up(&own, &document.to_bytes());
             }
             return Ok(document);
         }

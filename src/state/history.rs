@@ -1,11 +1,8 @@
-//! The history of a document: its writes, who made them, and how many stacks each changed.
+//! The history of a document: its writes, who made them, and what each did to which stacks.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// How many writes the history remembers.
-pub(super) const KEPT_HISTORY: usize = 200;
 
 /// A write that changed entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +25,37 @@ pub struct Write {
     pub failed: usize,
     /// How many were destroyed.
     pub destroyed: usize,
+    /// Which stacks these are.
+    #[serde(default, skip_serializing_if = "WrittenStacks::is_empty")]
+    pub stacks: WrittenStacks,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// The stacks of a write, by path. All whose entries were removed are named: nothing else tells of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WrittenStacks {
+    /// The first of those that were applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<String>,
+    /// The first of those that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+    /// Those that were destroyed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destroyed: Vec<String>,
+    /// Those whose entries a command has changed or added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Those whose entries a command has removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+}
+
+impl WrittenStacks {
+    fn is_empty(&self) -> bool {
+        *self == WrittenStacks::default()
+    }
 }

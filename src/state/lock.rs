@@ -8,10 +8,11 @@ use uuid::Uuid;
 
 use super::backend::{Backend, Read, ReadError, Swap};
 use super::clock::Clock;
-use super::document::{Action, Document, Lock, Write};
-use super::run_record::{Broken, RunRecord, Tally};
+use super::document::{Action, Document, Lock};
+use super::run_record::{Broken, RunRecord};
 use super::salvage::{self, Damage, FoundRecord};
 use super::store::{Condition, Presence, StoreError, Version};
+use super::written::{RunWrite, Tally};
 use crate::author::Author;
 
 /// How often a write is tried again that somebody else has forestalled.
@@ -117,13 +118,16 @@ fn try_lock(
 ) -> Result<Locked, LockError> {
     let code = Uuid::new_v4().to_string();
     for attempt in 1..=ATTEMPTS {
+        let read = read(backend)?;
+        let Some(succession) = backend.succession(&read)? else {
+            continue;
+        };
         let Read {
             mut document,
             bytes,
             version,
-        } = read(backend)?;
-        let replaced = document.serial;
-        document.serial += 1;
+        } = read;
+        document.succeed(&succession);
         let freed = free(backend, &mut document, author, clock.now())?;
         let (taken_over, presence) = match freed {
             Some((lock, presence)) => (Some(lock), presence),
@@ -164,7 +168,8 @@ fn try_lock(
             backend.delete_record(run);
             error
         };
-        backend.back_up(replaced, &bytes).map_err(give_up)?;
+        let backed_up = backend.back_up(&succession, &bytes);
+        backed_up.map_err(give_up)?;
         let condition = Condition::Unchanged(version);
         match backend.swap(&document, &condition).map_err(give_up)? {
             Swap::Done(version) => {
@@ -266,24 +271,19 @@ fn settle(
     }
     document.interrupt(&lock.run, at);
     document.lock = None;
-    let gone = stacks
-        .into_iter()
-        .flatten()
-        .filter(|(_, entry)| entry.is_none());
-    let left = document.stacks.values().map(Some);
-    let tally = Tally::of(&lock.run, left.chain(gone.map(|_| None)));
-    document.remember(Write {
-        serial: document.serial,
+    let gone = stacks.into_iter().flatten();
+    let gone = gone.filter(|(_, entry)| entry.is_none());
+    let gone = gone.map(|(key, _)| (key.as_str(), None));
+    let left = document.stacks.iter();
+    let left = left.map(|(key, entry)| (key.as_str(), Some(entry)));
+    let write = Tally::of(&lock.run, left.chain(gone)).written(RunWrite {
+        run: &lock.run,
+        by: &author.by,
+        what: UNLOCK,
         at,
-        by: author.by.clone(),
-        run: Some(lock.run.clone()),
-        what: UNLOCK.to_owned(),
         reason,
-        applied: tally.applied,
-        failed: tally.failed,
-        destroyed: tally.destroyed,
-        other: Map::new(),
     });
+    document.remember(write);
 }
 
 /// Returns whether a record belongs to the lock of a document.
@@ -362,12 +362,15 @@ pub fn unlock(
 ) -> Result<Unlocked, UnlockError> {
     let mut damage = None;
     for _ in 0..ATTEMPTS {
+        let read = read(backend)?;
+        let Some(succession) = backend.succession(&read)? else {
+            continue;
+        };
         let Read {
             mut document,
             bytes,
             version: replaced_version,
-        } = read(backend)?;
-        let replaced = document.serial;
+        } = read;
         let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
         let (record, version) = match salvage::find(backend, &lock.run)? {
             None => (None, None),
@@ -422,7 +425,7 @@ pub fn unlock(
                 Swap::Refused(_) => continue,
             }
         }
-        document.serial += 1;
+        document.succeed(&succession);
         let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
         let reason = unlocking.reason.clone().or_else(lost);
         settle(&mut document, &lock, record.as_ref(), author, now, reason);
@@ -433,7 +436,7 @@ pub fn unlock(
                 damage,
             });
         }
-        backend.back_up(replaced, &bytes)?;
+        backend.back_up(&succession, &bytes)?;
         let condition = Condition::Unchanged(replaced_version);
         if let Swap::Done(_) = backend.swap(&document, &condition)? {
             backend.delete_record(&lock.run);

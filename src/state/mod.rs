@@ -8,6 +8,7 @@
 //!
 //! Nothing here knows what a stack is, or why it was applied.
 
+mod abandoned;
 pub mod backend;
 pub mod cfngin;
 pub mod clock;
@@ -18,6 +19,7 @@ mod generations;
 mod history;
 mod inputs;
 mod kept;
+mod keys;
 pub mod lock;
 pub mod open;
 pub mod recover;
@@ -27,5 +29,7 @@ pub mod rules;
 pub mod run_record;
 pub mod salvage;
 pub mod store;
+pub mod timeline;
 mod triggered;
 pub mod writer;
+mod written;

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Map;
-
 use super::backend::{Backend, Swap};
 use super::clock::Clock;
-use super::document::{Document, Entry, Write};
+use super::document::{Document, Entry};
 use super::lock::{ATTEMPTS, LockError, held_by_other, read};
-use super::run_record::{RunRecord, Tally};
+use super::run_record::RunRecord;
 use super::salvage;
 use super::store::{Condition, StoreError};
+use super::written::{RunWrite, Tally};
 use crate::author::Author;
 
 /// What the history calls it.
@@ -83,6 +82,9 @@ pub fn recover(
     }
     for _ in 0..ATTEMPTS {
         let read = read(backend)?;
+        let Some(succession) = backend.succession(&read)? else {
+            continue;
+        };
         let mut document = read.document.clone();
         if document.lineage != record.lineage {
             return Err(RecoverError::Foreign);
@@ -94,7 +96,7 @@ pub fn recover(
             }
             lock => lock.is_some(),
         };
-        document.serial += 1;
+        document.succeed(&succession);
         if was_locked
             && let Some(found) = salvage::find(backend, &record.run).map_err(LockError::from)?
             && let Some(beside) = found.record
@@ -141,24 +143,23 @@ pub fn recover(
         document.lock = None;
         let is_merged = |key: &&String| document.stacks.get(*key) != read.document.stacks.get(*key);
         let merged: Vec<String> = record.stacks.keys().filter(is_merged).cloned().collect();
-        let entries = merged.iter().map(|key| document.stacks.get(key));
-        let tally = Tally::of(&record.run, entries);
-        document.remember(Write {
-            serial: document.serial,
+        let entry = |key: &'_ String| document.stacks.get(key);
+        let tally = Tally::of(
+            &record.run,
+            merged.iter().map(|key| (key.as_str(), entry(key))),
+        );
+        let write = tally.written(RunWrite {
+            run: &record.run,
+            by: &author.by,
+            what: RECOVER,
             at: clock.now(),
-            by: author.by.clone(),
-            run: Some(record.run.clone()),
-            what: RECOVER.to_owned(),
             reason: recovery.reason.clone(),
-            applied: tally.applied,
-            failed: tally.failed,
-            destroyed: tally.destroyed,
-            other: Map::new(),
         });
+        document.remember(write);
         if recovery.dry_run {
             return Ok(Recovered { merged, document });
         }
-        backend.back_up(read.document.serial, &read.bytes)?;
+        backend.back_up(&succession, &read.bytes)?;
         let condition = Condition::Unchanged(read.version);
         if let Swap::Done(_) = backend.swap(&document, &condition)? {
             backend.delete_record(&record.run);

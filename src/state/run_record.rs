@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::document::{Document, Entry, FORMAT, Unreadable, parse, to_bytes};
+use super::keys;
 
 /// What a run has changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,12 +29,17 @@ pub struct RunRecord {
     /// When it was written last: the sign of life of the run.
     pub at: Timestamp,
     /// The stacks that have changed, as whole entries; none for those that are gone.
+    #[serde(deserialize_with = "keys::by_path")]
     pub stacks: BTreeMap<String, Option<Entry>>,
     /// Who has taken the lock away; from then on the run writes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<Broken>,
     /// Only in the copy on the run's own machine: the same stacks as they were before.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "keys::by_path",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub before: BTreeMap<String, Option<Entry>>,
     /// What this program does not know.
     #[serde(flatten)]
@@ -79,35 +85,5 @@ impl RunRecord {
     /// Returns the text of the record.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(self)
-    }
-}
-
-/// How many stacks a run has brought to which end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many were applied.
-    pub applied: usize,
-    /// How many failed.
-    pub failed: usize,
-    /// How many were destroyed.
-    pub destroyed: usize,
-}
-
-impl Tally {
-    /// Counts entries as a run leaves them. An intent that is open has failed; an attempt whose effect is unknown is
-    /// none of these.
-    pub fn of<'e>(run: &str, entries: impl IntoIterator<Item = Option<&'e Entry>>) -> Self {
-        let mut tally = Tally::default();
-        for entry in entries {
-            match entry {
-                None => tally.destroyed += 1,
-                Some(entry) if !entry.is_of(run) || entry.is_unknown() => {}
-                Some(entry) if entry.intent.is_none() && entry.has_succeeded() => {
-                    tally.applied += 1;
-                }
-                Some(_) => tally.failed += 1,
-            }
-        }
-        tally
     }
 }

@@ -1,5 +1,6 @@
 //! The persistent graph as text and JSON.
 
+mod history;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -8,12 +9,14 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use self::history::{write_history, write_history_json};
 pub use self::recorded::{write_recorded, write_recorded_json};
 use crate::printable::printable;
 use crate::report::document::FORMAT;
 use crate::report::runs::local_time;
 use crate::state::document::{Document, Entry, Lock, Outcome};
 use crate::state::lock::Held;
+use crate::state::timeline::Backup;
 
 /// How many characters of a commit are shown.
 const COMMIT: usize = 12;
@@ -27,8 +30,8 @@ pub struct ShownState<'a> {
     pub document: &'a Document,
     /// When the holder of the lock was last heard from, if it is locked.
     pub heard: Option<Timestamp>,
-    /// The serials of the backups, oldest first.
-    pub backups: &'a [u64],
+    /// The backups, oldest first.
+    pub backups: &'a [Backup],
 }
 
 /// What a command has written, or would write.
@@ -132,7 +135,7 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<(
             format!("{}; code {}", holder_text(&held), printable(&lock.code))
         },
     );
-    let backups: Vec<String> = shown.backups.iter().map(u64::to_string).collect();
+    let backups: Vec<String> = shown.backups.iter().map(backup_text).collect();
     let backups = if backups.is_empty() {
         "none".to_owned()
     } else {
@@ -177,7 +180,7 @@ pub fn write_state_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Res
     struct StateJson<'a> {
         address: &'a str,
         heard: Option<Timestamp>,
-        backups: &'a [u64],
+        backups: Vec<u64>,
         document: &'a Document,
     }
     json(
@@ -185,7 +188,7 @@ pub fn write_state_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Res
         &StateJson {
             address: shown.address,
             heard: shown.heard,
-            backups: shown.backups,
+            backups: shown.backups.iter().map(|it| it.serial).collect(),
             document: shown.document,
         },
     )
@@ -310,66 +313,44 @@ pub fn write_entry_json(out: &mut impl Write, key: &str, entry: &Entry) -> io::R
     json(out, &EntryJson { path: key, entry })
 }
 
-/// Writes the history, the newest write first.
-///
-/// # Errors
-///
-/// If it cannot be written.
-pub fn write_history(out: &mut impl Write, document: &Document) -> io::Result<()> {
-    let lines = document.history.iter().rev().map(|write| {
-        let counted = [
-            (write.applied, "applied"),
-            (write.failed, "failed"),
-            (write.destroyed, "destroyed"),
-        ];
-        let counted = counted.iter().filter(|(number, _)| *number > 0);
-        let counted: Vec<String> = counted
-            .map(|(number, word)| format!("{number} {word}"))
-            .collect();
-        let counted = Some(counted.join(", ")).filter(|counted| !counted.is_empty());
-        [
-            write.serial.to_string(),
-            local_time(write.at),
-            printable(&write.what).into_owned(),
-            printable(&write.by).into_owned(),
-            or_dash(write.run.as_deref()),
-            or_dash(counted.as_deref()),
-            or_dash(write.reason.as_deref()),
-        ]
-    });
-    let lines: Vec<[String; 7]> = lines.collect();
-    columns(out, &lines)
-}
-
-/// Writes the history as JSON, the newest write first.
-///
-/// # Errors
-///
-/// If it cannot be written.
-pub fn write_history_json(out: &mut impl Write, document: &Document) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct HistoryJson<'a> {
-        history: Vec<&'a crate::state::document::Write>,
+/// Returns the serial of a backup, and whether it is abandoned.
+fn backup_text(backup: &Backup) -> String {
+    if backup.is_abandoned {
+        format!("{} (abandoned)", backup.serial)
+    } else {
+        backup.serial.to_string()
     }
-    let history = document.history.iter().rev().collect();
-    json(out, &HistoryJson { history })
 }
 
-/// Writes the serials of backups as JSON, the oldest first.
+/// Writes a line for each backup, the oldest first.
 ///
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn write_backups_json(out: &mut impl Write, serials: &[u64]) -> io::Result<()> {
+pub fn write_backups(out: &mut impl Write, backups: &[Backup]) -> io::Result<()> {
+    let mut lines = backups.iter().map(backup_text);
+    lines.try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// Writes backups as JSON, the oldest first.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Result<()> {
     #[derive(Serialize)]
     struct BackupJson {
         serial: u64,
+        abandoned: bool,
     }
     #[derive(Serialize)]
     struct BackupsJson {
         backups: Vec<BackupJson>,
     }
-    let backups = serials.iter().map(|&serial| BackupJson { serial });
+    let backups = backups.iter().map(|backup| BackupJson {
+        serial: backup.serial,
+        abandoned: backup.is_abandoned,
+    });
     let backups = backups.collect();
     json(out, &BackupsJson { backups })
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Map;
 use tracing::debug;
 
 use super::change::Known;
@@ -12,10 +11,11 @@ use super::{Change, Ended, LocalCopy, Loss, Report};
 use crate::path::Generation;
 use crate::state::backend::Swap;
 use crate::state::clock::Clock;
-use crate::state::document::{Document, Entry, Lock, Write};
+use crate::state::document::{Document, Entry, Lock};
 use crate::state::lock::Locked;
-use crate::state::run_record::{RunRecord, Tally};
+use crate::state::run_record::RunRecord;
 use crate::state::store::{Object, Presence, StoreError, Version};
+use crate::state::written::{RunWrite, Tally};
 
 /// How long the writer waits for what.
 #[derive(Debug, Clone, Copy)]
@@ -423,23 +423,17 @@ impl Core {
         document.interrupt(&self.lock.run, self.clock.now());
         document.lock = None;
         let entry = |stack: &String| document.stacks.get(stack);
-        let changed = self
-            .before
-            .iter()
-            .filter(|(stack, before)| entry(stack) != before.as_ref());
-        let tally = Tally::of(&self.lock.run, changed.map(|(stack, _)| entry(stack)));
-        document.remember(Write {
-            serial: document.serial,
+        let changed = self.before.iter();
+        let changed = changed.filter(|(stack, before)| entry(stack) != before.as_ref());
+        let changed = changed.map(|(stack, _)| (stack.as_str(), entry(stack)));
+        let write = Tally::of(&self.lock.run, changed).written(RunWrite {
+            run: &self.lock.run,
+            by: &self.lock.by,
+            what: self.lock.action.word(),
             at: self.clock.now(),
-            by: self.lock.by.clone(),
-            run: Some(self.lock.run.clone()),
-            what: self.lock.action.word().to_owned(),
             reason: self.end.as_ref().and_then(|end| end.reason.clone()),
-            applied: tally.applied,
-            failed: tally.failed,
-            destroyed: tally.destroyed,
-            other: Map::new(),
         });
+        document.remember(write);
         document
     }
 

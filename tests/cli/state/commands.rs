@@ -122,8 +122,8 @@ fn what_is_on_record_is_listed_and_shown() {
     backups    1
     ");
     assert_snapshot!(said(&sandbox.orch("state history")), @"
-    2  [local time]  import  somebody unknown  -  -  -
-    1  [local time]  init    somebody unknown  -  -  -
+    2  [local time]  import  somebody unknown  -  /a, /a/b, /c  -
+    1  [local time]  init    somebody unknown  -  -             -
     ");
 }
 
@@ -144,7 +144,10 @@ fn programs_get_all_of_it() {
     let history = sandbox.orch("state history --format json").json();
     assert_eq!(history["history"][0]["what"], "import");
     let backups = sandbox.orch("state backups --format json").json();
-    assert_eq!(backups["backups"], json!([{ "serial": 1 }]));
+    assert_eq!(
+        backups["backups"],
+        json!([{ "serial": 1, "abandoned": false }])
+    );
     let refused = sandbox.orch("state show x --format json");
     assert_eq!(refused.code(), 4);
     let problem = &refused.data()["refused"]["problem"];
@@ -365,16 +368,17 @@ fn a_new_document_beside_backups_of_another_says_so() {
     assert_snapshot!(sandbox.orch("state init"), @"
     created .orch/state/default.json
     [stderr]
-    note: there are backups of an earlier document; `orch state restore 1` brings back the newest
+    note: there are backups of an earlier document; `orch state restore --abandoned 1` restores the newest
     ");
     // What the new document was is kept too.
-    assert_eq!(sandbox.orch("state restore 1").code(), 0);
+    assert_eq!(sandbox.orch("state restore 1").code(), 4);
+    assert_eq!(sandbox.orch("state restore --abandoned 1").code(), 0);
     assert_snapshot!(sandbox.orch("state backups"), @"
-    1
+    1 (abandoned)
     1002
     ");
     sandbox.write("/.orch/state/default.backups/1.json", "{");
-    assert_snapshot!(sandbox.orch("state restore 1"), @"
+    assert_snapshot!(sandbox.orch("state restore --abandoned 1"), @"
     [stderr]
     error: `.orch/state/default.backups/1.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
       = help: restore another one; `orch state backups` lists them
@@ -608,4 +612,62 @@ fn names_that_several_stacks_have_are_refused() {
       = help: check whether `graph.json` is the file that you mean
     [exit status 4]
     ");
+}
+
+#[test]
+fn a_document_that_contradicts_itself_is_damaged() {
+    let sandbox = recorded();
+    let path = "/.orch/state/default.json";
+    let text = sandbox.read(path);
+    for (old, new, said) in [
+        ("\"/c\":{", "\"/a\":{", "`/a` occurs twice"),
+        (
+            "\"/c\":{",
+            "\"../../etc\":{",
+            "`../../etc` is not the path of a stack",
+        ),
+        (
+            "\"/c\":{",
+            "\"/c/../../etc\":{",
+            "is not the path of a stack",
+        ),
+        ("\"/c\":{", "\"/c/\":{", "is not the path of a stack"),
+        ("\"/c\":{", "\"\":{", "is not the path of a stack"),
+        (
+            "\"serial\":2,\"lock\"",
+            "\"serial\":18446744073709551615,\"lock\"",
+            "its serial 18446744073709551615 is above",
+        ),
+        (
+            "\"serial\":2,\"lock\"",
+            "\"serial\":2,\"serial\":3,\"lock\"",
+            "duplicate field `serial`",
+        ),
+    ] {
+        let damaged = text.replacen(old, new, 1);
+        assert_ne!(damaged, text, "{old}");
+        sandbox.write(path, &damaged);
+        for command in ["list", "taint a", "restore 18446744073709551615"] {
+            let refused = sandbox.orch(&format!("state {command}"));
+            assert!(
+                refused.code() == 5 || command.starts_with("restore"),
+                "{new}: {refused}"
+            );
+        }
+        let refused = sandbox.orch("state show");
+        assert!(refused.stderr.contains(said), "{new}: {refused}");
+        assert!(
+            refused.stderr.contains("`orch state restore 1`"),
+            "{new}: {refused}"
+        );
+        assert_eq!(sandbox.read(path), damaged, "{new}");
+    }
+    // A backup with such a name is none.
+    sandbox.write(path, &text);
+    sandbox.write(
+        "/.orch/state/default.backups/18446744073709551615.json",
+        &text,
+    );
+    assert_eq!(sandbox.orch("state taint a").code(), 0);
+    assert_eq!(document(&sandbox)["serial"], 3);
 }

@@ -8,6 +8,8 @@ mod configuration;
 #[cfg(unix)]
 mod evidence;
 #[cfg(unix)]
+mod history;
+#[cfg(unix)]
 mod killed;
 mod locked;
 #[cfg(unix)]
@@ -20,6 +22,7 @@ mod rolled_back;
 mod runs;
 #[cfg(unix)]
 mod standings;
+mod timelines;
 #[cfg(unix)]
 mod unknown;
 #[cfg(unix)]

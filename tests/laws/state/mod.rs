@@ -6,6 +6,7 @@ mod memory;
 mod pace;
 mod renames;
 mod threads;
+mod timelines;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

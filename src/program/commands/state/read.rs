@@ -8,7 +8,7 @@ use clap::Args;
 use orch::change::{Pairs, Present, Standing, UncommittedChanges, digests, relocate, standings};
 use orch::project::Problems;
 use orch::report::{
-    ShownState, write_backups_json, write_entry, write_entry_json, write_history,
+    ShownState, write_backups, write_backups_json, write_entry, write_entry_json, write_history,
     write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
 };
 use orch::state::backend::ReadError;
@@ -48,7 +48,10 @@ pub(crate) struct ShowArgs {
     pub(super) format: Format,
 }
 
-/// Show the last 200 writes, newest first
+/// Show the last 200 writes, newest first, each with the stacks that it changed
+///
+/// The text names the first stacks of each kind. JSON names all that were destroyed or removed, and up to 100 that
+/// were applied or failed.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
     /// The format of the history
@@ -158,7 +161,7 @@ pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
         },
         None => None,
     };
-    let backups = state.backend.backups().map_err(from_store)?;
+    let backups = state.backend.backups_by_timeline().map_err(from_store)?;
     let address = state.backend.address();
     let shown = ShownState {
         address: &address,
@@ -187,18 +190,14 @@ pub(super) fn history(state: &State, args: &HistoryArgs) -> Result<ExitStatus> {
 
 pub(super) fn backups(state: &State, args: &BackupsArgs) -> Result<ExitStatus> {
     // They are what is left when the document is damaged or gone.
-    let serials = state.backend.backups().map_err(from_store)?;
+    let backups = state.backend.backups_by_timeline().map_err(from_store)?;
     let mut out = console::stdout();
     match args.format {
-        Format::Text => {
-            for serial in &serials {
-                writeln!(out, "{serial}")?;
-            }
-        }
-        Format::Json => write_backups_json(&mut out, &serials)?,
+        Format::Text => write_backups(&mut out, &backups)?,
+        Format::Json => write_backups_json(&mut out, &backups)?,
     }
     out.flush()?;
-    if serials.is_empty() {
+    if backups.is_empty() {
         console::note("there are no backups");
     }
     Ok(ExitStatus::Success)

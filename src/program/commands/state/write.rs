@@ -11,7 +11,7 @@ use orch::project::config::BackendConfig;
 use orch::report::{Written, write_written_json};
 use orch::state::backend::ReadError;
 use orch::state::document::{Deposed, Document, Entry, Taint};
-use orch::state::edit::{self, Edit, InitError, RestoreError};
+use orch::state::edit::{self, Edit, InitError, Restoration, RestoreError};
 
 use super::errors::{from_edit, from_lock, from_store};
 use super::{Format, State, WriteArgs};
@@ -91,6 +91,13 @@ pub(crate) struct RestoreArgs {
     /// The serial of the backup
     #[arg(value_name = "SERIAL", value_parser = serial)]
     pub(super) serial: u64,
+
+    /// Also restore a backup of an abandoned timeline
+    ///
+    /// When somebody puts an earlier document back into the backend, the backups of what was written after it
+    /// are abandoned. `orch state backups` marks them.
+    #[arg(long)]
+    pub(super) abandoned: bool,
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
@@ -182,7 +189,7 @@ pub(super) fn init(state: &State, args: &InitArgs) -> Result<ExitStatus> {
     }
     if let Some(newest) = created.backup {
         console::note(&format!(
-            "there are backups of an earlier document; `orch state restore {newest}` brings back the newest"
+            "there are backups of an earlier document; `orch state restore --abandoned {newest}` restores the newest"
         ));
     }
     let text = format!("created {}\n", printable(&state.backend.address()));
@@ -342,7 +349,11 @@ pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
         // That is found out once more.
         Ok(None) | Err(_) => {}
     }
-    let restored = edit::restore(&state.backend, args.serial, &edit, &state.clock);
+    let restoration = Restoration {
+        serial: args.serial,
+        may_be_abandoned: args.abandoned,
+    };
+    let restored = edit::restore(&state.backend, restoration, &edit, &state.clock);
     let document = restored.map_err(|error| match error {
         RestoreError::Lock(error) => from_lock(error),
         RestoreError::Unknown(_, ref known) => {
@@ -354,6 +365,8 @@ pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
             };
             ProgramError::new(ErrorKind::Refused, error.into()).hint(hint)
         }
+        RestoreError::Abandoned(_) => ProgramError::new(ErrorKind::Refused, error.into())
+            .hint("`orch state backups` shows which backups are abandoned; to restore one anyway, add `--abandoned`"),
     })?;
     let (old, new) = (args.serial, document.serial);
     let text = format!("restored backup {old} as serial {new}\n");

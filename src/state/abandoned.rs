@@ -1,0 +1,32 @@
+//! Serials of abandoned timelines.
+
+use serde::{Deserialize, Serialize};
+
+/// Serials of an abandoned timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbandonedSerials {
+    /// The first.
+    pub from: u64,
+    /// The last.
+    pub to: u64,
+}
+
+impl AbandonedSerials {
+    /// Returns those of what came after a document that was put back, whose backup has a serial above them. Its own
+    /// serial is one of them: other timelines may have had a document with it.
+    pub(super) fn between(document: u64, backup: u64) -> Self {
+        AbandonedSerials {
+            from: document,
+            to: backup - 1,
+        }
+    }
+
+    fn contain(&self, serial: u64) -> bool {
+        (self.from..=self.to).contains(&serial)
+    }
+}
+
+/// Returns whether a serial is one of an abandoned timeline.
+pub(super) fn is_abandoned(abandoned: &[AbandonedSerials], serial: u64) -> bool {
+    abandoned.iter().any(|serials| serials.contain(serial))
+}

@@ -1,0 +1,157 @@
+//! Which backups belong to the past of a document.
+//!
+//! Somebody may put an earlier document back, for instance from the versions of a bucket. What had been written
+//! after it is then the past of no document any more: an abandoned timeline. The next write finds that out, since
+//! backups have the serial of the document or higher ones. It gives the backup and the next document serials above all
+//! of them, and the document remembers which serials are abandoned. So the newest backups are always those of the
+//! document, and no backup of another timeline is taken for an earlier version of it.
+
+use super::abandoned::{AbandonedSerials, is_abandoned};
+use super::backend::{Backend, Read, ReadError};
+use super::document::Document;
+use super::store::{Condition, PutError, StoreError};
+
+/// How many serials are left out where nobody knows the last one that was used: more than one run gives the
+/// document after its backup.
+pub(super) const GAP: u64 = 1000;
+
+/// How often a document is looked at that changes meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// A backup of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backup {
+    /// Its serial.
+    pub serial: u64,
+    /// Whether it belongs to an abandoned timeline, and not to the past of the document.
+    pub is_abandoned: bool,
+}
+
+/// What follows a document that was read.
+#[derive(Debug)]
+pub(super) struct Succession {
+    /// The serial of the next document.
+    pub(super) serial: u64,
+    /// The serial of the backup of the document.
+    pub(super) backup: u64,
+    /// What the next document remembers.
+    pub(super) abandoned: Vec<AbandonedSerials>,
+    /// The serials of the backups that exist.
+    pub(super) backups: Vec<u64>,
+}
+
+impl Document {
+    /// Turns a document that was read into the next one, which is about to be changed and written.
+    pub(super) fn succeed(&mut self, succession: &Succession) {
+        self.serial = succession.serial;
+        self.abandoned.clone_from(&succession.abandoned);
+    }
+}
+
+impl Backend {
+    /// Finds out what follows a document that was read; `None` if it is not what was read any more.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    pub(super) fn succession(&self, read: &Read) -> Result<Option<Succession>, StoreError> {
+        let serial = read.document.serial;
+        let mut succession = Succession {
+            serial: serial + 1,
+            backup: serial,
+            abandoned: read.document.abandoned.clone(),
+            backups: Vec::new(),
+        };
+        if self.keeps_no_backups() {
+            return Ok(Some(succession));
+        }
+        succession.backups = self.backups()?;
+        let newest = succession.backups.last().copied();
+        let Some(newest) = newest.filter(|newest| *newest >= serial) else {
+            return Ok(Some(succession));
+        };
+        let copy = self.backup_object(serial)?;
+        if newest == serial && copy.is_some_and(|copy| copy.bytes == read.bytes) {
+            return Ok(Some(succession));
+        }
+        // Whoever was faster has made a backup of what was read, and of what came after it.
+        let now = self.object()?;
+        if now.is_none_or(|now| now.version != read.version) {
+            return Ok(None);
+        }
+        succession.backup = newest + GAP;
+        succession.serial = succession.backup + 1;
+        let abandoned = AbandonedSerials::between(serial, succession.backup);
+        succession.abandoned.push(abandoned);
+        Ok(Some(succession))
+    }
+
+    /// Copies the text of a document that is about to be replaced, and removes the oldest copies: of its own
+    /// timeline, and of the abandoned ones.
+    pub(super) fn back_up(&self, succession: &Succession, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.keeps_no_backups() {
+            return Ok(());
+        }
+        match self.put_backup(succession.backup, bytes, &Condition::Absent) {
+            // Whoever copied it before copied the same.
+            Ok(_) | Err(PutError::Refused) => {}
+            Err(PutError::Unknown(error)) => return Err(error),
+        }
+        let mut backups = succession.backups.clone();
+        if !backups.contains(&succession.backup) {
+            backups.push(succession.backup);
+        }
+        let is_abandoned = |backup: &u64| is_abandoned(&succession.abandoned, *backup);
+        let (abandoned, own): (Vec<u64>, Vec<u64>) = backups.into_iter().partition(is_abandoned);
+        self.remove_oldest(&own);
+        self.remove_oldest(&abandoned);
+        Ok(())
+    }
+
+    /// Returns the backups, oldest first, and to which timeline each belongs. Where the document cannot be read,
+    /// the newest backup tells.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    pub fn backups_by_timeline(&self) -> Result<Vec<Backup>, StoreError> {
+        let mut found = None;
+        for _ in 0..ATTEMPTS {
+            match self.read() {
+                Ok(Some(read)) => {
+                    found = self.succession(&read)?;
+                    if found.is_some() {
+                        break;
+                    }
+                }
+                Ok(None) | Err(ReadError::Damaged { .. } | ReadError::Newer { .. }) => break,
+                Err(ReadError::Store(error)) => return Err(error),
+            }
+        }
+        let serials = self.backups()?;
+        let abandoned = match found {
+            Some(succession) => succession.abandoned,
+            None => self.abandoned_by_newest(&serials),
+        };
+        let backup = |serial: u64| Backup {
+            serial,
+            is_abandoned: is_abandoned(&abandoned, serial),
+        };
+        Ok(serials.into_iter().map(backup).collect())
+    }
+
+    /// Returns what the newest backup that can be read tells of abandoned timelines: it is always one of the document.
+    pub(super) fn abandoned_by_newest(&self, serials: &[u64]) -> Vec<AbandonedSerials> {
+        let newest = serials.iter().rev();
+        let mut read = newest.filter_map(|serial| Some((*serial, self.backup(*serial).ok()??)));
+        let Some((serial, document)) = read.next() else {
+            return Vec::new();
+        };
+        let mut abandoned = document.abandoned;
+        if document.serial < serial {
+            // It was put back.
+            abandoned.push(AbandonedSerials::between(document.serial, serial));
+        }
+        abandoned
+    }
+}

@@ -1,0 +1,131 @@
+//! What the history is told of writes.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Map;
+
+use super::document::{Action, Document, Entry};
+use super::history::{Write, WrittenStacks};
+
+/// How many writes the history remembers.
+const KEPT_HISTORY: usize = 200;
+
+/// How many applied or failed stacks a write names. Their entries name the run, too.
+const NAMED: usize = 100;
+
+impl Document {
+    /// Returns the serial of the write with which a run has freed its lock, if it has.
+    pub fn end_of(&self, run: &str) -> Option<u64> {
+        let ends = [Action::Apply, Action::Destroy, Action::Refresh];
+        let is_end = |write: &&Write| {
+            write.run.as_deref() == Some(run) && ends.iter().any(|end| write.what == end.word())
+        };
+        Some(self.history.iter().rev().find(is_end)?.serial)
+    }
+
+    /// Returns who has written last about a run.
+    pub fn ended_by(&self, run: &str) -> Option<String> {
+        let mut writes = self.history.iter().rev();
+        let last = writes.find(|write| write.run.as_deref() == Some(run));
+        last.map(|write| write.by.clone())
+    }
+
+    /// Adds a write to the history, with the serial that the document has now.
+    pub fn remember(&mut self, write: Write) {
+        self.history.push(Write {
+            serial: self.serial,
+            ..write
+        });
+        let excess = self.history.len().saturating_sub(KEPT_HISTORY);
+        self.history.drain(..excess);
+    }
+}
+
+impl WrittenStacks {
+    /// Compares the entries after a command with those before it.
+    pub(super) fn of_edit(
+        before: &BTreeMap<String, Entry>,
+        after: &BTreeMap<String, Entry>,
+    ) -> Self {
+        let is_changed = |(key, entry): &(&String, &Entry)| before.get(*key) != Some(*entry);
+        let changed = after.iter().filter(is_changed).map(|(key, _)| key.clone());
+        let removed = before.keys().filter(|key| !after.contains_key(*key));
+        WrittenStacks {
+            changed: changed.collect(),
+            removed: removed.cloned().collect(),
+            ..WrittenStacks::default()
+        }
+    }
+}
+
+/// What a run has brought stacks to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tally<'e> {
+    /// Those that were applied.
+    pub(super) applied: Vec<&'e str>,
+    /// Those that failed.
+    pub(super) failed: Vec<&'e str>,
+    /// Those that were destroyed.
+    pub(super) destroyed: Vec<&'e str>,
+}
+
+/// A write of a run, as the history is told of it.
+pub(super) struct RunWrite<'a> {
+    /// The run.
+    pub(super) run: &'a str,
+    /// Who writes.
+    pub(super) by: &'a str,
+    /// What was done.
+    pub(super) what: &'a str,
+    /// When.
+    pub(super) at: Timestamp,
+    /// Why, in the user's words.
+    pub(super) reason: Option<String>,
+}
+
+impl<'e> Tally<'e> {
+    /// Sorts entries by how a run leaves them. An intent that is open has failed; an attempt whose effect is unknown
+    /// is none of these.
+    pub(super) fn of(
+        run: &str,
+        entries: impl IntoIterator<Item = (&'e str, Option<&'e Entry>)>,
+    ) -> Self {
+        let mut tally = Tally::default();
+        for (key, entry) in entries {
+            match entry {
+                None => tally.destroyed.push(key),
+                Some(entry) if !entry.is_of(run) || entry.is_unknown() => {}
+                Some(entry) if entry.intent.is_none() && entry.has_succeeded() => {
+                    tally.applied.push(key);
+                }
+                Some(_) => tally.failed.push(key),
+            }
+        }
+        tally
+    }
+
+    /// Returns what the history says of a write with this outcome. The document gives it a serial.
+    pub(super) fn written(&self, write: RunWrite<'_>) -> Write {
+        let names = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect();
+        let first = |keys: &[&str]| names(&keys[..keys.len().min(NAMED)]);
+        Write {
+            serial: 0,
+            at: write.at,
+            by: write.by.to_owned(),
+            run: Some(write.run.to_owned()),
+            what: write.what.to_owned(),
+            reason: write.reason,
+            applied: self.applied.len(),
+            failed: self.failed.len(),
+            destroyed: self.destroyed.len(),
+            stacks: WrittenStacks {
+                applied: first(&self.applied),
+                failed: first(&self.failed),
+                destroyed: names(&self.destroyed),
+                ..WrittenStacks::default()
+            },
+            other: Map::new(),
+        }
+    }
+}
