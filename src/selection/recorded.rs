@@ -83,6 +83,20 @@ pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     dependencies.collect()
 }
 
+/// Returns the keys of stacks on record that run after each other in a cycle, of which one of `among` is part, if there
+/// is one: each runs before the next, and the last before the first.
+pub fn cycle_among<'d>(document: &'d Document, among: &[String]) -> Option<Vec<&'d str>> {
+    let recorded = RecordedStacks::new(document, []);
+    let cycles = recorded.graph.cycles();
+    let cycles = cycles.iter().flat_map(|knot| &knot.cycles);
+    let mut keys = cycles.map(|cycle| {
+        let hops = cycle.hops.iter();
+        hops.filter_map(|hop| recorded.key(hop.from))
+            .collect::<Vec<&str>>()
+    });
+    keys.find(|keys| keys.iter().any(|key| among.iter().any(|it| it == key)))
+}
+
 /// Returns a stack as it was recorded; without an entry, one that declares nothing.
 fn stack(
     path: StackPath,

@@ -1,6 +1,7 @@
 //! The commits whose code destroys stacks that were removed: each is checked out once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use anyhow::Context as _;
 use orch::folder::GuardedFolder;
@@ -8,6 +9,7 @@ use orch::git::{CommitId, Repository};
 use orch::plan::commit_code::CommitCode;
 
 use crate::program::commands::Loaded;
+use crate::program::commands::plan::ask;
 use crate::program::commands::private_folder::{PrivateFolder, sweep};
 use crate::program::error::Result;
 
@@ -78,16 +80,22 @@ impl Commits {
 }
 
 impl Loaded {
-    /// Removes the checkouts that killed processes have left. Git must have been read, if there is any.
-    pub(in crate::program::commands) fn sweep_checkouts(&self) {
-        let place = self.project.root.join(orch::folder::NAME).join(FOLDER);
-        let is_folder = place.symlink_metadata().is_ok_and(|it| it.is_dir());
-        let is_guarded = || matches!(GuardedFolder::find(&self.project.root), Ok(Some(_)));
-        if let Some(read) = &self.read
-            && is_folder
-            && is_guarded()
-        {
-            sweep(&place, &|folder| read.repository.remove_checkouts(folder));
+    /// Removes the checkouts and the plans that killed processes have left. Git must have been read, if there is any.
+    pub(in crate::program::commands) fn sweep(&self) {
+        if !matches!(GuardedFolder::find(&self.project.root), Ok(Some(_))) {
+            return;
+        }
+        let folder = self.project.root.join(orch::folder::NAME);
+        let is_there = |place: &Path| place.symlink_metadata().is_ok_and(|it| it.is_dir());
+        let plans = folder.join(ask::FOLDER);
+        if is_there(&plans) {
+            sweep(&plans, &|_| {});
+        }
+        let checkouts = folder.join(FOLDER);
+        if let Some(read) = self.read.as_ref().filter(|_| is_there(&checkouts)) {
+            sweep(&checkouts, &|folder| {
+                read.repository.remove_checkouts(folder)
+            });
         }
     }
 }

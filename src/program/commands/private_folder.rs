@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use orch::folder::GuardedFolder;
+use orch::folder::{GuardedFolder, Unusable};
 use orch::project::discover::RootRule;
 use tempfile::TempDir;
 
@@ -31,14 +31,19 @@ pub(in crate::program::commands) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Makes a folder in a place of `.orch`, which is `None` where there is no project.
+    /// Makes a folder in a place of `.orch`; where there is no project, or it cannot be written, where the system
+    /// has these.
     pub(in crate::program::commands) fn of(loaded: &Loaded, place: &str) -> Result<Self> {
         let failed = "failed to make room in `.orch`";
         let place: Option<PathBuf> = if loaded.rule == RootRule::WorkingDirectory {
             None
         } else {
-            let folder = GuardedFolder::create(&loaded.project.root).context(failed)?;
-            Some(folder.private_directory(place).context(failed)?)
+            let folder = GuardedFolder::create(&loaded.project.root);
+            match folder.and_then(|folder| folder.private_directory(place)) {
+                // The checkout cannot be written.
+                Err(Unusable::Io { error, .. }) if is_read_only(&error) => None,
+                directory => Some(directory.context(failed)?),
+            }
         };
         Ok(Self::inside(place.as_deref()).context(failed)?)
     }
@@ -69,6 +74,11 @@ impl PrivateFolder {
     pub(in crate::program::commands) fn path(&self) -> &Path {
         self.folder.path()
     }
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
 /// Removes the folders in a place that killed processes have left, each after `tidy` has seen it.

@@ -72,6 +72,17 @@ pub fn guards(command: &[OsString], disabled: &Disabled, read_only: &[CommandPat
 
 /// Returns whether a safeguard is on: the user decides, then the configuration.
 pub fn is_on(safeguard: Safeguard, disabled: &Disabled, configured: &SafeguardSettings) -> bool {
+    let switched = switched(safeguard, disabled, configured);
+    // A safeguard that needs the network has to be asked for.
+    switched.unwrap_or(safeguard != Safeguard::GitOutOfSync)
+}
+
+/// Returns whether the user or the configuration turns a safeguard on or off; `None` if neither does.
+pub fn switched(
+    safeguard: Safeguard,
+    disabled: &Disabled,
+    configured: &SafeguardSettings,
+) -> Option<bool> {
     let switched = || {
         let mut switched = configured.switched.iter();
         let (_, is_on) = switched.find(|(which, _)| *which == safeguard)?;
@@ -80,8 +91,6 @@ pub fn is_on(safeguard: Safeguard, disabled: &Disabled, configured: &SafeguardSe
     switch(&disabled.0, safeguard)
         .or_else(|| switch(&configured.disabled, safeguard))
         .or_else(switched)
-        // A safeguard that needs the network has to be asked for.
-        .unwrap_or(safeguard != Safeguard::GitOutOfSync)
 }
 
 /// Returns what violates the safeguards that look at files.

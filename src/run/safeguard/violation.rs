@@ -209,6 +209,19 @@ impl fmt::Display for OutOfSync<'_> {
 }
 
 impl Behind {
+    /// Describes a HEAD that lacks the tip of a branch, as far as the clone knows: a clause, and what to do.
+    pub fn known_here(&self) -> Option<(String, String)> {
+        let head = self.head.as_ref()?.short();
+        let tip = self.tip.short();
+        let upstream = &self.upstream;
+        let is_known = matches!(self.relation, Relation::FastForward | Relation::Diverged);
+        let command = self.commands().filter(|_| is_known)?;
+        Some((
+            format!("HEAD ({head}) lacks {tip}, the tip of {upstream} as this clone knows it"),
+            format!("run `{command}`"),
+        ))
+    }
+
     /// Returns the commands that bring HEAD up to date, as a user would type them.
     fn commands(&self) -> Option<String> {
         let RemoteBranch { remote, branch } = &self.upstream;

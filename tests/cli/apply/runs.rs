@@ -85,3 +85,66 @@ fn runs_list_counts_stacks_and_not_turns() {
         "{text}"
     );
 }
+
+#[test]
+fn plan_removes_the_plans_that_killed_processes_have_left() {
+    let repository = applied(&CHAIN);
+    let left = repository.path("/.orch/plans/orch-killed");
+    for command in [
+        "plan",
+        "apply --auto-approve",
+        "destroy --match c --auto-approve --allow-destroy=1",
+    ] {
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join("plan"), "secret").unwrap();
+        // Nobody holds the lock of its owner.
+        fs::write(left.join("in-use"), "").unwrap();
+        done(&repository, command);
+        assert!(!left.exists(), "{command}");
+    }
+}
+
+#[test]
+fn apply_with_nothing_to_do_writes_nothing() {
+    let repository = with_state(&CHAIN);
+    // The document is elsewhere, and `.orch` cannot be a folder.
+    let state = repository.read("/state.orch.hcl");
+    let state = state.replace(
+        "project = \"acme\"",
+        "project = \"acme\"\n      backend \"local\" {\n        path = \"../document\"\n      }",
+    );
+    repository.write("/state.orch.hcl", state);
+    repository.write("/.gitignore", ".orch\n");
+    repository.commit();
+    done(&repository, "state init");
+    done(&repository, "apply --auto-approve");
+    fs::remove_dir_all(repository.path("/.orch")).unwrap();
+    repository.write("/.orch", "");
+    let applied = done(&repository, "apply --auto-approve");
+    assert!(applied.contains("there is nothing to do"), "{applied}");
+}
+
+#[test]
+fn apply_works_in_a_checkout_that_cannot_be_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let repository = with_state(&CHAIN);
+    let state = repository.read("/state.orch.hcl");
+    let state = state.replace(
+        "project = \"acme\"",
+        "project = \"acme\"\n      backend \"local\" {\n        path = \"../document\"\n      }",
+    );
+    repository.write("/state.orch.hcl", state);
+    repository.commit();
+    done(&repository, "state init");
+    fs::remove_dir_all(repository.path("/.orch")).unwrap();
+    let root = repository.path("/");
+    let set = |mode| fs::set_permissions(&root, fs::Permissions::from_mode(mode)).unwrap();
+    set(0o555);
+    let is_writable = fs::write(root.join("probe"), "").is_ok();
+    let applied = repository.orch("apply --auto-approve");
+    set(0o755);
+    if is_writable {
+        return crate::support::skipped("root may write anywhere");
+    }
+    assert_eq!(applied.code(), 0, "{applied}");
+}

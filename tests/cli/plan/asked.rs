@@ -162,7 +162,7 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
 
     Plan: 1 to create, 1 to adopt.
     ");
-    assert_eq!(sandbox.orch("state adopt").code(), 0);
+    assert_eq!(sandbox.orch("state adopt --no-verify").code(), 0);
     std::fs::remove_file(sandbox.path("/asked-a")).unwrap();
     std::fs::remove_file(sandbox.path("/asked-b")).unwrap();
     assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: nothing to do. 2 unchanged.");
@@ -197,7 +197,7 @@ fn a_stack_that_a_later_commit_was_applied_to_is_blocked() {
     repository.write("/a/more", "");
     repository.git("add -A");
     repository.git("commit -q -m more");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     repository.git("checkout -q HEAD~1");
     let blocked = |arguments: &str| {
         let plan = repository

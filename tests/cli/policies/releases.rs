@@ -451,7 +451,7 @@ fn a_plan_asks_the_tools_of_what_policies_name_although_no_file_has_changed() {
     sandbox.write("/.gitignore", "asked\n");
     let repository = released(sandbox, &TAGS);
     assert_eq!(repository.orch("state init").code(), 0);
-    let adopted = repository.orch("state adopt");
+    let adopted = repository.orch("state adopt --no-verify");
     assert_eq!(adopted.code(), 0, "{adopted}");
     let planned = |flags: &str| {
         let plan = repository.orch(&format!("plan {flags} --format json"));
@@ -490,7 +490,7 @@ fn the_input_is_kept_with_the_run_if_the_policy_wants_that() {
     sandbox.write("/.gitignore", "asked\n");
     let repository = released(sandbox, &TAGS);
     assert_eq!(repository.orch("state init").code(), 0);
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     for command in [
         "run --released vpc@1.3.0..1.4.0 true",
         "apply --released vpc@1.3.0..1.4.0 --auto-approve",
@@ -637,7 +637,8 @@ fn only_stacks_that_have_been_applied_count_where_a_state_is_kept() {
     sandbox.write("/state.orch.hcl", state);
     let repository = released(sandbox, &TAGS);
     assert_eq!(repository.orch("state init").code(), 0);
-    let adopted = repository.orch("state adopt --match exact --match local --match old");
+    let adopted =
+        repository.orch("state adopt --no-verify --match exact --match local --match old");
     assert_eq!(adopted.code(), 0, "{adopted}");
     let output = list(&repository, "");
     assert_eq!(

@@ -405,3 +405,42 @@ fn a_remote_that_talks_nonsense() {
         [exit status 4]
         ");
 }
+
+#[test]
+fn apply_warns_if_head_lacks_what_this_clone_knows_of_the_default_branch() {
+    let repositories = behind("");
+    let project = repositories.project();
+    let driver = "orch {\n config {\n  driver = \"d\"\n }\n}\ndriver \"d\" {\n plan = [\"true\"]\n apply = [\"true\"]\n}\n";
+    project.write("driver.orch.hcl", driver);
+    project.git("add .");
+    project.git("commit -q -m own");
+    let warning = "the apply may revert newer changes";
+    let apply = |flags: &str| project.orch(&format!("apply --auto-approve {flags}"));
+    // Nobody asks the remote.
+    assert!(!apply("").stderr.contains(warning));
+    project.git("fetch -q origin");
+    for flags in ["", "--match a"] {
+        let said = apply(flags);
+        assert_eq!(said.code(), 0, "{said}");
+        assert!(
+            said.stderr
+                .contains("the tip of origin/main as this clone knows it"),
+            "{said}"
+        );
+        assert!(said.stderr.contains(warning), "{said}");
+        assert!(
+            said.stderr
+                .contains("git fetch origin main && git rebase FETCH_HEAD"),
+            "{said}"
+        );
+    }
+    assert_eq!(project.orch("plan -o ../saved").code(), 0);
+    let said = project.orch("apply ../saved");
+    assert_eq!(said.stderr.matches(warning).count(), 1, "{said}");
+    for flags in ["-X", "--disable-safeguards=git-out-of-sync"] {
+        assert!(!apply(flags).stderr.contains(warning), "{flags}");
+    }
+    assert_eq!(apply("--disable-safeguards=none").code(), 4);
+    project.git("rebase -q origin/main");
+    assert!(!apply("").stderr.contains(warning));
+}

@@ -43,8 +43,8 @@ stack {
 fn applied() -> Repository {
     let repository = Repository::new(FILES);
     assert_eq!(repository.orch("state init").code(), 0);
-    let adopted = repository.orch("state adopt");
-    assert_eq!((adopted.code(), &*adopted.stderr), (0, ""), "{adopted}");
+    let adopted = repository.orch("state adopt --no-verify");
+    assert_eq!(adopted.code(), 0, "{adopted}");
     repository
 }
 

@@ -482,7 +482,8 @@ fn a_graph_of_cfngin_comes_and_goes() {
     imported /gone
     [stderr]
     note: commit 15027b0 has no stack called `gone`, so nothing will prove that it was removed
-    note: `/a` is already on record and stays as it is
+    note: `/a` is already in the state and is kept as it is
+    note: not verified with a tool: `/gone` (not in the working tree)
     ");
     let entry = document(&sandbox)["stacks"]["/gone"].clone();
     assert_eq!(entry["applied"]["seen"].as_str().unwrap().len(), 40);
@@ -612,6 +613,74 @@ fn names_that_several_stacks_have_are_refused() {
       = help: check whether `graph.json` is the file that you mean
     [exit status 4]
     ");
+}
+
+#[test]
+fn import_refuses_dependencies_that_are_listed_nowhere() {
+    let sandbox = recorded();
+    let before = document(&sandbox);
+    sandbox.write("/graph.json", r#"{"new": ["a", "lost"]}"#);
+    assert_snapshot!(sandbox.orch("state import graph.json"), @"
+    [stderr]
+    error: `new` runs after `lost`, which is neither in the file, nor a stack here, nor in the state
+      = help: add `lost` to the file with what it runs after, or remove it from the list of `new`
+    [exit status 4]
+    ");
+    assert_eq!(document(&sandbox), before);
+}
+
+#[test]
+fn import_refuses_cycles() {
+    let sandbox = recorded();
+    let before = document(&sandbox);
+    for (graph, cycle) in [
+        (
+            r#"{"x": ["y"], "y": ["z"], "z": ["x"]}"#,
+            "/x → /z → /y → /x",
+        ),
+        (r#"{"x": ["x"]}"#, "/x → /x"),
+    ] {
+        sandbox.write("/graph.json", graph);
+        let refused = sandbox.orch("state import graph.json");
+        assert_eq!(refused.code(), 4, "{refused}");
+        assert!(refused.stderr.contains(cycle), "{cycle}: {refused}");
+    }
+    assert_eq!(document(&sandbox), before);
+    // Stacks that were recorded before count as well.
+    change_document(&sandbox, |document| {
+        document["stacks"]["/a"]["after"] = json!(["/new"]);
+    });
+    sandbox.write("/graph.json", r#"{"new": ["c"]}"#);
+    let refused = sandbox.orch("state import graph.json");
+    assert!(
+        refused.stderr.contains("in a cycle: /a → /c → /new → /a"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn import_refuses_a_stack_that_is_listed_twice() {
+    let sandbox = recorded();
+    sandbox.write("/graph.json", r#"{"x": [], "x": ["a"]}"#);
+    assert_snapshot!(sandbox.orch("state import graph.json"), @"
+    [stderr]
+    error: it is not the persistent graph of CFNgin, which is an object of lists of names: `x` occurs twice at line 1 column 13
+      = help: check whether `graph.json` is the file that you mean
+    [exit status 4]
+    ");
+    sandbox.write("/graph.json", r#"{"x/y": [], "/x/y": ["a"]}"#);
+    assert_snapshot!(sandbox.orch("state import graph.json"), @"
+    [stderr]
+    error: `/x/y` and `x/y` are the same stack
+      = help: merge their lists in the file
+    [exit status 4]
+    ");
+    for name in ["x[*]", "x/../..", "."] {
+        sandbox.write("/graph.json", format!(r#"{{"{name}": []}}"#));
+        let refused = sandbox.orch("state import graph.json");
+        assert_eq!(refused.code(), 4, "{name}: {refused}");
+    }
+    assert_eq!(document(&sandbox)["serial"], 2);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn adopted(stacks: &str) -> Repository {
 /// Puts all stacks on record.
 fn adopt(repository: Repository) -> Repository {
     assert_eq!(repository.orch("state init").code(), 0);
-    let adopted = repository.orch("state adopt");
+    let adopted = repository.orch("state adopt --no-verify");
     assert_eq!(adopted.code(), 0, "{adopted}");
     repository
 }
@@ -159,7 +159,7 @@ fn several_deletions_since_several_applies_are_found_at_once() {
     repository.write("/b/main.tf", "# changed\n");
     repository.write("/d/e/main.tf", "# changed\n");
     commit(&repository, "changed");
-    let adopted = repository.orch("state adopt");
+    let adopted = repository.orch("state adopt --no-verify");
     assert_eq!(adopted.code(), 0, "{adopted}");
     remove(&repository, "b");
     remove(&repository, "d");
@@ -284,7 +284,7 @@ fn a_merge_that_loses_a_stack_removes_nothing() {
     repository.git("checkout -q main");
     repository.write("/a/stack.tm", "stack {\n}\n");
     commit(&repository, "with a");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     commit(&repository, "main");
     repository.git("checkout -q old");
     repository.git("merge -q --no-commit main");
@@ -305,7 +305,7 @@ fn a_merge_that_keeps_only_our_side_removes_nothing() {
     repository.git("checkout -q main");
     repository.write("/a/stack.tm", "stack {\n}\n");
     commit(&repository, "with a");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     repository.git("checkout -q old");
     repository.git("merge -q -s ours main");
     assert_eq!(evidence(&repository), "/a absent never-deleted");
@@ -370,7 +370,7 @@ fn a_directory_that_was_moved_removes_nothing() {
     let lines: Vec<String> = (0..20).map(|line| format!("# {line}\n")).collect();
     repository.write("/a/main.tf", lines.concat());
     commit(&repository, "longer");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     repository.git("mv a b/z");
     repository.write("/b/z/main.tf", lines.concat() + "# more\n");
     repository.write(
@@ -380,7 +380,8 @@ fn a_directory_that_was_moved_removes_nothing() {
     commit(&repository, "moved");
     assert_eq!(evidence(&repository), "/a absent looks-moved");
     // Once that is on record, it is a stack of its own if the record says where the first one keeps its state.
-    assert_eq!(repository.orch("state adopt --match b/z").code(), 0);
+    let adopted = repository.orch("state adopt --no-verify --match b/z");
+    assert_eq!(adopted.code(), 0);
     assert_eq!(evidence(&repository), "/a absent looks-moved");
     change_document(&repository, |document| {
         document["stacks"]["/a"]["backend"] = json!("s3 acme/a");
@@ -416,7 +417,10 @@ fn a_directory_that_was_moved_to_a_stack_that_was_never_applied_removes_nothing(
     let repository = adopted("a\nb");
     repository.git("mv a z");
     commit(&repository, "moved");
-    assert_eq!(repository.orch("state adopt --match z").code(), 0);
+    assert_eq!(
+        repository.orch("state adopt --no-verify --match z").code(),
+        0
+    );
     // An apply of it has failed: nothing is known to have been made.
     change_document(&repository, |document| {
         document["stacks"]["/z"]["applied"] = Value::Null;
@@ -430,7 +434,7 @@ fn an_id_that_moves_takes_the_record_along() {
     let repository = adopted("b");
     repository.write("/a/stack.tm", "stack {\n  id = \"one\"\n}\n");
     commit(&repository, "with a");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     repository.git("mv a z");
     commit(&repository, "moved");
     assert_eq!(evidence(&repository), "");
@@ -746,7 +750,7 @@ fn what_was_applied_from_uncommitted_or_unknown_code_is_not_removed() {
     // No stack is left that would show that the document is about this project.
     repository.write("/z/stack.tm", "stack {\n}\n");
     commit(&repository, "with z");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     change_document(&repository, |document| {
         let stacks = &mut document["stacks"];
         let a = &mut stacks["/a"]["applied"];
@@ -892,7 +896,7 @@ fn a_project_below_the_top_of_its_repository_is_looked_at_alone() {
         sandbox.write(&format!("{stack}/stack.tm"), "stack {\n}\n");
     }
     let repository = Repository::of(sandbox);
-    for command in ["state init", "state adopt"] {
+    for command in ["state init", "state adopt --no-verify"] {
         assert_eq!(repository.orch_in("/infra", command).code(), 0);
     }
     // What has the same path from the top is something else.

@@ -1,6 +1,8 @@
 //! `orch state`, and the configuration of the state.
 
 #[cfg(unix)]
+mod adopted;
+#[cfg(unix)]
 mod applied;
 mod buckets;
 mod commands;

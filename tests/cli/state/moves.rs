@@ -30,7 +30,7 @@ stack {
 fn applied() -> Repository {
     let repository = Repository::new(FILES);
     assert_eq!(repository.orch("state init").code(), 0);
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     repository
 }
 

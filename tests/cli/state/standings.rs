@@ -40,8 +40,9 @@ stack {
 fn adopted() -> Repository {
     let repository = Repository::new(FILES);
     assert_eq!(repository.orch("state init").code(), 0);
-    let adopted = repository.orch("state adopt --reason 'they exist'");
-    assert_eq!((adopted.code(), &*adopted.stderr), (0, ""), "{adopted}");
+    let adopted = repository.orch("state adopt --no-verify --reason 'they exist'");
+    let note = "note: nothing was verified with the tools (`--no-verify`)\n";
+    assert_eq!((adopted.code(), &*adopted.stderr), (0, note), "{adopted}");
     repository
 }
 
@@ -137,7 +138,12 @@ fn what_differs_from_what_was_applied_is_pending_and_named_by_part() {
     );
     repository.git("add base");
     repository.git("commit -q -m env");
-    assert_eq!(repository.orch("state adopt --match base").code(), 0);
+    assert_eq!(
+        repository
+            .orch("state adopt --no-verify --match base")
+            .code(),
+        0
+    );
     let elsewhere = repository.orch_with("state list", |orch| {
         orch.env("HOME", "/somewhere/else");
     });
@@ -156,7 +162,7 @@ fn a_trigger_asks_once() {
     assert!(pending[0].starts_with(r#"/net["dev"] pending triggered (.tmtriggers/net/changed-"#));
     repository.git("add .tmtriggers");
     repository.git("commit -q -m trigger");
-    assert_eq!(repository.orch("state adopt").code(), 0);
+    assert_eq!(repository.orch("state adopt --no-verify").code(), 0);
     assert!(others(&repository).is_empty());
 }
 
@@ -176,7 +182,12 @@ fn failed_and_interrupted_stacks_come_before_what_differs() {
     );
     assert_eq!(repository.orch("state untaint base").code(), 0);
     repository.git("checkout -q -- mods");
-    assert_eq!(repository.orch("state adopt --match app").code(), 0);
+    assert_eq!(
+        repository
+            .orch("state adopt --no-verify --match app")
+            .code(),
+        0
+    );
     assert!(others(&repository).is_empty());
 }
 
@@ -217,22 +228,23 @@ fn only_what_is_committed_is_adopted() {
     let repository = adopted();
     repository.write("/mods/x/main.tf", "variable \"a\" {}\n");
     let before = repository.read("/.orch/state/default.json");
-    assert_snapshot!(repository.orch("state adopt"), @"
+    assert_snapshot!(repository.orch("state adopt --no-verify"), @"
     [stderr]
     error: inputs of stack `/app` are not committed, so HEAD does not have them
       = help: commit them, or leave these stacks out with `--exclude`
     [exit status 4]
     ");
     assert_eq!(repository.read("/.orch/state/default.json"), before);
-    assert_snapshot!(repository.orch("state adopt --exclude app --dry-run"), @r#"
+    assert_snapshot!(repository.orch("state adopt --no-verify --exclude app --dry-run"), @r#"
     adopted /base
     adopted /net["dev"]
     adopted /net["prod"]
     [stderr]
+    note: nothing was verified with the tools (`--no-verify`)
     note: nothing was written: this is a dry run
     "#);
     assert_eq!(repository.read("/.orch/state/default.json"), before);
-    assert_snapshot!(repository.orch("state adopt --tags none"), @"
+    assert_snapshot!(repository.orch("state adopt --no-verify --tags none"), @"
     [stderr]
     note: in `--tags`: no stack of the project carries the tag `none`
     note: no stack at or below `/` passes the tag filters

@@ -418,8 +418,8 @@ impl Carrying<'_> {
     fn put_plan(&self, stack: &StackPath, to: &Path) -> io::Result<()> {
         let saved = self.saved.stack(stack);
         let plan = saved.and_then(|saved| saved.plan);
-        let plan = plan.ok_or(io::ErrorKind::NotFound)?;
-        self.archive.extract(plan, to).map_err(io::Error::other)
+        let (plan, archive) = plan.zip(self.archive).ok_or(io::ErrorKind::NotFound)?;
+        archive.extract(plan, to).map_err(io::Error::other)
     }
 }
 

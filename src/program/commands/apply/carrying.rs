@@ -20,7 +20,7 @@ pub(super) struct Carrying<'a> {
     pub(super) planning: &'a PlanningArgs,
     pub(super) saved: &'a SavedPlan,
     /// The plans of the tools.
-    pub(super) archive: &'a Archive,
+    pub(super) archive: Option<&'a Archive>,
     pub(super) approval: Approval,
     pub(super) allows_new_changes: bool,
     /// Whether it goes on with what has begun.

@@ -71,6 +71,9 @@ impl Carrying<'_> {
         if !is_safe {
             return Ok(Err(ExitStatus::Refused));
         }
+        if self.is_from_file && earlier.is_none() {
+            loaded.warn_if_behind(self.disabled)?;
+        }
         loaded.digest_grounds()?;
         let applied = self.applied(&loaded.project.root)?;
         let mut progress = match &applied {
@@ -94,7 +97,7 @@ impl Carrying<'_> {
         if let Some(document) = &document {
             loaded.set_generations(document);
         }
-        loaded.sweep_checkouts();
+        loaded.sweep();
         let standings = match &document {
             Some(document) if self.removes() => Some(self.standings(&mut loaded, document)?),
             _ => None,

@@ -248,6 +248,7 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
         is_kept: true,
         guard: None,
         policies: None,
+        is_verification: false,
         only: None,
         document: None,
         leaves_out_failed: false,
@@ -268,6 +269,7 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
         is_kept: true,
         guard: None,
         policies: None,
+        is_verification: false,
         only: None,
         document: None,
         leaves_out_failed: false,
@@ -313,7 +315,7 @@ fn plan_and_apply(
         args,
         planning: request.planning,
         saved: &saved,
-        archive: &archive,
+        archive: archive.as_ref(),
         approval: Approval {
             is_given: args.auto_approve,
             destroys: args.allow_destroy.unwrap_or_default(),
@@ -366,7 +368,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         args: carrying,
         planning: &args.planning,
         saved: &saved,
-        archive: &archive,
+        archive: Some(&archive),
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),

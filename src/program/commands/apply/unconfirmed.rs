@@ -107,6 +107,7 @@ impl Carrying<'_> {
             is_kept: true,
             guard: None,
             policies: Some(&self.policies),
+            is_verification: false,
             only: Some(&left.stacks),
             document: None,
             leaves_out_failed: false,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -19,7 +19,6 @@ use orch::report::{failure_reason, first_error};
 use orch::run::begun::Circumstances;
 use orch::run::event::{Ending, Outcome, RunSummary};
 use orch::run::execute::{Outlet, Task};
-use orch::run::recording::RecordingNote;
 use orch::run::request::{Typed, new_id};
 use orch::run::run_command::RunCommand;
 use orch::run::schedule::OnError;
@@ -29,7 +28,7 @@ use super::entries::Needed;
 use super::starts::PlanStarts;
 use super::{PlanRequest, PlanningArgs};
 use crate::program::commands::Loaded;
-use crate::program::commands::private_folder::{PrivateFolder, sweep};
+use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Shown};
 use crate::program::commands::run::{begin_error, holder, show_missing};
@@ -285,7 +284,7 @@ pub(super) fn ask<'p>(
     };
     let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
     let origin = request.origin(query);
-    let ended = carry_out(loaded, args, origin, &asked.id, place.path(), asking)?;
+    let ended = carry_out(loaded, args, origin, &asked.id, asking)?;
     let (summary, output, starts) = ended;
     if summary.signal.is_some() {
         return Ok(Err(ExitStatus::Run(summary.exit_status())));
@@ -401,7 +400,6 @@ pub(super) fn carry_out(
     args: &PlanningArgs,
     origin: Origin,
     id: &str,
-    folder: &Path,
     asking: Asking,
 ) -> Result<(Arc<RunSummary>, EndedOutput, BTreeMap<usize, u64>)> {
     let root = &loaded.project.root;
@@ -438,12 +436,6 @@ pub(super) fn carry_out(
     );
     let begun = begun.map_err(|error| begin_error(error, false))?;
     begun.notes.iter().for_each(holder::show);
-    let is_unlocked =
-        |note: &RecordingNote| matches!(note, RecordingNote::NoLock(_) | RecordingNote::Nothing(_));
-    let is_locked = begun.folder().is_some() && !begun.notes.iter().any(is_unlocked);
-    if let Some(place) = folder.parent().filter(|_| is_locked) {
-        sweep(place, &|_| {});
-    }
     let command = RunCommand::plain(vec!["plan".into()]);
     let mut output = Output::new(
         root,

@@ -132,7 +132,7 @@ fn invalid(
             is_recorded: false,
             ..request.origin(query)
         };
-        let (summary, ..) = carry_out(loaded, args, origin, &id, place.path(), asking)?;
+        let (summary, ..) = carry_out(loaded, args, origin, &id, asking)?;
         if summary.signal.is_some() {
             return Ok(Err(ExitStatus::Run(summary.exit_status())));
         }

@@ -64,11 +64,11 @@ pub(in crate::program::commands) fn planned(
         loaded.check_conditions(selection.stacks());
     }
     let replaced = loaded.named_by(request.replace, &selection)?;
-    let recorded = loaded.on_record(request.only.is_some())?;
+    let recorded = loaded.on_record(request)?;
     if let Some(status) = loaded.report_unless_shown(request.only.is_some())? {
         return Ok(ControlFlow::Break(status));
     }
-    loaded.sweep_checkouts();
+    loaded.sweep();
     let mut removals = loaded.removals(request, &query, recorded.as_ref())?;
     if removals.all.is_empty() {
         loaded.note_if_empty(&query, &selection);
@@ -77,6 +77,9 @@ pub(in crate::program::commands) fn planned(
         && !loaded.is_safe(disabled)
     {
         return Ok(ControlFlow::Break(ExitStatus::Refused));
+    }
+    if let Some(disabled) = request.guard {
+        loaded.warn_if_behind(disabled)?;
     }
     let head = loaded.head()?.map(|head| head.to_string());
     if request.is_kept {

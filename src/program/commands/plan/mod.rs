@@ -4,6 +4,7 @@ pub(super) mod ask;
 mod checks;
 mod entries;
 mod environment;
+pub(super) mod existing;
 mod failing;
 mod followups;
 mod foreseen;
@@ -243,6 +244,8 @@ pub(super) struct PlanRequest<'a> {
     pub(super) guard: Option<&'a Disabled>,
     /// How policies take part in the apply; none if they do not.
     pub(super) policies: Option<&'a FollowFlags>,
+    /// Whether it is only found out whether stacks are as the configuration says, whatever is recorded of them.
+    pub(super) is_verification: bool,
     /// The stacks to plan, and no others, if they are known already.
     pub(super) only: Option<&'a [StackPath]>,
     /// The document that is printed, if one is.
@@ -269,14 +272,18 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// Turns it into a plan that no name leads to: the process may be killed while somebody thinks about the
-    /// plan, and what tools plan may be secret.
-    pub(super) fn without_names(self) -> Result<(SavedPlan, Archive)> {
+    /// Turns it into a plan that no name leads to, with the plans of the tools if there are any: the process may be
+    /// killed while somebody thinks about the plan, and what tools plan may be secret.
+    pub(super) fn without_names(self) -> Result<(SavedPlan, Option<Archive>)> {
+        if self.plans.is_empty() {
+            return Ok((self.saved, None));
+        }
         let failed = "failed to keep the plan";
         let folder = PrivateFolder::of(&self.loaded, ask::FOLDER)?;
         let file = folder.path().join("plan");
         self.saved.write(&file, &self.plans).context(failed)?;
-        Ok(SavedPlan::read(&file).context(failed)?)
+        let (saved, archive) = SavedPlan::read(&file).context(failed)?;
+        Ok((saved, Some(archive)))
     }
 }
 
@@ -331,6 +338,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         is_kept: file.is_some(),
         guard: None,
         policies: Some(&args.policies),
+        is_verification: false,
         only: None,
         document: args.format.document(),
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),

@@ -116,14 +116,7 @@ impl OutputReader<'_> {
             Ok(asking) => asking,
             Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
         };
-        let (summary, output, _) = carry_out(
-            loaded,
-            self.args,
-            self.origin.clone(),
-            &id,
-            folder.path(),
-            asking,
-        )?;
+        let (summary, output, _) = carry_out(loaded, self.args, self.origin.clone(), &id, asking)?;
         if summary.signal.is_some() {
             return Ok(Err(ExitStatus::Run(summary.exit_status())));
         }

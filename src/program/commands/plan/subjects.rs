@@ -5,7 +5,7 @@ use std::path::Path;
 
 use orch::change::{Counted, Pairs, Rollback, Standings};
 use orch::driver::{Driver, ToolsOnPath, driver_of};
-use orch::path::Generation;
+use orch::path::{Generation, StackPath};
 use orch::plan::entry::Reason;
 use orch::plan::made_first::extend_as_recorded;
 use orch::printable::printable;
@@ -178,9 +178,9 @@ impl<'l, 'd> Drivers<'l, 'd> {
 
 impl Loaded {
     /// Returns what is on record, if the project keeps a state. If not, a note says so, unless it was said before.
-    pub(super) fn on_record(&mut self, is_known: bool) -> Result<Option<OnRecord>> {
+    pub(super) fn on_record(&mut self, request: &PlanRequest<'_>) -> Result<Option<OnRecord>> {
         if self.project.settings.state.is_none() {
-            if !is_known {
+            if request.only.is_none() {
                 console::note(
                     "the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed",
                 );
@@ -189,7 +189,10 @@ impl Loaded {
         }
         let counted = Counted::default();
         let document = self.read_and_digest(counted);
-        let document = self.refuse(document)?;
+        let mut document = self.refuse(document)?;
+        if request.is_verification {
+            self.forget_applies(request.only.unwrap_or_default(), &mut document);
+        }
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, true)?;
         self.set_generations(&document);
@@ -198,6 +201,29 @@ impl Loaded {
             document,
             standings,
         }))
+    }
+
+    /// Forgets what was applied of stacks: only what is there counts.
+    fn forget_applies(&self, paths: &[StackPath], document: &mut document::Document) {
+        let stacks = &self.project.stacks;
+        let found = paths.iter().filter_map(|path| stacks.find(path));
+        let found: BTreeSet<StackIndex> = found.collect();
+        let pairs = Pairs::new(stacks, document);
+        let keys = pairs.iter().filter(|(stack, _)| found.contains(stack));
+        let keys: Vec<String> = keys.map(|(_, key)| key.to_owned()).collect();
+        for key in keys {
+            let Some(entry) = document.stacks.get_mut(&key) else {
+                continue;
+            };
+            *entry = document::Entry {
+                id: entry.id.take(),
+                name: std::mem::take(&mut entry.name),
+                driver: entry.driver.take(),
+                generation: entry.generation,
+                deposed: std::mem::take(&mut entry.deposed),
+                ..document::Entry::default()
+            };
+        }
     }
 
     /// Returns whether a stack is made anew before the old one is destroyed, if it is replaced.

@@ -1,6 +1,7 @@
 //! The safeguards of `orch run`: what the user disables, and what violates the others.
 
-use orch::change::base::{self, BaseQuery};
+use anyhow::Context as _;
+use orch::change::base::{self, BaseQuery, BaseUnknown};
 use orch::git::{CommitId, GitError, Repository};
 use orch::project::config::{Safeguard, SafeguardKeyword};
 use orch::record::journal::UncommittedFile;
@@ -172,6 +173,58 @@ impl Loaded {
         let uncommitted = files.map(|files| resume::uncommitted(&self.project.root, files));
         self.read = Some(read);
         uncommitted
+    }
+
+    /// Warns if HEAD lacks the tip of the remote's default branch, as this clone knows it: an apply may revert what
+    /// that has. Where the safeguard is switched on it asks the remote and refuses; where it is off, nobody looks.
+    pub(in crate::program::commands) fn warn_if_behind(
+        &mut self,
+        disabled: &Disabled,
+    ) -> Result<()> {
+        let configured = &self.project.settings.safeguards;
+        if safeguard::switched(Safeguard::GitOutOfSync, disabled, configured).is_some() {
+            return Ok(());
+        }
+        let read = match self.read() {
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
+            read => read.context("failed to ask git")?,
+        };
+        let behind = self.known_behind(&read.repository);
+        self.read = Some(read);
+        let behind = behind.context("failed to compare HEAD with the default branch")?;
+        if let Some((what, remedy)) = behind.and_then(|it| it.known_here()) {
+            console::warning(&format!("{what}: the apply may revert newer changes"));
+            console::help(&format!(
+                "{remedy}; to refuse such applies, set `enable_safeguards = [\"git-out-of-sync\"]` in `config`"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Compares HEAD with the remote's default branch as this clone knows it; `None` if HEAD has all of it, or the
+    /// branch is not known.
+    fn known_behind(&self, repository: &Repository) -> Result<Option<Behind>, GitError> {
+        let upstream =
+            match base::default_branch(repository, &BaseQuery::of(&self.project.settings)) {
+                Ok(Some(upstream)) => upstream,
+                Err(BaseUnknown::Git(error)) => return Err(error),
+                Ok(None) | Err(_) => return Ok(None),
+            };
+        let tracking = format!("refs/remotes/{upstream}");
+        let (Some(head), Some(tip)) = (repository.commit("HEAD")?, repository.commit(&tracking)?)
+        else {
+            return Ok(None);
+        };
+        if repository.is_ancestor(&tip, &head)? {
+            return Ok(None);
+        }
+        let relation = relation(repository, &head, &tip, &tracking)?;
+        Ok(Some(Behind {
+            head: Some(head),
+            upstream,
+            tip,
+            relation,
+        }))
     }
 
     /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands

@@ -1,32 +1,51 @@
 //! `orch state adopt`
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use orch::change::trigger;
-use orch::change::{digests, relocate};
+use orch::change::{Pairs, digests, relocate};
+use orch::path::StackPath;
+use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Problems;
-use orch::project::stack::StackIndex;
-use orch::state::document::{Action, Applied, Attempt, Entry, Outcome, UNMERGED};
+use orch::project::stack::{StackIndex, StackMode};
+use orch::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
 use serde_json::Map;
 
 use super::errors::clashing;
 use super::evidence::{Published, declared, inputs};
 use super::{State, WriteArgs};
 use crate::program::commands::changed::exact_status;
+use crate::program::commands::plan::existing::ExistingStacks;
+use crate::program::commands::run::jobs;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
+use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// Record the selected stacks as applied at HEAD
 ///
-/// This replaces what is on record of them. Nothing runs, and orch cannot check that it is true: adopt only
-/// stacks that are deployed as HEAD has them. orch refuses stacks with uncommitted inputs.
+/// Asks the tool of each stack for a plan, and refuses stacks that an apply would change. Names those that it cannot
+/// verify. This replaces what is recorded of the stacks; nothing is applied. orch refuses stacks with uncommitted
+/// inputs.
 #[derive(Debug, Args)]
 pub(crate) struct AdoptArgs {
+    /// Record the stacks without asking their tools
+    ///
+    /// Then orch knows neither whether they are deployed as HEAD has them, nor where their tools keep their states: it
+    /// may not destroy removed stacks until `orch apply --full` has recorded that.
+    #[arg(long)]
+    pub(super) no_verify: bool,
+
+    /// Ask up to N tools at once; `auto` is one for each processor [default: 1]
+    #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs, conflicts_with = "no_verify")]
+    pub(super) parallel: Option<NonZeroUsize>,
+
     #[command(flatten)]
     pub(super) write: WriteArgs,
 
@@ -50,7 +69,29 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
     if stacks.is_empty() {
         return Ok(ExitStatus::Success);
     }
-    let entries = state.adopted(&stacks)?;
+    let mut entries = state.adopted(&stacks)?;
+    let loaded = &state.loaded;
+    let existing = if args.no_verify {
+        ExistingStacks::unasked(loaded, &stacks)
+    } else {
+        ExistingStacks::ask(chdir, loaded, &stacks, args.parallel)?
+    };
+    let existing = match existing {
+        ControlFlow::Continue(existing) => existing,
+        ControlFlow::Break(status) => return Ok(status),
+    };
+    existing.check_applied()?;
+    for (path, known) in &existing.stacks {
+        if let Some(entry) = entries.get_mut(path.as_str()) {
+            entry.driver = Some(known.driver.clone());
+            entry.backend.clone_from(&known.backend);
+        }
+    }
+    if args.no_verify {
+        console::note("nothing was verified with the tools (`--no-verify`)");
+    } else {
+        existing.note_unverified();
+    }
     let edit = state.edit("adopt", &args.write);
     let keys: Vec<String> = entries.keys().cloned().collect();
     state.change(
@@ -65,6 +106,14 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
                     entry.other.clone_from(&earlier.other);
                     entry.generation = earlier.generation;
                     entry.deposed.clone_from(&earlier.deposed);
+                    entry.backend = entry.backend.or_else(|| earlier.backend.clone());
+                }
+                let path = StackPath::parse(key);
+                let known = path.and_then(|path| existing.stacks.get(&path));
+                if let Some(outputs) = known.and_then(|known| known.outputs.as_ref()) {
+                    let earlier = document.stacks.get(key);
+                    let earlier = earlier.and_then(|earlier| earlier.outputs.as_ref());
+                    entry.outputs = Some(outputs.recorded(&existing.run, earlier, false));
                 }
                 if let Some(applied) = &mut entry.applied {
                     applied.at = now;
@@ -76,12 +125,32 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
             });
             let adopted: BTreeMap<String, Option<Entry>> = adopted.collect();
             document.merge(&adopted);
+            state.note_upstream(document, &existing);
             Ok(keys.clone())
         },
     )
 }
 
 impl State {
+    /// Records with which outputs of others the stacks were verified.
+    fn note_upstream(&self, document: &mut Document, existing: &ExistingStacks) {
+        let stacks = &self.loaded.project.stacks;
+        let mut own: Vec<Option<String>> = vec![None; stacks.len()];
+        for (stack, key) in Pairs::new(stacks, document).iter() {
+            let outputs = document.stacks[key].outputs.as_ref();
+            own[stack.get()] = outputs.map(outputs_digest);
+        }
+        let mut upstream = Upstream::new(&self.loaded.graph, stacks, own);
+        for path in existing.stacks.keys() {
+            let stack = stacks.find(path).filter(|_| existing.is_verified(path));
+            let entry = document.stacks.get_mut(path.as_str());
+            let applied = entry.and_then(|entry| entry.applied.as_mut());
+            if let (Some(stack), Some(applied)) = (stack, applied) {
+                applied.upstream = Some(upstream.of(stack));
+            }
+        }
+    }
+
     /// Returns what is to be on record of stacks that are as HEAD says.
     fn adopted(&self, stacks: &[StackIndex]) -> Result<BTreeMap<String, Entry>> {
         let project = &self.loaded.project;
@@ -145,6 +214,7 @@ impl State {
                     plan: None,
                     other: Map::new(),
                 }),
+                mode: (stack.mode == StackMode::Read).then(|| READ.to_owned()),
                 ..declared
             };
             (stack.path.to_string(), entry)

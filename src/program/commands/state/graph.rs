@@ -3,24 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use orch::git::{CommitId, Repository};
-use orch::path::ProjectPath;
+use orch::path::{ProjectPath, StackPath};
 use orch::printable::printable;
 use orch::project::Project;
 use orch::report::write_recorded_graph_json;
 use orch::selection::recorded;
 use orch::state::cfngin::{self, CfnginError, Graph};
+use orch::state::clock::Clock as _;
 use orch::state::document::{Applied, Document, Entry};
 use serde_json::Map;
 
 use super::write::each;
 use super::{Format, State, WriteArgs};
 use crate::program::commands::commits::Commits;
+use crate::program::commands::plan::existing::ExistingStacks;
 use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -33,6 +36,9 @@ use crate::program::exit::ExitStatus;
 /// `s3://BUCKET/NAMESPACE/persistent_graphs/NAMESPACE/KEY.json`. It lists by name what each stack runs
 /// after, as in `{"app": ["network"]}`. A name that no stack has is recorded as the path `/NAME`. What is
 /// already on record stays as it is.
+///
+/// Asks the tools of imported stacks that are in the working tree for a plan, and refuses stacks of which nothing
+/// exists. Names those that it cannot verify. orch also refuses names that are listed nowhere, and cycles.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The downloaded graph
@@ -44,6 +50,10 @@ pub(crate) struct ImportArgs {
     /// Its stacks count, too, where a name is looked up. When a stack is removed, its code destroys it.
     #[arg(long, value_name = "REV")]
     pub(super) commit: Option<String>,
+
+    /// Record the stacks without asking their tools
+    #[arg(long)]
+    pub(super) no_verify: bool,
 
     #[command(flatten)]
     pub(super) write: WriteArgs,
@@ -142,12 +152,26 @@ pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Res
         keys: &keys,
         commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
     };
+    let existing = match imported.existing(chdir, state, args.no_verify)? {
+        ControlFlow::Continue(existing) => existing,
+        ControlFlow::Break(status) => return Ok(status),
+    };
     let edit = state.edit("import", &args.write);
     state.change(
         &edit,
         args.write.format,
         each("imported"),
-        |document, now| imported.record(document, now),
+        |document, now| {
+            let keys = imported.record(document, now)?;
+            for key in &keys {
+                let known = StackPath::parse(key).and_then(|path| existing.stacks.get(&path));
+                if let (Some(known), Some(entry)) = (known, document.stacks.get_mut(key)) {
+                    entry.driver = Some(known.driver.clone());
+                    entry.backend.clone_from(&known.backend);
+                }
+            }
+            Ok(keys)
+        },
     )
 }
 
@@ -210,7 +234,9 @@ impl Imported<'_> {
         }
         let path = ProjectPath::root().resolve(name.trim_start_matches('/'));
         match path {
-            Ok(path) if !path.is_root() => Ok(path.as_str().to_owned()),
+            Ok(path) if !path.is_root() && StackPath::parse(path.as_str()).is_some() => {
+                Ok(path.as_str().to_owned())
+            }
             _ => Err(ProgramError::refused(format!(
                 "no stack here has the name `{}`, and it cannot be recorded as a path",
                 printable(name)
@@ -218,17 +244,68 @@ impl Imported<'_> {
         }
     }
 
-    fn record(&self, document: &mut Document, now: Timestamp) -> Result<Vec<String>> {
-        let mut new = Vec::new();
-        for (name, before) in self.graph {
+    /// Asks the tools of the stacks that would be added and are here; breaks with the exit status if that fails.
+    fn existing(
+        &self,
+        chdir: &[PathBuf],
+        state: &State,
+        is_unverified: bool,
+    ) -> Result<ControlFlow<ExitStatus, ExistingStacks>> {
+        let loaded = &state.loaded;
+        let mut document = state.read()?;
+        for name in self.graph.keys() {
             let key = self.key(name)?;
-            let after: Vec<String> = before
-                .iter()
-                .map(|name| self.key(name))
-                .collect::<Result<_>>()?;
             if document.stacks.contains_key(&key) {
                 let key = printable(&key);
-                console::note(&format!("`{key}` is already on record and stays as it is"));
+                console::note(&format!(
+                    "`{key}` is already in the state and is kept as it is"
+                ));
+            }
+        }
+        let mut stacks = Vec::new();
+        let mut elsewhere = Vec::new();
+        for key in self.record(&mut document, state.clock.now())? {
+            let path = StackPath::parse(&key);
+            match path
+                .as_ref()
+                .and_then(|path| loaded.project.stacks.find(path))
+            {
+                Some(stack) => stacks.push(stack),
+                None => elsewhere.extend(path),
+            }
+        }
+        if is_unverified {
+            console::note("nothing was verified with the tools (`--no-verify`)");
+            return Ok(ExistingStacks::unasked(loaded, &stacks));
+        }
+        let existing = ExistingStacks::ask(chdir, loaded, &stacks, None)?;
+        let ControlFlow::Continue(mut existing) = existing else {
+            return Ok(existing);
+        };
+        existing.check_existence()?;
+        for path in elsewhere {
+            existing.leave_unverified("not in the working tree", path);
+        }
+        existing.note_unverified();
+        Ok(ControlFlow::Continue(existing))
+    }
+
+    /// Adds the stacks to the document; returns the new keys.
+    fn record(&self, document: &mut Document, now: Timestamp) -> Result<Vec<String>> {
+        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        for name in self.graph.keys() {
+            if let Some(other) = names.insert(self.key(name)?, name) {
+                let [other, name] = [other, name].map(printable);
+                return Err(ProgramError::refused(format!(
+                    "`{other}` and `{name}` are the same stack"
+                ))
+                .hint("merge their lists in the file"));
+            }
+        }
+        let mut new = Vec::new();
+        for (key, &name) in &names {
+            let after = self.after(name, &names, document)?;
+            if document.stacks.contains_key(key) {
                 continue;
             }
             let applied = Applied {
@@ -248,14 +325,58 @@ impl Imported<'_> {
                 other: Map::new(),
             };
             let entry = Entry {
-                name: name.clone(),
+                name: name.to_owned(),
                 after,
                 applied: Some(applied),
                 ..Entry::default()
             };
-            document.stacks.insert(key.clone(), entry);
-            new.push(key);
+            new.push((key.clone(), entry));
         }
-        Ok(new)
+        let keys: Vec<String> = new.iter().map(|(key, _)| key.clone()).collect();
+        document.stacks.extend(new);
+        if let Some(cycle) = recorded::cycle_among(document, &keys) {
+            return Err(cyclic(&cycle));
+        }
+        Ok(keys)
     }
+
+    /// Returns the keys of what a stack runs after. All of it is in the file, in the tree or on record: else an order
+    /// would be lost.
+    fn after(
+        &self,
+        name: &str,
+        names: &BTreeMap<String, &str>,
+        document: &Document,
+    ) -> Result<Vec<String>> {
+        let mut after = Vec::new();
+        for before in &self.graph[name] {
+            let key = self.key(before)?;
+            let is_here = self.keys.contains_key(before.as_str());
+            if !names.contains_key(&key) && !is_here && !document.stacks.contains_key(&key) {
+                let [name, before] = [name, before].map(printable);
+                return Err(ProgramError::refused(format!(
+                    "`{name}` runs after `{before}`, which is neither in the file, nor a stack here, nor in the state"
+                ))
+                .hint(format!(
+                    "add `{before}` to the file with what it runs after, or remove it from the list of `{name}`"
+                )));
+            }
+            if names.get(&key) == Some(&name) {
+                return Err(cyclic(&[&key]));
+            }
+            after.push(key);
+        }
+        Ok(after)
+    }
+}
+
+/// Refuses stacks that run after each other in a cycle.
+fn cyclic(keys: &[&str]) -> ProgramError {
+    let keys = keys.iter().chain(keys.first());
+    let keys: Vec<_> = keys.map(|key| printable(key)).collect();
+    ProgramError::refused(format!(
+        "the imported stacks would wait for each other in a cycle: {}",
+        keys.join(" → ")
+    ))
+    .hint("correct the order in the file")
 }

@@ -142,7 +142,7 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
         return adopt::adopt(chdir, args);
     }
     let reads = match command {
-        StateCommand::List(_) => Reads::INPUTS,
+        StateCommand::List(_) | StateCommand::Import(_) => Reads::INPUTS,
         _ => Reads::CONFIGURATION,
     };
     let state = match State::open(chdir, format, reads)? {
