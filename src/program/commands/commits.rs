@@ -9,8 +9,7 @@ use orch::git::{CommitId, Repository};
 use orch::plan::commit_code::CommitCode;
 
 use crate::program::commands::Loaded;
-use crate::program::commands::plan::ask;
-use crate::program::commands::private_folder::{PrivateFolder, sweep};
+use crate::program::commands::private_folder::{PLANS, PrivateFolder, sweep};
 use crate::program::error::Result;
 
 /// The folder of `.orch` for checkouts.
@@ -87,7 +86,7 @@ impl Loaded {
         }
         let folder = self.project.root.join(orch::folder::NAME);
         let is_there = |place: &Path| place.symlink_metadata().is_ok_and(|it| it.is_dir());
-        let plans = folder.join(ask::FOLDER);
+        let plans = folder.join(PLANS);
         if is_there(&plans) {
             sweep(&plans, &|_| {});
         }

@@ -14,6 +14,9 @@ use tempfile::TempDir;
 use super::Loaded;
 use crate::program::error::Result;
 
+/// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
+pub(in crate::program::commands) const PLANS: &str = "plans";
+
 /// How the names of these folders begin.
 const PREFIX: &str = "orch-";
 

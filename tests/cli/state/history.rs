@@ -12,6 +12,7 @@ const DRIVER: &str = r#"
 driver "fake" {
   apply   = ["sh", "-c", "test ! -e broken && touch made"]
   destroy = ["rm", "-f", "made"]
+  backend = "made ${terramate.stack.name}"
 }
 "#;
 

@@ -36,8 +36,7 @@ use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
-/// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
-pub(in crate::program::commands) const FOLDER: &str = "plans";
+pub(in crate::program::commands) use crate::program::commands::private_folder::PLANS as FOLDER;
 
 const NO_ROOM: &str = "failed to make room for the plans";
 

@@ -1,16 +1,12 @@
-//! What tools say of stacks that are put into the state without an apply: whether they are as the configuration says,
-//! and where their states are.
+//! Asks the tools about stacks that are put into the state without an apply.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use orch::driver::Outputs;
 use orch::path::StackPath;
-use orch::plan::entry::{Action, PlanEntry, PlanMode, PlanOptions};
-use orch::printable::printable;
-use orch::project::driver::DriverStep;
+use orch::plan::entry::{PlanMode, PlanOptions};
+use orch::project::driver::{DriverStep, NONE};
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
 
@@ -18,276 +14,142 @@ use super::subjects::Drivers;
 use super::{PlanRequest, Planned, PlanningArgs, planned};
 use crate::program::commands::Loaded;
 use crate::program::commands::selection_flags::SelectArgs;
+use crate::program::commands::state::existing::{ExistingStack, ExistingStacks, Verification};
 use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-/// How many stacks a note names.
-const MAX_NAMED: usize = 5;
-
-/// How many stacks an error names, with what their tools would do.
-const MAX_DIFFERENT: usize = 10;
-
-/// What is known of a stack that is put into the state without an apply.
-pub(in crate::program::commands) struct ExistingStack {
-    /// The name of its driver.
-    pub(in crate::program::commands) driver: String,
-    /// Where its tool keeps its own state, if that is known.
-    pub(in crate::program::commands) backend: Option<String>,
-    /// Its outputs, if they are known.
-    pub(in crate::program::commands) outputs: Option<Outputs>,
-    /// What an apply would do, if its tool was asked.
-    planned: Option<PlanEntry>,
-    /// Whether anything of it exists, if its tool says that.
-    exists: Option<bool>,
+/// Asks the tools of stacks, unless there is none to ask; breaks with the exit status if that fails.
+pub(in crate::program::commands) fn find_existing(
+    chdir: &[PathBuf],
+    loaded: &Loaded,
+    stacks: &[StackIndex],
+    verification: Verification,
+) -> Result<ControlFlow<ExitStatus, ExistingStacks>> {
+    let mut existing = match unasked(loaded, stacks) {
+        ControlFlow::Continue(existing) => existing,
+        ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
+    };
+    let Verification::Tools(jobs) = verification else {
+        return Ok(ControlFlow::Continue(existing));
+    };
+    let unverified = existing.unverified.values().flatten();
+    let unverified: BTreeSet<&StackPath> = unverified.collect();
+    let paths = existing.stacks.iter();
+    let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
+    let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(ControlFlow::Continue(existing));
+    }
+    let select = SelectArgs::default();
+    let planning = PlanningArgs {
+        extra: Vec::new(),
+        init: false,
+        allow_rollback: true,
+        no_removals: true,
+        skip_protected: true,
+        parallel: Some(jobs),
+    };
+    let request = PlanRequest {
+        select: &select,
+        planning: &planning,
+        options: PlanOptions {
+            mode: PlanMode::Normal,
+            is_full: true,
+        },
+        replace: &[],
+        is_kept: true,
+        guard: None,
+        policies: None,
+        is_verification: true,
+        only: Some(&paths),
+        document: None,
+        leaves_out_failed: false,
+        lock_timeout: None,
+    };
+    let planned = match planned(chdir, &request)? {
+        ControlFlow::Continue(planned) => planned,
+        ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
+    };
+    if !planned.saved.plan.failed.is_empty() {
+        console::note("nothing was recorded because the tools of some stacks failed");
+        console::help("mend them, leave them out, or add `--no-verify` to record them unverified");
+        return Ok(ControlFlow::Break(ExitStatus::Run(1)));
+    }
+    learn(&mut existing, &planned, &paths);
+    Ok(ControlFlow::Continue(existing))
 }
 
-/// What is known of stacks that are put into the state without an apply.
-pub(in crate::program::commands) struct ExistingStacks {
-    /// The run in which the tools were asked.
-    pub(in crate::program::commands) run: String,
-    /// Those that have a driver, by path.
-    pub(in crate::program::commands) stacks: BTreeMap<StackPath, ExistingStack>,
-    /// Those that nobody has verified, by reason.
-    unverified: BTreeMap<String, Vec<StackPath>>,
+/// Returns what the configuration says of stacks; breaks with the exit status if it is wrong.
+fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> ControlFlow<ExitStatus, ExistingStacks> {
+    let mut existing = ExistingStacks {
+        run: String::new(),
+        stacks: BTreeMap::new(),
+        unverified: BTreeMap::new(),
+    };
+    let drivers = Drivers::new(loaded, None);
+    let environments = loaded.evaluator();
+    let mut problems = SharedProblems::default();
+    for &stack in stacks {
+        let of_stack = &loaded.project.stacks[stack];
+        let path = of_stack.path.clone();
+        let Some(driver) = drivers.of(stack) else {
+            existing.leave_unverified("no driver", path);
+            continue;
+        };
+        let namespaces = environments.namespaces().of_stack(stack);
+        let backend = match driver.backend(&namespaces) {
+            Ok(backend) => backend,
+            Err(found) => {
+                problems.add(stack, found);
+                None
+            }
+        };
+        let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
+        if !can_plan && !driver.is_none() {
+            let why = format!("the driver `{}` has no `plan`", driver.name);
+            existing.leave_unverified(&why, path.clone());
+        }
+        let of_stack = ExistingStack {
+            driver: driver.name.to_owned(),
+            backend,
+            outputs: None,
+            planned: None,
+            exists: None,
+        };
+        existing.stacks.insert(path, of_stack);
+    }
+    let problems = problems.into_vec();
+    if problems.is_empty() {
+        return ControlFlow::Continue(existing);
+    }
+    loaded.show_shared(problems);
+    ControlFlow::Break(ExitStatus::Configuration)
 }
 
-impl ExistingStacks {
-    /// Asks the tools of stacks, unless there is none to ask; breaks with the exit status if that fails.
-    pub(in crate::program::commands) fn ask(
-        chdir: &[PathBuf],
-        loaded: &Loaded,
-        stacks: &[StackIndex],
-        jobs: Option<NonZeroUsize>,
-    ) -> Result<ControlFlow<ExitStatus, Self>> {
-        let mut existing = match Self::unasked(loaded, stacks) {
-            ControlFlow::Continue(existing) => existing,
-            ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
+/// Takes what the tools have answered.
+fn learn(existing_stacks: &mut ExistingStacks, planned: &Planned, asked: &[StackPath]) {
+    existing_stacks.run.clone_from(&planned.asked.id);
+    for path in asked {
+        let (Some(existing), Some(entry)) = (
+            existing_stacks.stacks.get_mut(path),
+            planned.saved.plan.entry(path),
+        ) else {
+            continue;
         };
-        let unverified = existing.unverified.values().flatten();
-        let unverified: BTreeSet<&StackPath> = unverified.collect();
-        let paths = existing.stacks.iter();
-        let paths = paths.filter(|(path, it)| {
-            it.driver != orch::project::driver::NONE && !unverified.contains(path)
-        });
-        let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
-        if paths.is_empty() {
-            return Ok(ControlFlow::Continue(existing));
+        if let Some(saved) = planned.saved.stack(path) {
+            existing.driver.clone_from(&saved.driver);
+            existing.backend.clone_from(&saved.backend);
+            existing.outputs.clone_from(&saved.outputs);
         }
-        let select = SelectArgs::default();
-        let planning = PlanningArgs {
-            extra: Vec::new(),
-            init: false,
-            allow_rollback: true,
-            no_removals: true,
-            skip_protected: true,
-            parallel: jobs,
-        };
-        let request = PlanRequest {
-            select: &select,
-            planning: &planning,
-            options: PlanOptions {
-                mode: PlanMode::Normal,
-                is_full: true,
-            },
-            replace: &[],
-            is_kept: true,
-            guard: None,
-            policies: None,
-            is_verification: true,
-            only: Some(&paths),
-            document: None,
-            leaves_out_failed: false,
-            lock_timeout: None,
-        };
-        let planned = match planned(chdir, &request)? {
-            ControlFlow::Continue(planned) => planned,
-            ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
-        };
-        if !planned.saved.plan.failed.is_empty() {
-            console::note("nothing was recorded because the tools of some stacks failed");
-            console::help(
-                "mend them, leave them out, or add `--no-verify` to record them unverified",
-            );
-            return Ok(ControlFlow::Break(ExitStatus::Run(1)));
-        }
-        existing.learn(&planned, &paths);
-        Ok(ControlFlow::Continue(existing))
-    }
-
-    /// Returns what the configuration says of stacks; breaks with the exit status if it is wrong.
-    pub(in crate::program::commands) fn unasked(
-        loaded: &Loaded,
-        stacks: &[StackIndex],
-    ) -> ControlFlow<ExitStatus, Self> {
-        let mut existing = ExistingStacks {
-            run: String::new(),
-            stacks: BTreeMap::new(),
-            unverified: BTreeMap::new(),
-        };
-        let drivers = Drivers::new(loaded, None);
-        let environments = loaded.evaluator();
-        let mut problems = SharedProblems::default();
-        for &stack in stacks {
-            let of_stack = &loaded.project.stacks[stack];
-            let path = of_stack.path.clone();
-            let Some(driver) = drivers.of(stack) else {
-                existing.leave_unverified("no driver", path);
-                continue;
-            };
-            let namespaces = environments.namespaces().of_stack(stack);
-            let backend = match driver.backend(&namespaces) {
-                Ok(backend) => backend,
-                Err(found) => {
-                    problems.add(stack, found);
-                    None
-                }
-            };
-            let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
-            if !can_plan && !driver.is_none() {
-                let why = format!("the driver `{}` has no `plan`", driver.name);
-                existing.leave_unverified(&why, path.clone());
-            }
-            let of_stack = ExistingStack {
-                driver: driver.name.to_owned(),
-                backend,
-                outputs: None,
-                planned: None,
-                exists: None,
-            };
-            existing.stacks.insert(path, of_stack);
-        }
-        let problems = problems.into_vec();
-        if problems.is_empty() {
-            return ControlFlow::Continue(existing);
-        }
-        loaded.show_shared(problems);
-        ControlFlow::Break(ExitStatus::Configuration)
-    }
-
-    /// Notes that nobody has verified a stack.
-    pub(in crate::program::commands) fn leave_unverified(&mut self, why: &str, stack: StackPath) {
-        let stacks = self.unverified.entry(why.to_owned()).or_default();
-        stacks.push(stack);
-    }
-
-    /// Returns whether the tool of a stack has been asked.
-    pub(in crate::program::commands) fn is_verified(&self, stack: &StackPath) -> bool {
-        let existing = self.stacks.get(stack);
-        existing.is_some_and(|existing| existing.planned.is_some())
-    }
-
-    /// Takes what the tools have answered.
-    fn learn(&mut self, planned: &Planned, asked: &[StackPath]) {
-        self.run.clone_from(&planned.asked.id);
-        for path in asked {
-            let (Some(existing), Some(entry)) =
-                (self.stacks.get_mut(path), planned.saved.plan.entry(path))
-            else {
-                continue;
-            };
-            if let Some(saved) = planned.saved.stack(path) {
-                existing.driver.clone_from(&saved.driver);
-                existing.backend.clone_from(&saved.backend);
-                existing.outputs.clone_from(&saved.outputs);
-            }
-            let answer = planned.asked.answers.get(path);
-            let answer = answer.and_then(|answer| answer.as_ref().ok());
-            existing.exists = answer.and_then(|answer| answer.exists);
-            if answer.is_some() || entry.blocked.is_some() {
-                existing.planned = Some(entry.clone());
-            } else {
-                let why = entry.reason.text.clone();
-                self.leave_unverified(&why, path.clone());
-            }
-        }
-    }
-
-    /// Refuses stacks that are not as the configuration says, according to their tools.
-    pub(in crate::program::commands) fn check_applied(&self) -> Result<()> {
-        self.check(
-            |entry, _| {
-                let is_as_applied = matches!(entry.action, Action::NoOp | Action::Adopt | Action::Read);
-                is_as_applied && entry.after.is_empty()
-            },
-            "are not as HEAD says, according to their tools",
-            "apply them with `orch apply`, leave them out with `--exclude`, or add `--no-verify` to record them anyway",
-        )
-    }
-
-    /// Refuses stacks of which nothing exists, according to their tools. It notes those whose tools do not say.
-    pub(in crate::program::commands) fn check_existence(&mut self) -> Result<()> {
-        self.check(
-            |entry, exists| entry.action != Action::Create || exists != Some(false),
-            "do not exist, according to their tools",
-            "remove them from the file, or add `--no-verify` to record them anyway",
-        )?;
-        let stacks = self.stacks.iter();
-        let untold = stacks.filter(|(_, it)| {
-            let action = it.planned.as_ref().map(|entry| entry.action);
-            action == Some(Action::Create) && it.exists.is_none()
-        });
-        let untold: Vec<(StackPath, String)> = untold
-            .map(|(path, it)| {
-                (
-                    path.clone(),
-                    format!(
-                        "the driver `{}` does not say whether anything exists",
-                        it.driver
-                    ),
-                )
-            })
-            .collect();
-        for (path, why) in untold {
-            self.leave_unverified(&why, path);
-        }
-        Ok(())
-    }
-
-    fn check(
-        &self,
-        is_right: impl Fn(&PlanEntry, Option<bool>) -> bool,
-        what: &str,
-        hint: &str,
-    ) -> Result<()> {
-        let different = self.stacks.values().filter_map(|existing| {
-            let entry = existing.planned.as_ref()?;
-            let is_right = entry.blocked.is_none() && is_right(entry, existing.exists);
-            (!is_right).then_some(entry)
-        });
-        let different: Vec<&PlanEntry> = different.collect();
-        if different.is_empty() {
-            return Ok(());
-        }
-        let mut text = format!("nothing was recorded: these stacks {what}");
-        for entry in different.iter().take(MAX_DIFFERENT) {
-            let path = printable(entry.stack.as_str());
-            let does = match &entry.blocked {
-                Some(why) => format!("blocked: {}", printable(why)),
-                None if !entry.after.is_empty() => "runs after stacks that would change".to_owned(),
-                None => format!("{}: {}", entry.action.word(), printable(&entry.reason.text)),
-            };
-            text += &format!("\n    {path} ({does})");
-        }
-        if let Some(more @ 1..) = different.len().checked_sub(MAX_DIFFERENT) {
-            text += &format!("\n    and {more} more");
-        }
-        Err(ProgramError::refused(text).hint(hint))
-    }
-
-    /// Notes the stacks that nobody has verified.
-    pub(in crate::program::commands) fn note_unverified(&self) {
-        for (why, stacks) in &self.unverified {
-            let named = stacks.iter().take(MAX_NAMED);
-            let named = named.map(|path| format!("`{}`", printable(path.as_str())));
-            let mut names = named.collect::<Vec<String>>().join(", ");
-            if let Some(more @ 1..) = stacks.len().checked_sub(MAX_NAMED) {
-                names += &format!(" and {more} more");
-            }
-            console::note(&format!(
-                "not verified with a tool: {names} ({})",
-                printable(why)
-            ));
+        let answer = planned.asked.answers.get(path);
+        let answer = answer.and_then(|answer| answer.as_ref().ok());
+        existing.exists = answer.and_then(|answer| answer.exists);
+        if answer.is_some() || entry.blocked.is_some() {
+            existing.planned = Some(entry.clone());
+        } else {
+            let why = entry.reason.text.clone();
+            existing_stacks.leave_unverified(&why, path.clone());
         }
     }
 }

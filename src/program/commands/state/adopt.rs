@@ -18,10 +18,9 @@ use serde_json::Map;
 
 use super::errors::clashing;
 use super::evidence::{Published, declared, inputs};
+use super::existing::{ExistingStacks, FindExisting, Verification};
 use super::{State, WriteArgs};
 use crate::program::commands::changed::exact_status;
-use crate::program::commands::plan::existing::ExistingStacks;
-use crate::program::commands::run::jobs;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
 use crate::program::console;
@@ -42,8 +41,8 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     pub(super) no_verify: bool,
 
-    /// Ask up to N tools at once; `auto` is one for each processor [default: 1]
-    #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs, conflicts_with = "no_verify")]
+    /// Ask up to N tools at once [default: 1]
+    #[arg(short = 'j', long, value_name = "N", conflicts_with = "no_verify")]
     pub(super) parallel: Option<NonZeroUsize>,
 
     #[command(flatten)]
@@ -53,7 +52,11 @@ pub(crate) struct AdoptArgs {
     pub(super) select: SelectArgs,
 }
 
-pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
+pub(super) fn adopt(
+    chdir: &[PathBuf],
+    args: &AdoptArgs,
+    find_existing: FindExisting,
+) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let reads = Reads::for_selection(&args.select).with_listing();
     let mut state = match State::open(chdir, args.write.format, reads)? {
@@ -71,12 +74,12 @@ pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
     }
     let mut entries = state.adopted(&stacks)?;
     let loaded = &state.loaded;
-    let existing = if args.no_verify {
-        ExistingStacks::unasked(loaded, &stacks)
+    let verification = if args.no_verify {
+        Verification::Nobody
     } else {
-        ExistingStacks::ask(chdir, loaded, &stacks, args.parallel)?
+        Verification::Tools(args.parallel.unwrap_or(NonZeroUsize::MIN))
     };
-    let existing = match existing {
+    let existing = match find_existing(chdir, loaded, &stacks, verification)? {
         ControlFlow::Continue(existing) => existing,
         ControlFlow::Break(status) => return Ok(status),
     };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -20,10 +21,10 @@ use orch::state::clock::Clock as _;
 use orch::state::document::{Applied, Document, Entry};
 use serde_json::Map;
 
+use super::existing::{ExistingStacks, FindExisting, Verification};
 use super::write::each;
 use super::{Format, State, WriteArgs};
 use crate::program::commands::commits::Commits;
-use crate::program::commands::plan::existing::ExistingStacks;
 use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -118,7 +119,12 @@ pub(super) fn export(state: &State, args: &ExportArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Result<ExitStatus> {
+pub(super) fn import(
+    chdir: &[PathBuf],
+    state: &State,
+    args: &ImportArgs,
+    find_existing: FindExisting,
+) -> Result<ExitStatus> {
     let shown = args.file.display();
     let file = working_directory(chdir)?.join(&args.file);
     let text = fs::read(file).with_context(|| format!("failed to read `{shown}`"))?;
@@ -152,7 +158,7 @@ pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Res
         keys: &keys,
         commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
     };
-    let existing = match imported.existing(chdir, state, args.no_verify)? {
+    let existing = match imported.existing(chdir, state, args.no_verify, find_existing)? {
         ControlFlow::Continue(existing) => existing,
         ControlFlow::Break(status) => return Ok(status),
     };
@@ -250,6 +256,7 @@ impl Imported<'_> {
         chdir: &[PathBuf],
         state: &State,
         is_unverified: bool,
+        find_existing: FindExisting,
     ) -> Result<ControlFlow<ExitStatus, ExistingStacks>> {
         let loaded = &state.loaded;
         let mut document = state.read()?;
@@ -276,9 +283,10 @@ impl Imported<'_> {
         }
         if is_unverified {
             console::note("nothing was verified with the tools (`--no-verify`)");
-            return Ok(ExistingStacks::unasked(loaded, &stacks));
+            return find_existing(chdir, loaded, &stacks, Verification::Nobody);
         }
-        let existing = ExistingStacks::ask(chdir, loaded, &stacks, None)?;
+        let verification = Verification::Tools(NonZeroUsize::MIN);
+        let existing = find_existing(chdir, loaded, &stacks, verification)?;
         let ControlFlow::Continue(mut existing) = existing else {
             return Ok(existing);
         };

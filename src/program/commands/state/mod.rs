@@ -3,6 +3,7 @@
 mod adopt;
 pub(super) mod errors;
 pub(super) mod evidence;
+pub(super) mod existing;
 mod graph;
 pub(super) mod held;
 mod read;
@@ -30,6 +31,7 @@ use orch::state::edit::Binding;
 use orch::state::open::open;
 
 use self::errors::{clashing, foreign, from_read, from_store};
+use self::existing::FindExisting;
 use super::format::Format;
 use super::{Loaded, MARK_ROOT, Reads, find_project};
 use crate::program::console;
@@ -107,7 +109,11 @@ struct State {
     clock: SystemClock,
 }
 
-pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
+pub(super) fn state(
+    chdir: &[PathBuf],
+    command: &StateCommand,
+    find_existing: FindExisting,
+) -> Result<ExitStatus> {
     let format = match command {
         StateCommand::Init(args) => args.write.format,
         StateCommand::Adopt(args) => args.write.format,
@@ -125,7 +131,7 @@ pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitSta
         StateCommand::Unlock(args) => args.write.format,
         StateCommand::Recover(args) => args.write.format,
     };
-    let result = carry_out(chdir, command, format);
+    let result = carry_out(chdir, command, format, find_existing);
     if let Err(error) = &result
         && error.kind() != ErrorKind::OutputClosed
         && format == Format::Json
@@ -137,9 +143,14 @@ pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitSta
     result
 }
 
-fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
+fn carry_out(
+    chdir: &[PathBuf],
+    command: &StateCommand,
+    format: Format,
+    find_existing: FindExisting,
+) -> Result<ExitStatus> {
     if let StateCommand::Adopt(args) = command {
-        return adopt::adopt(chdir, args);
+        return adopt::adopt(chdir, args, find_existing);
     }
     let reads = match command {
         StateCommand::List(_) | StateCommand::Import(_) => Reads::INPUTS,
@@ -161,7 +172,7 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
         StateCommand::Untaint(args) => write::untaint(&state, args),
         StateCommand::Backups(args) => read::backups(&state, args),
         StateCommand::Restore(args) => write::restore(&state, args),
-        StateCommand::Import(args) => graph::import(chdir, &state, args),
+        StateCommand::Import(args) => graph::import(chdir, &state, args, find_existing),
         StateCommand::Export(args) => graph::export(&state, args),
         StateCommand::Unlock(args) => recover::unlock(&state, args),
         StateCommand::Recover(args) => recover::recover(&state, args),
