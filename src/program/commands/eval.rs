@@ -4,12 +4,12 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use orch::diagnostic::{Diagnostic, closest};
+use orch::diagnostic::Diagnostic;
 use orch::language::evaluate::NoValue;
 use orch::language::parse::parse_expression;
 use orch::language::syntax::Expr;
 use orch::language::value::{Value, to_hcl, to_json};
-use orch::printable::{printable, printable_lines};
+use orch::printable::printable_lines;
 use orch::project::globals::GlobalDefinition;
 use orch::project::namespaces::{ProjectNamespaces, StackNamespaces};
 use orch::project::overrides::parse_overrides;
@@ -39,7 +39,7 @@ Examples:
 #[command(after_help = EVAL_EXAMPLES)]
 pub(crate) struct EvalArgs {
     /// The expressions
-    #[arg(value_name = "EXPR", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "EXPR", required = true, allow_negative_numbers = true)]
     expressions: Vec<String>,
 
     /// Give a global this value, whatever the configuration says (can be repeated)
@@ -64,14 +64,6 @@ pub(crate) struct EvalArgs {
 }
 
 pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
-    // `-7 % 3` is an expression, so the parser of the command line takes unknown flags for expressions too.
-    if let Some(flag) = args.expressions.iter().find(|it| it.starts_with("--")) {
-        let flags = ["--global", "--stack", "--as-json", "--format", "--chdir"];
-        let meant = closest(flag, flags).map(|meant| format!("; did you mean `{meant}`?"));
-        let (flag, meant) = (printable(flag), meant.unwrap_or_default());
-        let message = format!("unexpected argument `{flag}`{meant}");
-        return Err(ProgramError::usage(message));
-    }
     let document = args.format.document(Document::Evaluation);
     let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
     if let Some(status) = loaded.check(None)? {

@@ -305,18 +305,3 @@ fn heredocs_keep_the_line_ends_of_their_file() {
     "x\r\n"
     "#);
 }
-
-#[test]
-fn eval_takes_expressions_that_begin_with_a_minus_sign_and_refuses_unknown_flags() {
-    let sandbox = Sandbox::layout("a");
-    assert_snapshot!(sandbox.orch("eval '-7 % 3' '-(1)' -1"), @r"
-    -1
-    -1
-    -1
-    ");
-    assert_snapshot!(sandbox.orch("eval --stak a 1"), @r"
-    [stderr]
-    error: unexpected argument `--stak`; did you mean `--stack`?
-    [exit status 64]
-    ");
-}
