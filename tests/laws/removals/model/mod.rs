@@ -428,15 +428,15 @@ impl<'s> Model<'s> {
         for (&key, removal) in &removals {
             entries.insert(key, removal.entry(self.repository));
         }
-        // For a stack that is gone, the rule on record counts; for one of the tree, if HEAD cannot tell.
+        // For a stack that is gone, the rule on record counts. If HEAD cannot be read, all of the tree is protected.
         let mut head = self.head.iter();
         let is_head_broken = head.any(|it| matches!(it, Content::Broken(_)));
         let is_protected = |path: &usize| {
-            let key = match keys.get(path) {
-                Some(key) => is_head_broken.then_some(key),
-                None => removals.contains_key(path).then_some(path),
-            };
-            key.is_some_and(|key| record[key].is_protected)
+            if removals.contains_key(path) {
+                record[path].is_protected
+            } else {
+                is_head_broken
+            }
         };
         let mut destroyed = entries.iter().filter(|(path, entry)| {
             let destroys = matches!(entry.action, "delete" | "replace");
