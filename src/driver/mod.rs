@@ -30,7 +30,7 @@ pub use self::changes::{ChangeKind, Changed, ChangedPlan};
 pub use self::command::{PlanKind, StepPlan, StepRole, Words};
 pub use self::hidden::{hidden_option_of, is_tool, steering, variables_with_words};
 pub use self::output_values::{OutputValue, OutputValues};
-pub use self::outputs::{BadOutputs, Outputs};
+pub use self::outputs::{BadOutputs, Outputs, are_incomparable};
 
 pub use self::terraform::{BadPlan, read_plan, read_plan_effect};
 pub use self::whole::{NotWhole, PlanEffect};

@@ -1,8 +1,11 @@
-//! The outputs of stacks. Only digests of their values are kept, and nothing of sensitive ones.
+//! The outputs of stacks. Only digests of their values are kept: of sensitive ones, only where they have to be
+//! compared, salted and slow to compute.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, Read};
 
+use bcrypt::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -14,11 +17,83 @@ const MAX_LENGTH: u64 = 64 << 20;
 /// How the mark of a sensitive output begins, where others have a digest.
 const RUN: &str = "run:";
 
+/// How the salted digest of a sensitive output begins.
+const SALTED: &str = "bcrypt:";
+
+/// How slow salted digests are to compute: each step doubles the time.
+const COST: u32 = 10;
+
 /// The outputs of a stack: digests of their values by name. A sensitive one has none, nor has one whose value
 /// is not known yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Outputs(BTreeMap<String, Option<String>>);
+pub struct Outputs {
+    digests: BTreeMap<String, Option<String>>,
+    /// What sensitive ones are compared by. It never leaves the memory.
+    #[serde(skip)]
+    secrets: BTreeMap<String, Secret>,
+}
+
+/// An output: what may be kept of it.
+#[derive(Debug, Clone)]
+pub(super) enum OutputDigest {
+    /// Its digest.
+    Open(String),
+    /// What a sensitive one is compared by.
+    Sensitive(Secret),
+    /// Nothing is known yet.
+    Unknown,
+}
+
+/// A digest of a sensitive value: whoever has it could find out a weak one.
+#[derive(Clone)]
+pub(super) struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(sensitive)")
+    }
+}
+
+impl Secret {
+    pub(super) fn of(value: &RawValue) -> Self {
+        Secret(digest_of(value))
+    }
+
+    /// Returns a new salted digest; `None` if the system has no random numbers.
+    fn salted(&self) -> Option<String> {
+        let hash = bcrypt::hash_with_result(self.0.as_bytes(), COST).ok()?;
+        Some(format!(
+            "{SALTED}{}",
+            hash.format_for_version(Version::TwoB)
+        ))
+    }
+
+    /// Returns whether a salted digest is of the same value.
+    fn is(&self, salted: &str) -> bool {
+        let hash = salted.strip_prefix(SALTED);
+        hash.is_some_and(|hash| bcrypt::verify(self.0.as_bytes(), hash).is_ok_and(|is| is))
+    }
+}
+
+impl PartialEq for Outputs {
+    fn eq(&self, other: &Self) -> bool {
+        self.digests == other.digests
+    }
+}
+
+impl Eq for Outputs {}
+
+/// Returns whether something of a sensitive output is on record, instead of the digest of an open one.
+fn is_of_sensitive(mark: &str) -> bool {
+    mark.starts_with(RUN) || mark.starts_with(SALTED)
+}
+
+/// Returns whether two marks of an output on record cannot be compared: one of them only has the run that may have
+/// changed it.
+pub fn are_incomparable(one: &str, other: &str) -> bool {
+    one.starts_with(RUN) || other.starts_with(RUN)
+}
 
 /// Why outputs cannot be used. No value is quoted: it may be a secret.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +144,11 @@ impl Outputs {
             let Ok(output) = serde_json::from_str::<OutputJson<'_>>(output.get()) else {
                 return Err(BadOutputs::NoValue(name));
             };
-            let digest = (!output.sensitive).then(|| digest_of(output.value));
+            let digest = if output.sensitive {
+                OutputDigest::Sensitive(Secret::of(output.value))
+            } else {
+                OutputDigest::Open(digest_of(output.value))
+            };
             Ok((name, digest))
         });
         outputs.collect()
@@ -93,45 +172,105 @@ impl Outputs {
     /// If that is something else, or too long.
     pub fn of_driver(text: &[u8]) -> Result<Self, BadOutputs> {
         let outputs = object(text)?.into_iter();
-        let outputs = outputs.map(|(name, value)| (name, Some(digest_of(value))));
+        let outputs = outputs.map(|(name, value)| (name, OutputDigest::Open(digest_of(value))));
         Ok(outputs.collect())
     }
 
-    /// Returns what is put on record after a run, given what is on record. Nothing of a sensitive output is
-    /// derived from its value: it has the run that may have changed it, which is this one if it had work in
-    /// the stack, or if nothing of the output was on record.
+    /// Returns what is put on record after a run, given what is on record. A sensitive output has the run that may
+    /// have changed it, which is this one if it had work in the stack, or if nothing of the output was on record. Those
+    /// in `compared` have a salted digest instead, which stays the same as long as the value does.
     pub fn recorded(
         &self,
         run: &str,
         earlier: Option<&BTreeMap<String, String>>,
         has_work: bool,
+        compared: &BTreeSet<String>,
     ) -> BTreeMap<String, String> {
-        let of_earlier = |name: &String| {
-            let mark = earlier?.get(name)?;
-            (mark.starts_with(RUN) && !has_work).then(|| mark.clone())
-        };
-        let outputs = self.0.iter().map(|(name, digest)| {
-            let sensitive = || of_earlier(name).unwrap_or_else(|| format!("{RUN}{run}"));
+        let outputs = self.digests.iter().map(|(name, digest)| {
+            let earlier = earlier.and_then(|earlier| earlier.get(name));
+            let earlier = earlier.filter(|mark| is_of_sensitive(mark));
+            let sensitive = || {
+                let salted = compared
+                    .contains(name)
+                    .then(|| self.salted(name, earlier, has_work));
+                let unchanged = || earlier.filter(|_| !has_work).cloned();
+                let mark = salted.flatten().or_else(unchanged);
+                mark.unwrap_or_else(|| format!("{RUN}{run}"))
+            };
             (name.clone(), digest.clone().unwrap_or_else(sensitive))
         });
         outputs.collect()
     }
 
+    /// Returns the same with salted digests of the sensitive ones in `compared`, given what is on record: these may be
+    /// written to a file. Nothing has been changed since.
+    #[must_use]
+    pub fn salting(
+        &self,
+        compared: &BTreeSet<String>,
+        earlier: Option<&BTreeMap<String, String>>,
+    ) -> Self {
+        let mut outputs = self.clone();
+        for (name, digest) in &mut outputs.digests {
+            if digest.is_none() && compared.contains(name) {
+                let earlier = earlier.and_then(|earlier| earlier.get(name));
+                *digest = self.salted(name, earlier, false);
+            }
+        }
+        outputs
+    }
+
+    /// Returns the salted digest of a sensitive output, or what is on record of it if that still holds; `None` if its
+    /// value is not known.
+    fn salted(&self, name: &str, earlier: Option<&String>, has_work: bool) -> Option<String> {
+        let secret = self.secrets.get(name)?;
+        match earlier {
+            Some(earlier) if secret.is(earlier) => Some(earlier.clone()),
+            // Whoever was applied with it has only this to compare with.
+            Some(earlier) if earlier.starts_with(RUN) && !has_work => Some(earlier.clone()),
+            _ => secret.salted(),
+        }
+    }
+
+    /// Returns the names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.digests.keys().map(String::as_str)
+    }
+
+    /// Returns the digests that are known, by name.
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        let known = self.digests.iter();
+        let known = known.filter_map(|(name, digest)| Some((name.clone(), digest.clone()?)));
+        known.collect()
+    }
+
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.digests.is_empty()
     }
 
     /// Returns whether the outputs of a stack differ from those before its apply. Sensitive ones count as
     /// changed.
     pub fn differ(&self, before: &Self) -> bool {
-        self != before || self.0.values().any(Option::is_none)
+        self != before || self.digests.values().any(Option::is_none)
     }
 }
 
-impl FromIterator<(String, Option<String>)> for Outputs {
-    fn from_iter<I: IntoIterator<Item = (String, Option<String>)>>(outputs: I) -> Self {
-        Outputs(outputs.into_iter().collect())
+impl FromIterator<(String, OutputDigest)> for Outputs {
+    fn from_iter<I: IntoIterator<Item = (String, OutputDigest)>>(outputs: I) -> Self {
+        let mut all = Outputs::default();
+        for (name, digest) in outputs {
+            let digest = match digest {
+                OutputDigest::Open(digest) => Some(digest),
+                OutputDigest::Sensitive(secret) => {
+                    all.secrets.insert(name.clone(), secret);
+                    None
+                }
+                OutputDigest::Unknown => None,
+            };
+            all.digests.insert(name, digest);
+        }
+        all
     }
 }
 
@@ -177,6 +316,12 @@ mod tests {
         Outputs::of_driver(text.as_bytes()).unwrap()
     }
 
+    fn sensitive(value: &str) -> Outputs {
+        of_tool(&format!(
+            r#"{{"key":{{"sensitive":true,"value":"{value}"}}}}"#
+        ))
+    }
+
     #[test]
     fn a_tool_and_a_driver_say_the_same_in_their_own_ways() {
         let printed = r#"{
@@ -191,22 +336,53 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_sensitive_value() {
-        let sensitive = |value: &str| {
-            of_tool(&format!(
-                r#"{{"key":{{"sensitive":true,"value":"{value}"}}}}"#
-            ))
-        };
+        let none = BTreeSet::new();
         let outputs = sensitive("hunter2");
         assert_eq!(outputs, sensitive("other"));
-        let recorded = outputs.recorded("r1", None, false);
+        let recorded = outputs.recorded("r1", None, false, &none);
         assert_eq!(recorded["key"], "run:r1");
-        let kept = outputs.recorded("r2", Some(&recorded), false);
+        let kept = outputs.recorded("r2", Some(&recorded), false, &none);
         assert_eq!(kept["key"], "run:r1");
-        let changed = outputs.recorded("r2", Some(&recorded), true);
+        let changed = outputs.recorded("r2", Some(&recorded), true, &none);
         assert_eq!(changed["key"], "run:r2");
-        let open = of_driver(r#"{"key":"hunter2"}"#).recorded("r1", None, false);
-        let closed = outputs.recorded("r2", Some(&open), false);
+        let open = of_driver(r#"{"key":"hunter2"}"#).recorded("r1", None, false, &none);
+        let closed = outputs.recorded("r2", Some(&open), false, &none);
         assert_eq!(closed["key"], "run:r2", "it was not sensitive before");
+        assert!(!format!("{outputs:?}").contains(&outputs.secrets["key"].0));
+        let text = serde_json::to_string(&outputs).unwrap();
+        assert_eq!(text, r#"{"key":null}"#);
+    }
+
+    #[test]
+    fn sensitive_outputs_that_are_compared_have_salted_digests() {
+        let compared = BTreeSet::from(["key".to_owned()]);
+        let outputs = sensitive("hunter2");
+        let first = outputs.recorded("r1", None, true, &compared);
+        assert!(first["key"].starts_with("bcrypt:"), "{first:?}");
+        let again = outputs.recorded("r1", None, true, &compared);
+        assert_ne!(first, again, "each has a salt of its own");
+        // It stays as long as the value does, whatever else changes.
+        assert_eq!(
+            sensitive("hunter2").recorded("r2", Some(&first), true, &compared),
+            first
+        );
+        let other = sensitive("other").recorded("r2", Some(&first), true, &compared);
+        assert!(other["key"].starts_with("bcrypt:") && other != first);
+        // What was recorded before anybody compared it counts until something changes.
+        let run = BTreeMap::from([("key".to_owned(), "run:r0".to_owned())]);
+        assert_eq!(outputs.recorded("r1", Some(&run), false, &compared), run);
+        assert_ne!(outputs.recorded("r1", Some(&run), true, &compared), run);
+        // In a file there are only such digests.
+        let salted = outputs.salting(&compared, Some(&first));
+        let text = serde_json::to_string(&salted).unwrap();
+        let read: Outputs = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.recorded("r2", Some(&first), false, &compared), first);
+        // Of a value that is not known, nothing is new.
+        let unknown: Outputs = serde_json::from_str(r#"{"key":null}"#).unwrap();
+        assert_eq!(
+            unknown.recorded("r2", Some(&first), false, &compared),
+            first
+        );
     }
 
     #[test]

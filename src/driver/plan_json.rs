@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::outputs::{OutputDigest, Secret};
 use super::value::{digest, digest_of, has_true, object};
 
 /// The mode of managed resources, unlike data sources.
@@ -196,22 +197,32 @@ impl ChangeJson {
         values
     }
 
-    /// Returns an output before it, if there is one, with its digest unless it is sensitive.
-    pub(super) fn output_before(&self, name: &str) -> Option<(String, Option<String>)> {
+    /// Returns an output before it, if there is one.
+    pub(super) fn output_before(&self, name: &str) -> Option<(String, OutputDigest)> {
         let value = self.before.as_deref()?;
-        let is_open = !is_marked(self.before_sensitive.as_deref());
-        Some((name.to_owned(), is_open.then(|| digest_of(value))))
+        Some((
+            name.to_owned(),
+            output(value, self.before_sensitive.as_deref()),
+        ))
     }
 
-    /// Returns an output after it, if there is one, with its digest unless it is sensitive or not known.
-    pub(super) fn output_after(&self, name: &str) -> Option<(String, Option<String>)> {
+    /// Returns an output after it, if there is one.
+    pub(super) fn output_after(&self, name: &str) -> Option<(String, OutputDigest)> {
         let name = name.to_owned();
         if is_marked(self.after_unknown.as_deref()) {
-            return Some((name, None));
+            return Some((name, OutputDigest::Unknown));
         }
         let value = self.after.as_deref()?;
-        let is_open = !is_marked(self.after_sensitive.as_deref());
-        Some((name, is_open.then(|| digest_of(value))))
+        Some((name, output(value, self.after_sensitive.as_deref())))
+    }
+}
+
+/// Returns what may be kept of an output, given what marks it as sensitive.
+fn output(value: &RawValue, marks: Option<&RawValue>) -> OutputDigest {
+    if is_marked(marks) {
+        OutputDigest::Sensitive(Secret::of(value))
+    } else {
+        OutputDigest::Open(digest_of(value))
     }
 }
 

@@ -188,6 +188,47 @@ pub fn prepare_validation(
     Ok(at_once(codes, asked.into_iter(), options.jobs, all))
 }
 
+/// Prepares to initialise stacks that have not been. Those whose drivers need not be have no turn.
+///
+/// # Errors
+///
+/// If commands cannot be made; then nothing is to be run.
+pub fn prepare_init(
+    codes: Codes<'_, '_>,
+    stacks: &[(PlanStack, Driver<'_>)],
+    options: &AskOptions<'_>,
+) -> Result<Asking, CannotAsk> {
+    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+    let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut asked = Vec::new();
+    for &(stack, driver) in stacks {
+        let folder = options.folder.to_owned();
+        let place = preparation.place(stack, &driver, Asked::Delete, folder);
+        let (Some(place), Some(step)) = (place, driver.init()) else {
+            continue;
+        };
+        let is_missing = |path: &Path| path.symlink_metadata().is_err();
+        if !place.initialized().is_some_and(is_missing) {
+            continue;
+        }
+        let init = step_of(&step);
+        let Some(task) = preparation.command(step, &place) else {
+            continue;
+        };
+        turns.push(Turn {
+            stack: codes.path(stack).clone(),
+            operation: Operation::Ask,
+            steps: [init].into(),
+        });
+        attempts.push(attempts_of(codes, stack));
+        tasks.push(vec![task]);
+        asked.push(stack);
+    }
+    preparation.finish()?;
+    let all = (turns, attempts, tasks);
+    Ok(at_once(codes, asked.into_iter(), options.jobs, all))
+}
+
 /// Returns turns in any order, with what each allows its steps and their commands, given the stack of each.
 pub(super) fn at_once(
     codes: Codes<'_, '_>,

@@ -173,26 +173,11 @@ impl CommitCode {
     ///
     /// If it is not there, or cannot be linked.
     pub fn link_local_state(&self, root: &Path, backend: &str) -> Result<(), NoCode> {
-        let Some(place) = local_state(backend) else {
+        let Some((place, here)) = find_local_state(root, backend)? else {
             return Ok(());
         };
         let path = Path::new(place);
         let missing = || NoCode::LocalState(place.to_owned());
-        let is_inside = path
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-        if !is_inside {
-            // It is the same from everywhere.
-            let is_there = path.is_absolute() && path.is_file();
-            return if is_there { Ok(()) } else { Err(missing()) };
-        }
-        let here = root.join(path);
-        // A link could lead anywhere.
-        let is_file = here.symlink_metadata().is_ok_and(|it| it.is_file());
-        let is_within = dunce::canonicalize(&here).is_ok_and(|real| real == here);
-        if !is_file || !is_within {
-            return Err(missing());
-        }
         let there = self.project.root.join(path);
         let directory = path.parent().ok_or_else(missing)?;
         if !make_directories(&self.project.root, directory)? {
@@ -203,6 +188,39 @@ impl CommitCode {
         let backup = |state: &Path| PathBuf::from(format!("{}.backup", state.display()));
         Ok(replace_by_link(&backup(&here), &backup(&there))?)
     }
+}
+
+/// Finds the state that a tool keeps in the tree: where it is from the root of the tree, and the file. None if the tool
+/// does not keep its state there. `root` is the root of the tree, `backend` what is on record.
+///
+/// # Errors
+///
+/// If it is not there.
+pub fn find_local_state<'b>(
+    root: &Path,
+    backend: &'b str,
+) -> Result<Option<(&'b str, PathBuf)>, NoCode> {
+    let Some(place) = local_state(backend) else {
+        return Ok(None);
+    };
+    let path = Path::new(place);
+    let missing = || NoCode::LocalState(place.to_owned());
+    let is_inside = path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside {
+        // It is the same from everywhere.
+        let is_there = path.is_absolute() && path.is_file();
+        return if is_there { Ok(None) } else { Err(missing()) };
+    }
+    let here = root.join(path);
+    // A link could lead anywhere.
+    let is_file = here.symlink_metadata().is_ok_and(|it| it.is_file());
+    let is_within = dunce::canonicalize(&here).is_ok_and(|real| real == here);
+    if !is_file || !is_within {
+        return Err(missing());
+    }
+    Ok(Some((place, here)))
 }
 
 /// Makes the directories of a path below another one; returns whether all of them are real ones: a link of the

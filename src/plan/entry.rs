@@ -379,6 +379,9 @@ impl Known<'_> {
                     let file = file.relative();
                     Reason::new(Config, format!("triggered by {file}")).said_in(Some(file), None)
                 }
+                Pending::Generation { of, now } => {
+                    Reason::new(State, format!("{of} has generation {now} now"))
+                }
             },
             Some(Standing::Failed(why)) => Reason::new(State, *why),
             Some(Standing::Running) => Reason::new(State, "a run is working on it"),

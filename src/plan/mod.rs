@@ -28,6 +28,7 @@ mod rows;
 mod same_command;
 mod saved;
 pub mod stale;
+pub mod succession;
 pub mod ties;
 mod totals;
 pub mod triggers;

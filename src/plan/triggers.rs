@@ -3,12 +3,23 @@
 //! A trigger is something to run after, so one pass along the graph finds chains too. This module does not
 //! know how stacks stand, or what is on record: that is asked for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::project::stack::{StackIndex, StackMode, Stacks};
 use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::{Reference, ReferenceKind, References, Target};
 use crate::source::Span;
+
+/// Returns the outputs that count for some `replace_triggered_by`, by the stack that has them.
+pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
+    let mut named: BTreeMap<StackIndex, BTreeSet<String>> = BTreeMap::new();
+    for reference in &references.list {
+        if let (Some(output), Target::Stack(stack)) = (&reference.output, &reference.target) {
+            named.entry(*stack).or_default().insert(output.clone());
+        }
+    }
+    named
+}
 
 /// What a plan does with a stack, as far as others are triggered by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

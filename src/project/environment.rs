@@ -4,6 +4,7 @@
 //! stack's directory up to the root, the nearest definition of a name winning, then the `ORCH_…`
 //! variables. `null` and `unset` remove a variable, the host's own included.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 use std::process::Command;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NoValue};
-use crate::language::syntax::Expr;
+use crate::language::syntax::{Expr, ExprKind};
 use crate::language::value::Value;
-use crate::path::ProjectPath;
+use crate::path::{Generation, ProjectPath};
 use crate::project::Project;
 use crate::project::config::{EnvDefinition, LetDefinition, STACK_KEY};
 use crate::project::globals::is_unset;
@@ -102,6 +103,8 @@ const MANY: usize = 512;
 pub struct Environments<'p> {
     project: &'p Project,
     namespaces: ProjectNamespaces<'p>,
+    /// Whether any may depend on the generation of another stack, once that has been asked.
+    names_stacks: OnceCell<bool>,
 }
 
 impl<'p> Environments<'p> {
@@ -124,6 +127,7 @@ impl<'p> Environments<'p> {
         Environments {
             project: namespaces.project(),
             namespaces,
+            names_stacks: OnceCell::new(),
         }
     }
 
@@ -230,6 +234,33 @@ impl<'p> Environments<'p> {
         variables
     }
 
+    /// Returns the other stacks whose generations the environment of a stack is computed from, each with a place
+    /// that names it. Variables that `ignore_changes` leaves out do not count.
+    pub fn stacks_used(&self, stack: StackIndex) -> BTreeMap<StackIndex, Span> {
+        let mut used = BTreeMap::new();
+        if !*self.names_stacks.get_or_init(|| names_stacks(self.project)) {
+            return used;
+        }
+        let rule = self.project.rules_of(stack).ignore_changes;
+        let is_ignored = |name: &str| rule.is_some_and(|rule| rule.value.leaves_out_variable(name));
+        for variable in self.variables(stack) {
+            if !is_ignored(&variable.definition.name.text) {
+                add_stacks(&variable.uses, &mut used);
+            }
+        }
+        used
+    }
+
+    /// Returns the same with the generations, by the path of each stack.
+    pub fn generations_used(&self, stack: StackIndex) -> BTreeMap<String, Generation> {
+        let used = self.stacks_used(stack).into_keys();
+        let generation = |used: StackIndex| {
+            let path = self.project.stacks[used].path.to_string();
+            (path, self.namespaces.generation_seen(used))
+        };
+        used.map(generation).collect()
+    }
+
     /// Returns the variables that tell a command where it runs.
     fn identity(&self, stack: StackIndex) -> Environment {
         let stack = &self.project.stacks[stack];
@@ -250,6 +281,35 @@ impl<'p> Environments<'p> {
         let all = known.into_iter().chain(key);
         all.map(|(name, value)| (name.to_owned(), Some(value)))
             .collect()
+    }
+}
+
+/// Returns whether a variable, or a `let` beside one, may be computed from the generation of another stack.
+fn names_stacks(project: &Project) -> bool {
+    let mut scopes = project.scopes.values();
+    scopes.any(|scope| {
+        let variables = scope.env.iter().map(|it| &it.value);
+        let mut all = variables.chain(scope.lets.iter().map(|it| &it.value));
+        all.any(names_stacks_in)
+    })
+}
+
+fn names_stacks_in(expr: &Expr) -> bool {
+    let mut is_named = false;
+    expr.each(&mut |expr| {
+        is_named |= matches!(&expr.kind, ExprKind::Variable(name) if &**name == "stacks");
+    });
+    is_named
+}
+
+/// Adds the stacks whose generations were used.
+fn add_stacks(uses: &[Used<'_>], stacks: &mut BTreeMap<StackIndex, Span>) {
+    for used in uses {
+        match used {
+            Used::Generation(stack, span) => _ = stacks.entry(*stack).or_insert(*span),
+            Used::Value(_, inner) => add_stacks(inner, stacks),
+            Used::File(..) => {}
+        }
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) fn why_text(standing: &Standing) -> Option<String> {
                     .to_owned()
             }
             Pending::Triggered(file) => format!("triggered ({})", file.relative()),
+            Pending::Generation { of, now } => format!("{of} has generation {now} now"),
         }),
         Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,
     }

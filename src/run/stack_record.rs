@@ -35,6 +35,8 @@ pub struct StackRecord {
     pub inputs: Inputs,
     /// The triggers that the run answers.
     pub triggers: Vec<String>,
+    /// The generations of other stacks that its environment is computed from, by key.
+    pub generations: BTreeMap<String, Generation>,
     /// What the stack declares.
     pub declared: Entry,
     /// What is on record of it already.
@@ -79,10 +81,22 @@ pub struct Findings {
     pub upstream: Option<String>,
     /// Whether all of the stack is as its configuration says.
     pub is_complete: bool,
-    /// Whether it was updated or replaced.
-    pub has_changed: bool,
+    /// What became of it.
+    pub effect: Effect,
     /// Whether it was done, and a condition on what came of it does not hold.
     pub has_failed_checks: bool,
+}
+
+/// What an apply has done to a stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// What did not exist was made.
+    Created,
+    /// It was updated or replaced.
+    Updated,
 }
 
 impl StackRecord {
@@ -169,6 +183,8 @@ impl StackRecord {
             let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
             Entry {
                 changed: earlier.and_then(|it| it.changed),
+                modified: earlier.and_then(|it| it.modified),
+                made: earlier.and_then(|it| it.made),
                 other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
                 applied: Some(self.applied(run, at, upstream)),
                 driver: earlier.and_then(|it| it.driver.clone()),
@@ -184,6 +200,7 @@ impl StackRecord {
         match (&self.made, earlier) {
             (Some(made), Some(earlier)) if failure.is_none() => {
                 entry.generation = made.generation;
+                entry.made = Some(UNMERGED);
                 entry.forget_generation(made.generation);
                 entry.depose(earlier.as_deposed());
             }
@@ -192,14 +209,18 @@ impl StackRecord {
         if failure.is_none() {
             entry.lifecycle = self.declared.lifecycle.clone();
         }
-        let has_changed = match &findings {
-            Some(findings) => findings.has_changed,
+        let effect = findings.as_ref().map(|findings| findings.effect);
+        let has_changed = match effect {
+            Some(effect) => effect == Effect::Updated,
             // Nobody knows what a command has done; it has applied these inputs.
             None => self.updates(),
         };
         let has_changed = has_changed || self.made.is_some();
         if failure.is_none() && has_changed || self.is_made_anew {
             entry.changed = Some(UNMERGED);
+        }
+        if failure.is_none() && effect.is_some_and(|effect| effect != Effect::Nothing) {
+            entry.modified = Some(UNMERGED);
         }
         // What is known of a generation that is not finished says nothing of the current one.
         let is_about_current = self.made.is_none() || failure.is_none();
@@ -276,6 +297,8 @@ impl StackRecord {
                 backend: made.backend.clone(),
                 driver: Some(made.driver.clone()),
                 inputs: Some(self.inputs.clone()),
+                generations: self.generations.clone(),
+                released: false,
                 other: Map::new(),
             });
         }
@@ -307,6 +330,7 @@ impl StackRecord {
             triggered_by: earlier
                 .map(|it| it.triggered_by.clone())
                 .unwrap_or_default(),
+            generations: self.generations.clone(),
             plan: self.plan.clone(),
             checks: None,
             other: Map::new(),

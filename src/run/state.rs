@@ -15,7 +15,7 @@ use super::event::{Ending, Failure, Outcome, Reaction};
 use super::execute::{
     Commands, Control, End, Executor, Inbox, Running, Signal, Start, StateAlarm, StepEnd,
 };
-pub use super::stack_record::{Findings, Made, StackRecord};
+pub use super::stack_record::{Effect, Findings, Made, StackRecord};
 use super::turn::{Step, TurnIndex};
 use crate::path::StackPath;
 use crate::state::document::Entry;

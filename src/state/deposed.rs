@@ -1,5 +1,7 @@
 //! Generations of stacks on record that are not current.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -25,6 +27,12 @@ pub struct Deposed {
     /// What it was made of; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
+    /// The generations of other stacks that its environment was computed from, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generations: BTreeMap<String, Generation>,
+    /// Whether somebody has said that no stack uses it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released: bool,
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

@@ -177,6 +177,12 @@ pub struct Entry {
     /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<u64>,
+    /// The write that merged the last apply that changed anything, its creation included; [`UNMERGED`] before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<u64>,
+    /// The write that merged the apply that made its current generation beside another one; [`UNMERGED`] before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<u64>,
     /// Which generation of it is current.
     #[serde(default, skip_serializing_if = "Generation::is_first")]
     pub generation: Generation,
@@ -227,6 +233,9 @@ pub struct Applied {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub triggered_by: BTreeMap<String, String>,
+    /// The generations of other stacks that its environment was computed from, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generations: BTreeMap<String, Generation>,
     /// The id of the plan that was applied, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
@@ -411,9 +420,21 @@ impl Entry {
             last.serial = serial;
         }
         self.refreshed.iter_mut().for_each(|it| it.number(serial));
-        if self.changed == Some(UNMERGED) {
-            self.changed = Some(serial);
+        for write in self.writes_mut().into_iter().flatten() {
+            if *write == UNMERGED {
+                *write = serial;
+            }
         }
+    }
+
+    /// Returns the writes that it remembers besides those of its attempts.
+    pub(super) fn writes(&self) -> [Option<u64>; 3] {
+        [self.changed, self.modified, self.made]
+    }
+
+    /// Returns the same, to be changed.
+    pub(super) fn writes_mut(&mut self) -> [&mut Option<u64>; 3] {
+        [&mut self.changed, &mut self.modified, &mut self.made]
     }
 
     /// Gives what has not been merged yet the serials of an entry that may be the same one, merged.
@@ -430,8 +451,10 @@ impl Entry {
         }
         let refreshed = self.refreshed.iter_mut().zip(&merged.refreshed);
         refreshed.for_each(|(it, like)| it.number(like.serial));
-        if self.changed == Some(UNMERGED) {
-            self.changed = merged.changed;
+        for (write, like) in self.writes_mut().into_iter().zip(merged.writes()) {
+            if *write == Some(UNMERGED) {
+                *write = like;
+            }
         }
         if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied) {
             applied.triggered_by.clone_from(&like.triggered_by);

@@ -26,8 +26,22 @@ impl Entry {
             backend: self.backend.clone(),
             driver: self.driver.clone(),
             inputs: applied.and_then(|applied| applied.inputs.clone()),
+            generations: applied
+                .map(|applied| applied.generations.clone())
+                .unwrap_or_default(),
+            released: false,
             other: serde_json::Map::new(),
         }
+    }
+
+    /// Returns whether it was certainly applied after the current generation of another stack took the place of an
+    /// older one, which it used: with the number of that generation, or with changes. `key` is that of the other stack.
+    pub fn has_left_old(&self, key: &str, other: &Entry) -> bool {
+        let applied = self.applied.as_ref();
+        let used = applied.and_then(|applied| applied.generations.get(key));
+        let is_modified = self.modified.zip(other.made);
+        used.is_some_and(|used| *used >= other.generation)
+            || is_modified.is_some_and(|(modified, made)| modified >= made)
     }
 
     /// Keeps a generation that is not the current one.
@@ -89,6 +103,7 @@ impl Entry {
                 commit: deposed.commit.clone(),
                 seen: deposed.seen.clone(),
                 inputs: deposed.inputs.clone(),
+                generations: deposed.generations.clone(),
                 ..applied.clone()
             }),
             ..self.clone()

@@ -19,7 +19,8 @@ impl Entry {
         kept.last.iter_mut().for_each(|it| keep(&mut it.serial));
         let refreshed = kept.refreshed.iter_mut();
         refreshed.for_each(|it| keep(&mut it.serial));
-        kept.changed.iter_mut().for_each(keep);
+        let writes = kept.writes_mut().into_iter().flatten();
+        writes.for_each(keep);
         kept
     }
 
@@ -37,8 +38,11 @@ impl Entry {
         if let Some(own) = self.refreshed.as_mut().filter(|it| it.serial == KEPT) {
             own.serial = refreshed.map_or(UNMERGED, |it| it.serial);
         }
-        if self.changed == Some(KEPT) {
-            self.changed = current.and_then(|it| it.changed);
+        let writes = current.map(Entry::writes).unwrap_or_default();
+        for (write, current) in self.writes_mut().into_iter().zip(writes) {
+            if *write == Some(KEPT) {
+                *write = current;
+            }
         }
     }
 }

@@ -62,11 +62,41 @@ impl Document {
         for entry in self.stacks.values_mut() {
             renamed.follow(&mut entry.after);
             renamed.follow(&mut entry.before);
+            entry.follow_names(&keys);
         }
         let found = keys.into_iter();
         let found = found.filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)));
         let found: Vec<(String, Entry)> = found.collect();
         self.stacks.extend(found);
+    }
+}
+
+impl Entry {
+    /// Makes what it says of single stacks name them by their new keys.
+    fn follow_names(&mut self, keys: &BTreeMap<String, String>) {
+        let output = |named: String| {
+            let now = named.rsplit_once('#').and_then(|(stack, output)| {
+                let stack = keys.get(stack)?;
+                Some(format!("{stack}#{output}"))
+            });
+            now.unwrap_or(named)
+        };
+        if let Some(rule) = &mut self.lifecycle.replace_triggered_by {
+            let triggers = std::mem::take(&mut rule.value).into_iter();
+            rule.value = triggers.map(output).collect();
+        }
+        if let Some(applied) = &mut self.applied {
+            let triggers = std::mem::take(&mut applied.triggered_by).into_iter();
+            let triggers = triggers.map(|(named, digest)| (output(named), digest));
+            applied.triggered_by = triggers.collect();
+        }
+        let applied = self.applied.iter_mut().map(|it| &mut it.generations);
+        let deposed = self.deposed.iter_mut().map(|it| &mut it.generations);
+        for generations in applied.chain(deposed) {
+            let named = std::mem::take(generations).into_iter();
+            let named = named.map(|(key, it)| (keys.get(&key).cloned().unwrap_or(key), it));
+            generations.extend(named);
+        }
     }
 }
 

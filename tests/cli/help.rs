@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 46] = [
+const COMMANDS: [&str; 47] = [
     "list",
     "plan",
     "show",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 46] = [
     "state move",
     "state taint",
     "state untaint",
+    "state release",
     "state backups",
     "state restore",
     "state import",

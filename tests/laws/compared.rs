@@ -225,6 +225,7 @@ fn shown(variables: &[Variable<'_>], root: &Path) -> BTreeMap<String, String> {
 fn reads(uses: &[Used<'_>], changed: &BTreeSet<String>) -> bool {
     uses.iter().any(|used| match used {
         Used::Value(_, inner) => reads(inner, changed),
+        Used::Generation(..) => false,
         Used::File(FileRead::Path(path), _) => changed.contains(path.as_str()),
         Used::File(FileRead::Matching(directory, _), _) => changed.iter().any(|file| {
             let rest = file.strip_prefix(directory.as_str());

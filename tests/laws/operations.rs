@@ -313,8 +313,8 @@ impl Case {
         operations.iter().map(row).collect()
     }
 
-    /// What the rules ask for that may be relaxed: the rule, the user and what it used. On record the one
-    /// ran after the other, directly or through stacks without work.
+    /// What the rules ask for that may be relaxed: the rule, the user and what it used. On record the one ran after the
+    /// other: by rule 4 directly or through stacks that stay, by rule 5 directly or through stacks without work.
     fn asked(&self) -> BTreeSet<(u8, u32, u32)> {
         let works = self.works();
         let work = |stack: usize| works.get(stack).copied().unwrap_or_default();
@@ -326,7 +326,9 @@ impl Case {
         close_through(&mut of_changes, |stack| {
             work(stack) == Work::default() || is_made(stack)
         });
-        close_through(&mut recorded, |stack| work(stack) == Work::default());
+        close_through(&mut recorded, |stack| {
+            !work(stack).destroy || work(stack).apply
+        });
         let mut asked = BTreeSet::new();
         for (used, users) in recorded.iter().enumerate() {
             for user in (0..users.len()).filter(|&user| users[user].is_some()) {

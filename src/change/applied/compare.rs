@@ -16,7 +16,7 @@ use crate::change::present::Present;
 use crate::change::since::AppliedBase;
 use crate::change::trigger::{self, AskingTrigger};
 use crate::git::CommitId;
-use crate::path::ProjectPath;
+use crate::path::{Generation, ProjectPath};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Applied, Document, Entry};
@@ -118,6 +118,14 @@ pub fn standings(
             }
         }
     }
+    for (&stack, standing) in &mut stacks {
+        let ignores_all = lists.get(stack).is_some_and(IgnoreList::is_all);
+        let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
+        let applied = applied.filter(|_| !ignores_all && *standing == Standing::Applied);
+        if let Some(other) = applied.and_then(|applied| other_generation(applied, document)) {
+            *standing = Standing::Pending(other);
+        }
+    }
     Ok(Standings {
         missing: missing(present, document, &pairs)?,
         base: AppliedBase {
@@ -127,6 +135,19 @@ pub fn standings(
         },
         stacks,
         ignored,
+    })
+}
+
+/// Returns the first stack that has another generation now than a stack was applied with.
+fn other_generation(applied: &Applied, document: &Document) -> Option<Pending> {
+    let mut used = applied.generations.iter();
+    used.find_map(|(of, was)| {
+        let entry = document.stacks.get(of);
+        let now = entry.map_or(Generation::FIRST, |entry| entry.generation);
+        (now != *was).then(|| Pending::Generation {
+            of: of.clone(),
+            now,
+        })
     })
 }
 

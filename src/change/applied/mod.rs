@@ -30,7 +30,7 @@ use super::cause::ChangeCause;
 use super::digest::InputDigest;
 use super::since::AppliedBase;
 use crate::git::CommitId;
-use crate::path::{ProjectPath, StackPath};
+use crate::path::{Generation, ProjectPath, StackPath};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{
@@ -156,6 +156,13 @@ pub enum Pending {
     OtherIgnored,
     /// This trigger asks for it.
     Triggered(ProjectPath),
+    /// It was applied with another generation of a stack.
+    Generation {
+        /// The stack, as it is on record.
+        of: String,
+        /// Its generation now.
+        now: Generation,
+    },
 }
 
 /// How the inputs of a stack differ from what was applied.

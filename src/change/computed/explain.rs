@@ -150,7 +150,7 @@ impl Search<'_, '_> {
             let uses = uses.iter().enumerate();
             let value = |(index, used): (usize, &Used<'_>)| match used {
                 Used::Value(definition, _) => Some((definition.name(), index)),
-                Used::File(..) => None,
+                Used::File(..) | Used::Generation(..) => None,
             };
             uses.filter_map(value).collect()
         };

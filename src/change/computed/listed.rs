@@ -110,6 +110,7 @@ fn evaluate(
                     }
                 }
                 Used::File(read, _) => add_read(&mut inputs, read, chain),
+                Used::Generation(..) => {}
             },
         );
     }

@@ -98,6 +98,8 @@ fn each_new_use<'u, 'p>(
                 chain.push(side.read(*function));
                 visit(used, chain);
             }
+            // It is no file, and differs only on record.
+            Used::Generation(..) => continue,
         }
         chain.pop();
     }

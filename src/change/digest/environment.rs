@@ -109,6 +109,7 @@ fn files_read<'u>(uses: &'u [Used<'_>], seen: &mut HashSet<Span>, reads: &mut Ve
                 }
             }
             Used::File(read, _) => reads.push(read),
+            Used::Generation(..) => {}
         }
     }
 }

@@ -2,9 +2,12 @@
 
 mod added;
 mod checked;
+mod generations;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+pub use self::generations::KeptGeneration;
 use super::followups::FollowUps;
 use super::turn::{Attempted, Course, Role, TurnState};
 use super::updated::Updated;
@@ -16,10 +19,11 @@ use crate::plan::commands::SHOWN_FILE;
 use crate::plan::entry::{Action, Asked};
 use crate::plan::protection::{Destroyed, Guard};
 use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::project::stack::StackIndex;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
 use crate::run::execute::{StepAhead, Task};
-use crate::run::state::Findings;
+use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
 
@@ -31,6 +35,12 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
     pub(super) updated: Updated<'p>,
+    /// The stacks that have been applied so far, and whether that has changed anything.
+    pub(super) applied: BTreeMap<StackIndex, bool>,
+    /// The stacks that were destroyed.
+    pub(super) destroyed: BTreeSet<StackIndex>,
+    /// The old generations that were kept.
+    pub(super) kept: Vec<KeptGeneration>,
     pub(super) init: bool,
     pub(super) allows_new_changes: bool,
     pub(super) is_again: bool,
@@ -92,6 +102,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         if let Some(failed) = &turn.stack.checks.failed {
             return Err(Failure::Condition(failed.clone()));
         }
+        self.check_generations(number)?;
         self.check_before(number)?;
         let turn = &self.turns[number];
         let is_replaced = turn.stack.shown.action == Some(Action::Replace);
@@ -109,6 +120,22 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
     }
 
+    /// Returns the stacks that were to be replaced and have not been, each with what has changed.
+    pub fn open_triggers(&self) -> Vec<(StackPath, String)> {
+        let of_turn = |stack: StackIndex| {
+            let mut turns = self.turns.iter();
+            turns.find(|turn| turn.stack.stack.here() == Some(stack))
+        };
+        let none = BTreeMap::new();
+        let open = self.updated.triggered().filter_map(|stack| {
+            let known = of_turn(stack).map_or(&none, |turn| &turn.stack.triggered_by);
+            let trigger = self.updated.trigger_of(stack, known)?;
+            let path = self.updated.project().stacks[stack].path.clone();
+            (!self.destroyed.contains(&stack)).then_some((path, trigger))
+        });
+        open.collect()
+    }
+
     /// Returns how an attempt goes that is about to begin.
     fn course(&mut self, number: usize, attempt: u32) -> Course {
         let turn = &self.turns[number];
@@ -119,6 +146,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             let has_work = stack.work.apply && stack.shown.action.is_some();
             let is_unchanged = |here| !self.changed.before(here);
             if !has_work
+                && stack.generations.is_empty()
                 && stack.is_planned
                 && stack.stack.here().is_some_and(is_unchanged)
                 && is_first
@@ -210,7 +238,12 @@ impl Director for ApplyDirector<'_, '_> {
         if self.turns[number].attempt.number != step.attempt {
             self.prepare_followup(number)?;
             self.check_rules(number)?;
-            let course = self.course(number, step.attempt);
+            let is_kept = self.keeps(number);
+            let course = if is_kept {
+                Course::Nothing
+            } else {
+                self.course(number, step.attempt)
+            };
             if step.attempt > 1 {
                 // What the last attempt was to change says nothing of this one.
                 _ = fs::remove_file(self.turns[number].folder.join(SHOWN_FILE));
@@ -218,6 +251,7 @@ impl Director for ApplyDirector<'_, '_> {
             self.turns[number].attempt = Attempted {
                 number: step.attempt,
                 course,
+                is_kept,
                 ..Attempted::default()
             };
         }
@@ -273,6 +307,10 @@ impl Director for ApplyDirector<'_, '_> {
             Outcome::Failed(_) => has_failed_checks,
             Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
         };
+        // It exists as before.
+        if self.turns[number].attempt.is_kept {
+            return None;
+        }
         // Who has postconditions has taken them for these.
         if ending.outcome == Outcome::Succeeded
             && !self.turns[number].stack.checks.has_postconditions
@@ -302,7 +340,7 @@ impl Director for ApplyDirector<'_, '_> {
             outputs: None,
             upstream: None,
             is_complete: has_succeeded && is_complete,
-            has_changed: false,
+            effect: Effect::Nothing,
             has_failed_checks,
         };
         // Only what stands in the tree is brought forward.
@@ -310,6 +348,7 @@ impl Director for ApplyDirector<'_, '_> {
             return Some(findings);
         };
         if turn.operation == Operation::Destroy {
+            self.destroyed.insert(here);
             if let Some(followups) = &mut self.followups {
                 followups.is_destroyed(here);
             }
@@ -322,12 +361,15 @@ impl Director for ApplyDirector<'_, '_> {
             (false, Course::Nothing) => Ok(stack.outputs.clone()),
             (false, _) => Ok(answer.as_ref().and_then(|answer| answer.outputs.clone())),
         };
-        let (outputs, problem) = match outputs {
-            Ok(outputs) => (outputs, None),
-            Err(problem) => (None, Some(problem.to_string())),
-        };
+        let problem = outputs.as_ref().err().map(ToString::to_string);
+        let outputs = outputs.ok().flatten();
         let recorded = stack.recorded.as_ref();
-        let of_record = |outputs: &Outputs| outputs.recorded(&self.run, recorded, has_acted);
+        let compared = self.updated.named(here);
+        // Without a state, nothing else tells what it was.
+        let before = stack.outputs_before.as_ref().map(Outputs::digests);
+        let earlier = recorded.or(before.as_ref());
+        let of_record =
+            |outputs: &Outputs| outputs.recorded(&self.run, earlier, has_acted, compared);
         findings.outputs = match (&outputs, course) {
             (Some(outputs), _) => Some(of_record(outputs)),
             (None, _) if has_acted => None,
@@ -344,12 +386,15 @@ impl Director for ApplyDirector<'_, '_> {
             let own = findings.outputs.as_ref().map(outputs_digest);
             self.upstream.set(here, own);
         }
-        findings.has_changed = turn.has_updated();
-        if findings.has_changed {
+        findings.effect = turn.effect();
+        if findings.effect == Effect::Updated {
             self.updated.add(here, findings.outputs.clone());
         }
         if turn.operation == Operation::Apply {
             self.updated.sees_all(here);
+            if ending.outcome == Outcome::Succeeded {
+                *self.applied.entry(here).or_default() |= has_acted;
+            }
             if let Some(followups) = &mut self.followups {
                 followups.is_applied(here, (&findings.outputs, &findings.backend));
             }

@@ -4,7 +4,7 @@
 //! Nothing was shown of them, so whoever approves one approves whatever it would change; none destroys its
 //! stack. This module does not know who adds them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -129,6 +129,8 @@ impl<'p> FollowUps<'_, 'p> {
             },
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,
+            generations: BTreeSet::new(),
+            leaving: Vec::new(),
         };
         TurnState {
             followup: Some(FollowUp {

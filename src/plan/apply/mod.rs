@@ -14,7 +14,7 @@ mod turn;
 mod updated;
 mod within;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::changed::ChangedOutputs;
-pub use self::director::ApplyDirector;
+pub use self::director::{ApplyDirector, KeptGeneration};
 pub use self::followups::{FollowUpStack, FollowUps};
 use self::steps::commands;
 use self::turn::TurnState;
@@ -35,6 +35,7 @@ use super::commands::{CannotAsk, PLAN_FILE, Preparation};
 use super::entry::Asked;
 use super::order::{Order, Work};
 use super::planned::PlannedOrder;
+use super::succession::Leaving;
 use super::upstream::Upstream;
 use crate::driver::{Driver, Outputs};
 use crate::path::StackPath;
@@ -86,6 +87,10 @@ pub struct ApplyStack<'p> {
     pub triggered_by: BTreeMap<String, String>,
     /// Whether resources may be destroyed that were not shown, if changes may be that were not.
     pub may_destroy_resources: bool,
+    /// The stacks that get another generation in this plan, if its environment is computed from that.
+    pub generations: BTreeSet<StackIndex>,
+    /// If it is an old generation: the stacks that have to be applied before it is destroyed.
+    pub leaving: Vec<Leaving>,
 }
 
 /// What is known of conditions before a stack has its turn.
@@ -270,6 +275,9 @@ pub fn prepare<'a, 'p>(
             changed,
             upstream,
             updated: Updated::new(project, references),
+            applied: BTreeMap::new(),
+            destroyed: BTreeSet::new(),
+            kept: Vec::new(),
             init: options.init,
             allows_new_changes: options.allows_new_changes,
             is_again: options.is_again,

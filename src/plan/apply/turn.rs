@@ -15,6 +15,7 @@ use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 use crate::run::event::Failure;
 use crate::run::execute::Task;
+use crate::run::state::Effect;
 use crate::run::turn::Operation;
 
 /// What a step of a turn is for.
@@ -61,6 +62,7 @@ pub(super) struct TurnState<'p> {
 
 /// How far the attempt of a turn has come.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Attempted {
     /// Which attempt, from 1; 0 before the first.
     pub(super) number: u32,
@@ -75,6 +77,8 @@ pub(super) struct Attempted {
     pub(super) is_unconfirmed: bool,
     /// Whether all that it lacks is the approval of destroyed resources.
     pub(super) refuses_destroy: bool,
+    /// Whether it is an old generation that is kept.
+    pub(super) is_kept: bool,
 }
 
 /// What happens in an attempt.
@@ -167,10 +171,16 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns whether it has updated what existed.
-    pub(super) fn has_updated(&self) -> bool {
-        let is_updated = !matches!(self.asked_now(), Asked::Create | Asked::Refresh);
-        self.operation == Operation::Apply && self.has_acted && is_updated
+    /// Returns what it has done to the stack.
+    pub(super) fn effect(&self) -> Effect {
+        if self.operation != Operation::Apply || !self.has_acted {
+            return Effect::Nothing;
+        }
+        match self.asked_now() {
+            Asked::Create => Effect::Created,
+            Asked::Refresh => Effect::Nothing,
+            _ => Effect::Updated,
+        }
     }
 
     /// Returns what its driver is asked to do, now that it may have answered: what does not exist is made.

@@ -1,7 +1,8 @@
 //! Which stacks a run has updated, and whom that replaces.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::plan::triggers::named_outputs;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::reference::{Reference, ReferenceKind, References};
@@ -13,6 +14,8 @@ pub(super) struct Updated<'p> {
     references: &'p References,
     /// What may replace each stack.
     triggers: HashMap<StackIndex, Vec<&'p Reference>>,
+    /// The outputs of each stack that may replace others.
+    named: BTreeMap<StackIndex, BTreeSet<String>>,
     /// When each was updated last, as a number that grows, and the digests of the outputs that it has now, if
     /// they are known.
     stacks: BTreeMap<StackIndex, (usize, Option<BTreeMap<String, String>>)>,
@@ -33,10 +36,28 @@ impl<'p> Updated<'p> {
             project,
             references,
             triggers,
+            named: named_outputs(references),
             stacks: BTreeMap::new(),
             seen: HashMap::new(),
             n_updates: 0,
         }
+    }
+
+    /// Returns the stacks that others may replace, by path.
+    pub(super) fn triggered(&self) -> impl Iterator<Item = StackIndex> {
+        let stacks = self.project.stacks.iter().map(|(stack, _)| stack);
+        stacks.filter(|stack| self.triggers.contains_key(stack))
+    }
+
+    /// Returns the outputs of a stack that may replace others.
+    pub(super) fn named(&self, stack: StackIndex) -> &BTreeSet<String> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        self.named.get(&stack).unwrap_or(&NONE)
+    }
+
+    /// Returns the project.
+    pub(super) fn project(&self) -> &'p Project {
+        self.project
     }
 
     /// Adds a stack that has been updated, with the digests of its outputs, if they are known.

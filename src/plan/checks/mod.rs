@@ -21,7 +21,7 @@ use self::known::pick;
 pub use self::known::{Itself, StackOutputs};
 use self::names::CheckNames;
 use self::references::RunsAfter;
-pub use self::references::{Mentioned, mentioned, misplaced};
+pub use self::references::{Mentioned, mentioned, misplaced, misplaced_generations};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, Budget, EvalResult, NoValue, evaluate_within};
 use crate::language::syntax::Expr;

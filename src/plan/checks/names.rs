@@ -9,6 +9,7 @@ use crate::language::evaluate::{
     Answer, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided,
 };
 use crate::language::value::Value;
+use crate::project::namespaces::GENERATION;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
@@ -103,14 +104,20 @@ impl CheckNames<'_> {
             return self.of_hidden(path);
         };
         let source = after.resolve(project, self.stack, written, span)?;
-        let what = path.rest.get(1);
-        if let Some((name, span)) = what.filter(|(name, _)| *name != OUTPUTS) {
-            return Err(unavailable(
-                format!("a condition does not know `{name}` of another stack"),
-                *span,
-                "only `outputs`",
-                "write `stacks[\"/path\"].outputs.NAME`",
-            ));
+        match path.rest.get(1) {
+            Some((GENERATION, _)) => {
+                let generation = self.generation(source, path)?;
+                return Ok(inside(written, inside(GENERATION, generation)));
+            }
+            Some((name, span)) if *name != OUTPUTS => {
+                return Err(unavailable(
+                    format!("a condition does not know `{name}` of another stack"),
+                    *span,
+                    "only `outputs` and `generation`",
+                    "write `stacks[\"/path\"].outputs.NAME`",
+                ));
+            }
+            _ => {}
         }
         let outputs = self.outputs(source, path.rest.get(2).copied(), path)?;
         Ok(inside(written, inside(OUTPUTS, outputs)))
@@ -138,6 +145,44 @@ impl CheckNames<'_> {
         Ok(inside(&written, inside(OUTPUTS, outputs)))
     }
 
+    /// Returns the generation of a stack: another one if it is made anew in this plan, as its outputs are.
+    fn generation(&self, source: StackIndex, path: &NamePath<'_>) -> EvalResult<Answer> {
+        let checker = self.checker;
+        match checker.outputs.get(&source) {
+            Some(StackOutputs::Later) => Err(self.undecided(source, GENERATION, path, false)),
+            None if checker.reads => {
+                self.needed.borrow_mut().insert(source);
+                Err(self.undecided(source, GENERATION, path, true))
+            }
+            _ => {
+                let path = &checker.project.stacks[source].path;
+                let generation = checker.basis.generations().seen(path).get();
+                Ok(Value::from(u64::from(generation)).into())
+            }
+        }
+    }
+
+    /// Returns the answer for something of a stack that is known only later.
+    fn undecided(
+        &self,
+        source: StackIndex,
+        what: &str,
+        path: &NamePath<'_>,
+        is_on_demand: bool,
+    ) -> NoValue {
+        let of = self.checker.project.stacks[source].path.as_str();
+        NoValue::Undecided(Box::new(Undecided {
+            name: if source == self.stack {
+                format!("{SELF}.{what}")
+            } else {
+                format!("{STACKS}[\"{of}\"].{what}")
+            },
+            when: format!("known once `{of}` has been applied"),
+            span: path.whole_span(),
+            is_on_demand,
+        }))
+    }
+
     /// Returns the outputs of a stack, or the one that is named.
     fn outputs(
         &self,
@@ -146,18 +191,7 @@ impl CheckNames<'_> {
         path: &NamePath<'_>,
     ) -> EvalResult<Answer> {
         let of = self.checker.project.stacks[source].path.as_str();
-        let undecided = |is_on_demand: bool| {
-            NoValue::Undecided(Box::new(Undecided {
-                name: if source == self.stack {
-                    format!("{SELF}.{OUTPUTS}")
-                } else {
-                    format!("{STACKS}[\"{of}\"].{OUTPUTS}")
-                },
-                when: format!("known once `{of}` has been applied"),
-                span: path.whole_span(),
-                is_on_demand,
-            }))
-        };
+        let undecided = |is_on_demand| self.undecided(source, OUTPUTS, path, is_on_demand);
         match self.checker.outputs.get(&source) {
             Some(StackOutputs::Values(values)) => pick(values, name, of),
             Some(StackOutputs::Later) => Err(undecided(false)),

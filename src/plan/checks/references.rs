@@ -7,6 +7,7 @@ use super::names::{SELF, STACKS, no_itself};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::project::Project;
+use crate::project::environment::Environments;
 use crate::project::lifecycle::{Condition, ConditionKind};
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
@@ -62,46 +63,35 @@ impl<'p> RunsAfter<'p> {
     ) -> Result<StackIndex, Diagnostic> {
         let stacks = &project.stacks;
         let own = &stacks[stack].path;
-        let Ok(named) = stacks.written(own.directory(), written) else {
-            let message = format!("`{written}` leads out of the project");
-            return Err(Diagnostic::error(Code::OutsideProject, message)
-                .label(span, "climbs above the project root")
-                .help("name a stack of the project; a leading `/` is the project root"));
-        };
-        let Some(source) = named.only() else {
-            let wrong = |message: String, label: &str| {
-                Diagnostic::error(Code::UnknownReference, message).label(span, label)
-            };
-            return Err(match named.first() {
-                None => {
-                    let known = stacks.iter().map(|(_, stack)| stack.path.as_str());
-                    let message = format!("`{written}` is not a stack");
-                    wrong(message, "no stack has this path").did_you_mean(written, known)
-                }
-                Some(first) => {
-                    let key = stacks[first].path.key();
-                    let key = key.map(ToString::to_string).unwrap_or_default();
-                    let message = format!("`{written}` stands for several instances");
-                    let help = format!("name one of them: `stacks[\"{written}[\\\"{key}\\\"]\"]`");
-                    wrong(message, "outputs belong to one").help(help)
-                }
-            });
-        };
+        let source = stacks.one_written(own.directory(), written, span)?;
         if source == stack {
             let message = format!("`{written}` is the stack itself");
             return Err(Diagnostic::error(Code::SelfReference, message)
                 .label(span, format!("the condition is one of `{own}`"))
                 .help("in a `postcondition`, write `self.outputs`"));
         }
-        if !self.runs_after(stack, source) {
-            let named = &stacks[source].path;
-            let message = format!("`{own}` uses outputs of `{named}`, and does not run after it");
-            return Err(Diagnostic::error(Code::UnavailableName, message)
-                .label(span, "an `after` is missing")
-                .label(stacks[stack].span, "in this stack")
-                .help(format!("add `after = [\"{named}\"]` to `{own}`")));
-        }
+        self.check(project, stack, source, ("outputs", span))?;
         Ok(source)
+    }
+
+    /// Checks that a stack runs after one of which it uses something.
+    fn check(
+        &self,
+        project: &Project,
+        stack: StackIndex,
+        source: StackIndex,
+        (what, span): (&str, Span),
+    ) -> Result<(), Diagnostic> {
+        if self.runs_after(stack, source) {
+            return Ok(());
+        }
+        let stacks = &project.stacks;
+        let (own, named) = (&stacks[stack].path, &stacks[source].path);
+        let message = format!("`{own}` uses {what} of `{named}`, and does not run after it");
+        Err(Diagnostic::error(Code::UnavailableName, message)
+            .label(span, "an `after` is missing")
+            .label(stacks[stack].span, "in this stack")
+            .help(format!("add `after = [\"{named}\"]` to `{own}`")))
     }
 }
 
@@ -202,6 +192,44 @@ pub fn mentioned(project: &Project, stack: StackIndex, conditions: &[&Condition]
     all
 }
 
+/// Returns what is wrong with the stacks whose generations the environments of some stacks are computed from. A problem
+/// of an inherited variable is told once, with the first stack that has it.
+pub fn misplaced_generations(
+    environments: &Environments<'_>,
+    graph: &Graph,
+    stacks: &[StackIndex],
+) -> Vec<Diagnostic> {
+    let project = environments.namespaces().project();
+    let after = RunsAfter::new(graph);
+    let mut problems: BTreeMap<(FileId, u32), (Diagnostic, usize)> = BTreeMap::new();
+    for &stack in stacks {
+        for (source, span) in environments.stacks_used(stack) {
+            let problem = if source == stack {
+                let message = format!("`{}` is the stack itself", project.stacks[stack].path);
+                let diagnostic = Diagnostic::error(Code::SelfReference, message);
+                let diagnostic = diagnostic.label(span, "a variable of this stack");
+                Err(diagnostic.help("write `orch.stack.generation`"))
+            } else {
+                after.check(project, stack, source, ("the generation", span))
+            };
+            if let Err(problem) = problem {
+                let place = (span.file, span.start);
+                problems.entry(place).or_insert((problem, 0)).1 += 1;
+            }
+        }
+    }
+    told(problems.into_values())
+}
+
+/// Returns problems, each with the number of stacks that have it.
+fn told(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
+    let told = problems.map(|(problem, n)| match n {
+        1 => problem,
+        n => problem.note(format!("the same holds for {} more of its stacks", n - 1)),
+    });
+    told.collect()
+}
+
 /// Returns what is wrong with the stacks that the conditions of some stacks name. A problem of an inherited
 /// condition is told once, with the first stack that has it.
 pub fn misplaced(
@@ -230,10 +258,5 @@ pub fn misplaced(
             }
         }
     }
-    let problems = problems.into_values();
-    let told = problems.map(|(problem, n)| match n {
-        1 => problem,
-        n => problem.note(format!("the same holds for {} more of its stacks", n - 1)),
-    });
-    told.collect()
+    told(problems.into_values())
 }

@@ -82,7 +82,7 @@ impl Recorded {
     }
 
     /// Returns what came before what, without the constraints that would close a cycle with newer ones.
-    pub(crate) fn precedence(&self) -> Precedence {
+    pub fn precedence(&self) -> Precedence {
         let (Users { n_nodes, pairs }, _) = self.acyclic();
         let pairs = pairs.iter().map(|&(used, user)| (used, user, true));
         Precedence::from_edges(self.n_stacks, n_nodes, pairs)

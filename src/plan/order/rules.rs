@@ -146,15 +146,34 @@ impl Operations {
         }
     }
 
-    /// Rule 4: A(s) before D(d), where s ran after d when it was recorded, and nothing replaces d. What stays
-    /// has left before what it used goes. That includes an s that is replaced: if A(s) fails, what was there
-    /// before can still be put back.
+    /// Rule 4: A(s) before D(d), where s ran after d when it was recorded, through others that stay too, and nothing
+    /// replaces d. What stays has left before what it used goes. That includes an s that is replaced: if A(s) fails,
+    /// what was there before can still be put back.
     pub(super) fn apply_users_before_what_goes(&mut self, users: &Users) {
         let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
         let apply = |node: usize| applies.get(node).copied().flatten();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
         let goes = |node: usize| destroy(node).filter(|_| apply(node).is_none());
-        self.add_of_users(Rule::relaxable(4), users, apply, goes);
+        let rule = Rule::relaxable(4);
+        // What stays leads on to what it ran after itself: at a node of its own, at which nothing happens.
+        let mut passed = vec![None; users.n_nodes];
+        for (node, passed) in passed.iter_mut().enumerate() {
+            if let Some(from) = apply(node) {
+                let to = number(self.list.len() + self.between.len());
+                self.between.push(number(node));
+                *passed = Some(to);
+                self.edges.push(Edge {
+                    from,
+                    to,
+                    spreads_failure: rule.spreads_failure,
+                    rule,
+                });
+            }
+        }
+        let passed = |node: usize| passed[node];
+        self.add_of_users(rule, users, passed, |node| {
+            goes(node).or_else(|| passed(node))
+        });
     }
 
     /// Rule 5: D(s) before A(d), where s ran after d when it was recorded: nothing is changed under what is

@@ -54,6 +54,18 @@ impl IgnoredChanges {
     }
 }
 
+impl IgnoredChanges {
+    /// Returns whether a variable of the stack's environment is left out.
+    pub fn leaves_out_variable(&self, name: &str) -> bool {
+        match self {
+            IgnoredChanges::All => true,
+            IgnoredChanges::Inputs(inputs) => inputs.iter().any(
+                |input| matches!(&input.value, IgnoredInput::Variable(variable) if variable == name),
+            ),
+        }
+    }
+}
+
 /// An entry of `ignore_changes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredInput {

@@ -1,26 +1,39 @@
-//! Which generation of each stack expressions are evaluated for.
+//! Which generation of each stack expressions are evaluated for: that of their own stack, and those of others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ProjectNamespaces;
+use super::progress::Used;
+use super::{Names, Place, ProjectNamespaces, Subject, undecided};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{EvalResult, NamePath};
+use crate::language::value::Value;
 use crate::path::{Generation, StackPath};
 use crate::project::stack::StackIndex;
 
-/// The generations of stacks, by path: those that are named, and that of all others, which is usually the first.
+/// The name of the other stacks.
+pub(super) const STACKS: &str = "stacks";
+
+/// The name of a generation, of another stack or the stack itself.
+pub(crate) const GENERATION: &str = "generation";
+
+/// The generations of stacks, by path: of those that are not named, the first.
 #[derive(Debug, Clone, Default)]
 pub struct Generations {
     named: BTreeMap<StackPath, Generation>,
-    others: Generation,
+    /// Those that only their own stacks see: nothing has been made of them yet.
+    planned: BTreeMap<StackPath, Generation>,
+    /// That of every other stack, as it sees itself.
+    own: Generation,
     is_asked: Arc<AtomicBool>,
 }
 
 impl Generations {
-    /// Returns what says that every stack has this generation.
+    /// Returns what says that every stack sees itself as this generation.
     pub fn all(generation: Generation) -> Self {
         Generations {
-            others: generation,
+            own: generation,
             ..Generations::default()
         }
     }
@@ -33,9 +46,23 @@ impl Generations {
         generations
     }
 
-    /// Returns the generation of a stack.
+    /// Returns the same with generations of some stacks that are yet to be made, so that only these stacks see them.
+    #[must_use]
+    pub fn planning(&self, planned: impl Iterator<Item = (StackPath, Generation)>) -> Self {
+        let mut generations = self.clone();
+        generations.planned.extend(planned);
+        generations
+    }
+
+    /// Returns the generation of a stack, as the stack itself sees it.
     pub fn of(&self, stack: &StackPath) -> Generation {
-        self.named.get(stack).copied().unwrap_or(self.others)
+        let known = self.planned.get(stack).or_else(|| self.named.get(stack));
+        known.copied().unwrap_or(self.own)
+    }
+
+    /// Returns the generation of a stack, as others see it.
+    pub fn seen(&self, stack: &StackPath) -> Generation {
+        self.named.get(stack).copied().unwrap_or_default()
     }
 
     /// Returns whether any value has depended on a generation so far.
@@ -63,9 +90,84 @@ impl ProjectNamespaces<'_> {
         self
     }
 
+    /// Returns the generation of a stack, as others see it.
+    pub fn generation_seen(&self, stack: StackIndex) -> Generation {
+        let path = &self.basis.project.stacks[stack].path;
+        self.basis.generations.seen(path)
+    }
+
     /// Returns the generation that a stack is evaluated for.
     pub fn generation_of(&self, stack: StackIndex) -> Generation {
         let path = &self.basis.project.stacks[stack].path;
         self.basis.generations.of(path)
+    }
+}
+
+impl Names<'_, '_> {
+    /// Returns what leads to the generation of another stack: `stacks["/network"].generation`.
+    pub(super) fn stacks(&self, path: &NamePath<'_>) -> EvalResult {
+        let wrong = |message: &str, label: &str, help: &str| {
+            let diagnostic = Diagnostic::error(Code::UnavailableName, message);
+            diagnostic.label(path.whole_span(), label).help(help)
+        };
+        let stack = match (self.place, self.subject) {
+            (Place::Environment(_), Subject::Stack(stack)) => stack,
+            (_, Subject::Open) => return Err(undecided(STACKS, path.span)),
+            _ => {
+                return Err(wrong(
+                    "`stacks` cannot be used here",
+                    "only `run.env` and conditions know other stacks",
+                    "use it in `run.env`, whose variables are in the environment of commands",
+                )
+                .into());
+            }
+        };
+        // A computed path may be secret.
+        let hidden = || path.computed.first().and_then(Value::to_text);
+        let (written, span) = match path.rest.first() {
+            Some(&(written, span)) => (written.to_owned(), span),
+            None => match hidden() {
+                Some(written) => (written.to_string(), path.span),
+                None => {
+                    return Err(wrong(
+                        "`stacks` needs the path of a stack",
+                        "which stack?",
+                        "write `stacks[\"/path\"].generation`",
+                    )
+                    .into());
+                }
+            },
+        };
+        if let Some((name, _)) = path.rest.get(1).filter(|(name, _)| *name != GENERATION) {
+            return Err(wrong(
+                &format!("`run.env` does not know `{name}` of another stack"),
+                "only `generation`",
+                "write `stacks[\"/path\"].generation`; conditions also know `outputs`",
+            )
+            .into());
+        }
+        let project = self.project.basis.project;
+        let named = project
+            .stacks
+            .one_written(stack.path.directory(), &written, span);
+        let named = match named {
+            Ok(named) => named,
+            Err(_) if path.rest.is_empty() => {
+                // The error would show the path.
+                return Err(wrong(
+                    "this is not a stack",
+                    "its path was computed, and may be secret",
+                    "write `stacks[\"/path\"].generation`",
+                )
+                .into());
+            }
+            Err(problem) => return Err(problem.into()),
+        };
+        self.project.basis.generations.ask();
+        self.progress
+            .note([Used::Generation(named, path.whole_span())]);
+        let generation = self.project.generation_seen(named).get();
+        let generation = Value::object([(GENERATION, Value::from(u64::from(generation)))]);
+        Ok(Value::object([(written, generation)]))
     }
 }

@@ -1,13 +1,11 @@
 //! `terramate` and its alias `orch`: what is known about the project and a stack without evaluating
 //! anything.
 
+use super::GENERATION;
 use crate::language::value::Value;
 use crate::path::{Generation, ProjectPath};
 use crate::project::Project;
 use crate::project::stack::Stack;
-
-/// The entry of a stack for its generation.
-pub(super) const GENERATION: &str = "generation";
 
 /// The entry for the version of `orch`.
 pub(super) const VERSION: &str = "version";

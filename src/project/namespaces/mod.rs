@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub use self::definition::Definition;
+pub(crate) use self::generations::GENERATION;
 pub use self::generations::Generations;
 use self::global::Lookup;
 pub use self::progress::Used;
@@ -63,6 +64,13 @@ pub(crate) struct Basis<'p> {
     generations: Arc<Generations>,
     /// Whether names that stand for the machine have values that are the same on every machine.
     is_portable: bool,
+}
+
+impl Basis<'_> {
+    /// Returns the generations of stacks.
+    pub(crate) fn generations(&self) -> &Generations {
+        &self.generations
+    }
 }
 
 impl<'p> From<Basis<'p>> for ProjectNamespaces<'p> {
@@ -360,9 +368,7 @@ impl<'p> Names<'_, 'p> {
         let entry = path.rest.first().map(|(name, _)| *name);
         let needs_stack = entry.is_none_or(|name| metadata::OF_STACK.contains(&name));
         let own = path.rest.get(1).map(|(name, _)| *name);
-        if entry.is_none_or(|name| name == "stack")
-            && own.is_none_or(|name| name == metadata::GENERATION)
-        {
+        if entry.is_none_or(|name| name == "stack") && own.is_none_or(|name| name == GENERATION) {
             basis.generations.ask();
         }
         match self.subject {
@@ -464,13 +470,16 @@ impl Namespaces for Names<'_, '_> {
             "global" => Ok(Some(self.global(path)?)),
             "each" => Ok(Some(self.each(path)?.into())),
             "let" => Ok(Some(self.lets(path)?)),
+            generations::STACKS => Ok(Some(self.stacks(path)?.into())),
             _ => Ok(None),
         }
     }
 
     fn names(&self) -> Vec<&str> {
         let mut names = vec!["each", "env", "global", "orch", "terramate"];
-        names.extend(matches!(self.place, Place::Environment(_)).then_some("let"));
+        if matches!(self.place, Place::Environment(_)) {
+            names.extend(["let", generations::STACKS]);
+        }
         names
     }
 

@@ -9,6 +9,7 @@ use super::definition::Definition;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, EvalResult, NoValue};
 use crate::project::function_files::FileRead;
+use crate::project::stack::StackIndex;
 use crate::source::Span;
 
 /// What has been evaluated so far, by the address of its definition or node.
@@ -33,6 +34,8 @@ pub enum Used<'p> {
     Value(Definition<'p>, Rc<[Used<'p>]>),
     /// A file that a function looked at.
     File(FileRead, Span),
+    /// The generation of another stack.
+    Generation(StackIndex, Span),
 }
 
 /// The evaluations in progress.

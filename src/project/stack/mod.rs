@@ -9,6 +9,7 @@ mod declared;
 mod instances;
 mod names;
 mod watch;
+mod written;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

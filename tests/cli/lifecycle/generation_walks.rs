@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::Value;
 
+use super::old_generations::tell;
 use crate::removals::{
-    APPROVED, DOCUMENT, applied, done, forget_log, hook, planned, unhook, want, world,
+    APPROVED, DOCUMENT, applied_of, done, forget_log, hook, planned, prepared, unhook, want, world,
 };
 use crate::support::Repository;
 
@@ -120,12 +121,15 @@ fn outlast(repository: &Repository, orch: &mut Command) {
 fn run(episodes: &[Episode]) -> Result<(), TestCaseError> {
     let many = "driver = \"many\"";
     let first = format!("{many}\n  lifecycle {{\n    create_before_destroy = true\n  }}");
-    let repository = applied(&[
+    let files = prepared(&[
         ("/net", many),
         ("/db", &first),
         ("/app", &format!("after = [\"/net\", \"/db\"]\n  {first}")),
         ("/web", &format!("after = [\"/app\"]\n  {many}")),
     ]);
+    tell(&files, "/app", &["/net", "/db"]);
+    tell(&files, "/web", &["/app", "/net", "/db"]);
+    let repository = applied_of(files);
     for (number, episode) in episodes.iter().enumerate() {
         if let Some(index) = &episode.wanted {
             want(
@@ -174,10 +178,11 @@ fn run(episodes: &[Episode]) -> Result<(), TestCaseError> {
                 "{stack} {unknown:?} {output}"
             );
         }
+        // What a killed run has recorded is beside the document until its lock is taken away.
         if repository.read(DOCUMENT).contains("\"lock\":{") {
             let document: Value = serde_json::from_str(&repository.read(DOCUMENT)).unwrap();
-            let holder = document["lock"]["run"].as_str().unwrap();
-            _ = repository.orch(&format!("state unlock {holder}"));
+            let code = document["lock"]["code"].as_str().unwrap();
+            done(&repository, &format!("state unlock --force {code}"));
         }
     }
     let text = done(&repository, &format!("apply {APPROVED}"));

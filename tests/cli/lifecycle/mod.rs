@@ -12,9 +12,11 @@ mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod ignored_law; // random lists of those
 mod linked; // rules in files that are links, or in other repositories
 mod moved; // what is on record follows its stacks
+mod old_generations; // who uses old generations, and when one is destroyed
 mod outputs; // conditions about the outputs of stacks
 mod protected; // what is protected is not destroyed, whoever tries
 mod protected_resources; // protected resources inside stacks that are kept
 mod removed; // stacks that were given up: destroyed or left, with evidence
 mod secrets; // conditions about sensitive outputs
+mod terraform_generations; // generations of real Terraform
 mod triggers; // what replaces a stack when others change

@@ -176,7 +176,7 @@ fn what_a_condition_may_not_name_is_told_before_anything_runs() {
      --> app/stack.orch.hcl:4:118
       |
     4 | ...outputs.on && stacks["/app"].outputs.on && stacks["/many"].outputs.on && stacks["../../x"].outputs.on && self.action == "create"
-      |                                                      ^^^^^^^ outputs belong to one
+      |                                                      ^^^^^^^ this needs one of them
       |
       = help: name one of them: `stacks["/many[\"a\"]"]`
 

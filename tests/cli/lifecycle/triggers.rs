@@ -1,10 +1,15 @@
 //! `replace_triggered_by`: what replaces a stack when others change.
 
+use std::fs;
+use std::process::Command;
+
+use insta::assert_snapshot;
+
 use crate::removals::{
-    APPROVED, acts, applied, change_entry, done, entry, fails, hook, operations, planned, remove,
-    unhook, want,
+    APPROVED, STATE, acts, applied, change_entry, declare, done, entry, fails, forget_log, hook,
+    operations, planned, prepared, remove, unhook, want, world,
 };
-use crate::support::Repository;
+use crate::support::{Repository, Sandbox, skipped};
 
 /// The lines of a stack that others replace when they change.
 fn by(triggers: &str) -> String {
@@ -291,4 +296,202 @@ fn a_recorded_command_that_applies_other_inputs_is_an_update() {
         _ = entry.as_object_mut().unwrap().remove("changed");
     });
     assert_eq!(planned(&repository, "--match app"), [""; 0]);
+}
+
+#[test]
+fn plan_reports_a_trigger_on_an_output_that_does_not_exist() {
+    let repository = applied(&[
+        ("/net", ""),
+        ("/app", &by("\"/net#idd\"")),
+        ("/late", &by("\"/placed#id\"")),
+        ("/placed", "driver = \"placed\""),
+    ]);
+    let warnings = done(&repository, "plan");
+    assert_snapshot!(warnings, @r#"
+    Plan: nothing to do. 4 unchanged.
+    [stderr]
+    warning: `/net` has no output `idd`
+     --> app/stack.orch.hcl:3:29
+      |
+    3 |     replace_triggered_by = ["/net#idd"]
+      |                             ^^^^^^^^^^ there is no such output, so this replaces nothing
+      |
+      = note: its outputs are `id`
+      = help: did you mean `id`?
+
+    warning: the outputs of `/placed` are not known
+     --> late/stack.orch.hcl:3:29
+      |
+    3 |     replace_triggered_by = ["/placed#id"]
+      |                             ^^^^^^^^^^^^ its driver `placed` has no `outputs`, so this replaces nothing
+    "#);
+    // It is about what is planned.
+    let other = done(&repository, "plan --match net");
+    assert!(!other.contains("warning"), "{other}");
+}
+
+/// The same stacks in a project without a state, all applied.
+fn stateless(stacks: &[(&str, &str)]) -> Repository {
+    let repository = Repository::of(prepared(stacks));
+    fs::remove_file(repository.path("/state.orch.hcl")).unwrap();
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    forget_log(&repository);
+    repository
+}
+
+#[test]
+fn without_a_state_a_plan_replaces_what_its_own_changes_trigger() {
+    let repository = stateless(&[
+        ("/net", ""),
+        ("/app", &by("\"/net\"")),
+        ("/web", &by("\"/app\"")),
+    ]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    change(&repository, "/net", "2");
+    assert_eq!(
+        planned(&repository, ""),
+        ["/app delete create", "/net update", "/web delete create"]
+    );
+    fails(&repository, "apply --auto-approve", 4, "destroy");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(
+        acts(&repository),
+        [
+            "destroy /web",
+            "destroy /app",
+            "apply /net",
+            "apply /app",
+            "apply /web"
+        ]
+    );
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    // What does not exist is created.
+    fs::remove_file(repository.outside().join("world/app")).unwrap();
+    change(&repository, "/net", "3");
+    assert_eq!(planned(&repository, ""), ["/app create", "/net update"]);
+}
+
+#[test]
+fn without_a_state_an_apply_reports_the_triggers_that_are_lost() {
+    let repository = stateless(&[("/net", ""), ("/app", &by("\"/net\""))]);
+    let lost = "warning: `/app` was not replaced although /net has changed, and the next plan cannot know that: the project keeps no state";
+    change(&repository, "/net", "2");
+    hook(&repository, "destroy", "app", "exit 1\n");
+    let told = fails(&repository, &format!("apply {APPROVED}"), 1, lost);
+    assert!(told.contains("run `orch apply --replace /app`"), "{told}");
+    unhook(&repository, "destroy", "app");
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    forget_log(&repository);
+    done(&repository, &format!("apply {APPROVED} --replace /app"));
+    assert_eq!(acts(&repository), ["destroy /app", "apply /app"]);
+    // It is not part of the plan.
+    change(&repository, "/net", "3");
+    let told = done(&repository, "apply --auto-approve --match net");
+    assert!(told.contains(lost), "{told}");
+    // Nothing is lost if it is made anew by the next plan anyway, or nothing has changed.
+    change(&repository, "/net", "4");
+    hook(&repository, "apply", "app", "exit 1\n");
+    let told = fails(&repository, &format!("apply {APPROVED}"), 1, "/app");
+    assert!(!told.contains("cannot know"), "{told}");
+    unhook(&repository, "apply", "app");
+    assert_eq!(planned(&repository, ""), ["/app create"]);
+    done(&repository, "apply --auto-approve");
+    change(&repository, "/net", "5");
+    hook(&repository, "apply", "net", "exit 1\n");
+    let told = fails(
+        &repository,
+        &format!("apply {APPROVED} --on-error skip-dependents"),
+        1,
+        "/net",
+    );
+    assert!(!told.contains("cannot know"), "{told}");
+    assert_eq!(world(&repository), ["net"]);
+}
+
+/// A project with `/db` and `/app` after it, which `/db#password` replaces, both of real Terraform and applied; nothing
+/// where there is no Terraform.
+fn with_password(state: bool) -> Option<Repository> {
+    if Command::new("terraform").arg("version").output().is_err() {
+        skipped("there is no terraform on the PATH");
+        return None;
+    }
+    let sandbox = Sandbox::new("");
+    if state {
+        sandbox.write("/state.orch.hcl", STATE);
+    }
+    sandbox.write("/.gitignore", "*.tfstate*\n.terraform*\n");
+    declare(&sandbox, "/db", "");
+    declare(&sandbox, "/app", &by("\"/db#password\""));
+    sandbox.write("/db/main.tf", database("1", "hunter2-swordfish"));
+    sandbox.write("/app/main.tf", "resource \"terraform_data\" \"a\" {\n}\n");
+    let repository = Repository::of(sandbox);
+    if state {
+        done(&repository, "state init");
+    }
+    done(&repository, &format!("apply {APPROVED}"));
+    Some(repository)
+}
+
+fn database(size: &str, password: &str) -> String {
+    format!(
+        "resource \"terraform_data\" \"a\" {{\n  input = \"{size}\"\n}}\n\noutput \"password\" {{\n  value     = \"{password}\"\n  sensitive = true\n}}\n"
+    )
+}
+
+#[test]
+fn a_sensitive_output_replaces_only_if_its_value_differs() {
+    let Some(repository) = with_password(true) else {
+        return;
+    };
+    let recorded = |repository: &Repository| {
+        let password = entry(repository, "/db")["outputs"]["password"].clone();
+        password.as_str().unwrap().to_owned()
+    };
+    let first = recorded(&repository);
+    assert!(first.starts_with("bcrypt:"), "{first}");
+    repository.write("/db/main.tf", database("2", "hunter2-swordfish"));
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    assert_eq!(recorded(&repository), first);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    repository.write("/db/main.tf", database("2", "correct-horse"));
+    repository.commit();
+    done(&repository, &format!("apply {APPROVED} --match db"));
+    assert_ne!(recorded(&repository), first);
+    let plan = done(&repository, "plan");
+    assert!(
+        plan.contains("/app  replace  /db#password has changed since it was applied"),
+        "{plan}"
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    // A plan in a file says as little.
+    repository.write("/db/main.tf", database("3", "correct-horse"));
+    repository.commit();
+    done(&repository, "plan -o ../saved");
+    let saved = fs::read(repository.outside().join("saved")).unwrap();
+    let plan_json = String::from_utf8_lossy(&saved);
+    let end = plan_json.find("\"outputs_before\"").unwrap();
+    assert!(!plan_json[..end].contains("correct-horse"));
+    done(&repository, "apply ../saved");
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn without_a_state_a_sensitive_output_is_compared_within_an_apply() {
+    let Some(repository) = with_password(false) else {
+        return;
+    };
+    repository.write("/db/main.tf", database("2", "hunter2-swordfish"));
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    repository.write("/db/main.tf", database("3", "correct-horse"));
+    repository.commit();
+    fails(
+        &repository,
+        "apply --auto-approve",
+        1,
+        "`/app` was not replaced although /db#password has changed",
+    );
 }

@@ -168,8 +168,9 @@ fn operations_come_in_the_order_that_is_known_of_them() {
         same("A✗+ B~ C✗+", "B→A C→B", "C✗ A✗ A+ B~ C+"),
         ("A~ B C✗", "", "B→A C→B", "C✗ A~"),
         ("A✗ B C~", "", "B→A C→B", "C~ A✗"),
-        // through stacks with work, constraints hold by those of these
-        ("A✗ B~ C~", "", "B→A C→B", "B~ A✗ C~"),
+        // what goes waits for all that ran after it
+        ("A✗ B~ C~", "", "B→A C→B", "B~ C~ A✗"),
+        // through stacks with work, other constraints hold by those of these
         ("A~ B✗ C✗", "", "B→A C→B", "C✗ B✗ A~"),
         // what is left out is told between stacks with work
         (

@@ -1,6 +1,6 @@
 //! Carries a plan out: asks for approval, locks the state, prepares its turns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use orch::change::Pairs;
 use orch::path::StackPath;
 use orch::plan::DestroyedResources;
-use orch::plan::apply::{self, ApplyOptions, Surroundings};
+use orch::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::stale::{LastRun, failed_beside, last_run};
 use orch::printable::printable;
@@ -16,6 +16,7 @@ use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::report::local_time;
 use orch::run::request::new_id;
+use orch::selection::reference::{ReferenceKind, Target};
 
 use super::approve::{Approved, approve, rejected};
 use super::carrying::Carrying;
@@ -311,16 +312,31 @@ impl Carrying<'_> {
         removals.check_out(loaded, &mut commits)?;
         let of_commits = removals.environments(&commits);
         let codes = removals.codes(loaded, document, &commits, &of_commits, &extra);
+        let ready = loaded.ready(self.planning, document, &commits, &mut removals, &codes)?;
+        if let Err(status) = ready {
+            return Ok((status, Unconfirmed::default()));
+        }
         self.check_removals(now, &to_do, &mut removals, &codes)?;
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()
             .map(|code| code.code(&removals.all[code.removal]))
             .collect();
         let removed = codes.iter().zip(&to_do.removed).enumerate();
-        let removed = removed.map(|(position, (code, it))| it.stack(position, code.driver));
+        let removed = removed.map(|(position, (code, it))| ApplyStack {
+            leaving: removals.all[code.removal].leaving.clone(),
+            ..it.stack(position, code.driver)
+        });
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
+        let made = self.made(loaded);
         for stack in &mut stacks {
             stack.may_destroy_resources |= self.args.allow_resource_destroy;
+            if let Some(here) = stack.stack.here().filter(|_| document.is_none()) {
+                stack.triggered_by = self.outputs_before(loaded, here);
+            }
+            if let Some(here) = stack.stack.here().filter(|_| !made.is_empty()) {
+                let used = environments.stacks_used(here).into_keys();
+                stack.generations = used.filter(|used| made.contains(used)).collect();
+            }
         }
         let with_generations = removals.with_generations(document);
         let options = ApplyOptions {
@@ -380,8 +396,39 @@ impl Carrying<'_> {
         }
     }
 
+    /// Returns the digests of the outputs that replace a stack if they change, as they were when the plan was made: by
+    /// what names them. Without a state, nothing else tells whether they do.
+    fn outputs_before(&self, loaded: &Loaded, stack: StackIndex) -> BTreeMap<String, String> {
+        let references = loaded.references.list.iter();
+        let triggers = references
+            .filter(|it| it.from == stack && it.kind == ReferenceKind::ReplaceTriggeredBy);
+        let before = triggers.filter_map(|reference| {
+            let (Some(output), Target::Stack(named)) = (&reference.output, &reference.target)
+            else {
+                return None;
+            };
+            let path = &loaded.project.stacks[*named].path;
+            let outputs = self.saved.stack(path)?.outputs_before.as_ref()?;
+            let digest = match outputs.digests().remove(output) {
+                Some(digest) => digest,
+                None if outputs.names().any(|name| name == output) => return None,
+                None => String::new(),
+            };
+            Some((format!("{path}#{output}"), digest))
+        });
+        before.collect()
+    }
+
+    /// Returns the stacks that get another generation.
+    fn made(&self, loaded: &Loaded) -> BTreeSet<StackIndex> {
+        let entries = self.saved.plan.entries.iter();
+        let made = entries.filter(|entry| entry.generation.is_some());
+        let made = made.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
+        made.collect()
+    }
+
     /// Returns the generations that the commands of stacks are for.
-    fn generations(&self, loaded: &Loaded) -> Generations {
+    pub(super) fn generations(&self, loaded: &Loaded) -> Generations {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
         loaded.generations.with(made)

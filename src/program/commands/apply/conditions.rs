@@ -1,6 +1,7 @@
 //! The conditions of the stacks that an apply works on, as far as they can be decided before it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use orch::plan::Purpose;
@@ -51,7 +52,9 @@ impl Carrying<'_> {
                 is_recorded: true,
             },
         };
-        let mut checker = loaded.checker()?;
+        let generations = Arc::new(self.generations(loaded));
+        let environments = loaded.evaluator().in_generations(generations);
+        let mut checker = loaded.checker(&environments)?;
         for &stack in &applied {
             checker.set(stack, StackOutputs::Later);
         }

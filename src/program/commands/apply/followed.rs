@@ -12,7 +12,7 @@ use orch::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
 use orch::plan::code::Codes;
 use orch::plan::entry::PlanMode;
 use orch::plan::stale::Progress;
-use orch::project::Project;
+use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
 use orch::run::begun::BegunRun;
@@ -73,13 +73,14 @@ impl FollowedApply {
     /// Returns what is put on record of what policies ask for, by stack.
     pub(super) fn records(
         &self,
-        project: &Project,
+        environments: &Environments<'_>,
         lock: &StateLock,
     ) -> HashMap<StackPath, StackRecord> {
+        let project = environments.namespaces().project();
         let records = self.drivers.iter().filter_map(|(stack, driver)| {
             let action = Action::Apply;
             let command = format!("{driver} {}", action.word());
-            let record = lock.record(project, *stack, action, command)?;
+            let record = lock.record(environments, *stack, action, command)?;
             Some((project.stacks[*stack].path.clone(), record))
         });
         records.collect()

@@ -1,6 +1,6 @@
 //! What an apply puts on record: before and after each turn, and of stacks without one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orch::change::Pairs;
 use orch::git::CommitId;
@@ -10,8 +10,9 @@ use orch::plan::code::PlanStack;
 use orch::plan::entry::{Action as Planned, PlanMode};
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Project;
+use orch::project::environment::Environments;
 use orch::project::stack::{StackIndex, StackMode};
-use orch::run::state::{Findings, Made, StackRecord, StatePlan};
+use orch::run::state::{Effect, Findings, Made, StackRecord, StatePlan};
 use orch::run::turn::Operation;
 use orch::selection::graph::Graph;
 use orch::state::document::{Action, Document};
@@ -55,6 +56,8 @@ fn key(project: &Project, stack: StackIndex) -> String {
 
 /// What is put on record, of whom.
 pub(super) struct Recording<'a, 'p> {
+    /// The environments of the stacks, for the generations that they have after the apply.
+    pub(super) environments: &'a Environments<'p>,
     pub(super) project: &'p Project,
     pub(super) lock: &'a StateLock,
     pub(super) saved: &'a SavedPlan,
@@ -118,6 +121,7 @@ impl Recording<'_, '_> {
             is_dirty: false,
             inputs: inputs.unwrap_or_default(),
             triggers: Vec::new(),
+            generations: BTreeMap::new(),
             declared: entry.clone(),
             earlier: Some(entry.clone()),
             plan: Some(self.saved.plan.id.clone()),
@@ -132,7 +136,9 @@ impl Recording<'_, '_> {
 
     fn record(&self, stack: StackIndex, action: Action, driver: &str) -> Option<StackRecord> {
         let command = format!("{driver} {}", action.word());
-        let mut record = self.lock.record(self.project, stack, action, command)?;
+        let mut record = self
+            .lock
+            .record(self.environments, stack, action, command)?;
         record.plan = Some(self.saved.plan.id.clone());
         let entry = self.saved.plan.entry(&self.project.stacks[stack].path);
         let is_replaced = entry.is_some_and(|entry| entry.action == Planned::Replace);
@@ -175,7 +181,10 @@ impl Recording<'_, '_> {
                     upstream: Some(upstream.of(only.stack)),
                     is_complete: only.is_complete,
                     // What has no tool changes with its inputs.
-                    has_changed: only.driver.is_none() && entry.is_some() && !only.is_settled,
+                    effect: match entry {
+                        Some(_) if only.driver.is_none() && !only.is_settled => Effect::Updated,
+                        _ => Effect::Nothing,
+                    },
                     has_failed_checks: false,
                 },
             );

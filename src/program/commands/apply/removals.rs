@@ -1,7 +1,7 @@
 //! Removed stacks, when a plan that destroys them is carried out: everything that could have kept them when the
 //! plan was made is checked again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::StackPath;
 use orch::plan::backends::Place;
@@ -96,8 +96,12 @@ impl Carrying<'_> {
         }
         loaded.block_by_backends(removals, &places, document, standings);
         let with_generations = removals.with_generations(Some(document));
-        let document = with_generations.as_ref().unwrap_or(document);
-        loaded.keep_what_is_used(removals, Some(document), &planned);
+        let document = Some(with_generations.as_ref().unwrap_or(document));
+        let applied = to_do.stacks.iter().filter_map(|it| it.stack.here());
+        let applied: BTreeSet<StackIndex> = applied.collect();
+        loaded.keep_old_generations(removals, document, &planned, &applied);
+        loaded.keep_what_is_used(removals, document, &planned);
+        loaded.keep_old_generations(removals, document, &planned, &applied);
         let mut stale = removals.stale();
         for code in codes {
             // Those that are blocked have no code.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use orch::path::StackPath;
-use orch::plan::apply::Applying;
+use orch::plan::apply::{Applying, KeptGeneration};
 use orch::plan::progress::ApplyRun;
 use orch::plan::{DriverRun, Purpose, begin};
-use orch::printable::printable;
+use orch::printable::{command_line, printable};
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
 use orch::record::journal::PoliciesRecord;
@@ -35,6 +36,35 @@ use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
+
+/// Warns of old generations that were kept because stacks may still use them.
+fn warn_of_kept(kept: &[KeptGeneration]) {
+    for KeptGeneration { path, user } in kept {
+        let (shown, of) = (printable(path.as_str()), path.current());
+        let user = printable(user.as_str());
+        console::warning(&format!(
+            "`{shown}` is not destroyed: {user} may still use it, and had no changes"
+        ));
+        let release = ["orch", "state", "release", of.as_str()].map(Into::into);
+        console::help(&format!(
+            "compute a variable of {user} from `stacks[\"{of}\"].generation`, so that it is applied with the new generation; or, if nothing uses the old one, run `{}`",
+            command_line(&release)
+        ));
+    }
+}
+
+/// Warns of stacks that were not replaced although others have changed: without a state, nobody remembers that.
+fn warn_of_lost_triggers(open: &[(StackPath, String)]) {
+    for (path, trigger) in open {
+        console::warning(&format!(
+            "`{}` was not replaced although {} has changed, and the next plan cannot know that: the project keeps no state",
+            printable(path.as_str()),
+            printable(trigger)
+        ));
+        let replace = ["orch", "apply", "--replace", path.as_str()].map(Into::into);
+        console::help(&format!("to replace it, run `{}`", command_line(&replace)));
+    }
+}
 
 impl Carrying<'_> {
     /// Runs the turns. Returns the exit status, and what was left undone since nobody has approved it.
@@ -72,7 +102,10 @@ impl Carrying<'_> {
         let begun = match lock {
             None => begun,
             Some(lock) => {
+                let generations = Arc::new(self.generations(loaded));
+                let environments = loaded.evaluator().in_generations(generations);
                 let recording = Recording {
+                    environments: &environments,
                     project: &loaded.project,
                     lock: &lock,
                     saved: self.saved,
@@ -82,7 +115,7 @@ impl Carrying<'_> {
                 let drivers = director.drivers();
                 let mut plan = recording.plan(&turns, &drivers, to_do, director.upstream());
                 if let Some(followed) = &followed {
-                    plan.add_followups(followed.records(&loaded.project, &lock));
+                    plan.add_followups(followed.records(&environments, &lock));
                 }
                 lock.begin(begun, plan, &loaded.project, run)?
             }
@@ -127,10 +160,14 @@ impl Carrying<'_> {
             return Err(anyhow!("something could not start although nothing was running; this is a bug in orch, please report it").into());
         }
         self.note_rest(summary, &director.superseded());
-        let status = if is_lost && summary.signal.is_none() {
-            ExitStatus::External
-        } else {
-            ExitStatus::Run(summary.exit_status())
+        warn_of_kept(director.kept());
+        if now.document.is_none() {
+            warn_of_lost_triggers(&director.open_triggers());
+        }
+        let status = match summary.exit_status() {
+            _ if is_lost && summary.signal.is_none() => ExitStatus::External,
+            0 if !director.kept().is_empty() => ExitStatus::Refused,
+            status => ExitStatus::Run(status),
         };
         let unconfirmed = Unconfirmed {
             stacks: director.unconfirmed(),

@@ -1,6 +1,6 @@
 //! From the entries of a plan to what is done with each stack.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orch::change::Pairs;
 use orch::driver::{Driver, Outputs};
@@ -69,6 +69,8 @@ impl ToDestroy<'_> {
             checks: TurnChecks::default(),
             triggered_by: BTreeMap::new(),
             may_destroy_resources: true,
+            generations: BTreeSet::new(),
+            leaving: Vec::new(),
         }
     }
 }
@@ -99,7 +101,8 @@ impl RecordOnly<'_> {
     ) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
         let outputs = self.outputs.as_ref();
-        let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
+        let outputs =
+            outputs.map(|outputs| outputs.recorded(run, earlier, false, &BTreeSet::new()));
         outputs.or_else(|| earlier.cloned())
     }
 }
@@ -326,6 +329,8 @@ fn todo<'p>(
                 .map(|applied| applied.triggered_by.clone())
                 .unwrap_or_default(),
             may_destroy_resources: project.allows_resource_destroy(stack),
+            generations: BTreeSet::new(),
+            leaving: Vec::new(),
         });
     }
     todo

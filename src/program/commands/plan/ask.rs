@@ -236,7 +236,7 @@ pub(super) fn ask<'p>(
             it.generation()?,
         ))
     };
-    let generations = loaded.generations.with(needs.iter().filter_map(paths));
+    let generations = loaded.generations.planning(needs.iter().filter_map(paths));
     let environments = loaded.evaluator().in_generations(Arc::new(generations));
     let codes = Codes {
         tree: Code {
@@ -394,7 +394,7 @@ pub(in crate::program::commands) struct Origin {
 
 /// Runs the tools; shows only how far they are, on a terminal. Also returns where plans begin that do not
 /// begin with their logs, by turn.
-pub(super) fn carry_out(
+pub(in crate::program::commands) fn carry_out(
     loaded: &Loaded,
     args: &PlanningArgs,
     origin: Origin,

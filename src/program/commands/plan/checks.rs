@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context as _;
 use orch::driver::Counts;
-use orch::plan::checks::{Checked, Checker, FailedCheck, Itself, StackOutputs, misplaced};
+use orch::plan::checks::{
+    Checked, Checker, FailedCheck, Itself, StackOutputs, misplaced, misplaced_generations,
+};
 use orch::plan::entry::{Action, PlanMode};
 use orch::plan::{Condition, FailedAsk};
+use orch::project::environment::Environments;
 use orch::project::lifecycle::ConditionKind;
 use orch::project::stack::StackIndex;
 use orch::selection::graph::Precedence;
@@ -45,10 +48,12 @@ pub(super) struct Unchanged<'a, 's> {
 
 impl Loaded {
     /// Returns what checks conditions.
-    pub(in crate::program::commands) fn checker(&self) -> Result<Checker<'_>> {
+    pub(in crate::program::commands) fn checker<'l>(
+        &'l self,
+        environments: &Environments<'l>,
+    ) -> Result<Checker<'l>> {
         let has_state = self.project.settings.state.is_some();
         let namespace = has_state.then(|| state_config(&self.project)).transpose()?;
-        let environments = self.evaluator();
         Ok(Checker::new(
             environments.namespaces(),
             &self.graph,
@@ -61,7 +66,11 @@ impl Loaded {
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,
     ) {
-        let found = misplaced(&self.project, &self.graph, stacks);
+        let stacks: Vec<StackIndex> = stacks.collect();
+        let mut found = misplaced(&self.project, &self.graph, stacks.iter().copied());
+        let environments = self.evaluator();
+        found.extend(misplaced_generations(&environments, &self.graph, &stacks));
+        drop(environments);
         self.problems.diagnostics.extend(found);
     }
 
@@ -96,7 +105,7 @@ impl<'l> Conditions<'l> {
         mode: PlanMode,
     ) -> Result<Self> {
         let mut conditions = Conditions {
-            checker: reader.loaded.checker()?,
+            checker: reader.loaded.checker(&reader.loaded.evaluator())?,
             reader,
             failed: BTreeMap::new(),
         };

@@ -48,6 +48,7 @@ impl<'d> Removal<'d> {
             backend_there: None,
             decided: None,
             is_planned: false,
+            leaving: Vec::new(),
             entry: Cow::Owned(old),
         };
         if removal.seen.is_none() {

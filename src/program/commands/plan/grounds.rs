@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use orch::change::{Standing, Standings};
+use orch::driver::Outputs;
 use orch::path::StackPath;
 use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::stale::{Grounds, Present};
+use orch::plan::triggers::named_outputs;
 use orch::plan::{SavedPlan, SavedProject, SavedStack};
 use orch::state::document::Document;
 
@@ -52,6 +54,8 @@ impl Loaded {
             .map(|subject| (&self.project.stacks[subject.stack].path, subject))
             .collect();
         let mut plans = Vec::new();
+        let named = named_outputs(&self.references);
+        let recorded_outputs = document.map(|document| self.entries_of(document));
         for entry in &saved.plan.entries {
             let Some(subject) = subjects.get(&entry.stack) else {
                 if let Some(removed) = removals.rest(entry, asked, &mut plans) {
@@ -68,6 +72,13 @@ impl Loaded {
             if !is_carried_out(entry, is_pending) {
                 continue;
             }
+            let compared = named.get(&stack);
+            let on_record = recorded_outputs.as_ref();
+            let on_record = on_record.and_then(|all| all.get(&stack)?.1.outputs.as_ref());
+            let salted = |outputs: &Outputs| match compared {
+                Some(compared) => outputs.salting(compared, on_record),
+                None => outputs.clone(),
+            };
             let plan = asked.plan_of(&entry.stack);
             let plan = plan.map(|plan| {
                 plans.push(plan);
@@ -85,8 +96,8 @@ impl Loaded {
                     .map_or(&subject.backend, |next| &next.backend)
                     .clone())
                 .or_else(|| answer.and_then(|answer| answer.backend.clone())),
-                outputs_before: answer.and_then(|answer| answer.outputs_before.clone()),
-                outputs: answer.and_then(|answer| answer.outputs.clone()),
+                outputs_before: answer.and_then(|it| it.outputs_before.as_ref().map(&salted)),
+                outputs: answer.and_then(|it| it.outputs.as_ref().map(&salted)),
                 changes: answer.and_then(|answer| answer.changes.clone()),
                 plan,
                 tool_version: answer.and_then(|answer| answer.tool_version.clone()),

@@ -212,9 +212,11 @@ impl Loaded {
             } else {
                 PLAN_IT.to_owned()
             };
-            // Nothing has ever run after what was never finished.
-            let removal = removals.of_key(key);
-            if let Some(removal) = removal.filter(|it| it.removed != Removed::Unfinished) {
+            // Nothing has ever run after what was never finished, and old generations have rules of their own.
+            let is_held = |it: &&mut Removal<'_>| {
+                it.removed != Removed::Unfinished && self.succeeded(it, planned).is_none()
+            };
+            if let Some(removal) = removals.of_key(key).filter(is_held) {
                 removal.block(format!("{name} runs after it, and stays as it is"), way_out);
             }
         }

@@ -159,6 +159,8 @@ struct Kept<'a, 'p> {
     document: Option<&'a Document>,
     /// Why stacks of the tree are blocked.
     blocked: &'a mut BTreeMap<StackIndex, String>,
+    /// The stacks of the tree that run after others with work.
+    conditional: &'a BTreeSet<StackIndex>,
 }
 
 /// What the tools have answered.
@@ -209,6 +211,7 @@ impl Loaded {
         let subjects = &*subjects;
         let needs = entries::needs(self, subjects, recorded, request.options);
         self.warn_of_readers(subjects, &places);
+        self.warn_of_missing_outputs(subjects, document, &asked);
         let mut blocked = self.blocked_by_backends(subjects, &places);
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
@@ -216,15 +219,6 @@ impl Loaded {
         if let Some(status) = shared {
             return Ok(Err(status));
         }
-        let kept = Kept {
-            subjects,
-            document,
-            blocked: &mut blocked,
-        };
-        if let Some(status) = self.keep(request, kept, &mut settled, removals) {
-            return Ok(Err(status));
-        }
-        removals.keep_current(self, &settled);
         let after = |settled: &Settled| {
             let working: BTreeSet<StackIndex> = settled.working();
             let stacks = may_change(self, subjects, recorded, &working);
@@ -233,6 +227,16 @@ impl Loaded {
                 PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
             }
         };
+        let kept = Kept {
+            subjects,
+            document,
+            blocked: &mut blocked,
+            conditional: &after(&settled).into_keys().collect(),
+        };
+        if let Some(status) = self.keep(request, kept, &mut settled, removals) {
+            return Ok(Err(status));
+        }
+        removals.keep_current(self, &settled);
         let mut runs_after = after(&settled);
         let unchanged = Unchanged {
             subjects,
@@ -319,15 +323,27 @@ impl Loaded {
             subjects,
             document,
             blocked,
+            conditional,
         } = kept;
         let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
         let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
-        let planned = |settled: &Settled, blocked: &BTreeMap<StackIndex, String>| {
-            let actions = settled.actions();
+        let keep_used = |settled: &Settled,
+                         blocked: &BTreeMap<StackIndex, String>,
+                         removals: &mut Removals<'_>| {
             let is_free = |it: &StackIndex| !blocked.contains_key(it) && !of_subjects.contains(it);
-            actions.filter(|(stack, _)| is_free(stack)).collect()
+            let actions = settled.actions().filter(|(stack, _)| is_free(stack));
+            let planned: BTreeMap<StackIndex, Action> = actions.collect();
+            let open = settled.unknown().filter(|it| conditional.contains(it));
+            let is_applied = |(stack, action): (&StackIndex, &Action)| {
+                (action.is_work() || conditional.contains(stack)).then_some(*stack)
+            };
+            let applied = planned.iter().filter_map(is_applied);
+            let applied: BTreeSet<StackIndex> = applied.chain(open).collect();
+            self.keep_old_generations(removals, document, &planned, &applied);
+            self.keep_what_is_used(removals, document, &planned);
+            self.keep_old_generations(removals, document, &planned, &applied);
         };
-        self.keep_what_is_used(removals, document, &planned(settled, blocked));
+        keep_used(settled, blocked, removals);
         self.note_unreported(settled);
         let protected = self.protected(settled, subjects, removals, document);
         if !protected.is_empty() && !request.planning.skip_protected {
@@ -336,7 +352,7 @@ impl Loaded {
         if !protected.is_empty() {
             self.skip_protected(&protected, settled, removals, document, blocked);
             // What stays in turn keeps others.
-            self.keep_what_is_used(removals, document, &planned(settled, blocked));
+            keep_used(settled, blocked, removals);
         }
         None
     }
@@ -452,6 +468,10 @@ impl Loaded {
         let environments = removals.environments(commits);
         let extra = &request.planning.extra;
         let codes = removals.codes(self, document, commits, &environments, extra);
+        let args = request.planning;
+        if let Err(status) = self.ready(args, document, commits, removals, &codes)? {
+            return Ok(Err(status));
+        }
         let questions = removals.questions(&codes);
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()
@@ -465,7 +485,7 @@ impl Loaded {
             Ok(asked) => asked,
             Err(status) => return Ok(Err(status)),
         };
-        removals.decide(&codes, &asked.answers);
+        removals.decide(self, &codes, &asked.answers);
         Ok(Ok(asked))
     }
 }

@@ -14,6 +14,7 @@ mod ignored;
 mod kept;
 pub(super) mod left_behind;
 mod make;
+mod missing_outputs;
 pub(super) mod outputs;
 mod protected;
 mod readers;
@@ -27,6 +28,7 @@ mod sequence;
 pub(super) mod shown;
 mod starts;
 pub(super) mod subjects;
+mod succession;
 mod triggers;
 
 use std::ffi::OsString;

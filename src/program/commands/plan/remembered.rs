@@ -52,7 +52,7 @@ impl Loaded {
             let path = &self.project.stacks[subject.stack].path;
             Some((path.clone(), subject.next.as_ref()?.generation))
         });
-        let next = self.generations.with(next);
+        let next = self.generations.planning(next);
         let mut saying = subjects.all.iter_mut().filter(says).peekable();
         saying.peek()?;
         let environments = self.evaluator();
@@ -133,7 +133,7 @@ impl Loaded {
                 continue;
             };
             let earlier = entries.get(&stack).and_then(|it| it.1.outputs.as_ref());
-            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false));
+            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false, &BTreeSet::new()));
             if own[stack.get()].as_ref() != Some(&now) {
                 changed.insert(stack);
                 upstream.set(stack, Some(now));

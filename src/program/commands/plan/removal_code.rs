@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use orch::change::{Pairs, moved_or_removed};
@@ -12,22 +13,32 @@ use orch::git::CommitId;
 use orch::path::{Generation, StackPath};
 use orch::plan::ask::{self, AskOptions, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
+use orch::plan::commit_code::find_local_state;
 use orch::plan::entry::{Action, Need, Removed};
-use orch::plan::{CannotAsk, DestroyCommand};
+use orch::plan::{CannotAsk, DestroyCommand, Purpose};
 use orch::project::Project;
 use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
 use orch::project::stack::{StackIndex, StackMode};
+use orch::run::request::new_id;
 use orch::state::document::Document;
 
+use super::PlanningArgs;
+use super::ask::{FOLDER, Origin, carry_out};
 use super::removals::{Blocked, Decided, Removal, Removals};
 use super::subjects::{Drivers, tools_on_path};
 use crate::program::commands::commits::Commits;
+use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::error::Result;
+use crate::program::exit::ExitStatus;
 
 /// The way out where the code of a commit cannot be used.
 const BRING_BACK: &str = "bring its directory back, run `orch destroy` there, and delete it again";
+
+/// The way out where the tool of a generation fails.
+const DESTROY_BY_HAND: &str =
+    "run `orch plan` again once its tool can plan; or destroy it by hand, and plan again";
 
 /// A stack whose code is at hand.
 pub(in crate::program::commands) struct RemovalCode<'e, 'p> {
@@ -43,9 +54,23 @@ pub(in crate::program::commands) struct RemovalCode<'e, 'p> {
     need: Need,
 }
 
-/// The environments of the projects of commits, by commit and by the generation that all stacks have in them.
+/// The environments of the projects of commits.
 pub(in crate::program::commands) type CommitEnvironments<'p> =
-    BTreeMap<(CommitId, Generation), Environments<'p>>;
+    BTreeMap<CommitEnvironment, Environments<'p>>;
+
+/// What the environment of a stack depends on in the project of a commit: its own generation, and those of the other
+/// stacks that it was applied with, by path.
+pub(in crate::program::commands) type CommitEnvironment =
+    (CommitId, Generation, BTreeMap<StackPath, Generation>);
+
+/// Returns what the environment of a stack depends on that is destroyed with the code of a commit.
+fn environment_of(removal: &Removal<'_>) -> Option<CommitEnvironment> {
+    let applied = removal.entry.applied.as_ref();
+    let used = applied.into_iter().flat_map(|applied| &applied.generations);
+    let used = used.filter_map(|(key, generation)| Some((StackPath::parse(key)?, *generation)));
+    let seen = removal.seen.clone()?;
+    Some((seen, removal.entry.generation, used.collect()))
+}
 
 impl Removals<'_> {
     /// Checks out the commits that are needed.
@@ -65,13 +90,14 @@ impl Removals<'_> {
         commits: &'c Commits,
     ) -> CommitEnvironments<'c> {
         let seen = self.all.iter().filter(|removal| removal.needs_code());
-        let seen = seen.filter_map(|it| Some((it.seen.clone()?, it.entry.generation)));
-        let seen: BTreeSet<(CommitId, Generation)> = seen.collect();
-        let environment = |(seen, generation): (CommitId, Generation)| {
-            let code = commits.code(&seen).ok()?;
+        let seen: BTreeSet<CommitEnvironment> = seen.filter_map(environment_of).collect();
+        let environment = |of: CommitEnvironment| {
+            let (seen, generation, used) = &of;
+            let code = commits.code(seen).ok()?;
             let environments = Environments::new(&code.project, host_environment());
-            let environments = environments.in_generations(Arc::new(Generations::all(generation)));
-            Some(((seen, generation), environments))
+            let generations = Generations::all(*generation).with(used.clone().into_iter());
+            let environments = environments.in_generations(Arc::new(generations));
+            Some((of, environments))
         };
         seen.into_iter().filter_map(environment).collect()
     }
@@ -87,20 +113,6 @@ impl Removals<'_> {
     ) -> Vec<RemovalCode<'e, 'p>> {
         let on_path = tools_on_path();
         let root = &loaded.project.root;
-        // Others may read their states, which are the tree's.
-        let entries = document.into_iter().flat_map(|it| it.stacks.values());
-        let backends = entries.filter_map(|entry| entry.backend.as_deref());
-        let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
-        let checked_out: BTreeSet<&CommitId> = environments.keys().map(|(it, _)| it).collect();
-        for code in checked_out
-            .into_iter()
-            .filter_map(|it| commits.code(it).ok())
-        {
-            for backend in &backends {
-                // The states of those that are destroyed have to be there, as is checked below.
-                _ = code.link_local_state(root, backend);
-            }
-        }
         let commands = DestroyCommands::new(loaded, document);
         let mut codes = Vec::new();
         for (position, removal) in self.all.iter_mut().enumerate() {
@@ -114,16 +126,10 @@ impl Removals<'_> {
                 let recorded = removal.entry.driver.as_deref();
                 let driver = code.driver(stack, recorded, on_path).map_err(words)?;
                 let need = removal.known().need(&driver)?;
-                let environments = &environments[&(seen.clone(), removal.entry.generation)];
-                match &removal.entry.backend {
-                    Some(backend) => code.link_local_state(root, backend).map_err(words)?,
-                    // It may be where Terraform keeps it by itself.
-                    None if driver.tool.is_some() => {
-                        let directory = removal.path.directory().relative();
-                        let usual = usual_local_state(directory);
-                        _ = code.link_local_state(root, &usual);
-                    }
-                    None => {}
+                let of = environment_of(removal).ok_or("its commit is not known")?;
+                let environments = &environments[&of];
+                if let Some(backend) = &removal.entry.backend {
+                    find_local_state(root, backend).map_err(words)?;
                 }
                 let namespaces = environments.namespaces().of_stack(stack);
                 let backend = driver.backend(&namespaces);
@@ -152,6 +158,49 @@ impl Removals<'_> {
             }
         }
         codes
+    }
+
+    /// Links the states that tools keep in the tree into the checkouts, once the tools are initialised there: Terraform
+    /// would want to copy what lies where it keeps states by itself. Blocks those whose states cannot be linked.
+    fn link_states(
+        &mut self,
+        root: &Path,
+        document: Option<&Document>,
+        commits: &Commits,
+        codes: &[RemovalCode<'_, '_>],
+    ) {
+        // Others may read their states, which are the tree's.
+        let entries = document.into_iter().flat_map(|it| it.stacks.values());
+        let backends = entries.filter_map(|entry| entry.backend.as_deref());
+        let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
+        let seen = codes
+            .iter()
+            .filter_map(|it| self.all[it.removal].seen.as_ref());
+        let seen: BTreeSet<&CommitId> = seen.collect();
+        for code in seen.into_iter().filter_map(|it| commits.code(it).ok()) {
+            for backend in &backends {
+                // The states of those that are destroyed have to be there, as is checked below.
+                _ = code.link_local_state(root, backend);
+            }
+        }
+        for of_removal in codes {
+            let removal = &mut self.all[of_removal.removal];
+            let code = removal.seen.as_ref().map(|seen| commits.code(seen));
+            let Some(Ok(code)) = code else { continue };
+            match &removal.entry.backend {
+                Some(backend) => {
+                    if let Err(why) = code.link_local_state(root, backend) {
+                        removal.block(why.to_string(), BRING_BACK);
+                    }
+                }
+                // It may be where Terraform keeps it by itself.
+                None if of_removal.driver.tool.is_some() => {
+                    let usual = usual_local_state(removal.path.directory().relative());
+                    _ = code.link_local_state(root, &usual);
+                }
+                None => {}
+            }
+        }
     }
 
     /// Decides what needs no answer, and returns the questions whose answers decide the rest.
@@ -187,6 +236,7 @@ impl Removals<'_> {
     /// Decides what is done according to the answers.
     pub(super) fn decide(
         &mut self,
+        loaded: &Loaded,
         codes: &[RemovalCode<'_, '_>],
         answers: &BTreeMap<StackPath, std::result::Result<Answer, String>>,
     ) {
@@ -224,6 +274,16 @@ impl Removals<'_> {
                         answer: Some(answer),
                         driver: code.driver.name.to_owned(),
                     });
+                }
+                // What is left of a stack that stays must not keep others from being applied.
+                Err(why)
+                    if loaded
+                        .project
+                        .stacks
+                        .find(&removal.path.current())
+                        .is_some() =>
+                {
+                    removal.block(format!("its tool failed to plan: {why}"), DESTROY_BY_HAND);
                 }
                 Err(why) => _ = self.failed.insert(removal.path.clone(), why),
             }
@@ -323,6 +383,69 @@ impl<'l> DestroyCommands<'l> {
 fn first_message(found: Vec<Diagnostic>) -> String {
     let first = found.into_iter().next();
     first.map_or_else(String::new, |first| first.message)
+}
+
+impl Loaded {
+    /// Gets the code of stacks that were removed ready: initialises their tools, and links the states that these keep
+    /// in the tree. Where a tool fails, it is initialised again, and fails then. The exit status if the user interrupts.
+    pub(in crate::program::commands) fn ready<'p>(
+        &'p self,
+        args: &PlanningArgs,
+        document: Option<&Document>,
+        commits: &Commits,
+        removals: &mut Removals<'_>,
+        codes: &[RemovalCode<'_, 'p>],
+    ) -> Result<std::result::Result<(), ExitStatus>> {
+        let is_local = |code: &RemovalCode<'_, '_>| {
+            let backend = removals.all[code.removal].entry.backend.as_deref();
+            code.driver.selects_workspaces() && backend.is_none_or(|it| local_state(it).is_some())
+        };
+        let local = codes.iter().enumerate().filter(|(_, code)| is_local(code));
+        let local: Vec<_> = local
+            .map(|(position, code)| (PlanStack::Removed(position), code.driver))
+            .collect();
+        if !local.is_empty() {
+            let of_commands: Vec<RemovedCode<'_, '_>> = codes
+                .iter()
+                .map(|code| code.code(&removals.all[code.removal]))
+                .collect();
+            let environments = self.evaluator();
+            let all = Codes {
+                tree: Code {
+                    project: &self.project,
+                    environments: &environments,
+                },
+                removed: &of_commands,
+            };
+            let id = new_id(&self.project.root);
+            let place = PrivateFolder::of(self, FOLDER)?;
+            let options = AskOptions {
+                run: &id,
+                folder: place.path(),
+                init: false,
+                extra: &[],
+                jobs: args.jobs(),
+                lock_timeout: None,
+            };
+            let asking = ask::prepare_init(all, &local, &options);
+            if let Ok(asking) = asking
+                && !asking.execution.turns.is_empty()
+            {
+                let origin = Origin {
+                    purpose: Purpose::Plan,
+                    base: None,
+                    is_recorded: false,
+                };
+                let ended = carry_out(self, args, origin, &id, asking)?;
+                let (summary, ..) = ended;
+                if summary.signal.is_some() {
+                    return Ok(Err(ExitStatus::Run(summary.exit_status())));
+                }
+            }
+        }
+        removals.link_states(&self.project.root, document, commits, codes);
+        Ok(Ok(()))
+    }
 }
 
 /// Returns the path that a stack has in the project of its commit: a generation may have been made before a `moved`

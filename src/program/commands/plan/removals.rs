@@ -13,6 +13,7 @@ use orch::plan::entry::{Action, PlanEntry, PlanMode, Reason, ReasonSource, Remov
 use orch::plan::protection::Destroyed;
 use orch::plan::removal::RemovedStack;
 use orch::plan::stale::{Stale, record_of, record_of_generation};
+use orch::plan::succession::Leaving;
 use orch::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
@@ -44,6 +45,8 @@ pub(in crate::program::commands) struct Removal<'d> {
     pub(super) decided: Option<Decided>,
     /// Whether it is a generation that is current as long as the plan is not carried out.
     pub(super) is_planned: bool,
+    /// The stacks that may use this old generation until they are applied.
+    pub(in crate::program::commands) leaving: Vec<Leaving>,
 }
 
 /// Why nothing may be done with a stack that is not in the tree.
@@ -138,6 +141,7 @@ impl<'d> Removal<'d> {
             backend_there: None,
             decided: None,
             is_planned: false,
+            leaving: Vec::new(),
         }
     }
 
@@ -334,6 +338,11 @@ impl<'d> Removals<'d> {
         let path = StackPath::parse(key)?;
         let found = self.all.binary_search_by(|it| it.path.cmp(&path));
         self.all.get_mut(found.ok()?)
+    }
+
+    /// Returns whether the plan only takes a stack off the record.
+    pub(super) fn is_forgotten(&self, key: &str) -> bool {
+        self.forgotten.contains(key)
     }
 
     /// Returns what is done with the stacks, by key; what is not decided yet goes.

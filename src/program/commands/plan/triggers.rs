@@ -1,7 +1,8 @@
 //! Stacks that `replace_triggered_by` replaces because others change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use orch::driver::are_incomparable;
 use orch::plan::entry::{Action, PlanMode, Reason, ReasonSource};
 use orch::plan::triggers::{Course, Known, Trigger, triggered};
 use orch::project::stack::{StackIndex, StackMode};
@@ -16,9 +17,33 @@ struct Planned<'a> {
     loaded: &'a Loaded,
     drivers: Drivers<'a, 'a>,
     courses: BTreeMap<StackIndex, Course>,
+    /// The stacks that exist, if that is not on record.
+    existing: Option<BTreeSet<StackIndex>>,
 }
 
 impl Planned<'_> {
+    /// Returns what is on record of an output: as a stack was applied with it, and now.
+    fn output_marks(
+        &self,
+        from: StackIndex,
+        named: StackIndex,
+        output: &str,
+    ) -> Option<(&str, &str)> {
+        let applied = self.entry(from)?.applied.as_ref()?;
+        let (key, _) = self.drivers.entry(named)?;
+        let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
+        let outputs = self.entry(named)?.outputs.as_ref()?;
+        let now = outputs.get(output).map_or("", String::as_str);
+        Some((noted, now))
+    }
+
+    /// Returns whether a sensitive output that triggers a replacement may be the same as before.
+    fn is_unsure(&self, from: StackIndex, trigger: &Trigger<'_>) -> bool {
+        let output = trigger.output.filter(|_| trigger.is_past);
+        let marks = output.and_then(|output| self.output_marks(from, trigger.stack, output));
+        marks.is_some_and(|(noted, now)| are_incomparable(noted, now))
+    }
+
     fn entry(&self, stack: StackIndex) -> Option<&Entry> {
         self.drivers.entry(stack).map(|(_, entry)| entry)
     }
@@ -31,7 +56,10 @@ impl Known for Planned<'_> {
 
     fn may_be_replaced(&self, stack: StackIndex) -> bool {
         let is_here = self.loaded.project.stacks[stack].mode == StackMode::Manage;
-        let is_applied = self.entry(stack).is_some_and(|it| it.applied.is_some());
+        let is_applied = match &self.existing {
+            Some(existing) => existing.contains(&stack),
+            None => self.entry(stack).is_some_and(|it| it.applied.is_some()),
+        };
         is_here && is_applied && self.courses.contains_key(&stack)
     }
 
@@ -45,15 +73,8 @@ impl Known for Planned<'_> {
     }
 
     fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool {
-        let differs = || {
-            let applied = self.entry(from)?.applied.as_ref()?;
-            let (key, _) = self.drivers.entry(named)?;
-            let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
-            let outputs = self.entry(named)?.outputs.as_ref()?;
-            let now = outputs.get(output).map_or("", String::as_str);
-            Some(noted != now)
-        };
-        differs().unwrap_or_default()
+        let marks = self.output_marks(from, named, output);
+        marks.is_some_and(|(noted, now)| noted != now)
     }
 }
 
@@ -67,11 +88,18 @@ impl Loaded {
         document: Option<&Document>,
         mode: PlanMode,
     ) -> Vec<StackIndex> {
-        let Some(document) = document.filter(|_| mode == PlanMode::Normal) else {
+        if mode != PlanMode::Normal {
             return Vec::new();
-        };
+        }
         let actions: BTreeMap<StackIndex, Action> = settled.actions().collect();
-        let drivers = Drivers::new(self, Some(document));
+        let drivers = Drivers::new(self, document);
+        let exists = |(stack, action): (&StackIndex, &Action)| {
+            let exists = matches!(action, Action::NoOp | Action::Update | Action::Replace);
+            exists.then_some(*stack)
+        };
+        let existing = document
+            .is_none()
+            .then(|| actions.iter().filter_map(exists).collect());
         let is_tainted = |stack: StackIndex| {
             let entry = drivers.entry(stack);
             entry.is_some_and(|(_, entry)| entry.tainted.is_some())
@@ -99,6 +127,7 @@ impl Loaded {
             loaded: self,
             drivers,
             courses,
+            existing,
         };
         let stacks = &self.project.stacks;
         let found = triggered(stacks, &self.graph, &self.references, &known);
@@ -109,7 +138,8 @@ impl Loaded {
             }
             if let Some(trigger) = found.fired.get(&subject.stack) {
                 let is_replaced = found.fired.contains_key(&trigger.stack);
-                let reason = self.trigger_reason(trigger, is_replaced, &actions);
+                let is_unsure = known.is_unsure(subject.stack, trigger);
+                let reason = self.trigger_reason(trigger, (is_replaced, is_unsure), &actions);
                 if subject.trigger.replace(reason).is_none() && !subject.is_replaced {
                     replaced.push(subject.stack);
                 }
@@ -131,11 +161,14 @@ impl Loaded {
     fn trigger_reason(
         &self,
         trigger: &Trigger<'_>,
-        is_replaced: bool,
+        (is_replaced, is_unsure): (bool, bool),
         actions: &BTreeMap<StackIndex, Action>,
     ) -> Reason {
         let name = self.trigger_name(trigger);
         let text = match actions.get(&trigger.stack) {
+            _ if trigger.is_past && is_unsure => {
+                format!("{name} may have changed since it was applied")
+            }
             _ if trigger.is_past => format!("{name} has changed since it was applied"),
             Some(Action::Update | Action::NoOp) if !is_replaced => format!("{name} is updated"),
             _ => format!("{name} is replaced"),

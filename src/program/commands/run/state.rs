@@ -8,7 +8,7 @@ use orch::driver::{StepRole, variables_with_words};
 use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::config::{RecordPatterns, Recorded};
-use orch::project::environment::lookup;
+use orch::project::environment::{Environments, lookup};
 use orch::project::host::host_variable;
 use orch::project::stack::StackIndex;
 use orch::project::tool_options::wrapped_tool;
@@ -56,8 +56,13 @@ struct RecordedAs {
 
 impl RecordedAs {
     /// Returns the record of a stack.
-    fn record(self, lock: &StateLock, project: &Project, stack: StackIndex) -> Option<StackRecord> {
-        let record = lock.record(project, stack, self.action, self.command)?;
+    fn record(
+        self,
+        lock: &StateLock,
+        environments: &Environments<'_>,
+        stack: StackIndex,
+    ) -> Option<StackRecord> {
+        let record = lock.record(environments, stack, self.action, self.command)?;
         Some(StackRecord {
             unknown: self.unknown,
             show: self.show,
@@ -269,8 +274,9 @@ impl KeptState {
         self.destroys.check(loaded, run, command, Some(document))?;
         check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
+        let environments = loaded.evaluator();
         let records =
-            turns.map(|(&stack, recorded)| recorded?.record(&self.lock, &loaded.project, stack));
+            turns.map(|(&stack, recorded)| recorded?.record(&self.lock, &environments, stack));
         Ok(StatePlan::new(records.collect()))
     }
 
@@ -289,14 +295,16 @@ impl KeptState {
         let Some(recorder) = Recorder::new(loaded, run)? else {
             return Ok(HashMap::new());
         };
+        let environments = loaded.evaluator();
         let stacks = loaded.project.stacks.iter();
         let records = stacks.filter_map(|(stack, declared)| {
             let task = followed.task(stack)?;
             let record_as = recorder.recorded(followed.command.of(stack), task)?;
-            let record = record_as.record(&self.lock, &loaded.project, stack)?;
+            let record = record_as.record(&self.lock, &environments, stack)?;
             Some((stack, (declared.path.clone(), record)))
         });
         let mut records: BTreeMap<StackIndex, _> = records.collect();
+        drop(environments);
         if !self.flags.allows {
             let stacks: Vec<StackIndex> = records.keys().copied().collect();
             let found = loaded.rollbacks(self.lock.document(), &stacks, self.flags)?;

@@ -1,6 +1,6 @@
 //! `orch state adopt`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use anyhow::Context as _;
 use clap::Args;
 use orch::change::trigger;
 use orch::change::{Pairs, digests, relocate};
-use orch::path::StackPath;
+use orch::path::{Generation, StackPath};
+use orch::plan::triggers::named_outputs;
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Problems;
 use orch::project::stack::{StackIndex, StackMode};
@@ -97,6 +98,7 @@ pub(super) fn adopt(
     }
     let edit = state.edit("adopt", &args.write);
     let keys: Vec<String> = entries.keys().cloned().collect();
+    let (compared, no_outputs) = (named_outputs(&state.loaded.references), BTreeSet::new());
     state.change(
         &edit,
         args.write.format,
@@ -109,17 +111,26 @@ pub(super) fn adopt(
                     entry.other.clone_from(&earlier.other);
                     entry.generation = earlier.generation;
                     entry.deposed.clone_from(&earlier.deposed);
+                    (entry.modified, entry.made) = (earlier.modified, earlier.made);
                     entry.backend = entry.backend.or_else(|| earlier.backend.clone());
                 }
                 let path = StackPath::parse(key);
-                let known = path.and_then(|path| existing.stacks.get(&path));
+                let known = path.as_ref().and_then(|path| existing.stacks.get(path));
                 if let Some(outputs) = known.and_then(|known| known.outputs.as_ref()) {
                     let earlier = document.stacks.get(key);
                     let earlier = earlier.and_then(|earlier| earlier.outputs.as_ref());
-                    entry.outputs = Some(outputs.recorded(&existing.run, earlier, false));
+                    let stack = path.and_then(|path| state.loaded.project.stacks.find(&path));
+                    let compared = stack.and_then(|stack| compared.get(&stack));
+                    let compared = compared.unwrap_or(&no_outputs);
+                    let outputs = outputs.recorded(&existing.run, earlier, false, compared);
+                    entry.outputs = Some(outputs);
                 }
                 if let Some(applied) = &mut entry.applied {
                     applied.at = now;
+                    for (of, generation) in &mut applied.generations {
+                        let of = document.stacks.get(of);
+                        *generation = of.map_or(Generation::FIRST, |it| it.generation);
+                    }
                 }
                 if let Some(last) = &mut entry.last {
                     last.at = now;
@@ -183,7 +194,9 @@ impl State {
         let published = Published::of(repository, &project.settings, &head).context(failed)?;
         let seen = (published != Published::Unknown).then(|| head.to_string());
         let triggers = trigger::asking(&project.root);
-        let entry = |&stack: &StackIndex| {
+        let environments = self.loaded.evaluator();
+        let entry = |&index: &StackIndex| {
+            let stack = index;
             let digest = &digests.stacks[&stack];
             let declared = declared(project, stack, Some(&head));
             let stack = &project.stacks[stack];
@@ -202,6 +215,7 @@ impl State {
                     triggers: asking.map(|it| it.file.to_string()).collect(),
                     upstream: None,
                     triggered_by: BTreeMap::new(),
+                    generations: environments.generations_used(index),
                     plan: None,
                     checks: None,
                     other: Map::new(),

@@ -9,6 +9,7 @@ use orch::change::{InputDigest, InputDigests, Pairs, trigger};
 use orch::git::{CommitId, GitError, Repository};
 use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::project::config::ProjectSettings;
+use orch::project::environment::Environments;
 use orch::project::stack::{StackIndex, Stacks};
 use orch::project::{Project, Rules};
 use orch::run::state::StackRecord;
@@ -158,12 +159,14 @@ impl Evidence {
     /// Returns what is put on record of a stack with which something is done by a command.
     pub(in crate::program::commands) fn record(
         &self,
-        project: &Project,
+        environments: &Environments<'_>,
         stack: StackIndex,
         action: Action,
         command: String,
         document: &Document,
     ) -> Option<StackRecord> {
+        let generations = environments.generations_used(stack);
+        let project = environments.namespaces().project();
         let head = self.head.as_ref().map(CommitId::to_string);
         let digest = self.digests.stacks.get(&stack)?;
         let declared = declared(project, stack, self.head.as_ref());
@@ -179,6 +182,7 @@ impl Evidence {
             is_dirty: digest.is_dirty,
             inputs: inputs(&self.digests.rules, digest),
             triggers: asking.map(|it| it.file.to_string()).collect(),
+            generations,
             declared,
             earlier: document.stacks.get(&key).cloned(),
             plan: None,

@@ -328,6 +328,7 @@ impl Imported<'_> {
                 triggers: Vec::new(),
                 upstream: None,
                 triggered_by: BTreeMap::new(),
+                generations: BTreeMap::new(),
                 plan: None,
                 checks: None,
                 other: Map::new(),

@@ -13,6 +13,7 @@ use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::Project;
 use orch::project::config::BackendConfig;
+use orch::project::environment::Environments;
 use orch::project::stack::{StackIndex, Stacks};
 use orch::run::begun::BegunRun;
 use orch::run::execute::Inbox;
@@ -286,12 +287,12 @@ impl StateLock {
     /// is known of its inputs.
     pub(in crate::program::commands) fn record(
         &self,
-        project: &Project,
+        environments: &Environments<'_>,
         stack: StackIndex,
         action: Action,
         command: String,
     ) -> Option<StackRecord> {
-        (self.evidence).record(project, stack, action, command, self.document())
+        (self.evidence).record(environments, stack, action, command, self.document())
     }
 
     /// Makes a run that has begun keep the state.

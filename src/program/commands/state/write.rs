@@ -83,6 +83,20 @@ pub(crate) struct UntaintArgs {
     pub(super) write: WriteArgs,
 }
 
+/// Let the next apply destroy old generations of stacks, whoever may use them
+///
+/// An old generation is kept as long as a stack that runs after it may use it. Release it if none does. See
+/// `create_before_destroy` in `orch help lifecycle`.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The stacks
+    #[arg(value_name = "STACK", required = true)]
+    pub(super) stacks: Vec<String>,
+
+    #[command(flatten)]
+    pub(super) write: WriteArgs,
+}
+
 /// Replace the document with a backup, even if it is damaged or gone
 ///
 /// `orch state backups` lists the serials. The document gets a new serial, greater than any before.
@@ -331,6 +345,30 @@ pub(super) fn untaint(state: &State, args: &UntaintArgs) -> Result<ExitStatus> {
                 let entry = document.stacks.get_mut(key);
                 if entry.is_none_or(|entry| entry.tainted.take().is_none()) {
                     return Err(ProgramError::refused(format!("`{key}` is not tainted")));
+                }
+            }
+            Ok(keys)
+        },
+    )
+}
+
+pub(super) fn release(state: &State, args: &ReleaseArgs) -> Result<ExitStatus> {
+    let edit = state.edit("release", &args.write);
+    state.change(
+        &edit,
+        args.write.format,
+        each("released the old generations of"),
+        |document, _| {
+            state.check_stacks(document)?;
+            let keys = all_recorded(state, document, &args.stacks)?;
+            for key in &keys {
+                let deposed = document.stacks.get_mut(key).map(|entry| &mut entry.deposed);
+                let deposed = deposed.filter(|deposed| !deposed.is_empty());
+                let deposed = deposed.ok_or_else(|| {
+                    ProgramError::refused(format!("`{key}` has no old generation"))
+                })?;
+                for deposed in deposed {
+                    deposed.released = true;
                 }
             }
             Ok(keys)

@@ -1,0 +1,66 @@
+//! Generations during an apply: what uses a new one, and who has left an old one.
+
+use super::ApplyDirector;
+use crate::path::StackPath;
+use crate::run::event::Failure;
+use crate::run::turn::Operation;
+
+/// An old generation that an apply has kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptGeneration {
+    /// The generation.
+    pub path: StackPath,
+    /// A stack that may still use it.
+    pub user: StackPath,
+}
+
+impl ApplyDirector<'_, '_> {
+    /// Returns the old generations that were kept because stacks may still use them.
+    pub fn kept(&self) -> &[KeptGeneration] {
+        &self.kept
+    }
+
+    /// Checks that the generations were made with whose numbers a stack is applied.
+    pub(super) fn check_generations(&self, number: usize) -> Result<(), Failure> {
+        let turn = &self.turns[number];
+        if turn.operation != Operation::Apply {
+            return Ok(());
+        }
+        let mut used = turn.stack.generations.iter();
+        let missing = used.find(|stack| {
+            let is_theirs = |it: &&super::TurnState<'_>| {
+                it.operation == Operation::Apply && it.stack.stack.here() == Some(**stack)
+            };
+            let of_stack = self.turns.iter().find(is_theirs);
+            of_stack.is_some() && !self.applied.contains_key(stack)
+        });
+        let Some(missing) = missing else {
+            return Ok(());
+        };
+        let project = self.updated.project();
+        Err(Failure::Refused(format!(
+            "it would use a generation of {} that was not made",
+            project.stacks[*missing].path
+        )))
+    }
+
+    /// Returns whether an old generation is kept, since a stack may still use it.
+    pub(super) fn keeps(&mut self, number: usize) -> bool {
+        let turn = &self.turns[number];
+        let user = turn.stack.leaving.iter().find(|leaving| {
+            let applied = self.applied.get(&leaving.stack);
+            !applied.is_some_and(|has_changed| *has_changed || !leaving.must_change)
+        });
+        let Some(user) = user else {
+            return false;
+        };
+        let kept = KeptGeneration {
+            path: turn.path.clone(),
+            user: self.updated.project().stacks[user.stack].path.clone(),
+        };
+        if !self.kept.contains(&kept) {
+            self.kept.push(kept);
+        }
+        true
+    }
+}

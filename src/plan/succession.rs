@@ -1,0 +1,105 @@
+//! Old generations of a stack: how long the stacks that run after it may still use one.
+//!
+//! Another stack has left an old generation once it was applied with the number of the new one, or with changes. This
+//! module knows no order, and asks nobody.
+
+use crate::project::stack::StackIndex;
+
+/// What a plan does with a stack that runs after an old generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserPlan {
+    /// It is not part of the plan.
+    Absent,
+    /// It is part of the plan, and nothing is done.
+    Unchanged,
+    /// It is applied, or planned again during the apply.
+    Applied,
+    /// It is destroyed.
+    Destroyed,
+}
+
+/// A stack that runs after an old generation.
+#[derive(Debug, Clone, Copy)]
+pub struct GenerationUser {
+    /// What the plan does with it.
+    pub plan: UserPlan,
+    /// Whether anything is on record of it.
+    pub is_recorded: bool,
+    /// Whether it has certainly left the old generation, according to the record.
+    pub has_left: bool,
+    /// Whether its environment is computed from the number of the generation.
+    pub uses_number: bool,
+}
+
+/// How long a stack may still use an old generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// It does not.
+    Never,
+    /// Until it has been applied.
+    UntilApplied,
+    /// Until it has been applied with changes.
+    UntilChanged,
+    /// Longer than the plan.
+    Beyond,
+}
+
+/// A stack that has to be applied before an old generation may be destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// The stack.
+    pub stack: StackIndex,
+    /// Whether it has to be applied with changes.
+    pub must_change: bool,
+}
+
+impl GenerationUser {
+    /// Returns how long it may still use the old generation.
+    pub fn hold(&self) -> Hold {
+        match (self.plan, self.has_left, self.uses_number) {
+            (UserPlan::Applied, false, false) => Hold::UntilChanged,
+            (UserPlan::Applied, ..) => Hold::UntilApplied,
+            // It is destroyed before what it used.
+            (UserPlan::Destroyed, ..)
+            | (UserPlan::Absent | UserPlan::Unchanged, true, _)
+            | (UserPlan::Unchanged, false, true) => Hold::Never,
+            (UserPlan::Absent, ..) if !self.is_recorded => Hold::Never,
+            (UserPlan::Absent | UserPlan::Unchanged, false, _) => Hold::Beyond,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_generation_is_held_until_its_users_have_certainly_left() {
+        use Hold::{Beyond, Never, UntilApplied, UntilChanged};
+        use UserPlan::{Absent, Applied, Destroyed, Unchanged};
+        for (plan, is_recorded, has_left, uses_number, expected) in [
+            (Absent, false, false, false, Never),
+            (Absent, true, false, false, Beyond),
+            (Absent, true, false, true, Beyond),
+            (Absent, true, true, false, Never),
+            (Unchanged, true, false, false, Beyond),
+            // Nobody has put it on record yet, and it exists.
+            (Unchanged, false, false, false, Beyond),
+            (Unchanged, true, false, true, Never),
+            (Unchanged, true, true, false, Never),
+            (Applied, true, false, false, UntilChanged),
+            (Applied, false, false, false, UntilChanged),
+            (Applied, true, false, true, UntilApplied),
+            (Applied, true, true, false, UntilApplied),
+            (Destroyed, true, false, false, Never),
+        ] {
+            let user = GenerationUser {
+                plan,
+                is_recorded,
+                has_left,
+                uses_number,
+            };
+            assert_eq!(user.hold(), expected, "{user:?}");
+        }
+    }
+}

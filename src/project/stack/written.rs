@@ -1,0 +1,47 @@
+//! A stack that an expression names by its path.
+
+use super::{StackIndex, Stacks};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::path::ProjectPath;
+use crate::source::Span;
+
+impl Stacks {
+    /// Returns the stack that an expression names, relative to a directory.
+    ///
+    /// # Errors
+    ///
+    /// If the path leads out of the project, or names no stack, or several instances of one.
+    pub fn one_written(
+        &self,
+        directory: &ProjectPath,
+        written: &str,
+        span: Span,
+    ) -> Result<StackIndex, Diagnostic> {
+        let Ok(named) = self.written(directory, written) else {
+            let message = format!("`{written}` leads out of the project");
+            return Err(Diagnostic::error(Code::OutsideProject, message)
+                .label(span, "climbs above the project root")
+                .help("name a stack of the project; a leading `/` is the project root"));
+        };
+        if let Some(stack) = named.only() {
+            return Ok(stack);
+        }
+        let wrong = |message: String, label: &str| {
+            Diagnostic::error(Code::UnknownReference, message).label(span, label)
+        };
+        Err(match named.first() {
+            None => {
+                let known = self.iter().map(|(_, stack)| stack.path.as_str());
+                let message = format!("`{written}` is not a stack");
+                wrong(message, "no stack has this path").did_you_mean(written, known)
+            }
+            Some(first) => {
+                let key = self[first].path.key();
+                let key = key.map(ToString::to_string).unwrap_or_default();
+                let message = format!("`{written}` stands for several instances");
+                let help = format!("name one of them: `stacks[\"{written}[\\\"{key}\\\"]\"]`");
+                wrong(message, "this needs one of them").help(help)
+            }
+        })
+    }
+}
