@@ -9,7 +9,7 @@ use super::followups::PlannedFollowUps;
 use crate::change::AppliedBase;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
-use crate::plan::order::{Order, Record, Recorded, Relaxed, Work};
+use crate::plan::order::{Order, Record, Recorded, Relaxed, Turnarounds, Work};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::schedule::OnError;
@@ -168,6 +168,18 @@ impl PlannedOrder {
         works: &[Work],
         gone: &BTreeSet<&str>,
     ) -> Self {
+        Self::with_late(project, graph, document, works, (gone, &BTreeSet::new()))
+    }
+
+    /// Does what [`Self::of`] does where it is known of some stacks only when their time has come whether they are
+    /// destroyed before they are brought forward.
+    pub fn with_late(
+        project: &Project,
+        graph: &Graph,
+        document: Option<&Document>,
+        works: &[Work],
+        (gone, late): (&BTreeSet<&str>, &BTreeSet<usize>),
+    ) -> Self {
         let tree = Precedence::new(graph);
         // What is on record says only what is destroyed before or after something else.
         if gone.is_empty() && !is_destroyed_beside_others(works) {
@@ -193,8 +205,11 @@ impl PlannedOrder {
         let gone: Vec<StackPath> = paths.collect();
         let places = places_by_path(project, &gone);
         let recorded = record.recorded.between(&works);
-        let made_first = made_first(project, document, &works, &gone);
-        let order = Order::with_ties(&works, &tree, &recorded, &made_first, |it| places[it]);
+        let turnarounds = Turnarounds {
+            made_first: made_first(project, document, &works, &gone),
+            late: late.clone(),
+        };
+        let order = Order::with_ties(&works, &tree, &recorded, &turnarounds, |it| places[it]);
         let name = |node| record.name(project, node);
         let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
             Relaxed::Recorded(edge) => RelaxedConstraint {

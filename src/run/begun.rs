@@ -261,7 +261,11 @@ impl BegunRun {
                 Some(tasks) => {
                     let before = turns[turn.get()].steps[..step].iter();
                     let number = before.filter(|step| step.is_command());
-                    tasks[number.count()].clone()
+                    let mut task = tasks[number.count()].clone();
+                    if let Some(director) = director.borrow().as_ref() {
+                        director.amend(turn, &mut task);
+                    }
+                    task
                 }
             };
             followups.name(&mut task, turn);

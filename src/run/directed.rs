@@ -36,6 +36,9 @@ pub trait Director {
         unreachable!("who adds turns knows their commands")
     }
 
+    /// Changes the command of a step that a turn began with, by what has happened since.
+    fn amend(&self, _turn: TurnIndex, _task: &mut Task) {}
+
     /// Returns whether a turn that ends now has left undone what nobody has approved.
     fn is_unconfirmed(&self, _turn: TurnIndex) -> bool {
         false

@@ -18,7 +18,7 @@ use super::execute::{
 pub use super::stack_record::{Effect, Findings, Made, StackRecord};
 use super::turn::{Step, TurnIndex};
 use crate::path::StackPath;
-use crate::state::document::Entry;
+use crate::state::document::{Action, Entry};
 use crate::state::writer::{Change, Ended, Report, StateWriter};
 
 /// The ticket of changes that nobody waits for.
@@ -56,6 +56,8 @@ pub struct RunState {
     records: RefCell<Vec<Option<StackRecord>>>,
     /// What is put on record of turns that are added, by stack.
     followups: HashMap<StackPath, StackRecord>,
+    /// The keys of stacks that have several turns from the beginning.
+    several: HashSet<String>,
     /// What is on record of stacks whose turns have ended, by key, if turns may be added; none if nothing is.
     latest: RefCell<HashMap<String, Option<Entry>>>,
     questions: Questions,
@@ -147,8 +149,12 @@ impl StatePlan {
         for (key, change) in self.changes {
             writer.change(&key, change, NO_TICKET);
         }
+        let mut seen = HashSet::new();
+        let keys = self.records.iter().flatten().map(|record| &record.key);
+        let several = keys.filter(|key| !seen.insert(*key)).cloned().collect();
         RunState {
             run,
+            several,
             writer: Arc::new(writer),
             records: RefCell::new(self.records),
             followups: self.followups,
@@ -187,7 +193,7 @@ impl RunState {
             Change::Destroyed => None,
             _ => return,
         };
-        if self.followups.is_empty() {
+        if self.followups.is_empty() && !self.several.contains(key) {
             return;
         }
         let mut records = self.records.borrow_mut();
@@ -198,6 +204,9 @@ impl RunState {
                 && record.key == key
             {
                 record.earlier.clone_from(&now);
+                // It was destroyed to be made anew.
+                let is_first = self.several.contains(key) && now.is_none();
+                record.is_made_anew |= is_first && record.action == Action::Apply;
             }
         }
         self.latest.borrow_mut().insert(key.to_owned(), now);

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use orch::plan::order::{Order, Recorded, RecordedEdge, Relaxed, StackOperation, Work};
+use orch::plan::order::{
+    Order, Recorded, RecordedEdge, Relaxed, StackOperation, Turnarounds, Work,
+};
 use orch::run::order;
 use orch::run::schedule::{OnError, Schedule, Skipped};
 use orch::run::turn::{Operation, TurnIndex};
@@ -43,6 +45,8 @@ pub(crate) struct Case {
     gone: Vec<bool>,
     /// For each of these, the stack of the tree that may take its place.
     replaced: Vec<Option<Index>>,
+    /// Which stacks of the tree may be replaced only when their time has come.
+    late: Vec<Index>,
     /// Which stack is nested in which on record, the lower number outside.
     nested: Vec<(usize, usize)>,
     groups: Vec<Group>,
@@ -75,9 +79,10 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         prop::collection::vec((any::<Index>(), any::<Index>()), 0..3),
         prop::collection::vec(group, 0..4),
         prop::collection::vec(declaration, 0..12),
+        prop::collection::vec(any::<Index>(), 0..3),
     )
         .prop_map(
-            |(in_tree, (n_tree_groups, gone), seed, edges, nested, groups, declarations)| {
+            |(in_tree, (n_tree_groups, gone), seed, edges, nested, groups, declarations, late)| {
                 let n_tree_nodes = in_tree.len() + n_tree_groups;
                 let (gone, replaced): (Vec<bool>, Vec<Option<Index>>) = gone.into_iter().unzip();
                 // Along a line through all nodes there are no cycles.
@@ -100,6 +105,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                     n_tree_nodes,
                     gone,
                     replaced,
+                    late,
                     groups,
                     declarations,
                 }
@@ -133,6 +139,13 @@ impl Case {
         self.in_tree.iter().copied().chain(gone).collect()
     }
 
+    /// The stacks that are replaced only when their time has come.
+    fn late(&self) -> BTreeSet<usize> {
+        let late = self.late.iter().map(|it| it.index(self.in_tree.len()));
+        let is_replaced = |it: &usize| self.in_tree[*it].destroy && self.in_tree[*it].apply;
+        late.filter(is_replaced).collect()
+    }
+
     /// The stacks that are made anew before the old ones go, each with the old one: what such a stack runs after
     /// is not destroyed and made anew in the other order.
     fn made_first(&self) -> Vec<(usize, usize)> {
@@ -142,7 +155,9 @@ impl Case {
             tree[from][to] = Some(true);
         }
         close(&mut tree);
-        let is_anew = |stack: usize| works[stack].destroy && works[stack].apply;
+        let late = self.late();
+        let is_anew =
+            |stack: usize| works[stack].destroy && works[stack].apply && !late.contains(&stack);
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         for (position, made) in self.replaced.iter().enumerate() {
             let Some(made) = made.map(|made| made.index(self.in_tree.len())) else {
@@ -164,7 +179,13 @@ impl Case {
     pub(crate) fn order(&self) -> Order {
         let made_first = self.made_first();
         let tree = self.tree();
-        Order::with_ties(&self.works(), &tree, &self.recorded(), &made_first, |it| it)
+        let turnarounds = Turnarounds {
+            made_first,
+            late: self.late(),
+        };
+        Order::with_ties(&self.works(), &tree, &self.recorded(), &turnarounds, |it| {
+            it
+        })
     }
 
     /// The group that belongs to another one.
@@ -296,10 +317,16 @@ impl Case {
         close(&mut recorded);
         let operations = self.operations();
         let made_first = self.made_first();
+        let late = self.late();
+        let is_late = |it: &StackOperation| late.contains(&it.stack);
         let rule =
             |first: &StackOperation, then: &StackOperation| match (first.operation, then.operation)
             {
                 (Operation::Apply, Operation::Apply) => tree[first.stack][then.stack],
+                (Operation::Apply, Operation::Destroy) if is_late(then) => {
+                    tree[first.stack][then.stack]
+                }
+                (Operation::Destroy, Operation::Destroy) if is_late(first) || is_late(then) => None,
                 (Operation::Destroy, Operation::Destroy) => recorded[then.stack][first.stack],
                 (Operation::Destroy, Operation::Apply) => {
                     (first.stack == then.stack).then_some(true)
@@ -319,7 +346,7 @@ impl Case {
         let works = self.works();
         let work = |stack: usize| works.get(stack).copied().unwrap_or_default();
         let (mut recorded, _) = self.model_record();
-        let made_first = self.made_first();
+        let (made_first, late) = (self.made_first(), self.late());
         let is_made = |stack: usize| made_first.iter().any(|(made, _)| *made == stack);
         // What is made anew first changes nothing, so it stands between others.
         let mut of_changes = recorded.clone();
@@ -339,7 +366,8 @@ impl Case {
         }
         for (used, users) in of_changes.iter().enumerate() {
             for user in (0..users.len()).filter(|&user| users[user].is_some()) {
-                if work(user).destroy && work(used).apply && !is_made(used) {
+                let is_late = late.contains(&user);
+                if work(user).destroy && !is_late && work(used).apply && !is_made(used) {
                     asked.insert((5, number(user), number(used)));
                 }
             }
@@ -359,11 +387,12 @@ impl Case {
                 relaxed.push((rule, user, used));
             }
         }
-        let operations = self.operations();
+        let (operations, late) = (self.operations(), self.late());
         // The positions of what comes first and of what comes then.
         let ends = |(rule, user, used): (u8, u32, u32)| {
             let (first, then) = match rule {
                 4 => (Operation::Apply, Operation::Destroy),
+                _ if late.contains(&(used as usize)) => (Operation::Destroy, Operation::Destroy),
                 _ => (Operation::Destroy, Operation::Apply),
             };
             let position = |stack: u32, operation| {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::{KeyFilter, ProjectPath, StackPath};
-use orch::plan::order::{Order, Record, RecordedEdge, Relaxed, Work};
+use orch::plan::order::{Order, Record, RecordedEdge, Relaxed, Turnarounds, Work};
 use orch::plan::{PlannedOrder, RelaxedEffect};
 use orch::run::turn::Operation;
 use orch::selection::graph::Precedence;
@@ -230,7 +230,7 @@ proptest! {
             in_tree.chain(record.gone.iter().copied()).map(|it| StackPath::parse(it).unwrap()).collect();
         let lower = |stack: usize| paths.iter().filter(|other| **other < paths[stack]).count();
         let whole =
-            Order::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &[], lower);
+            Order::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &Turnarounds::default(), lower);
         keys.insert("/what/nobody/knows");
         let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &planned_works, &keys);
         prop_assert_eq!(&planned.order.sequence, &whole.sequence);

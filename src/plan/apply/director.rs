@@ -15,7 +15,7 @@ use super::{ChangedOutputs, NotShown};
 use crate::driver::{Answer, AnswerAction, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
-use crate::plan::commands::SHOWN_FILE;
+use crate::plan::commands::{ACTION, SHOWN_FILE};
 use crate::plan::entry::{Action, Asked};
 use crate::plan::protection::{Destroyed, Guard};
 use crate::plan::upstream::{Upstream, outputs_digest};
@@ -63,7 +63,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
 
     /// Checks that no protected resource would be destroyed, now that the tool of a stack has
     /// answered.
-    fn check_protected(&self, number: usize, answer: &Answer) -> Result<(), Failure> {
+    fn check_protected(&self, number: usize, answer: Option<&Answer>) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
             // Drifted resources are already removed.
@@ -71,7 +71,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             (Operation::Destroy, _) => Action::Delete,
             _ => Action::Update,
         };
-        let refusal = Destroyed::of_answer(action, answer, false).and_then(|destroyed| {
+        let destroyed = match answer {
+            Some(answer) => Destroyed::of_answer(action, answer, false),
+            None => Some(Destroyed::unknown()),
+        };
+        let refusal = destroyed.and_then(|destroyed| {
             let Guard(refuse) = self.guard.as_ref()?;
             refuse(&turn.path, &destroyed)
         });
@@ -113,10 +117,32 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             return Ok(());
         }
         match self.updated.trigger_of(here, &turn.stack.triggered_by) {
+            Some(_) if turn.is_recreated => Ok(()),
             Some(trigger) => Err(Failure::Refused(format!(
-                "it is to be replaced, since {trigger} has changed, and only a new plan can do that"
+                "it is to be replaced, since {trigger} has changed: a new plan shows that, and `--allow-destroy` allows it beforehand"
             ))),
             None => Ok(()),
+        }
+    }
+
+    /// Returns whether nothing replaces a stack that is destroyed if others have changed by now.
+    fn is_not_replaced(&self, number: usize) -> bool {
+        let turn = &self.turns[number];
+        let is_late = turn.stack.is_late && turn.operation == Operation::Destroy;
+        let here = turn.stack.stack.here().filter(|_| is_late);
+        let trigger = |here| self.updated.trigger_of(here, &turn.stack.triggered_by);
+        here.is_some_and(|here| trigger(here).is_none())
+    }
+
+    /// Notes that a stack is made anew, if it was destroyed right before.
+    fn note_recreated(&mut self, number: usize) {
+        let turn = &mut self.turns[number];
+        let here = turn.stack.stack.here();
+        let is_destroyed = here.is_some_and(|here| self.destroyed.contains(&here));
+        if turn.stack.is_late && turn.operation == Operation::Apply && is_destroyed {
+            turn.is_recreated = true;
+            turn.asked = Asked::Create;
+            turn.stack.recorded = None;
         }
     }
 
@@ -147,6 +173,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             let is_unchanged = |here| !self.changed.before(here);
             if !has_work
                 && stack.generations.is_empty()
+                && !turn.is_recreated
                 && stack.is_planned
                 && stack.stack.here().is_some_and(is_unchanged)
                 && is_first
@@ -176,7 +203,14 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 true
             }
             // What it would do, nobody knows.
-            Course::Unplanned => turn.is_approved(),
+            Course::Unplanned => {
+                let is_approved = turn.is_approved();
+                // No plan has shown that it may be destroyed.
+                if turn.stack.is_late && turn.operation == Operation::Destroy {
+                    self.check_protected(number, None)?;
+                }
+                is_approved
+            }
             Course::Anew => {
                 let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
                 let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
@@ -193,7 +227,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                     return Ok(turn.leave_unconfirmed());
                 }
                 if is_work {
-                    self.check_protected(number, &answer)?;
+                    self.check_protected(number, Some(&answer))?;
                 }
                 let turn = &mut self.turns[number];
                 let is_again = self.is_again || turn.attempt.number > 1;
@@ -237,8 +271,9 @@ impl Director for ApplyDirector<'_, '_> {
         let number = step.index.get();
         if self.turns[number].attempt.number != step.attempt {
             self.prepare_followup(number)?;
+            self.note_recreated(number);
             self.check_rules(number)?;
-            let is_kept = self.keeps(number);
+            let is_kept = self.keeps(number) || self.is_not_replaced(number);
             let course = if is_kept {
                 Course::Nothing
             } else {
@@ -288,6 +323,14 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn task(&mut self, turn: TurnIndex, step: usize) -> Result<Task, Failure> {
         self.turns[turn.get()].task(step)
+    }
+
+    fn amend(&self, turn: TurnIndex, task: &mut Task) {
+        let turn = &self.turns[turn.get()];
+        if turn.is_recreated {
+            let action = turn.asked.word().to_owned();
+            task.environment.insert(ACTION.to_owned(), Some(action));
+        }
     }
 
     fn is_unconfirmed(&self, turn: TurnIndex) -> bool {

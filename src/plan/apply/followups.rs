@@ -129,6 +129,7 @@ impl<'p> FollowUps<'_, 'p> {
             },
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,
+            is_late: false,
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         };

@@ -87,6 +87,8 @@ pub struct ApplyStack<'p> {
     pub triggered_by: BTreeMap<String, String>,
     /// Whether resources may be destroyed that were not shown, if changes may be that were not.
     pub may_destroy_resources: bool,
+    /// Whether it is destroyed right before it is applied if others have changed by then that replace it.
+    pub is_late: bool,
     /// The stacks that get another generation in this plan, if its environment is computed from that.
     pub generations: BTreeSet<StackIndex>,
     /// If it is an old generation: the stacks that have to be applied before it is destroyed.
@@ -305,7 +307,9 @@ fn ordered(
     }
     let gone = stacks.iter().filter(|it| it.stack.here().is_none());
     let gone = gone.map(|it| codes.path(it.stack).as_str()).collect();
-    PlannedOrder::of(project, graph, document, &works, &gone)
+    let late = stacks.iter().filter(|it| it.is_late);
+    let late = late.filter_map(|it| Some(it.stack.here()?.get())).collect();
+    PlannedOrder::with_late(project, graph, document, &works, (&gone, &late))
 }
 
 impl Places {

@@ -58,6 +58,8 @@ pub(super) struct TurnState<'p> {
     pub(super) followup: Option<FollowUp>,
     /// Whether the words of its `plan` ask for a part of the stack only.
     pub(super) is_partial: bool,
+    /// Whether the stack was destroyed right before, to be made anew.
+    pub(super) is_recreated: bool,
 }
 
 /// How far the attempt of a turn has come.
@@ -77,7 +79,7 @@ pub(super) struct Attempted {
     pub(super) is_unconfirmed: bool,
     /// Whether all that it lacks is the approval of destroyed resources.
     pub(super) refuses_destroy: bool,
-    /// Whether it is an old generation that is kept.
+    /// Whether nothing is destroyed after all: an old generation is kept, or nothing replaces the stack.
     pub(super) is_kept: bool,
 }
 
@@ -118,13 +120,17 @@ impl<'p> TurnState<'p> {
             Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
             _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
             _ if stack.asked == Asked::Refresh => (operation, PlanKind::RefreshOnly, stack.asked),
-            _ if stack.work.destroy => (operation, PlanKind::Normal, Asked::Create),
+            _ if stack.work.destroy && !stack.is_late => {
+                (operation, PlanKind::Normal, Asked::Create)
+            }
             _ => (operation, PlanKind::Normal, stack.asked),
         };
-        // The plan of a replace is that of its first half.
-        let is_shown = operation != Operation::Ask
-            && stack.shown.action.is_some()
-            && (operation == Operation::Destroy || !stack.work.destroy);
+        // The plan of a replace is that of its first half. Of one that is late, only the second half was planned.
+        let is_shown_half = match operation {
+            Operation::Destroy => !stack.is_late,
+            _ => !stack.work.destroy || stack.is_late,
+        };
+        let is_shown = operation != Operation::Ask && stack.shown.action.is_some() && is_shown_half;
         TurnState {
             has_plan: stack.has_plan && is_shown,
             is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
@@ -142,6 +148,7 @@ impl<'p> TurnState<'p> {
             has_acted: false,
             followup: None,
             is_partial: false,
+            is_recreated: false,
         }
     }
 }
@@ -177,7 +184,7 @@ impl TurnState<'_> {
             return Effect::Nothing;
         }
         match self.asked_now() {
-            Asked::Create => Effect::Created,
+            Asked::Create if !self.is_recreated => Effect::Created,
             Asked::Refresh => Effect::Nothing,
             _ => Effect::Updated,
         }

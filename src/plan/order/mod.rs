@@ -9,7 +9,7 @@ mod acyclic;
 mod recorded;
 mod rules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::recorded::{Record, Recorded, RecordedEdge};
 use self::rules::{Edge, Operations, Waits};
@@ -53,6 +53,16 @@ pub enum Relaxed {
     },
 }
 
+/// Stacks that are replaced in another order than to be destroyed before anything that they run after changes.
+#[derive(Debug, Clone, Default)]
+pub struct Turnarounds {
+    /// Those that are made anew before the old ones are destroyed: the number of each, and that of the old one, which is
+    /// not in the tree. No other stack that one of them runs after in the tree may be destroyed and brought forward.
+    pub made_first: Vec<(usize, usize)>,
+    /// Those of which it is known only when their time has come: each is destroyed right before it is made anew.
+    pub late: BTreeSet<usize>,
+}
+
 /// The operations of a plan in one order.
 #[derive(Debug)]
 pub struct Order {
@@ -77,13 +87,13 @@ impl Order {
     ///
     /// If the constraints are not over these stacks.
     pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
-        Order::with_ties(works, tree, recorded, &[], |stack| stack)
+        Order::with_ties(works, tree, recorded, &Turnarounds::default(), |stack| {
+            stack
+        })
     }
 
     /// Does what [`Self::new`] does for stacks that are not all numbered in path order: `ties` has the place
-    /// of each in that. `made_first` are the stacks that are made anew before the old ones are destroyed: the
-    /// number of each, and that of the old one, which is not in the tree. No other stack that one of them runs
-    /// after in the tree may be destroyed and brought forward.
+    /// of each in that. `turnarounds` are stacks that are replaced in another order than others.
     ///
     /// # Panics
     ///
@@ -92,16 +102,17 @@ impl Order {
         works: &[Work],
         tree: &Precedence,
         recorded: &Recorded,
-        made_first: &[(usize, usize)],
+        turnarounds: &Turnarounds,
         ties: impl Fn(usize) -> usize,
     ) -> Self {
+        let Turnarounds { made_first, late } = turnarounds;
         let n_stacks = works.len();
         assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
         let mut gone = works[tree.n_stacks()..].iter();
         assert!(!gone.any(|work| work.apply), "nobody says how to make it");
         let (users, mut relaxed) = recorded.acyclic();
-        let mut operations = Operations::new(works);
+        let mut operations = Operations::new(works, late);
         operations.apply_what_is_needed_first(tree);
         operations.destroy_users_first(&users);
         operations.destroy_before_the_replacement();

@@ -2,7 +2,7 @@
 //!
 //! A(s) brings a stack s forward, D(s) destroys it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::acyclic::{Acyclic, Link};
 use super::recorded::Users;
@@ -69,11 +69,13 @@ pub(super) struct Operations {
     applies: Vec<Option<u32>>,
     /// D(s), by stack.
     destroys: Vec<Option<u32>>,
+    /// D(s) of those that may be replaced when their time has come, by stack: that comes right before A(s).
+    lates: Vec<Option<u32>>,
 }
 
 impl Operations {
     /// Lists the operations: by stack, D(s) before A(s).
-    pub(super) fn new(works: &[Work]) -> Self {
+    pub(super) fn new(works: &[Work], late: &BTreeSet<usize>) -> Self {
         let mut list = Vec::new();
         let mut add = |is_wanted: bool, stack, operation| {
             is_wanted.then(|| {
@@ -84,8 +86,12 @@ impl Operations {
         };
         let mut destroys = Vec::with_capacity(works.len());
         let mut applies = Vec::with_capacity(works.len());
+        let mut lates = Vec::with_capacity(works.len());
         for (stack, work) in works.iter().enumerate() {
-            destroys.push(add(work.destroy, stack, Operation::Destroy));
+            let destroy = add(work.destroy, stack, Operation::Destroy);
+            let is_late = late.contains(&stack);
+            lates.push(destroy.filter(|_| is_late));
+            destroys.push(destroy.filter(|_| !is_late));
             applies.push(add(work.apply, stack, Operation::Apply));
         }
         Operations {
@@ -94,7 +100,14 @@ impl Operations {
             edges: Vec::new(),
             applies,
             destroys,
+            lates,
         }
+    }
+
+    /// Returns the first operation that brings a stack forward.
+    fn begins(&self, stack: usize) -> Option<u32> {
+        let late = self.lates.get(stack).copied().flatten();
+        late.or_else(|| self.applies.get(stack).copied().flatten())
     }
 
     /// Rule 1: A(d) before A(s), where s runs after d in the tree.
@@ -104,9 +117,12 @@ impl Operations {
             successors.map(move |to| (from, to.node, to.spreads_failure))
         });
         let applies = self.applies.clone();
+        let begins: Vec<Option<u32>> = (0..applies.len()).map(|it| self.begins(it)).collect();
         // The numbers of its groups are those of stacks that are not in the tree.
-        let apply = |node: usize| (node < tree.n_stacks()).then(|| applies[node]).flatten();
-        self.add(Rule::strict(1), tree.n_nodes(), edges, apply, apply);
+        let of_tree = |node: usize| node < tree.n_stacks();
+        let apply = |node: usize| of_tree(node).then(|| applies[node]).flatten();
+        let begin = |node: usize| of_tree(node).then(|| begins[node]).flatten();
+        self.add(Rule::strict(1), tree.n_nodes(), edges, apply, begin);
     }
 
     /// Rule 2: D(s) before D(d), where s ran after d when it was recorded.
@@ -119,8 +135,10 @@ impl Operations {
     /// Rule 3: D(s) before A(s).
     pub(super) fn destroy_before_the_replacement(&mut self) {
         let rule = Rule::strict(3);
-        for (destroy, apply) in self.destroys.iter().zip(&self.applies) {
-            if let (&Some(from), &Some(to)) = (destroy, apply) {
+        let destroys = self.destroys.iter().zip(&self.lates);
+        let destroys = destroys.map(|(destroy, late)| destroy.or(*late));
+        for (destroy, apply) in destroys.zip(&self.applies) {
+            if let (Some(from), &Some(to)) = (destroy, apply) {
                 self.edges.push(Edge {
                     from,
                     to,
@@ -188,8 +206,9 @@ impl Operations {
             spreads_failure: false,
             ..Rule::relaxable(5)
         };
-        let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
-        let apply = |node: usize| applies.get(node).copied().flatten();
+        let destroys = self.destroys.clone();
+        let begins: Vec<Option<u32>> = (0..destroys.len()).map(|it| self.begins(it)).collect();
+        let apply = |node: usize| begins.get(node).copied().flatten();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
         let made: HashSet<usize> = made_first.iter().map(|(made, _)| *made).collect();
         let changes = |node: usize| apply(node).filter(|_| !made.contains(&node));

@@ -10,6 +10,7 @@ mod generations; // what is made anew before the old one is destroyed
 mod hostile; // what is written to mislead whoever reads a message
 mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod ignored_law; // random lists of those
+mod late_replacements; // replacements that only an apply finds out about
 mod linked; // rules in files that are links, or in other repositories
 mod moved; // what is on record follows its stacks
 mod old_generations; // who uses old generations, and when one is destroyed

@@ -167,14 +167,14 @@ fn an_output_replaces_only_if_it_differs() {
     done(&repository, "apply --auto-approve");
     assert_eq!(acts(&repository), ["apply /net"]);
     assert_eq!(planned(&repository, ""), [""; 0]);
-    // Another update changes it: only a new plan destroys.
+    // Another update changes it: nothing is destroyed that was not allowed.
     unhook(&repository, "outputs", "net");
     change(&repository, "/net", "3");
     let told = fails(
         &repository,
         "apply --auto-approve",
         1,
-        "it is to be replaced, since /net#id has changed, and only a new plan can do that",
+        "it is to be replaced, since /net#id has changed: a new plan shows that",
     );
     assert!(
         told.contains("a new plan shows what was not carried out"),

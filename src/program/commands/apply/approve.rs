@@ -32,8 +32,8 @@ impl Approval {
 pub(super) enum Approved {
     /// Nobody was asked.
     Unasked,
-    /// Somebody was, and approves.
-    Yes,
+    /// Somebody was, and approves this many destroys.
+    Yes(usize),
     /// Somebody was, and does not.
     No,
 }
@@ -43,14 +43,14 @@ pub(super) fn rejected() -> ProgramError {
     ProgramError::refused("not approved; nothing was run")
 }
 
-/// Asks for approval of a plan with this many destroys, and these resources in stacks that are
-/// kept, unless all of them are approved.
+/// Asks for approval of a plan with this many destroys, this many stacks that may turn out to be replaced, and these
+/// resources in stacks that are kept, unless all but the second are approved.
 ///
 /// # Errors
 ///
 /// If nobody can be asked.
 pub(super) fn approve(
-    n_destroys: usize,
+    (n_destroys, n_late): (usize, usize),
     resources: &[DestroyedResources<'_>],
     approval: Approval,
 ) -> Result<Approved> {
@@ -85,8 +85,21 @@ pub(super) fn approve(
             "yes".to_owned(),
         )
     };
-    Ok(if ask(&question)? == expected {
-        Approved::Yes
+    if n_late > 0 {
+        let stacks = count(n_late, "stack");
+        let text = format!(
+            "{stacks} may have to be replaced during the apply. To allow that as well, type {}.\n",
+            n_destroys + n_late
+        );
+        let mut err = console::stderr();
+        err.write_all(text.as_bytes())
+            .context("failed to ask for approval")?;
+    }
+    let answer = ask(&question)?;
+    Ok(if answer == expected {
+        Approved::Yes(n_destroys)
+    } else if n_late > 0 && answer == (n_destroys + n_late).to_string() {
+        Approved::Yes(n_destroys + n_late)
     } else {
         Approved::No
     })

@@ -86,7 +86,7 @@ impl Carrying<'_> {
             held = None;
         }
         let approved = if is_asked {
-            approve(n_destroys, &resources, self.approval)?
+            approve((n_destroys, to_do.n_late()), &resources, self.approval)?
         } else {
             Approved::Unasked
         };
@@ -145,7 +145,7 @@ impl Carrying<'_> {
             console::note("not approved: evaluating policies to see what follows");
         }
         let (status, mut left) =
-            self.prepare_and_run(&now, &run, lock, commits, policies, is_rejected)?;
+            self.prepare_and_run(&now, &run, lock, commits, policies, approved)?;
         drop(now);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
@@ -285,11 +285,18 @@ impl Carrying<'_> {
         lock: Option<StateLock>,
         mut commits: Commits,
         policies: Option<Following>,
-        is_rejected: bool,
+        approved: Approved,
     ) -> Result<(ExitStatus, Unconfirmed)> {
+        let is_rejected = approved == Approved::No;
+        let typed = match approved {
+            Approved::Yes(destroys) => destroys,
+            Approved::No | Approved::Unasked => 0,
+        };
         let loaded = &now.loaded;
         let document = now.document.as_ref();
         let mut to_do = now.to_do(self.saved);
+        let n_allowed = self.approval.destroys.max(typed);
+        to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
         let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, run);
         to_do.leave_out_what_is_on_record(&loaded.project, document, &mut known);
         if is_rejected {

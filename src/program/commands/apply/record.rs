@@ -75,6 +75,8 @@ impl Recording<'_, '_> {
         todo: &Todo<'_>,
         upstream: &mut Upstream,
     ) -> StatePlan {
+        let late = todo.stacks.iter().filter(|it| it.is_late);
+        let late: BTreeSet<StackIndex> = late.filter_map(|it| it.stack.here()).collect();
         let mut destroyed = BTreeSet::new();
         let turns = turns.iter().zip(drivers);
         let records = turns.map(|(&(stack, operation), driver)| {
@@ -94,7 +96,8 @@ impl Recording<'_, '_> {
                 // Nothing was applied before, and nothing is applied now.
                 return None;
             }
-            if operation == Operation::Destroy {
+            // It is known later whether one is destroyed that may be replaced.
+            if operation == Operation::Destroy && !late.contains(&stack) {
                 destroyed.insert(stack);
             } else if destroyed.contains(&stack) {
                 // Nothing is left of what is on record now.

@@ -13,6 +13,7 @@ use orch::plan::stale::{OperationKey, Progress};
 use orch::plan::upstream::Upstream;
 use orch::plan::{Plan, SavedPlan, SavedStack};
 use orch::project::Project;
+use orch::project::driver::DriverStep;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::{Document, Entry, Inputs};
 use orch::state::rules::RecordedRules;
@@ -69,6 +70,7 @@ impl ToDestroy<'_> {
             checks: TurnChecks::default(),
             triggered_by: BTreeMap::new(),
             may_destroy_resources: true,
+            is_late: false,
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         }
@@ -182,6 +184,19 @@ impl<'p> Todo<'p> {
                 && is_declared(entry, &declared(project, record.stack, None));
             !is_on_record
         });
+    }
+
+    /// Returns how many stacks may turn out to be replaced.
+    pub(super) fn n_late(&self) -> usize {
+        self.stacks.iter().filter(|it| it.is_late).count()
+    }
+
+    /// Lets stacks be replaced that turn out to be, or not.
+    pub(super) fn allow_late(&mut self, is_allowed: bool) {
+        for stack in self.stacks.iter_mut().filter(|it| it.is_late) {
+            stack.is_late = is_allowed;
+            stack.work.destroy |= is_allowed;
+        }
     }
 
     /// Returns how many stacks are destroyed.
@@ -329,11 +344,21 @@ fn todo<'p>(
                 .map(|applied| applied.triggered_by.clone())
                 .unwrap_or_default(),
             may_destroy_resources: project.allows_resource_destroy(stack),
+            is_late: !entry.replaced_if.is_empty()
+                && !destroys
+                && driver.has(DriverStep::Destroy)
+                && !makes_first(project, stack),
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         });
     }
     todo
+}
+
+/// Returns whether a stack is made anew before the old one is destroyed: that takes a plan.
+fn makes_first(project: &Project, stack: StackIndex) -> bool {
+    let rule = project.rules_of(stack).create_before_destroy;
+    rule.is_some_and(|rule| rule.value)
 }
 
 /// Returns whether an entry destroys resources, and whether it applies the stack; nothing if not

@@ -1,0 +1,121 @@
+//! Replacements that only an apply finds out about, allowed beforehand.
+
+use serde_json::Value;
+
+use crate::removals::{
+    APPROVED, acts, applied, done, entry, fails, forget_log, hook, planned, unhook, want, world,
+};
+use crate::support::Repository;
+
+/// A stack, one that an output of it replaces, and one that the second replaces.
+fn chain(rules: &str) -> Repository {
+    let by = |trigger: &str, rules: &str| {
+        format!("lifecycle {{\n    replace_triggered_by = [\"{trigger}\"]\n    {rules}\n  }}")
+    };
+    applied(&[
+        ("/net", ""),
+        ("/app", &by("/net#id", rules)),
+        ("/web", &by("/app", "")),
+    ])
+}
+
+fn change(repository: &Repository, path: &str, wanted: &str) {
+    want(repository, path, wanted);
+    repository.commit();
+    forget_log(repository);
+}
+
+/// Leaves the output of `/net` as it is from now on.
+fn fix_output(repository: &Repository) {
+    let script = "echo '{\"id\":\"1\"}'; exit 0\n";
+    hook(repository, "outputs", "net", script);
+}
+
+#[test]
+fn what_was_allowed_beforehand_is_replaced_in_the_same_apply() {
+    let repository = chain("");
+    change(&repository, "/net", "2");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(
+        acts(&repository),
+        [
+            "apply /net",
+            "destroy /app",
+            "apply /app",
+            "destroy /web",
+            "apply /web"
+        ]
+    );
+    assert_eq!(world(&repository), ["app", "net", "web"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    // If nothing fires, nothing is destroyed, and what is on record stays.
+    let before = entry(&repository, "/app");
+    fix_output(&repository);
+    change(&repository, "/net", "3");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(
+        acts(&repository),
+        [
+            "apply /net",
+            "destroy /app",
+            "apply /app",
+            "destroy /web",
+            "apply /web"
+        ]
+    );
+    change(&repository, "/net", "4");
+    let id = |entry: &Value| entry["applied"]["triggered_by"].clone();
+    assert_ne!(id(&before), id(&entry(&repository, "/app")));
+    let before = entry(&repository, "/app");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["apply /net"]);
+    assert_eq!(entry(&repository, "/app")["applied"], before["applied"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn what_was_not_allowed_is_left_to_a_new_plan() {
+    let repository = chain("");
+    change(&repository, "/net", "2");
+    // Two stacks may be replaced.
+    fails(
+        &repository,
+        "apply --auto-approve --allow-destroy 1",
+        1,
+        "`--allow-destroy` allows it beforehand",
+    );
+    assert_eq!(acts(&repository), ["apply /net"]);
+    assert_eq!(
+        planned(&repository, ""),
+        ["/app delete create", "/web delete create"]
+    );
+}
+
+#[test]
+fn a_replacement_that_fails_half_way_goes_on_the_next_time() {
+    let repository = chain("");
+    hook(&repository, "apply", "app", "exit 1\n");
+    change(&repository, "/net", "2");
+    fails(&repository, &format!("apply {APPROVED}"), 1, "/app");
+    assert_eq!(
+        acts(&repository),
+        ["apply /net", "destroy /app", "apply /app"]
+    );
+    assert_eq!(world(&repository), ["net", "web"]);
+    unhook(&repository, "apply", "app");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(world(&repository), ["app", "net", "web"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn what_is_protected_is_never_replaced() {
+    for rule in ["prevent_destroy = true", "prevent_resource_destroy = true"] {
+        let repository = chain(rule);
+        change(&repository, "/net", "2");
+        _ = repository.orch(&format!("apply {APPROVED}"));
+        let acts = acts(&repository);
+        assert!(!acts.contains(&"destroy /app".to_owned()), "{acts:?}");
+        assert_eq!(world(&repository), ["app", "net", "web"]);
+    }
+}
