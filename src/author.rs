@@ -94,6 +94,20 @@ pub fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }
 
+/// Returns whether this machine has no process with this id.
+#[cfg(unix)]
+pub(crate) fn has_ended(process: u32) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let process = Pid::from_raw(process.cast_signed());
+    process.is_some_and(|it| test_kill_process(it) == Err(rustix::io::Errno::SRCH))
+}
+
+/// Returns whether this machine has no process with this id, which is not known here.
+#[cfg(not(unix))]
+pub(crate) fn has_ended(_process: u32) -> bool {
+    false
+}
+
 /// Returns the address of the CI job.
 fn job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());

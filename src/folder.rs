@@ -7,6 +7,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The name of the folder.
 pub const NAME: &str = ".orch";
@@ -217,6 +218,20 @@ impl GuardedFolder {
         Ok(Some(bytes))
     }
 
+    /// Returns when a file was written, if it exists.
+    pub(crate) fn modified(&self, path: &str) -> Result<Option<SystemTime>, Unusable> {
+        let modified = self
+            .folder
+            .join(path)
+            .symlink_metadata()
+            .and_then(|it| it.modified());
+        match modified {
+            Ok(modified) => Ok(Some(modified)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("look at", &self.shown(path), error)),
+        }
+    }
+
     /// Writes a file whose directory exists: whoever reads it sees the old bytes or the new ones, also
     /// after a power cut. One process at a time may write it: what one that was killed has left is written
     /// over.
@@ -329,4 +344,17 @@ fn make_directory(directory: &Path, shown: &str) -> Result<(), Unusable> {
 pub(crate) fn failed(doing: &'static str, path: &str, error: io::Error) -> Unusable {
     let path = path.to_owned();
     Unusable::Io { doing, path, error }
+}
+
+/// Lets the commands that are started from now on keep a file open, and with it the lock on it.
+#[cfg(unix)]
+pub(crate) fn let_commands_inherit(file: &File) -> io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
+}
+
+/// Does nothing: there is no such thing.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
+pub(crate) fn let_commands_inherit(_file: &File) -> io::Result<()> {
+    Ok(())
 }

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use orch::path::ProjectPath;
@@ -33,6 +34,11 @@ const MEGABYTES: u32 = 1024;
 
 const WANTED_RATE: u32 = 400;
 
+/// How many runs share a lock.
+const WAITING: u32 = 20;
+
+const WANTED_WAITING: u32 = 20;
+
 const WANTED_MEMORY: u32 = 64;
 
 /// A line as `--print-lines` prints it, and what `--print-one-line` prints.
@@ -44,7 +50,37 @@ pub(crate) const NO_LINE: &[u8] = b"never ending ";
 pub(crate) fn tables(programs: &Programs) -> Result<()> {
     commands(programs)?;
     scheduling()?;
+    waiting(programs)?;
     output(programs)
+}
+
+/// Runs that come at once and share the lock of a state.
+fn waiting(programs: &Programs) -> Result<()> {
+    if !programs.has_git {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir()?;
+    let root = directory.path();
+    fs::write(root.join("stack.tm"), "stack {}\n")?;
+    let state = "orch {\n  root = true\n  config {\n    state {\n      project = \"bench\"\n    }\n  }\n}\n";
+    fs::write(root.join("root.orch.hcl"), state)?;
+    Job::new("git", root).args(["init", "-q"]).run()?;
+    programs.orch(root, "state init").run()?;
+    let flags = "run -q -X --allow-concurrent --record --lock-timeout 2m -- sleep 0.5";
+    let begun = Instant::now();
+    thread::scope(|scope| -> Result<()> {
+        let start = |_| scope.spawn(|| programs.orch(root, flags).run());
+        let jobs: Vec<_> = (0..WAITING).map(start).collect();
+        for job in jobs {
+            job.join().expect("it does not panic")?;
+        }
+        Ok(())
+    })?;
+    println!(
+        "{WAITING} runs of 0.5 s that share a lock, wanted at most {WANTED_WAITING} s: {:.1} s\n",
+        begun.elapsed().as_secs_f64()
+    );
+    Ok(())
 }
 
 /// Short commands: starting them is all the work.

@@ -212,14 +212,17 @@ impl RunState {
         self.latest.borrow_mut().insert(key.to_owned(), now);
     }
 
-    /// Asks for the confirmation of an intent; the first attempt in a stack needs one.
+    /// Asks for the confirmation of an intent, and before further attempts, whether the lock is still held.
     fn ask(&self, turn: TurnIndex, end: End) {
         let ticket = ticket(turn);
         let is_confirmed = lock(&self.questions).confirmed.contains(&ticket);
-        let Some(record) = self.record(turn).filter(|_| !is_confirmed) else {
+        let Some(record) = self.record(turn) else {
             return end.tell(answered(Ok(())));
         };
         lock(&self.questions).open.insert(ticket, end);
+        if is_confirmed {
+            return self.writer.renew(ticket);
+        }
         if record.show.is_none() {
             return self
                 .writer
@@ -369,11 +372,11 @@ impl Question {
     /// Gives up the intent: it is as if it had never been. It may have been confirmed just now.
     fn withdraw(&self) {
         let mut intents = lock(&self.questions);
-        if intents.begun.contains(&self.ticket) {
-            return; // an earlier attempt has done something
+        // What an earlier attempt has done stays as it is.
+        if !intents.begun.contains(&self.ticket) {
+            self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
+            intents.confirmed.remove(&self.ticket);
         }
-        self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
-        intents.confirmed.remove(&self.ticket);
         if let Some(end) = intents.open.remove(&self.ticket) {
             let failure = Failure::NotStarted("its intent was not confirmed".to_owned());
             end.tell(answered(Err(failure)));

@@ -4,11 +4,17 @@
 //! acme-infra/prod.json               the document
 //! acme-infra/prod.run-01a2….json     what a run has changed
 //! acme-infra/prod.backups/412.json   an earlier document
+//! acme-infra/prod.queue/….json       a run that waits for the lock
 //! ```
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use super::document::{Document, MAX_SERIAL, Unreadable};
+use super::holder::{HolderFile, Presence};
 use super::run_record::RunRecord;
-use super::store::{Condition, Object, Presence, PutError, Store, StoreError, Version};
+use super::store::{Condition, Failure, Object, PutError, Store, StoreError, Version};
 
 /// The objects of one document.
 pub struct Backend {
@@ -17,6 +23,8 @@ pub struct Backend {
     base: String,
     /// How many backups are kept.
     backups: usize,
+    /// What the holder of the lock keeps locked on its machine.
+    holder: Option<HolderFile>,
 }
 
 impl std::fmt::Debug for Backend {
@@ -36,6 +44,8 @@ pub struct Read {
     pub bytes: Vec<u8>,
     /// Its version.
     pub version: Version,
+    /// How long ago it was put, by the clock of the store.
+    pub age: Option<Duration>,
 }
 
 /// Why something in the backend cannot be read.
@@ -80,6 +90,16 @@ impl Backend {
             store,
             base,
             backups,
+            holder: None,
+        }
+    }
+
+    /// Adds what the holder of the lock keeps locked on its machine.
+    #[must_use]
+    pub(super) fn with_holder(self, holder: HolderFile) -> Self {
+        Backend {
+            holder: Some(holder),
+            ..self
         }
     }
 
@@ -124,13 +144,18 @@ impl Backend {
 
     /// Reads what was found where the document belongs.
     pub(super) fn understood(&self, object: Object) -> Result<Read, ReadError> {
-        let Object { bytes, version } = object;
+        let Object {
+            bytes,
+            version,
+            age,
+        } = object;
         let address = self.address();
         match Document::parse(&bytes) {
             Ok(document) => Ok(Read {
                 document,
                 bytes,
                 version,
+                age,
             }),
             Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
             Err(why @ Unreadable::Damaged(_)) => {
@@ -149,19 +174,19 @@ impl Backend {
         }
     }
 
-    /// Reads the record of a run, if it exists.
+    /// Reads the record of a run, if it exists, and how long ago it was put by the clock of the store.
     ///
     /// # Errors
     ///
     /// If the store cannot be asked, or the record cannot be used.
-    pub fn record(&self, run: &str) -> Result<Option<(RunRecord, Version)>, ReadError> {
+    pub fn record(&self, run: &str) -> Result<Option<(RunRecord, Option<Duration>)>, ReadError> {
         let key = self.record_key(run);
         let Some(object) = self.store.get(&key)? else {
             return Ok(None);
         };
         let address = self.store.address(&key);
         match RunRecord::parse(&object.bytes) {
-            Ok(record) => Ok(Some((record, object.version))),
+            Ok(record) => Ok(Some((record, object.age))),
             Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
             Err(why) => Err(ReadError::Damaged {
                 address,
@@ -315,8 +340,66 @@ impl Backend {
         }
     }
 
-    pub(super) fn presence(&self) -> Result<Presence, StoreError> {
-        self.store.presence()
+    /// Returns the version of the document, if it exists.
+    pub(super) fn version(&self) -> Result<Option<Version>, StoreError> {
+        self.store.version(&self.key())
+    }
+
+    /// Returns the time by the clock of the store, if it tells.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.store.time()
+    }
+
+    /// Returns which processes of this machine hold the lock.
+    pub(super) fn presence(&self) -> Presence {
+        let holder = self.holder.as_ref();
+        holder.map_or(Presence::Unknown, HolderFile::presence)
+    }
+
+    fn queue(&self) -> String {
+        format!("{}.queue/", self.base)
+    }
+
+    fn ticket_key(&self, ticket: &str) -> String {
+        format!("{}{ticket}.json", self.queue())
+    }
+
+    /// Returns the tickets of the runs that wait for the lock, in their order; none if that is not known.
+    pub(super) fn tickets(&self) -> Vec<String> {
+        let queue = self.queue();
+        let keys = self.store.list(&queue).unwrap_or_default();
+        let ticket = |key: &String| {
+            let name = key.strip_prefix(&queue)?;
+            name.strip_suffix(".json").map(str::to_owned)
+        };
+        keys.iter().filter_map(ticket).collect()
+    }
+
+    /// Puts a ticket. Without it, the run only waits for longer.
+    pub(super) fn put_ticket(&self, ticket: &str) {
+        _ = self
+            .store
+            .put(&self.ticket_key(ticket), b"{}", &Condition::Absent);
+    }
+
+    /// Removes a ticket. One that stays costs its turn.
+    pub(super) fn delete_ticket(&self, ticket: &str) {
+        _ = self.store.delete(&self.ticket_key(ticket));
+    }
+
+    /// Returns the error that the store refuses to put the document although there is none.
+    pub(super) fn refused_document(&self) -> StoreError {
+        self.refused(&self.key())
+    }
+
+    /// Returns the error that the store refuses a write whose condition holds.
+    fn refused(&self, key: &str) -> StoreError {
+        StoreError {
+            doing: "write",
+            address: self.store.address(key),
+            problem: "the store refuses it although nobody else has written".to_owned(),
+            failure: Failure::Transient,
+        }
     }
 
     /// Checks that the store refuses what it should: a second creation, and a put over a version that is
@@ -324,26 +407,26 @@ impl Backend {
     pub(super) fn probe(&self, nonce: &str) -> Result<Probe, StoreError> {
         let key = format!("{}.probe-{nonce}.json", self.base);
         let probe = || {
-            let put = |text: &str, condition: &Condition| match self.store.put(
-                &key,
-                text.as_bytes(),
-                condition,
-            ) {
-                Ok(version) => Ok(Some(version)),
-                Err(PutError::Refused) => Ok(None),
-                Err(PutError::Unknown(error)) => Err(error),
+            // The bytes tell whose write it was.
+            let put = |text: &str, condition: &Condition| {
+                let text = format!("{nonce} {text}");
+                self.swap_bytes(&key, text.as_bytes(), condition)
             };
-            let Some(first) = put(&format!("{nonce} 1"), &Condition::Absent)? else {
-                return Ok(Probe::Ignored);
+            let first = match put("1", &Condition::Absent)? {
+                Swap::Done(version) => version,
+                Swap::Refused(Some(_)) => return Ok(Probe::Ignored),
+                Swap::Refused(None) => return Err(self.refused(&key)),
             };
-            if put(&format!("{nonce} 2"), &Condition::Absent)?.is_some() {
+            if let Swap::Done(_) = put("2", &Condition::Absent)? {
                 return Ok(Probe::Ignored);
             }
             let old = Condition::Unchanged(first.clone());
-            if put(&format!("{nonce} 3"), &old)?.is_none() {
-                return Ok(Probe::Ignored);
+            match put("3", &old)? {
+                Swap::Done(_) => {}
+                Swap::Refused(Some(found)) if found.version != first => return Ok(Probe::Ignored),
+                Swap::Refused(_) => return Err(self.refused(&key)),
             }
-            if put(&format!("{nonce} 4"), &old)?.is_some() {
+            if let Swap::Done(_) = put("4", &old)? {
                 return Ok(Probe::Ignored);
             }
             Ok(Probe::Kept {
@@ -359,7 +442,7 @@ impl Backend {
 /// What a store does with conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// It puts objects whose condition does not hold, or refuses those whose condition holds.
+    /// It puts objects whose condition does not hold.
     Ignored,
     /// It keeps to them.
     Kept {

@@ -1,5 +1,6 @@
 //! Time, which tests make up.
 
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,38 @@ pub trait Clock {
 
     /// Waits.
     fn sleep(&self, duration: Duration);
+
+    /// Returns what ends a wait early, from any thread, if anything does.
+    fn alarm(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        None
+    }
 }
+
+/// A moment by both of its clocks: one stops while the machine sleeps, the other may be set.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) elapsed: Duration,
+    time: Timestamp,
+}
+
+impl Moment {
+    pub(super) fn now(clock: &dyn Clock) -> Self {
+        Moment {
+            elapsed: clock.elapsed(),
+            time: clock.now(),
+        }
+    }
+
+    /// Returns how much time has passed since, by the clock that says more.
+    pub(super) fn passed(self, clock: &dyn Clock) -> Duration {
+        let elapsed = clock.elapsed().saturating_sub(self.elapsed);
+        let time = clock.now().duration_since(self.time).unsigned_abs();
+        elapsed.max(time)
+    }
+}
+
+/// When the program began, so that all clocks agree.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// The clock of the machine.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +57,7 @@ pub struct SystemClock {
 
 impl Default for SystemClock {
     fn default() -> Self {
-        let start = Instant::now();
-        SystemClock { start }
+        SystemClock { start: *START }
     }
 }
 

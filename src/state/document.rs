@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::abandoned::AbandonedSerials;
+pub use super::action::Action;
 pub use super::deposed::Deposed;
 pub use super::history::{Write, WrittenStacks};
 pub use super::inputs::{CountedInputs, Inputs};
 use super::keys;
+pub use super::lease::Lock;
 pub use super::refreshed::Refreshed;
 use super::rules::RecordedRules;
 use crate::path::Generation;
@@ -74,57 +76,6 @@ pub struct Document {
     /// What this program does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
-}
-
-/// Who may write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lock {
-    /// Differs from that of any other lock.
-    pub code: String,
-    /// The run id.
-    pub run: String,
-    /// What the run does.
-    pub action: Action,
-    /// Who started it.
-    pub by: String,
-    /// The machine.
-    pub host: String,
-    /// The process id on that machine.
-    pub process: u32,
-    /// The address of the CI job.
-    pub ci: Option<String>,
-    /// When the lock was taken.
-    pub since: Timestamp,
-    /// What this program does not know.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
-}
-
-/// What a run does to the stacks that it is recorded for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    /// It brings about what the configuration says.
-    Apply,
-    /// It removes what is there.
-    Destroy,
-    /// It accepts drift.
-    Refresh,
-    /// Something that a later version does.
-    #[serde(untagged)]
-    Other(String),
-}
-
-impl Action {
-    /// Returns the word for it.
-    pub fn word(&self) -> &str {
-        match self {
-            Action::Apply => "apply",
-            Action::Destroy => "destroy",
-            Action::Refresh => "refresh",
-            Action::Other(word) => word,
-        }
-    }
 }
 
 /// A stack on record.

@@ -9,7 +9,7 @@ use super::abandoned::{AbandonedSerials, is_abandoned};
 use super::backend::{Backend, Probe, Read, ReadError, Swap};
 use super::clock::Clock;
 use super::document::{Document, FORMAT, Write, WrittenStacks};
-use super::lock::{ATTEMPTS, LockError, free, read};
+use super::lock::{ATTEMPTS, Freed, LockError, free, presence, read};
 use super::store::{Condition, StoreError};
 use super::timeline::{GAP, Succession};
 use crate::author::Author;
@@ -88,9 +88,16 @@ impl Edit<'_> {
                 mut document,
                 bytes,
                 version,
+                age,
             } = read;
             document.succeed(&succession);
-            let freed = free(backend, &mut document, self.author, now)?;
+            let presence = presence(backend, &document, self.author, clock);
+            let by = (self.author, now);
+            let freed = match free(backend, &mut document, age, &presence, by, self.dry_run)? {
+                Freed::Unlocked => None,
+                Freed::Over(taken_over) => Some(taken_over.lock),
+                Freed::Raced => continue,
+            };
             let before = document.stacks.clone();
             let result = change(&mut document, now).map_err(EditError::Refused)?;
             let stacks = WrittenStacks::of_edit(&before, &document.stacks);
@@ -101,7 +108,7 @@ impl Edit<'_> {
             backend.back_up(&succession, &bytes)?;
             let condition = Condition::Unchanged(version);
             if let Swap::Done(_) = backend.swap(&document, &condition)? {
-                if let Some((lock, _)) = freed {
+                if let Some(lock) = freed {
                     backend.delete_record(&lock.run);
                 }
                 return Ok((result, document));
@@ -230,14 +237,20 @@ pub fn init(
         Probe::Ignored => return Err(InitError::Unconditional(backend.address())),
         Probe::Kept { number } => number,
     };
-    match backend.swap(&document, &Condition::Absent)? {
-        Swap::Done(_) => Ok(Created {
-            document,
-            is_numbered,
-            backup,
-        }),
-        Swap::Refused(_) => Err(InitError::Exists(backend.address())),
+    for _ in 0..ATTEMPTS {
+        match backend.swap(&document, &Condition::Absent)? {
+            Swap::Done(_) => {
+                return Ok(Created {
+                    document,
+                    is_numbered,
+                    backup,
+                });
+            }
+            Swap::Refused(Some(_)) => return Err(InitError::Exists(backend.address())),
+            Swap::Refused(None) => {}
+        }
     }
+    Err(backend.refused_document().into())
 }
 
 /// Returns the highest serial in the text of a document that is damaged.
@@ -325,7 +338,13 @@ pub fn restore(
                             continue;
                         };
                         let mut current = read.document.clone();
-                        free(backend, &mut current, edit.author, now)?;
+                        let presence = presence(backend, &current, edit.author, clock);
+                        let by = (edit.author, now);
+                        let freed =
+                            free(backend, &mut current, read.age, &presence, by, edit.dry_run)?;
+                        if let Freed::Raced = freed {
+                            continue;
+                        }
                         (condition, succession, Some(read))
                     }
                     Err(ReadError::Damaged { .. }) => (condition, lost(written), None),

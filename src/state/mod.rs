@@ -9,6 +9,7 @@
 //! Nothing here knows what a stack is, or why it was applied.
 
 mod abandoned;
+mod action;
 pub mod backend;
 pub mod cfngin;
 pub mod clock;
@@ -16,12 +17,16 @@ mod deposed;
 pub mod document;
 pub mod edit;
 mod generations;
+pub mod heartbeat;
 mod history;
+mod holder;
 mod inputs;
 mod kept;
 mod keys;
+mod lease;
 pub mod lock;
 pub mod open;
+pub mod patience;
 pub mod recover;
 mod refreshed;
 mod rename;

@@ -2,8 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
+
 use super::backend::Backend;
-use super::store::{LocalStore, Store, StoreError};
+use super::holder::HolderFile;
+use super::store::{LocalStore, Place, StoreError};
 use crate::folder;
 use crate::project::config::{BackendConfig, LocalBackend, StateConfig};
 
@@ -14,31 +17,33 @@ use crate::project::config::{BackendConfig, LocalBackend, StateConfig};
 /// If a client for the backend cannot be made.
 pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
     let own_key = || format!("{}/{}", config.project, config.namespace);
-    let (store, base): (Box<dyn Store>, String) = match &config.backend {
-        BackendConfig::Local(backend) => local(backend, &config.namespace, root),
-        BackendConfig::S3(s3) => (
-            super::store::s3(s3)?,
-            s3.key.clone().unwrap_or_else(own_key),
-        ),
-        BackendConfig::Gcs(gcs) => (
-            super::store::gcs(gcs)?,
-            gcs.key.clone().unwrap_or_else(own_key),
-        ),
-        BackendConfig::Azurerm(azure) => (
-            super::store::azure(azure)?,
-            azure.key.clone().unwrap_or_else(own_key),
-        ),
+    let (store, key) = match &config.backend {
+        BackendConfig::Local(backend) => {
+            let (place, base) = local(backend, &config.namespace, root);
+            let holder = HolderFile::new(place.clone(), format!("{base}.holder"));
+            let store = Box::new(LocalStore::new(place, base.clone()));
+            return Ok(Backend::new(store, base, config.backups).with_holder(holder));
+        }
+        BackendConfig::S3(s3) => (super::store::s3(s3)?, &s3.key),
+        BackendConfig::Gcs(gcs) => (super::store::gcs(gcs)?, &gcs.key),
+        BackendConfig::Azurerm(azure) => (super::store::azure(azure)?, &azure.key),
     };
-    Ok(Backend::new(store, base, config.backups))
+    let base = key.clone().unwrap_or_else(own_key);
+    let backend = Backend::new(store, base, config.backups);
+    let digest = Sha256::digest(backend.address());
+    let digits = digest.iter().take(8).fold(String::new(), |digits, byte| {
+        digits + &format!("{byte:02x}")
+    });
+    let place = Place::Own(root.to_owned());
+    let holder = HolderFile::new(place, format!("state/{digits}.holder"));
+    Ok(backend.with_holder(holder))
 }
 
-fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (Box<dyn Store>, String) {
-    let in_own = |base: String| -> (Box<dyn Store>, String) {
-        let store = LocalStore::own(root.to_owned(), base.clone());
-        (Box::new(store), base)
-    };
+/// Returns the folder and the key of a local document.
+fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (Place, String) {
+    let own = Place::Own(root.to_owned());
     let Some(path) = &backend.path else {
-        return in_own(format!("state/{namespace}"));
+        return (own, format!("state/{namespace}"));
     };
     let path: PathBuf = Path::new(path)
         .components()
@@ -51,7 +56,7 @@ fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (Box<dyn Store
     });
     if let Some(within) = within {
         let names: Vec<_> = within.iter().map(|name| name.to_string_lossy()).collect();
-        return in_own(names.join("/"));
+        return (own, names.join("/"));
     }
     let file = root.join(path);
     let base = file
@@ -60,5 +65,5 @@ fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (Box<dyn Store
         .to_string_lossy()
         .into_owned();
     let directory = file.parent().unwrap_or(root).to_owned();
-    (Box::new(LocalStore::named(directory, base.clone())), base)
+    (Place::Named(directory), base)
 }

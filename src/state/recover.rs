@@ -92,7 +92,7 @@ pub fn recover(
         let is_ours = |code: &str| code == record.code;
         let was_locked = match &document.lock {
             Some(lock) if !is_ours(&lock.code) => {
-                return Err(held_by_other(backend, lock.clone())?.into());
+                return Err(held_by_other(backend, lock.clone(), read.age, clock.now())?.into());
             }
             lock => lock.is_some(),
         };

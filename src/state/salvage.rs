@@ -1,6 +1,7 @@
 //! What can still be read of a run record that is damaged.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -29,6 +30,8 @@ pub(super) struct FoundRecord {
     pub(super) damage: Option<Damage>,
     /// The version of the object.
     pub(super) version: Version,
+    /// How long ago it was put, by the clock of the store.
+    pub(super) age: Option<Duration>,
 }
 
 /// Reads the record of a run as far as it can be read, if it exists.
@@ -41,7 +44,7 @@ pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, 
     let Some(object) = object else {
         return Ok(None);
     };
-    let version = object.version;
+    let (version, age) = (object.version, object.age);
     let (record, damage) = match RunRecord::parse(&object.bytes) {
         Ok(record) => (Some(record), None),
         Err(why @ Unreadable::Newer(_)) => return Err(ReadError::Newer { address, why }),
@@ -55,6 +58,7 @@ pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, 
         record,
         damage,
         version,
+        age,
     }))
 }
 

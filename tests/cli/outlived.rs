@@ -73,6 +73,41 @@ fn runs_logs_tells_the_streams_apart_that_were_kept_after_a_kill() {
     assert_eq!(problems.count(), 4000);
 }
 
+#[test]
+fn second_checkout_leaves_the_lock_to_a_killed_run_until_its_command_has_ended() {
+    let sandbox = Sandbox::layout("a");
+    let state = "orch {\n  config {\n    state {\n      project = \"acme\"\n      backend \"local\" {\n        path = \"../state.json\"\n      }\n    }\n  }\n}\n";
+    sandbox.write("/state.orch.hcl", state);
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    let elsewhere = repository.outside().join("elsewhere");
+    repository.git(&format!("clone -q . {}", elsewhere.display()));
+    let elsewhere = |arguments: &str| {
+        repository.orch_with(arguments, |command| {
+            command.current_dir(&elsewhere);
+        })
+    };
+    let script = ": > \"$ORCH_ROOT/ready\"\nawait go\n: > \"$ORCH_ROOT/ended\"\n";
+    let run = Background::run(&repository, "--record -X --output none", script);
+    wait_until("it is ready", || repository.path("/ready").exists());
+    signal::killpg(run.pid(), Signal::SIGKILL).unwrap();
+    run.kill();
+    for command in ["run -X --record true", "state forget a"] {
+        let refused = elsewhere(command);
+        assert_eq!(refused.code(), 4, "{refused}");
+        let said = "orch was killed in that run, but something that it started is still running";
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+    repository.write("/go", "");
+    let next = elsewhere("run -X --record --lock-timeout 1m true");
+    assert_eq!(next.code(), 0, "{next}");
+    assert!(repository.path("/ended").exists());
+    assert!(
+        next.stderr.contains("was killed and left the lock"),
+        "{next}"
+    );
+}
+
 const TWO: &str = r#"resource "terraform_data" "first" {
   provisioner "local-exec" {
     command = "touch ../first; until [ -e ../go ]; do sleep 0.05; done; echo went"

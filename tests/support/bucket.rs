@@ -1,12 +1,15 @@
 //! An object store on loopback that speaks like S3, Google Cloud Storage or Azure, as far as `orch`
-//! asks, and loses the requests that it is told to lose.
+//! asks, and loses or refuses the requests that it is told to.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+use jiff::{SignedDuration, Timestamp};
 
 /// Which of the three it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,23 +19,37 @@ pub(crate) enum Dialect {
     Azure,
 }
 
-/// What is lost of a request.
+/// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// The request: nothing happens.
+    /// The request is lost: nothing happens.
     Request,
-    /// The answer: it has happened.
+    /// The answer is lost: it has happened.
     Answer,
+    /// It is refused with this status and code: nothing happens.
+    Refused(u16, &'static str),
+    /// It is refused as a bucket with Object Lock does: puts without a checksum, and removals.
+    ObjectLock,
+}
+
+struct Stored {
+    bytes: Vec<u8>,
+    version: u64,
+    /// By the clock of the store.
+    at: Timestamp,
 }
 
 #[derive(Default)]
 struct Objects {
     /// By key; the version counts the puts of all objects.
-    by_key: BTreeMap<String, (Vec<u8>, u64)>,
+    by_key: BTreeMap<String, Stored>,
     version: u64,
+    /// By how much the clock of the store is ahead.
+    ahead: SignedDuration,
     /// How many requests there have been.
     requests: usize,
-    lost: Option<(usize, Lost)>,
+    lost: Option<(Range<usize>, Lost)>,
+    is_locked: bool,
     held: Option<(String, Sender<()>, Receiver<()>)>,
     ignores_conditions: bool,
 }
@@ -114,11 +131,28 @@ impl BucketServer {
         self.objects.lock().unwrap().ignores_conditions = true;
     }
 
+    /// From now on, is a bucket with Object Lock.
+    pub(crate) fn lock_objects(&self) {
+        self.objects.lock().unwrap().is_locked = true;
+    }
+
+    /// Puts the clock of the store forward.
+    pub(crate) fn advance(&self, time: SignedDuration) {
+        self.objects.lock().unwrap().ahead += time;
+    }
+
     /// Loses one request: the n-th from now, from 0.
     pub(crate) fn lose(&self, nth: usize, lost: Lost) {
         let mut objects = self.objects.lock().unwrap();
         let nth = objects.requests + nth;
-        objects.lost = Some((nth, lost));
+        objects.lost = Some((nth..nth + 1, lost));
+    }
+
+    /// Loses so many requests from now on.
+    pub(crate) fn lose_next(&self, count: usize, lost: Lost) {
+        let mut objects = self.objects.lock().unwrap();
+        let next = objects.requests;
+        objects.lost = Some((next..next + count, lost));
     }
 
     /// Holds the answer to the next put of an object back, until something is sent. What is received says
@@ -152,8 +186,8 @@ impl BucketServer {
         let objects = self.objects.lock().unwrap();
         let keys: Vec<&String> = objects.by_key.keys().collect();
         let found = objects.by_key.get(key);
-        let (bytes, _) = found.unwrap_or_else(|| panic!("no {key} in {keys:?}"));
-        String::from_utf8(bytes.clone()).unwrap()
+        let found = found.unwrap_or_else(|| panic!("no {key} in {keys:?}"));
+        String::from_utf8(found.bytes.clone()).unwrap()
     }
 }
 
@@ -164,11 +198,24 @@ fn serve(stream: &TcpStream, dialect: Dialect, objects: &Mutex<Objects>) {
     let mut objects = objects.lock().unwrap();
     let number = objects.requests;
     objects.requests += 1;
-    let lost = objects.lost.filter(|(nth, _)| *nth == number);
-    if lost == Some((number, Lost::Request)) {
-        return;
-    }
-    let answer = objects.answer(dialect, &request);
+    let lost = objects
+        .lost
+        .clone()
+        .filter(|(range, _)| range.contains(&number));
+    let lost = lost.map(|(_, lost)| lost);
+    let answer = match lost {
+        Some(Lost::Request) => return,
+        Some(Lost::Refused(status, code)) => refusal(status, code, ""),
+        Some(Lost::ObjectLock) => {
+            let refused = object_lock(&request);
+            refused.unwrap_or_else(|| objects.answer(dialect, &request))
+        }
+        _ => {
+            let refused = objects.is_locked.then(|| object_lock(&request)).flatten();
+            refused.unwrap_or_else(|| objects.answer(dialect, &request))
+        }
+    };
+    let now = objects.now();
     let is_held =
         |key: &str| request.method == "PUT" && request.path.strip_prefix("/bucket/") == Some(key);
     let held = objects.held.take_if(|(key, ..)| is_held(key));
@@ -178,8 +225,8 @@ fn serve(stream: &TcpStream, dialect: Dialect, objects: &Mutex<Objects>) {
         _ = put.send(());
         _ = may_answer.recv();
     }
-    if lost.is_none() {
-        write(stream, &request, &answer);
+    if lost != Some(Lost::Answer) {
+        write(stream, &request, &answer, now);
     }
 }
 
@@ -229,13 +276,47 @@ fn decoded(text: &str) -> String {
     decoded
 }
 
-fn write(mut stream: &TcpStream, request: &Request, answer: &Answer) {
+/// Formats a time as HTTP does.
+fn http_date(time: Timestamp) -> String {
+    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+    printer.timestamp_to_rfc9110_string(&time).unwrap()
+}
+
+/// What a bucket with Object Lock refuses of a request.
+fn object_lock(request: &Request) -> Option<Answer> {
+    let has_checksum = request.headers.contains_key("x-amz-checksum-sha256");
+    match request.method.as_str() {
+        "PUT" if !has_checksum => Some(refusal(
+            400,
+            "InvalidRequest",
+            "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters",
+        )),
+        "DELETE" => Some(refusal(
+            403,
+            "AccessDenied",
+            "Access Denied because object protected by object lock.",
+        )),
+        _ => None,
+    }
+}
+
+fn refusal(status: u16, code: &str, message: &str) -> Answer {
+    let body = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    );
+    Answer {
+        status,
+        headers: Vec::new(),
+        body: body.into_bytes(),
+    }
+}
+
+fn write(mut stream: &TcpStream, request: &Request, answer: &Answer, now: Timestamp) {
     let mut text = format!("HTTP/1.1 {} x\r\nConnection: close\r\n", answer.status);
     for (name, value) in &answer.headers {
         text += &format!("{name}: {value}\r\n");
     }
-    text +=
-        "Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
+    text += &format!("Date: {}\r\n", http_date(now));
     text += &format!("Content-Length: {}\r\n\r\n", answer.body.len());
     let mut bytes = text.into_bytes();
     if request.method != "HEAD" {
@@ -273,14 +354,18 @@ fn nothing(status: u16) -> Answer {
 }
 
 impl Objects {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + self.ahead
+    }
+
     fn answer(&mut self, dialect: Dialect, request: &Request) -> Answer {
         let Some(path) = request.path.strip_prefix("/bucket") else {
-            return nothing(404);
+            return refusal(404, "NoSuchBucket", "The specified bucket does not exist");
         };
         let key = path.trim_start_matches('/').to_owned();
         match request.method.as_str() {
             "GET" if key.is_empty() => self.list(dialect, request),
-            "GET" => self.get(dialect, &key),
+            "GET" | "HEAD" => self.get(dialect, &key),
             "PUT" => self.put(dialect, key, request),
             "DELETE" => {
                 self.by_key.remove(&key);
@@ -292,24 +377,25 @@ impl Objects {
     }
 
     fn get(&self, dialect: Dialect, key: &str) -> Answer {
-        let Some((bytes, version)) = self.by_key.get(key) else {
-            return nothing(404);
+        let Some(stored) = self.by_key.get(key) else {
+            return refusal(404, "NoSuchKey", "The specified key does not exist.");
         };
+        let mut headers = version_headers(dialect, &stored.bytes, stored.version);
+        headers.push(("Last-Modified", http_date(stored.at)));
         Answer {
             status: 200,
-            headers: version_headers(dialect, bytes, *version),
-            body: bytes.clone(),
+            headers,
+            body: stored.bytes.clone(),
         }
     }
 
     fn put(&mut self, dialect: Dialect, key: String, request: &Request) -> Answer {
         let header = |name: &str| request.headers.get(name).map(String::as_str);
         let found = self.by_key.get(&key);
-        let found_tag = found.map(|(bytes, version)| tag(dialect, bytes, *version));
+        let found_tag = found.map(|it| tag(dialect, &it.bytes, it.version));
         let holds = match dialect {
-            Dialect::Gcs => header("x-goog-if-generation-match").is_none_or(|wanted| {
-                wanted == found.map_or(0, |(_, version)| *version).to_string()
-            }),
+            Dialect::Gcs => header("x-goog-if-generation-match")
+                .is_none_or(|wanted| wanted == found.map_or(0, |it| it.version).to_string()),
             _ => {
                 (header("if-none-match") != Some("*") || found.is_none())
                     && header("if-match").is_none_or(|wanted| Some(wanted) == found_tag.as_deref())
@@ -325,7 +411,8 @@ impl Objects {
         self.version += 1;
         let version = self.version;
         let headers = version_headers(dialect, &request.body, version);
-        self.by_key.insert(key, (request.body.clone(), version));
+        let (bytes, at) = (request.body.clone(), self.now());
+        self.by_key.insert(key, Stored { bytes, version, at });
         let status = match dialect {
             Dialect::Azure => 201,
             _ => 200,
@@ -340,21 +427,21 @@ impl Objects {
     fn list(&self, dialect: Dialect, request: &Request) -> Answer {
         let prefix = request.query.iter().find(|(name, _)| name == "prefix");
         let prefix = prefix.map_or("", |(_, prefix)| prefix);
-        let here = |(key, _): &(&String, &(Vec<u8>, u64))| {
+        let here = |(key, _): &(&String, &Stored)| {
             let rest = key.strip_prefix(prefix);
             rest.is_some_and(|rest| !rest.contains('/'))
         };
         let objects = self.by_key.iter().filter(here);
         let body = if dialect == Dialect::Azure {
-            let blobs = objects.map(|(key, (bytes, _))| {
-                let size = bytes.len();
+            let blobs = objects.map(|(key, stored)| {
+                let size = stored.bytes.len();
                 format!("<Blob><Name>{key}</Name><Properties><Last-Modified>Thu, 01 Jan 1970 00:00:00 GMT</Last-Modified><Content-Length>{size}</Content-Length><Content-Type>text/plain</Content-Type></Properties></Blob>")
             });
             let blobs: String = blobs.collect();
             format!("<EnumerationResults><Blobs>{blobs}</Blobs></EnumerationResults>")
         } else {
-            let contents = objects.map(|(key, (bytes, _))| {
-                let size = bytes.len();
+            let contents = objects.map(|(key, stored)| {
+                let size = stored.bytes.len();
                 format!("<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>1970-01-01T00:00:00.000Z</LastModified></Contents>")
             });
             let contents: String = contents.collect();

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use super::header::{Argument, Header};
-use crate::folder::{GuardedFolder, Unusable, failed};
+use crate::author::has_ended;
+use crate::folder::{GuardedFolder, Unusable, failed, let_commands_inherit};
 
 const FILE: &str = "lock";
 
@@ -139,28 +140,4 @@ fn read(file: &mut File) -> Option<Holder> {
     file.rewind().ok()?;
     file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
-}
-
-/// Returns whether this machine has no process with this id.
-#[cfg(unix)]
-fn has_ended(process: u32) -> bool {
-    use rustix::process::{Pid, test_kill_process};
-    let process = Pid::from_raw(process.cast_signed());
-    process.is_some_and(|it| test_kill_process(it) == Err(rustix::io::Errno::SRCH))
-}
-
-#[cfg(not(unix))]
-fn has_ended(_process: u32) -> bool {
-    false
-}
-
-#[cfg(unix)]
-fn let_commands_inherit(file: &File) -> io::Result<()> {
-    Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
-fn let_commands_inherit(_file: &File) -> io::Result<()> {
-    Ok(())
 }

@@ -131,6 +131,7 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<(
             let held = Held {
                 lock: Some(lock.clone()),
                 heard: shown.heard,
+                ..Held::default()
             };
             format!("{}; code {}", holder_text(&held), printable(&lock.code))
         },

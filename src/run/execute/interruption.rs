@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::active::{Active, Phase};
 use super::alarm::Alarm;
-use super::run_loop::RunLoop;
+use super::run_loop::{RunLoop, cut_short};
 use super::{Executor, Settlement, Signal, StepEnd};
-use crate::run::event::{CancelCause, Failure, Reaction, RunEvent};
+use crate::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
 use crate::run::turn::{Step, TurnIndex};
 
 /// How long a command that was killed is waited for. One that hangs in the kernel, or whose output
@@ -131,14 +131,21 @@ impl<E: Executor> RunLoop<'_, E> {
                 Some(Step::Confirmation)
             )
         };
-        let asking: Vec<TurnIndex> = self
+        let asking: Vec<(TurnIndex, u32)> = self
             .active
             .iter()
             .filter(|(turn, active)| is_question(**turn, active.stage.step))
-            .map(|(turn, _)| *turn)
+            .map(|(turn, active)| (*turn, active.stage.attempt))
             .collect();
-        for turn in asking {
-            if let Some(mut active) = self.active.remove(&turn) {
+        for (turn, attempt) in asking {
+            let cause = self
+                .ending
+                .filter(|cause| attempt > 1 && !cause.is_answered());
+            if let (Some(cause), Some(active)) = (cause, self.active.get_mut(&turn)) {
+                // An earlier attempt has done something.
+                active.phase.react(Reaction::Interrupt, None);
+                self.turn_ended(turn, Outcome::Failed(cut_short(cause, true)));
+            } else if let Some(mut active) = self.active.remove(&turn) {
                 active.phase.react(Reaction::Interrupt, None);
                 self.schedule.withdraw(turn);
             }

@@ -323,6 +323,8 @@ enum Message {
     NoMoreEarlier,
     /// Why.
     StateLost(String),
+    /// A wait is over.
+    Woken,
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
     Signal(Signal),
 }
@@ -378,6 +380,12 @@ impl Inbox {
         let mut inbox = Self::without_signals();
         inbox.signals = Some(os::receive_signals(inbox.sender.clone())?);
         Ok(inbox)
+    }
+
+    /// Returns what ends a wait early, from any thread.
+    pub fn alarm(&self) -> impl FnOnce() + Send + use<> {
+        let sender = self.sender.clone();
+        move || _ = sender.send(Message::Woken)
     }
 
     /// Waits while there is nothing to end. A signal that arrives does what it does without the inbox: it

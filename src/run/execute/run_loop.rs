@@ -226,6 +226,7 @@ impl<E: Executor> RunLoop<'_, E> {
                     self.settle(turn, succeeded, Settlement::by_itself(succeeded));
                 } // else it is settled
             }
+            Message::Woken => {}
             Message::NoMoreEarlier => {
                 self.summary.has_policy_problem |= self.n_earlier > 0;
                 self.n_earlier = 0;
@@ -382,21 +383,7 @@ impl<E: Executor> RunLoop<'_, E> {
         if let Some(cause) = self.ending
             && !cause.is_answered()
         {
-            let failure = match cause {
-                CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),
-                CancelCause::Signal(signal) => Failure::Signalled(signal),
-                CancelCause::StateLost => {
-                    let why = "the state can no longer be written".to_owned();
-                    if active.stage.has_command {
-                        Failure::Lost(why)
-                    } else {
-                        Failure::NotStarted(why)
-                    }
-                }
-                CancelCause::Failed(_) | CancelCause::Rejected | CancelCause::Stuck => {
-                    unreachable!("excluded above")
-                }
-            };
+            let failure = cut_short(cause, active.stage.has_command);
             return self.turn_ended(turn, Outcome::Failed(failure));
         }
         let active = self.active.remove(&turn).expect("looked up above");
@@ -434,5 +421,24 @@ impl<E: Executor> RunLoop<'_, E> {
     pub(super) fn turn_ended(&mut self, turn: TurnIndex, outcome: Outcome) {
         let active = self.active.remove(&turn).expect("it was started");
         self.end_turn(turn, active.stage, outcome);
+    }
+}
+
+/// Returns how a turn fails between two steps because the run is being ended.
+pub(super) fn cut_short(cause: CancelCause, has_command: bool) -> Failure {
+    match cause {
+        CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),
+        CancelCause::Signal(signal) => Failure::Signalled(signal),
+        CancelCause::StateLost => {
+            let why = "the state can no longer be written".to_owned();
+            if has_command {
+                Failure::Lost(why)
+            } else {
+                Failure::NotStarted(why)
+            }
+        }
+        CancelCause::Failed(_) | CancelCause::Rejected | CancelCause::Stuck => {
+            unreachable!("what is answered goes on")
+        }
     }
 }

@@ -3,54 +3,45 @@
 //! Writers take turns by a lock of the kernel on a file beside the objects. What is written is another
 //! file until it is complete and on the disk; then it takes the name of the object.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use super::{Condition, Object, Presence, PutError, Store, StoreError, Version};
+use super::{Condition, Failure, Object, PutError, Store, StoreError, Version};
 use crate::folder::{GuardedFolder, Unusable, failed};
 
 /// Objects in a folder of this machine. A key is the path of a file in it.
 #[derive(Debug)]
 pub struct LocalStore {
     place: Place,
-    /// What the names of the files that are locked begin with.
+    /// What the name of the file that is locked begins with.
     base: String,
 }
 
-#[derive(Debug)]
-enum Place {
+/// A folder, which need not exist.
+#[derive(Debug, Clone)]
+pub(in crate::state) enum Place {
     /// `.orch` in the project at this root.
     Own(PathBuf),
     /// A directory that the user has named.
     Named(PathBuf),
 }
 
-impl LocalStore {
-    /// Returns the store in `.orch` of the project at a root. All keys begin with `base`.
-    pub fn own(root: PathBuf, base: String) -> Self {
-        let place = Place::Own(root);
-        LocalStore { place, base }
-    }
-
-    /// Returns the store in a directory, which is created when something is put there. All keys begin
-    /// with `base`.
-    pub fn named(directory: PathBuf, base: String) -> Self {
-        let place = Place::Named(directory);
-        LocalStore { place, base }
-    }
-
-    fn find(&self) -> Result<Option<GuardedFolder>, Unusable> {
-        match &self.place {
+impl Place {
+    /// Returns the folder, if it exists.
+    pub(in crate::state) fn find(&self) -> Result<Option<GuardedFolder>, Unusable> {
+        match self {
             Place::Own(root) => GuardedFolder::find(root),
             Place::Named(directory) => GuardedFolder::find_at(directory),
         }
     }
 
     /// Returns the folder, and creates the directory in it that a file lies in.
-    fn create(&self, key: &str) -> Result<GuardedFolder, Unusable> {
-        let folder = match &self.place {
+    pub(in crate::state) fn create(&self, key: &str) -> Result<GuardedFolder, Unusable> {
+        let folder = match self {
             Place::Own(root) => GuardedFolder::create(root)?,
             Place::Named(directory) => GuardedFolder::create_at(directory)?,
         };
@@ -60,29 +51,72 @@ impl LocalStore {
         Ok(folder)
     }
 
+    /// Returns the name of a file for people.
+    fn address(&self, key: &str) -> String {
+        match self {
+            Place::Own(_) => format!("{}/{key}", crate::folder::NAME),
+            Place::Named(directory) => directory.join(key).display().to_string(),
+        }
+    }
+
+    /// Returns the error that something cannot be done with a file.
+    pub(in crate::state) fn error(
+        &self,
+        doing: &'static str,
+        key: &str,
+        problem: &Unusable,
+    ) -> StoreError {
+        let address = self.address(key);
+        StoreError {
+            doing,
+            // The address says what it is about.
+            problem: match problem {
+                Unusable::Io { error, path, .. } if address.ends_with(path) => error.to_string(),
+                problem => problem.to_string(),
+            },
+            address,
+            failure: Failure::Other,
+        }
+    }
+}
+
+impl LocalStore {
+    /// Returns the store in a folder. All keys begin with `base`.
+    pub(in crate::state) fn new(place: Place, base: String) -> Self {
+        LocalStore { place, base }
+    }
+
     fn read(&self, key: &str) -> Result<Option<Vec<u8>>, Unusable> {
-        match self.find()? {
+        match self.place.find()? {
             Some(folder) => folder.read(key),
             None => Ok(None),
         }
     }
 
-    /// Opens a file that exists to be locked.
-    fn lock_file(&self, kind: &str) -> Result<(File, String), Unusable> {
-        let name = format!("{}.{kind}", self.base);
-        let folder = self.create(&name)?;
+    /// Returns how long ago a file was written.
+    fn age(&self, key: &str) -> Result<Option<Duration>, Unusable> {
+        let Some(folder) = self.place.find()? else {
+            return Ok(None);
+        };
+        let written = folder.modified(key)?;
+        Ok(written.map(|written| {
+            SystemTime::now()
+                .duration_since(written)
+                .unwrap_or_default()
+        }))
+    }
+
+    /// Opens the file that writers lock in turn.
+    fn lock_file(&self) -> Result<(File, String), Unusable> {
+        let name = format!("{}.lock", self.base);
+        let folder = self.place.create(&name)?;
         let options = &mut OpenOptions::new();
         let file = folder.open(&name, options.write(true).create(true).truncate(false))?;
         Ok((file, name))
     }
 
-    fn error(&self, doing: &'static str, key: &str) -> impl Fn(Unusable) -> StoreError + use<> {
-        let address = self.address(key);
-        move |problem| StoreError {
-            doing,
-            address: address.clone(),
-            problem: problem.to_string(),
-        }
+    fn error(&self, doing: &'static str, key: &str) -> impl Fn(Unusable) -> StoreError {
+        move |problem| self.place.error(doing, key, &problem)
     }
 }
 
@@ -99,16 +133,31 @@ fn version(bytes: &[u8]) -> Version {
 
 impl Store for LocalStore {
     fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
-        let bytes = self.read(key).map_err(self.error("read", key))?;
-        Ok(bytes.map(|bytes| Object {
+        let error = self.error("read", key);
+        let Some(bytes) = self.read(key).map_err(&error)? else {
+            return Ok(None);
+        };
+        // Asked later: what was written since is not what was read, and then counts as young.
+        let age = self.age(key).map_err(&error)?;
+        Ok(Some(Object {
             version: version(&bytes),
             bytes,
+            age,
         }))
+    }
+
+    fn version(&self, key: &str) -> Result<Option<Version>, StoreError> {
+        let bytes = self.read(key).map_err(self.error("read", key))?;
+        Ok(bytes.map(|bytes| version(&bytes)))
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        Some(Timestamp::now())
     }
 
     fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
         let put = || {
-            let (lock, name) = self.lock_file("lock")?;
+            let (lock, name) = self.lock_file()?;
             lock.lock().map_err(|error| failed("lock", &name, error))?;
             let found = self.read(key)?.map(|found| version(&found));
             let holds = match condition {
@@ -116,7 +165,7 @@ impl Store for LocalStore {
                 Condition::Unchanged(seen) => found.as_ref() == Some(seen),
             };
             if holds {
-                self.create(key)?.replace(key, bytes)?;
+                self.place.create(key)?.replace(key, bytes)?;
             }
             Ok(holds)
         };
@@ -129,11 +178,11 @@ impl Store for LocalStore {
 
     fn delete(&self, key: &str) -> Result<(), StoreError> {
         let delete = || {
-            let Some(folder) = self.find()? else {
+            let Some(folder) = self.place.find()? else {
                 return Ok(());
             };
             // What another process is writing just now is not yet what it will be called.
-            let (lock, name) = self.lock_file("lock")?;
+            let (lock, name) = self.lock_file()?;
             lock.lock().map_err(|error| failed("lock", &name, error))?;
             folder.remove(key)
         };
@@ -142,7 +191,7 @@ impl Store for LocalStore {
 
     fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let (directory, _) = prefix.rsplit_once('/').unwrap_or_default();
-        let list = || match self.find()? {
+        let list = || match self.place.find()? {
             Some(folder) => folder.list(directory),
             None => Ok(Vec::new()),
         };
@@ -152,21 +201,6 @@ impl Store for LocalStore {
     }
 
     fn address(&self, key: &str) -> String {
-        match &self.place {
-            Place::Own(_) => format!("{}/{key}", crate::folder::NAME),
-            Place::Named(directory) => directory.join(key).display().to_string(),
-        }
-    }
-
-    fn presence(&self) -> Result<Presence, StoreError> {
-        let error = self.error("lock", &self.base);
-        let (file, name) = self.lock_file("holder").map_err(&error)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Presence::Alone(file)),
-            Err(TryLockError::WouldBlock) => Ok(Presence::Another),
-            Err(TryLockError::Error(error)) => {
-                Err(self.error("lock", &name)(failed("lock", &name, error)))
-            }
-        }
+        self.place.address(key)
     }
 }

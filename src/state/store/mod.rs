@@ -9,9 +9,12 @@ mod remote;
 #[cfg(not(feature = "remote-state"))]
 mod without_remote;
 
-use std::fs::File;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 pub use self::local::LocalStore;
+pub(super) use self::local::Place;
 #[cfg(feature = "remote-state")]
 pub(super) use self::remote::{azure, gcs, s3};
 #[cfg(not(feature = "remote-state"))]
@@ -25,6 +28,16 @@ pub trait Store: Send {
     ///
     /// If the store cannot be asked.
     fn get(&self, key: &str) -> Result<Option<Object>, StoreError>;
+
+    /// Returns the version of an object, if it exists.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    fn version(&self, key: &str) -> Result<Option<Version>, StoreError>;
+
+    /// Returns the time by the clock of the store, as of its last answer, if it tells.
+    fn time(&self) -> Option<Timestamp>;
 
     /// Puts an object if the condition holds, and returns its new version.
     ///
@@ -49,13 +62,6 @@ pub trait Store: Send {
 
     /// Returns the name of an object for people: a path from the project root, or an address.
     fn address(&self, key: &str) -> String;
-
-    /// Tries to become the one process of this machine that holds the document's lock.
-    ///
-    /// # Errors
-    ///
-    /// If that cannot be tried.
-    fn presence(&self) -> Result<Presence, StoreError>;
 }
 
 /// An object that was read.
@@ -65,6 +71,8 @@ pub struct Object {
     pub bytes: Vec<u8>,
     /// Which version of it this is.
     pub version: Version,
+    /// How long ago it was put, by the clock of the store, if that tells.
+    pub age: Option<Duration>,
 }
 
 /// A version of an object, in the store's own words.
@@ -83,17 +91,6 @@ pub enum Condition {
     Absent,
     /// It exists in this version.
     Unchanged(Version),
-}
-
-/// Which processes of this machine hold the lock of a document.
-#[derive(Debug)]
-pub enum Presence {
-    /// The store does not know.
-    Unknown,
-    /// None but this one, as long as the value exists.
-    Alone(File),
-    /// Another one, which is alive.
-    Another,
 }
 
 /// Why an object was not put, or may not have been.
@@ -115,4 +112,29 @@ pub struct StoreError {
     pub address: String,
     /// Why it failed.
     pub problem: String,
+    /// What kind of failure it is.
+    pub failure: Failure,
+}
+
+/// A kind of failure of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It may be over soon: the network, or a store that is overloaded.
+    Transient,
+    /// There is no such bucket.
+    NoBucket,
+    /// The store lacks what `orch` needs of it.
+    NotImplemented,
+    /// Any other.
+    Other,
+}
+
+/// How long a store that fails has to return, before and during a run.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+impl StoreError {
+    /// Returns whether the failure may be over soon.
+    pub fn is_transient(&self) -> bool {
+        self.failure == Failure::Transient
+    }
 }

@@ -6,45 +6,18 @@ use std::time::Duration;
 use tracing::debug;
 
 use super::change::Known;
+use super::pauses::Pauses;
 use super::request::{Answer, Answered, Asked, Request};
 use super::{Change, Ended, LocalCopy, Loss, Report};
 use crate::path::Generation;
 use crate::state::backend::Swap;
-use crate::state::clock::Clock;
+use crate::state::clock::{Clock, Moment};
 use crate::state::document::{Document, Entry, Lock};
+use crate::state::holder::Claim;
 use crate::state::lock::Locked;
 use crate::state::run_record::RunRecord;
-use crate::state::store::{Object, Presence, StoreError, Version};
+use crate::state::store::{Object, StoreError, Version};
 use crate::state::written::{RunWrite, Tally};
-
-/// How long the writer waits for what.
-#[derive(Debug, Clone, Copy)]
-pub struct Pauses {
-    /// Between the beginnings of two writes.
-    pub between: Duration,
-    /// Between two signs of life.
-    pub sign_of_life: Duration,
-    /// For a backend that fails to return.
-    pub patience: Duration,
-    /// Before a failed write is tried again.
-    pub retry: Duration,
-}
-
-impl Pauses {
-    /// The pauses for a folder.
-    pub const LOCAL: Pauses = Pauses {
-        between: Duration::ZERO,
-        sign_of_life: Duration::from_mins(1),
-        patience: Duration::from_mins(1),
-        retry: Duration::from_secs(1),
-    };
-
-    /// The pauses for a bucket.
-    pub const REMOTE: Pauses = Pauses {
-        between: Duration::from_millis(250),
-        ..Pauses::LOCAL
-    };
-}
 
 /// A backend that has not taken what is due for so long is told of.
 const SLOW: Duration = Duration::from_secs(5);
@@ -79,7 +52,9 @@ pub struct Core {
     is_busy: bool,
     is_fold_due: bool,
     /// When the last request began.
-    last_write: Option<Duration>,
+    last_write: Option<Moment>,
+    /// When the last sign of life began that arrived.
+    sure: Moment,
     /// When the last write succeeded, or the lock was taken.
     last_success: Duration,
     /// When the first of the writes began that have failed since then.
@@ -95,8 +70,8 @@ pub struct Core {
     is_copy_due: bool,
     /// Why the copy could not be written, the last time.
     copy_problem: Option<String>,
-    /// Tells other processes of this machine that the holder of the lock is alive.
-    _presence: Presence,
+    /// Keeps other processes of this machine from taking the lock over.
+    _claim: Option<Claim>,
 }
 
 impl std::fmt::Debug for Core {
@@ -118,7 +93,11 @@ impl Core {
         let now = clock.elapsed();
         Core {
             copy,
-            pauses,
+            pauses: Pauses {
+                sign_of_life: locked.lock.sign_of_life(pauses.sign_of_life),
+                ..pauses
+            },
+            sure: locked.sure,
             lock: locked.lock,
             document: locked.document,
             version: locked.version,
@@ -141,7 +120,7 @@ impl Core {
             ended: None,
             is_copy_due: false,
             copy_problem: None,
-            _presence: locked.presence,
+            _claim: locked.claim,
             clock,
         }
     }
@@ -168,6 +147,21 @@ impl Core {
         self.wanted.insert(stack, entry);
         self.pending.push(ticket);
         self.is_copy_due = true;
+    }
+
+    /// Takes in a question whether the lock is still held: the ticket is confirmed if nobody can have taken it over,
+    /// or once a sign of life has arrived.
+    pub fn renew(&mut self, ticket: u64) -> Option<Report> {
+        if self.ended.is_none() && self.is_sure(self.sure) {
+            return Some(Report::Confirmed(vec![ticket]));
+        }
+        self.pending.push(ticket);
+        None
+    }
+
+    /// Returns whether nobody can have taken the lock over if a sign of life arrived that was sent at a moment.
+    fn is_sure(&self, sent: Moment) -> bool {
+        sent.passed(&*self.clock) < self.lock.lease() / 4 * 3
     }
 
     /// Saves on this machine what is not there yet.
@@ -231,7 +225,7 @@ impl Core {
                 None if self.written.is_some() => Duration::ZERO,
                 None => self.pauses.between,
             };
-            last + pause
+            last.elapsed + pause
         });
         let is_due = self.is_finishing() || self.is_fold_due || !self.pending.is_empty();
         let due = if is_due || self.failing_since.is_some() {
@@ -271,7 +265,8 @@ impl Core {
     /// Returns since when the backend has not done what it was asked, while it is asked for it.
     fn unanswered_since(&self) -> Option<Duration> {
         let is_waiting = self.is_busy && self.ended.is_none();
-        let since = self.failing_since.or(self.last_write);
+        let begun = self.last_write.map(|begun| begun.elapsed);
+        let since = self.failing_since.or(begun);
         since.filter(|_| is_waiting)
     }
 
@@ -286,10 +281,10 @@ impl Core {
     pub fn ask(&mut self) -> Request {
         self.keep();
         self.is_busy = true;
-        let now = self.clock.elapsed();
+        let now = Moment::now(&*self.clock);
         self.last_write = Some(now);
         if self.failing_since.is_none() {
-            self.slow_since = Some(now);
+            self.slow_since = Some(now.elapsed);
         }
         Request(if self.written.is_some() {
             Asked::Removal(self.lock.run.clone())
@@ -344,7 +339,7 @@ impl Core {
         let now = self.clock.elapsed();
         let since = *self
             .failing_since
-            .get_or_insert(self.last_write.unwrap_or(now));
+            .get_or_insert(self.last_write.map_or(now, |begun| begun.elapsed));
         if now.saturating_sub(since) >= self.pauses.patience {
             let problem = error.to_string();
             return Err(Loss::Gone { problem });
@@ -361,6 +356,11 @@ impl Core {
             Swap::Done(version) => {
                 self.record_version = version;
                 self.is_fold_due = self.record.to_bytes().len() > FOLD_BYTES;
+                self.sure = self.last_write.unwrap_or(self.sure);
+                if !self.is_sure(self.sure) {
+                    // Since it was sent, somebody may have taken the lock over.
+                    self.pending.append(&mut self.asked);
+                }
                 let tickets = std::mem::take(&mut self.asked);
                 (!tickets.is_empty()).then_some(Report::Confirmed(tickets))
             }

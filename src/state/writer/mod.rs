@@ -10,6 +10,7 @@
 
 mod change;
 mod core;
+mod pauses;
 mod request;
 
 use std::fmt;
@@ -19,7 +20,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 pub use self::change::Change;
-pub use self::core::{Core, Pauses};
+pub use self::core::Core;
+pub use self::pauses::Pauses;
 pub use self::request::{Answer, Request};
 use super::backend::Backend;
 use super::clock::Clock;
@@ -128,6 +130,8 @@ impl LocalCopy {
 enum Message {
     /// A change, from the run.
     Change(String, Change, u64),
+    /// The question whether the lock is still held, from the run.
+    Renew(u64),
     /// The end of the run.
     Finish(Option<String>),
     /// From the backend.
@@ -196,6 +200,11 @@ impl StateWriter {
         self.outbox.send(message);
     }
 
+    /// Asks whether the lock is still held. The ticket comes back if it is. Returns at once.
+    pub fn renew(&self, ticket: u64) {
+        self.outbox.send(Message::Renew(ticket));
+    }
+
     /// Waits until everything is in the document and the lock is free, or until that cannot be any
     /// more. What has begun and not ended counts as interrupted. `reason` is for the history.
     pub fn finish(self, reason: Option<String>) -> Ended {
@@ -227,6 +236,7 @@ fn write(
         for message in first.take().into_iter().chain(receiver.try_iter()) {
             match message {
                 Message::Change(stack, change, ticket) => core.change(stack, change, ticket),
+                Message::Renew(ticket) => core.renew(ticket).into_iter().for_each(&mut report),
                 Message::Finish(reason) => core.finish(reason),
                 Message::Answer(answer) => core.hear(*answer).into_iter().for_each(&mut report),
                 Message::Gone => return core.abandon(),

@@ -142,6 +142,120 @@ fn a_bucket_that_ignores_conditions_is_refused() {
 }
 
 #[test]
+fn bucket_that_does_not_exist_is_no_empty_one() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = project(&server.backend().replace("\"bucket\"", "\"bukcet\""));
+    for command in ["state list", "state init", "run -X --record true"] {
+        let output = orch(&sandbox, &server, command);
+        assert_eq!(output.code(), 5, "{output}");
+        assert!(!output.stderr.contains("state init"), "{output}");
+    }
+    assert_snapshot!(orch(&sandbox, &server, "state init"), @"
+    [stderr]
+    error: failed to read `s3://bukcet/acme/default.json`: there is no such bucket (404 NoSuchBucket: The specified bucket does not exist)
+      = help: check the name of the bucket in the configuration of the state; orch creates no buckets
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn store_that_does_not_implement_conditions_is_named() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = in_bucket(&server);
+    server.lose_next(20, Lost::Refused(501, "NotImplemented"));
+    assert_snapshot!(orch(&sandbox, &server, "state init"), @"
+    [stderr]
+    error: failed to read `s3://bucket/acme/default.json`: the store does not implement the request (501 NotImplemented)
+      = help: use a store that implements conditional writes (`If-None-Match` and `If-Match`)
+    [exit status 5]
+    ");
+}
+
+#[test]
+fn bucket_with_object_lock_gets_checksums() {
+    let server = BucketServer::new(Dialect::S3);
+    server.lock_objects();
+    let sandbox = in_bucket(&server);
+    for command in ["state init", "state import graph.json", "state taint a"] {
+        let output = orch(&sandbox, &server, command);
+        assert_eq!(output.code(), 0, "{output}");
+    }
+    assert_eq!(document(&server)["serial"], 3);
+}
+
+/// What a store may do with any request.
+const REFUSALS: [Lost; 7] = [
+    Lost::Request,
+    Lost::Answer,
+    Lost::ObjectLock,
+    Lost::Refused(409, "ConditionalRequestConflict"),
+    Lost::Refused(412, "PreconditionFailed"),
+    Lost::Refused(500, "InternalError"),
+    Lost::Refused(501, "NotImplemented"),
+];
+
+#[test]
+fn init_creates_one_document_whatever_the_store_does_with_one_request() {
+    for refusal in REFUSALS {
+        for nth in 0..20 {
+            let server = BucketServer::new(Dialect::S3);
+            let sandbox = in_bucket(&server);
+            server.lose(nth, refusal);
+            let output = orch(&sandbox, &server, "state init");
+            let case = format!("{refusal:?} {nth}: {output}");
+            let exists = server.keys().contains(&KEY.to_owned());
+            match output.code() {
+                0 => assert!(exists, "{case}"),
+                // Who created it cannot be known if no answer comes.
+                5 => assert!(!exists || refusal == Lost::Answer, "{case}"),
+                _ => panic!("{case}"),
+            }
+            assert!(!output.stderr.contains("ignores the conditions"), "{case}");
+            assert!(!output.stderr.contains("<Error>"), "{case}");
+            if server.requests() <= nth {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn run_records_what_it_did_or_says_so_whatever_the_store_does_with_one_request() {
+    use crate::support::Repository;
+
+    let server = BucketServer::new(Dialect::S3);
+    let repository = Repository::of(in_bucket(&server));
+    let orch = |arguments: &str| orch(&repository, &server, arguments);
+    assert_eq!(orch("state init").code(), 0);
+    let run = "run -q -X --record --match c -- sh -c 'echo >> ../ran'";
+    let before = server.requests();
+    assert_eq!(orch(run).code(), 0);
+    let requests = server.requests() - before;
+    for refusal in REFUSALS {
+        for nth in 0..requests {
+            let ran = repository.read("/ran").len();
+            let serial = document(&server)["serial"].as_u64().unwrap();
+            server.lose(nth, refusal);
+            let output = orch(run);
+            let case = format!("{refusal:?} {nth}: {output}");
+            let now = document(&server);
+            let has_run = repository.read("/ran").len() - ran;
+            assert_eq!(now["lock"], Value::Null, "{case}");
+            match output.code() {
+                0 => {
+                    assert_eq!(has_run, 1, "{case}");
+                    assert_eq!(now["serial"], serial + 2, "{case}");
+                    assert_eq!(now["stacks"]["/c"]["last"]["serial"], serial + 2, "{case}");
+                }
+                5 => assert_eq!(has_run, 0, "{case}"),
+                _ => panic!("{case}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_bucket_without_versioning_is_noted() {
     let server = BucketServer::new(Dialect::S3);
     let sandbox = in_bucket(&server);
@@ -255,6 +369,15 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     assert_snapshot!(orch(&machine), @"
     [stderr]
     error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (there is no program `aws`), nor on this machine itself (its metadata service did not give any)
+    [exit status 5]
+    ");
+    sandbox.write_program(
+        "/bin/aws",
+        "#!/bin/sh\necho 'usage: aws [options] <command> <subcommand>' >&2\necho 'aws: error: argument operation: Invalid choice' >&2\nexit 2\n",
+    );
+    assert_snapshot!(orch(&machine), @"
+    [stderr]
+    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (this `aws` does not know that command: update it), nor on this machine itself (its metadata service did not give any)
     [exit status 5]
     ");
     sandbox.write_program(

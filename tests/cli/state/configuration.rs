@@ -257,3 +257,31 @@ fn a_path_leads_anywhere() {
     assert!(sandbox.outside().join("shared/acme.json").exists());
     assert!(!sandbox.path("/.orch").exists());
 }
+
+#[test]
+fn expiry_of_the_lock_is_checked() {
+    for accepted in ["15m", "1h 30m", "1m"] {
+        let output = project(&format!("lock {{\n  expires = \"{accepted}\"\n}}")).orch("list");
+        assert_eq!(output.code(), 0, "{output}");
+    }
+    assert_snapshot!(list("lock {\n  expires = \"30s\"\n}"), @r#"
+    [stderr]
+    error: `expires` cannot be used
+     --> state.orch.hcl:6:13
+      |
+    6 |   expires = "30s"
+      |             ^^^^^ this is less than a minute
+      |
+      = help: write a duration from `1m` on: `expires = "15m"`
+
+    [exit status 3]
+    "#);
+    let wrong = list("lock {\n  expires = \"soon\"\n}");
+    assert!(
+        wrong.stderr.contains("not a duration like `90s`"),
+        "{wrong}"
+    );
+    let wrong = list("lock {\n  expire = \"15m\"\n}\nlock {\n}");
+    assert_eq!(wrong.code(), 3);
+    assert!(wrong.stderr.contains("did you mean `expires`"), "{wrong}");
+}

@@ -23,10 +23,20 @@ fn lock(sandbox: &Sandbox, heard: &str) {
         "format": 1, "lineage": lineage, "serial": 3, "code": "6a1f", "run": RUN,
         "sequence": 7, "at": heard, "stacks": changes(),
     });
-    sandbox.write(
-        &format!("/.orch/state/default.run-{RUN}.json"),
-        record.to_string(),
-    );
+    let path = format!("/.orch/state/default.run-{RUN}.json");
+    sandbox.write(&path, record.to_string());
+    for path in [&path, "/.orch/state/default.json"] {
+        put_at(sandbox, path, heard);
+    }
+}
+
+/// Makes a file as old as if it had been written at a time.
+fn put_at(sandbox: &Sandbox, path: &str, time: &str) {
+    let time: jiff::Timestamp = time.parse().unwrap();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(sandbox.path(path));
+    file.unwrap().set_modified(time.into()).unwrap();
 }
 
 /// `/a` was applied, `/a/b` is gone, `/c` has begun.
@@ -117,6 +127,69 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
     assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
 }
 
+#[test]
+fn sign_of_life_counts_by_the_clock_of_the_store() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    // The clock of the holder is months behind, and it has just written.
+    let record = format!("/.orch/state/default.run-{RUN}.json");
+    put_at(&sandbox, &record, &jiff::Timestamp::now().to_string());
+    let refused = sandbox.orch("state unlock 6a1f");
+    assert_eq!(refused.code(), 4, "{refused}");
+    assert!(refused.stderr.contains("may be alive"), "{refused}");
+    // A clock that is ahead does not help either.
+    let ahead = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    lock(&sandbox, &ahead.to_string());
+    for path in [&record, "/.orch/state/default.json"] {
+        put_at(&sandbox, path, LONG_AGO);
+    }
+    assert_eq!(sandbox.orch("state unlock 6a1f").code(), 0);
+}
+
+/// Lets the lock expire after a quarter of an hour without a sign of life.
+fn let_expire(sandbox: &Sandbox) {
+    let path = "/.orch/state/default.json";
+    change_document(sandbox, |document| {
+        document["lock"]["expires"] = json!(900);
+    });
+    put_at(sandbox, path, LONG_AGO);
+}
+
+#[test]
+fn lock_that_has_expired_is_taken_over() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    let_expire(&sandbox);
+    let taint = sandbox.orch("state taint a");
+    assert_eq!(taint.code(), 0, "{taint}");
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    assert_eq!(document["stacks"]["/a"]["applied"]["run"], RUN);
+    assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
+    let history = document["history"].as_array().unwrap();
+    let unlock = history.iter().find(|write| write["what"] == "unlock");
+    assert_eq!(
+        unlock.unwrap()["reason"],
+        "the run gave no sign of life for 15m"
+    );
+}
+
+#[test]
+fn lock_that_expires_is_kept_after_a_sign_of_life() {
+    let sandbox = recorded();
+    let now = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(10);
+    lock(&sandbox, &now.to_string());
+    let_expire(&sandbox);
+    let refused = sandbox.orch("state taint a");
+    assert_snapshot!(without_times(&refused.to_string()), @"
+    [stderr]
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+      = help: wait until it is free; if that run is gone, take the lock away with `orch state unlock 6a1f`
+      = help: the lock expires 15m after the last sign of life of that run
+    [exit status 4]
+    ");
+}
+
 /// Damages the run record: what it says of `/a` cannot be read.
 fn damage(sandbox: &Sandbox) {
     let file = format!("/.orch/state/default.run-{RUN}.json");
@@ -189,10 +262,16 @@ fn a_record_that_nothing_can_be_read_of_gives_way_to_force_too() {
     assert!(!left.exists());
 }
 
+/// Notes that the run had the lock on this machine last.
+fn note_holder(sandbox: &Sandbox) {
+    sandbox.write("/.orch/state/default.holder", RUN);
+}
+
 #[test]
 fn a_dead_run_whose_record_is_damaged_is_not_taken_over() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
+    note_holder(&sandbox);
     damage(&sandbox);
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let Ok(host) = host else {
@@ -232,6 +311,7 @@ fn what_is_damaged_beside_the_document_is_recovered_from_the_machine_of_the_run(
 fn a_lock_whose_run_died_on_this_machine_is_taken_over() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
+    note_holder(&sandbox);
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let Ok(host) = host else {
         return crate::support::skipped("the name of this machine is not in /proc");

@@ -10,6 +10,8 @@ mod configuration;
 #[cfg(unix)]
 mod evidence;
 #[cfg(unix)]
+mod expired;
+#[cfg(unix)]
 mod history;
 #[cfg(unix)]
 mod killed;

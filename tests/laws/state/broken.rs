@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use orch::folder::GuardedFolder;
 use orch::state::backend::Backend;
-use orch::state::document::{Action, Document, Entry};
+use orch::state::document::{Document, Entry};
 use orch::state::edit::init;
 use orch::state::lock::{self, Unlocking};
 use orch::state::run_record::RunRecord;
-use orch::state::store::{Condition, Object, Presence, PutError, Store, StoreError, Version};
+use orch::state::store::{Condition, Object, PutError, Store, StoreError, Version};
 use orch::state::writer::{Change, Core, Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use super::memory::{Bucket, StoppedClock};
-use super::{attempt, author, binding, edit};
+use super::{attempt, author, binding, edit, lock_at_once};
 
 /// A bucket in which something happens right before an object is put for the first time.
 struct Interrupted {
@@ -28,6 +29,14 @@ struct Interrupted {
 impl Store for Interrupted {
     fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
         self.bucket.get(key)
+    }
+
+    fn version(&self, key: &str) -> Result<Option<Version>, StoreError> {
+        self.bucket.version(key)
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        self.bucket.time()
     }
 
     fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
@@ -50,10 +59,6 @@ impl Store for Interrupted {
     fn address(&self, key: &str) -> String {
         self.bucket.address(key)
     }
-
-    fn presence(&self) -> Result<Presence, StoreError> {
-        self.bucket.presence()
-    }
 }
 
 /// Makes the request that is due, if one is.
@@ -72,17 +77,7 @@ fn nothing_is_confirmed_that_whoever_takes_the_lock_away_does_not_see() {
     let own = || backend(Box::new(bucket.clone()));
     let author = author();
     init(&own(), &binding(), &edit("init", &author), &clock).unwrap();
-    let zero = Duration::ZERO;
-    let locked = lock::lock(
-        &own(),
-        "run",
-        &Action::Apply,
-        &author,
-        zero,
-        &clock,
-        &|_| {},
-    )
-    .unwrap();
+    let locked = lock_at_once(&own(), "run", &clock).unwrap();
     let code = locked.document.lock.as_ref().unwrap().code.clone();
     let time = Box::new(clock.clone());
     let mut holder = Core::new(locked, None, Pauses::REMOTE, time);
@@ -128,17 +123,7 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
     let own = || backend(Box::new(bucket.clone()));
     let author = author();
     init(&own(), &binding(), &edit("init", &author), &clock).unwrap();
-    let zero = Duration::ZERO;
-    let locked = lock::lock(
-        &own(),
-        "run",
-        &Action::Apply,
-        &author,
-        zero,
-        &clock,
-        &|_| {},
-    )
-    .unwrap();
+    let locked = lock_at_once(&own(), "run", &clock).unwrap();
     let (answer, answered) = mpsc::channel::<()>();
     let hanging = Interrupted {
         bucket: bucket.clone(),

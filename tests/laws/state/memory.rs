@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use orch::state::clock::Clock;
-use orch::state::store::{Condition, Object, Presence, PutError, Store, StoreError, Version};
+use orch::state::store::{Condition, Failure, Object, PutError, Store, StoreError, Version};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +24,18 @@ pub(super) enum Fault {
 /// A put that is under way.
 type Put = (String, Vec<u8>, Condition);
 
+struct Stored {
+    bytes: Vec<u8>,
+    version: u64,
+    /// When it was put, by the clock of the bucket.
+    at: Duration,
+}
+
 #[derive(Default)]
 struct Objects {
-    by_key: BTreeMap<String, (Vec<u8>, u64)>,
+    by_key: BTreeMap<String, Stored>,
     versions: u64,
+    clock: StoppedClock,
     faults: VecDeque<Fault>,
     late: Option<Put>,
     /// Every document that there ever was, in order.
@@ -39,7 +47,7 @@ impl Objects {
         let found = self
             .by_key
             .get(&key)
-            .map(|(_, version)| version.to_string());
+            .map(|stored| stored.version.to_string());
         let holds = match condition {
             Condition::Absent => found.is_none(),
             Condition::Unchanged(version) => found.is_some() && found == version.number,
@@ -51,7 +59,8 @@ impl Objects {
         if key == "state.json" {
             self.documents.push(bytes.clone());
         }
-        self.by_key.insert(key, (bytes, self.versions));
+        let (version, at) = (self.versions, self.clock.elapsed());
+        self.by_key.insert(key, Stored { bytes, version, at });
         let number = Some(self.versions.to_string());
         Some(Version { tag: None, number })
     }
@@ -69,6 +78,15 @@ impl Objects {
 pub(super) struct Bucket(Arc<Mutex<Objects>>);
 
 impl Bucket {
+    /// Returns an empty bucket with this clock.
+    pub(super) fn with_clock(clock: StoppedClock) -> Self {
+        let objects = Objects {
+            clock,
+            ..Objects::default()
+        };
+        Bucket(Arc::new(Mutex::new(objects)))
+    }
+
     /// Makes the next requests fail so.
     pub(super) fn fail(&self, faults: &[Fault]) {
         self.0.lock().unwrap().faults.extend(faults);
@@ -81,6 +99,19 @@ impl Bucket {
         objects.request();
     }
 
+    /// Whether the next request is answered, and nothing is under way.
+    pub(super) fn is_well(&self) -> bool {
+        let objects = self.0.lock().unwrap();
+        objects.late.is_none() && objects.faults.iter().all(|fault| *fault == Fault::None)
+    }
+
+    /// How long ago an object was put.
+    pub(super) fn age(&self, key: &str) -> Option<Duration> {
+        let objects = self.0.lock().unwrap();
+        let now = objects.clock.elapsed();
+        objects.by_key.get(key).map(|stored| now - stored.at)
+    }
+
     /// Every document that there ever was.
     pub(super) fn documents(&self) -> Vec<Vec<u8>> {
         self.0.lock().unwrap().documents.clone()
@@ -89,7 +120,7 @@ impl Bucket {
     /// What is in an object.
     pub(super) fn object(&self, key: &str) -> Option<Vec<u8>> {
         let objects = self.0.lock().unwrap();
-        objects.by_key.get(key).map(|(bytes, _)| bytes.clone())
+        objects.by_key.get(key).map(|stored| stored.bytes.clone())
     }
 }
 
@@ -98,6 +129,7 @@ fn lost(key: &str) -> StoreError {
         doing: "reach",
         address: key.to_owned(),
         problem: "lost".to_owned(),
+        failure: Failure::Transient,
     }
 }
 
@@ -107,14 +139,24 @@ impl Store for Bucket {
         if objects.request() != Fault::None {
             return Err(lost(key));
         }
+        let now = objects.clock.elapsed();
         let found = objects.by_key.get(key);
-        Ok(found.map(|(bytes, version)| Object {
-            bytes: bytes.clone(),
+        Ok(found.map(|stored| Object {
+            bytes: stored.bytes.clone(),
             version: Version {
                 tag: None,
-                number: Some(version.to_string()),
+                number: Some(stored.version.to_string()),
             },
+            age: Some(now.saturating_sub(stored.at)),
         }))
+    }
+
+    fn version(&self, key: &str) -> Result<Option<Version>, StoreError> {
+        Ok(self.get(key)?.map(|object| object.version))
+    }
+
+    fn time(&self) -> Option<Timestamp> {
+        Some(self.0.lock().unwrap().clock.now())
     }
 
     fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
@@ -160,10 +202,6 @@ impl Store for Bucket {
 
     fn address(&self, key: &str) -> String {
         key.to_owned()
-    }
-
-    fn presence(&self) -> Result<Presence, StoreError> {
-        Ok(Presence::Unknown)
     }
 }
 

@@ -2,8 +2,10 @@
 //! away: nothing that was written is lost, and no command starts unless its intent is on record.
 
 mod broken;
+mod expiry;
 mod memory;
 mod pace;
+mod queue;
 mod renames;
 mod threads;
 mod timelines;
@@ -18,7 +20,7 @@ use orch::state::backend::Backend;
 use orch::state::clock::Clock;
 use orch::state::document::{Action, Attempt, Document, Entry, Intent, Outcome, Taint, UNMERGED};
 use orch::state::edit::{self, Binding, Edit};
-use orch::state::lock::{self, Unlocked, Unlocking};
+use orch::state::lock::{self, LockApplication, LockError, Locked, Unlocked, Unlocking};
 use orch::state::recover::{RecoverError, Recovery, recover};
 use orch::state::run_record::RunRecord;
 use orch::state::writer::{Answer, Change, Core, Ended, LocalCopy, Pauses, Report, Request};
@@ -145,6 +147,20 @@ fn binding() -> Binding {
     }
 }
 
+/// Takes the lock for a run, or fails at once.
+fn lock_at_once(backend: &Backend, run: &str, clock: &dyn Clock) -> Result<Locked, LockError> {
+    let application = LockApplication {
+        run,
+        action: &Action::Apply,
+        author: &author(),
+        expires: None,
+        timeout: Duration::ZERO,
+        amend: &|_| {},
+        note: &|_| {},
+    };
+    lock::lock(backend, &application, clock)
+}
+
 /// An attempt of a run that succeeded.
 fn attempt(run: &str, at: Timestamp) -> Attempt {
     Attempt {
@@ -203,17 +219,7 @@ impl World {
         }
         let id = format!("run-{}", self.next());
         let backend = self.backend();
-        let zero = Duration::ZERO;
-        let clock = &self.clock;
-        let Ok(locked) = lock::lock(
-            &backend,
-            &id,
-            &Action::Apply,
-            &author(),
-            zero,
-            clock,
-            &|_| {},
-        ) else {
+        let Ok(locked) = lock_at_once(&backend, &id, &self.clock) else {
             return;
         };
         let code = locked.document.lock.as_ref().unwrap().code.clone();

@@ -5,12 +5,11 @@ use std::time::Duration;
 use orch::state::backend::Backend;
 use orch::state::document::{Action, Entry, Intent};
 use orch::state::edit::init;
-use orch::state::lock;
 use orch::state::writer::{Change, Core, Ended, Loss, Pauses, Report};
 use serde_json::Map;
 
 use super::memory::{Bucket, Fault, StoppedClock};
-use super::{attempt, author, binding, edit};
+use super::{attempt, author, binding, edit, lock_at_once};
 
 /// A run that has just taken the lock.
 struct World {
@@ -27,17 +26,7 @@ impl World {
         let backend = Backend::new(Box::new(bucket.clone()), "state".to_owned(), 3);
         let author = author();
         init(&backend, &binding(), &edit("init", &author), &clock).unwrap();
-        let zero = Duration::ZERO;
-        let locked = lock::lock(
-            &backend,
-            "run",
-            &Action::Apply,
-            &author,
-            zero,
-            &clock,
-            &|_| {},
-        )
-        .unwrap();
+        let locked = lock_at_once(&backend, "run", &clock).unwrap();
         let core = Core::new(locked, None, Pauses::REMOTE, Box::new(clock.clone()));
         World {
             bucket,

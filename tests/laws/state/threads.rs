@@ -19,17 +19,17 @@ use orch::state::writer::{Change, Ended, LocalCopy, Pauses, Report, StateWriter}
 use serde_json::Map;
 use tempfile::TempDir;
 
-use super::{attempt, author, binding, edit};
+use super::{attempt, author, binding, edit, lock_at_once};
 
 const RUN: &str = "01a2";
 
-struct Project {
+pub(super) struct Project {
     folder: TempDir,
     clock: SystemClock,
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let project = Project {
             folder: tempfile::tempdir().unwrap(),
             clock: SystemClock::default(),
@@ -40,11 +40,12 @@ impl Project {
         project
     }
 
-    fn backend(&self) -> Backend {
+    pub(super) fn backend(&self) -> Backend {
         let config = StateConfig {
             project: "p".to_owned(),
             namespace: "n".to_owned(),
             backups: 2,
+            lock_expires: None,
             backend: BackendConfig::Local(LocalBackend::default()),
         };
         open(&config, self.folder.path()).unwrap()
@@ -54,17 +55,8 @@ impl Project {
         self.backend().read().unwrap().unwrap().document
     }
 
-    fn lock(&self, run: &str) -> Result<Locked, LockError> {
-        let (backend, zero) = (self.backend(), Duration::ZERO);
-        lock::lock(
-            &backend,
-            run,
-            &Action::Apply,
-            &author(),
-            zero,
-            &self.clock,
-            &|_| {},
-        )
+    pub(super) fn lock(&self, run: &str) -> Result<Locked, LockError> {
+        lock_at_once(&self.backend(), run, &self.clock)
     }
 
     fn copy(&self) -> LocalCopy {
@@ -73,7 +65,11 @@ impl Project {
         LocalCopy::of(folder, RUN)
     }
 
-    fn writer(&self, locked: Locked, copy: Option<LocalCopy>) -> (StateWriter, Receiver<Report>) {
+    pub(super) fn writer(
+        &self,
+        locked: Locked,
+        copy: Option<LocalCopy>,
+    ) -> (StateWriter, Receiver<Report>) {
         let (sender, reports) = mpsc::channel();
         let report = move |report| _ = sender.send(report);
         let backend = self.backend();
@@ -198,7 +194,7 @@ fn a_lock_whose_process_is_gone_is_taken_over() {
     let project = Project::new();
     drop(project.lock("01a1").unwrap());
     let locked = project.lock(RUN).unwrap();
-    assert_eq!(locked.taken_over.unwrap().run, "01a1");
+    assert_eq!(locked.taken_over.unwrap().lock.run, "01a1");
     assert!(project.backend().record("01a1").unwrap().is_none());
 }
 

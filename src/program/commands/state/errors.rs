@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use orch::change::Clash;
+use orch::duration::exact;
 use orch::printable::{command_line, printable};
 use orch::report::holder_text;
 use orch::state::backend::ReadError;
@@ -10,12 +11,22 @@ use orch::state::document::Lock;
 use orch::state::edit::EditError;
 use orch::state::lock::{Held, LockError};
 use orch::state::salvage::Damage;
-use orch::state::store::StoreError;
+use orch::state::store::{Failure, StoreError};
 
 use crate::program::error::{ErrorKind, ProgramError};
 
 pub(in crate::program::commands) fn from_store(error: StoreError) -> ProgramError {
-    anyhow::Error::new(error).into()
+    let failure = error.failure;
+    let error: ProgramError = anyhow::Error::new(error).into();
+    match failure {
+        Failure::NoBucket => error.hint(
+            "check the name of the bucket in the configuration of the state; orch creates no buckets",
+        ),
+        Failure::NotImplemented => error.hint(
+            "use a store that implements conditional writes (`If-None-Match` and `If-Match`)",
+        ),
+        Failure::Transient | Failure::Other => error,
+    }
 }
 
 pub(in crate::program::commands) fn from_read(error: ReadError) -> ProgramError {
@@ -130,13 +141,26 @@ pub(in crate::program::commands) fn clashing(clashes: &[Clash]) -> ProgramError 
 /// Explains that another run holds the lock.
 pub(in crate::program::commands) fn locked(held: &Held) -> ProgramError {
     let error = ProgramError::refused(format!("the state is locked by {}", holder_text(held)));
-    let wait = "wait until it is free";
-    match &held.lock {
-        Some(lock) => error.hint(format!(
-            "{wait}; if that run is gone, take the lock away with `orch state unlock {}`",
+    let Some(lock) = &held.lock else {
+        return error.hint("wait until it is free");
+    };
+    let error = error.hint(if held.is_outlived {
+        format!(
+            "orch was killed in that run, but something that it started is still running: wait until that has ended, or take the lock away with `orch state unlock {}`",
             lock.code
+        )
+    } else {
+        format!(
+            "wait until it is free; if that run is gone, take the lock away with `orch state unlock {}`",
+            lock.code
+        )
+    });
+    match lock.expires() {
+        Some(expires) => error.hint(format!(
+            "the lock expires {} after the last sign of life of that run",
+            exact(expires)
         )),
-        None => error.hint(wait),
+        None => error,
     }
 }
 

@@ -1,11 +1,9 @@
 //! A run that holds the lock of the state, and what it knows of the stacks that it puts on record.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
 use orch::change::{Pairs, relocate};
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
@@ -18,17 +16,18 @@ use orch::project::stack::{StackIndex, Stacks};
 use orch::run::begun::BegunRun;
 use orch::run::execute::Inbox;
 use orch::run::state::{StackRecord, StatePlan};
-use orch::state::backend::Backend;
-use orch::state::clock::{Clock, SystemClock};
+use orch::state::clock::SystemClock;
 use orch::state::document::{Action, Document, Inputs};
 use orch::state::edit::touch;
-use orch::state::lock::{Locked, lock};
+use orch::state::heartbeat::Heartbeat;
+use orch::state::lock::{LockApplication, lock};
 use orch::state::writer::{Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use crate::program::commands::Loaded;
 use crate::program::commands::state::Opened;
 use crate::program::commands::state::errors::{from_edit, from_lock};
 use crate::program::commands::state::evidence::{Evidence, inputs};
+use crate::program::commands::state::waiting::{WaitNotes, WaitingClock, note_taken_over};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -41,35 +40,8 @@ pub(in crate::program::commands) struct StateLock {
     inbox: Option<Inbox>,
 }
 
-/// A clock for waiting for the lock.
-struct WaitingClock<'a> {
-    system: SystemClock,
-    inbox: &'a Inbox,
-    has_told: Cell<bool>,
-}
-
-impl Clock for WaitingClock<'_> {
-    fn elapsed(&self) -> Duration {
-        self.system.elapsed()
-    }
-
-    fn now(&self) -> Timestamp {
-        self.system.now()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        if !self.has_told.replace(true) {
-            console::note(
-                "another run holds the lock of the state, as `orch state show` tells; waiting for it",
-            );
-        }
-        self.inbox.sleep(duration);
-    }
-}
-
 struct HeldLock {
-    backend: Backend,
-    locked: Locked,
+    heartbeat: Heartbeat,
     pauses: Pauses,
 }
 
@@ -148,36 +120,33 @@ impl Lockable {
             _ = evidence.move_seen(&project.stacks, document);
         };
         let inbox = Inbox::with_signals().context("failed to receive signals")?;
-        let locked = lock(
-            &opened.backend,
-            request.run,
-            request.action,
-            &opened.author,
-            request.timeout,
-            &WaitingClock {
-                system: SystemClock::default(),
-                inbox: &inbox,
-                has_told: Cell::new(false),
-            },
-            &amend,
-        );
-        let locked = locked.map_err(from_lock)?;
-        if let Some(dead) = &locked.taken_over {
-            console::note(&format!(
-                "run {} was killed and left the lock of the state; what it had begun counts as interrupted",
-                dead.run
-            ));
+        let notes = WaitNotes::default();
+        let application = LockApplication {
+            run: request.run,
+            action: request.action,
+            author: &opened.author,
+            expires: opened.config.lock_expires,
+            timeout: request.timeout,
+            amend: &amend,
+            note: &|reason| notes.note(&reason),
+        };
+        let clock = WaitingClock {
+            system: SystemClock::default(),
+            inbox: &inbox,
+        };
+        let locked = lock(&opened.backend, &application, &clock).map_err(from_lock)?;
+        if let Some(taken_over) = &locked.taken_over {
+            note_taken_over(taken_over);
         }
         let checked = opened.check(project, &mut locked.document.clone());
+        let pauses = match opened.config.backend {
+            BackendConfig::Local(_) => Pauses::LOCAL,
+            _ => Pauses::REMOTE,
+        };
+        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.sign_of_life);
+        let heartbeat = heartbeat.context("failed to start a thread")?;
         let lock = StateLock {
-            held: Some(HeldLock {
-                pauses: match opened.config.backend {
-                    BackendConfig::Local(_) => Pauses::LOCAL,
-                    _ => Pauses::REMOTE,
-                },
-                backend: opened.backend,
-                locked,
-            }),
+            held: Some(HeldLock { heartbeat, pauses }),
             evidence,
             inbox: Some(inbox),
         };
@@ -250,13 +219,14 @@ impl StateLock {
     /// Returns the document as it was when the lock was taken.
     pub(in crate::program::commands) fn document(&self) -> &Document {
         let held = self.held.as_ref();
-        &held.expect("the run has not begun").locked.document
+        let held = held.expect("the run has not begun");
+        &held.heartbeat.locked().document
     }
 
     /// Moves the entries that a plan, made under the lock, has found at other paths.
     pub(in crate::program::commands) fn follow(&mut self, stacks: &Stacks, moves: &[FoundMove]) {
         if let Some(held) = &mut self.held {
-            follow_all(stacks, moves, &mut held.locked.document);
+            follow_all(stacks, moves, &mut held.heartbeat.locked_mut().document);
         }
     }
 
@@ -306,11 +276,8 @@ impl StateLock {
         let folder = GuardedFolder::find(&project.root).ok().flatten();
         let copy = folder.map(|folder| LocalCopy::of(folder, run));
         let held = self.held.take().context("the lock is held")?;
-        let HeldLock {
-            backend,
-            locked,
-            pauses,
-        } = held;
+        let HeldLock { heartbeat, pauses } = held;
+        let (backend, locked) = heartbeat.stop();
         let begun = begun.keep_state(plan, |reports| {
             let report = move |report| {
                 tell(&report);
@@ -335,11 +302,8 @@ impl Drop for StateLock {
         let Some(held) = self.held.take() else {
             return;
         };
-        let HeldLock {
-            backend,
-            locked,
-            pauses,
-        } = held;
+        let HeldLock { heartbeat, pauses } = held;
+        let (backend, locked) = heartbeat.stop();
         let clock = SystemClock::default();
         let report = |report| tell(&report);
         let started = StateWriter::start(backend, locked, None, pauses, clock, report);

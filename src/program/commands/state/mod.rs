@@ -8,6 +8,7 @@ mod graph;
 pub(super) mod held;
 mod read;
 mod recover;
+mod waiting;
 mod write;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ use orch::state::clock::SystemClock;
 use orch::state::document;
 use orch::state::edit::Binding;
 use orch::state::open::open;
+use orch::state::patience::patiently;
+use orch::state::store::StoreError;
 
 use self::errors::{clashing, foreign, from_read, from_store};
 use self::existing::FindExisting;
@@ -354,9 +357,13 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads the document, whatever project it is about.
+    /// Reads the document, whatever project it is about. A bucket that fails has some time to return.
     pub(super) fn read(&self) -> Result<document::Document> {
-        read(&self.backend)
+        let document = patiently(&SystemClock::default(), &note_failing, || {
+            merged(&self.backend)
+        });
+        let document = document.map_err(from_read)?;
+        document.ok_or_else(|| errors::missing(&self.backend.address()))
     }
 
     /// Checks that a document is about a project, and moves its entries to where the `moved` blocks of that say
@@ -405,22 +412,28 @@ fn repository_of(project: &Project) -> Result<Option<Repository>> {
 
 /// Reads a document, with what the run that holds its lock has recorded so far.
 fn read(backend: &Backend) -> Result<document::Document> {
+    let document = merged(backend).map_err(from_read)?;
+    document.ok_or_else(|| errors::missing(&backend.address()))
+}
+
+/// Reads a document, if there is one, with what the run that holds its lock has recorded so far.
+fn merged(backend: &Backend) -> std::result::Result<Option<document::Document>, ReadError> {
     let mut serial = None;
     loop {
-        let read = backend.read().map_err(from_read)?;
-        let mut document = read
-            .ok_or_else(|| errors::missing(&backend.address()))?
-            .document;
+        let Some(read) = backend.read()? else {
+            return Ok(None);
+        };
+        let mut document = read.document;
         let Some(lock) = &document.lock else {
-            return Ok(document);
+            return Ok(Some(document));
         };
         let record = match backend.record(&lock.run) {
             // What that run has done is not known; what is in the document is.
             Err(error @ ReadError::Damaged { .. }) => {
                 console::warning(&error.to_string());
-                return Ok(document);
+                return Ok(Some(document));
             }
-            record => record.map_err(from_read)?.map(|(record, _)| record),
+            record => record?.map(|(record, _)| record),
         };
         match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
             Some(record) => document.merge(&record.stacks),
@@ -431,8 +444,13 @@ fn read(backend: &Backend) -> Result<document::Document> {
             }
             None => {}
         }
-        return Ok(document);
+        return Ok(Some(document));
     }
+}
+
+/// Notes that the backend fails and is asked again.
+pub(super) fn note_failing(error: &StoreError) {
+    console::note(&format!("{error}; trying again for up to a minute"));
 }
 
 /// Checks that a document is about a project.

@@ -12,7 +12,9 @@ use orch::report::{
     write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
 };
 use orch::state::backend::ReadError;
+use orch::state::clock::Clock as _;
 use orch::state::document::Document;
+use orch::state::lock::heard;
 
 use super::errors::{clashing, from_read, from_store};
 use super::{Format, State};
@@ -166,7 +168,7 @@ pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
     let shown = ShownState {
         address: &address,
         document: &document,
-        heard: record.map(|(record, _)| record.at),
+        heard: record.and_then(|(_, age)| heard(age, state.clock.now())),
         backups: &backups,
     };
     match args.format {

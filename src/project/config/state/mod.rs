@@ -8,6 +8,7 @@ mod record;
 mod values;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 pub use self::backend::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, S3Backend,
@@ -16,6 +17,7 @@ pub use self::record::{Recognized, RecordPatterns, Recorded};
 use self::values::{HostVariables, Values};
 use super::ConfigLevel;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::duration;
 use crate::language::syntax::{Attribute, Block};
 use crate::project::attempt::block::{no_labels, twice, unknown_attribute, unknown_block};
 use crate::source::Span;
@@ -34,6 +36,12 @@ const MAX_NAME: usize = 64;
 
 /// The attributes of the block.
 const STATE: [&str; 3] = ["project", "namespace", "backups"];
+
+/// The attributes of `lock`.
+const LOCK: [&str; 1] = ["expires"];
+
+/// The shortest time after which a lock expires: its holder must be able to give several signs of life.
+const MIN_EXPIRY: Duration = Duration::from_mins(1);
 
 /// The lists of patterns, in the order in which the last of two that match equally well wins.
 const RECORD: [&str; 3] = ["apply", "destroy", "never"];
@@ -56,6 +64,8 @@ pub struct StateConfig {
     pub namespace: String,
     /// How many backups are kept.
     pub backups: usize,
+    /// After how long without a sign of life of its holder others may take the lock over, if they may.
+    pub lock_expires: Option<Duration>,
     /// Where the document is.
     pub backend: BackendConfig,
 }
@@ -95,25 +105,29 @@ impl StateBlock {
         });
         no_labels(block, problems);
         state.attributes("", block, &STATE, imported, problems);
-        let mut record = None;
+        let mut first: HashMap<&str, Span> = HashMap::new();
         for inner in &block.body.blocks {
-            match &*inner.kind.text {
-                "backend" => state.backend(inner, imported, problems),
-                "record" => {
-                    if let Some(first) = record {
-                        problems.push(twice(inner, first));
-                        continue;
-                    }
-                    record = Some(inner.kind.span);
-                    no_labels(inner, problems);
-                    no_blocks(inner, problems);
-                    state.attributes("record.", inner, &RECORD, imported, problems);
+            let (name, prefix, known) = match &*inner.kind.text {
+                "backend" => {
+                    state.backend(inner, imported, problems);
+                    continue;
                 }
+                "record" => ("record", "record.", &RECORD[..]),
+                "lock" => ("lock", "lock.", &LOCK[..]),
                 _ => {
-                    let help = "a `state` block has `backend \"local\" { … }` and `record { … }`";
+                    let help = "a `state` block has `backend \"local\" { … }`, `lock { … }` and `record { … }`";
                     problems.push(unknown_block(inner, block).help(help));
+                    continue;
                 }
+            };
+            if let Some(first) = first.get(name) {
+                problems.push(twice(inner, *first));
+                continue;
             }
+            first.insert(name, inner.kind.span);
+            no_labels(inner, problems);
+            no_blocks(inner, problems);
+            state.attributes(prefix, inner, known, imported, problems);
         }
         state
     }
@@ -288,15 +302,32 @@ impl StateBlock {
             None => Some(DEFAULT_NAMESPACE.to_owned()),
         };
         let backups = values.number("backups").unwrap_or(DEFAULT_BACKUPS);
+        let lock_expires = lock_expires(values);
         let kind = self.backend.unwrap_or((BackendKind::Local, self.span));
         let backend = backend::config(values, kind);
         Some(StateConfig {
             project: project?,
             namespace: namespace?,
             backups: usize::try_from(backups).ok()?,
+            lock_expires,
             backend: backend?,
         })
     }
+}
+
+/// Evaluates `lock.expires`.
+fn lock_expires(values: &mut Values<'_>) -> Option<Duration> {
+    const PATH: &str = "lock.expires";
+    let text = values.text(PATH)?;
+    let problem = match duration::parse(&text) {
+        Ok(expires) if expires >= MIN_EXPIRY => return Some(expires),
+        Ok(_) => "this is less than a minute".to_owned(),
+        Err(problem) => problem,
+    };
+    let message = "`expires` cannot be used".to_owned();
+    let help = "write a duration from `1m` on: `expires = \"15m\"`";
+    values.invalid(PATH, message, &problem, help);
+    None
 }
 
 const NAME_HELP: &str =

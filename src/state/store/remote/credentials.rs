@@ -191,12 +191,21 @@ impl AwsProgram {
                 .is_none_or(|code| !NOT_LOOKED.contains(&code)),
         };
         if !output.status.success() {
+            if output
+                .status
+                .code()
+                .is_some_and(|code| NOT_LOOKED.contains(&code))
+            {
+                return Err(wrong("this `aws` does not know that command: update it"));
+            }
+            // Before that, it may explain how it is used.
             let said = String::from_utf8_lossy(&output.stderr);
-            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-            return Err(wrong(match said.as_str() {
-                "" => "it failed without saying why",
-                said => said,
-            }));
+            let said = said
+                .lines()
+                .rev()
+                .map(str::trim)
+                .find(|line| !line.is_empty());
+            return Err(wrong(said.unwrap_or("it failed without saying why")));
         }
         // The text holds secrets, which an error would quote.
         let exported: Exported = serde_json::from_slice(&output.stdout)

@@ -3,13 +3,18 @@
 //! Each request is waited for here, on the thread that asks: nobody else uses the runtime. Nothing is
 //! started before a backend of this kind is opened.
 
+mod answers;
 mod credentials;
 
+use std::cell::OnceCell;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
+use jiff::{SignedDuration, Timestamp};
+use object_store::aws::{AmazonS3Builder, Checksum, S3ConditionalPut};
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::HttpError;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
 use object_store::{
@@ -18,8 +23,9 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use self::answers::{Answer, Answers};
 use self::credentials::{AwsProgram, NoCredentials};
-use super::{Condition, Object, Presence, PutError, Store, StoreError, Version};
+use super::{Condition, Failure, Object, PutError, Store, StoreError, Version};
 use crate::project::config::{AzureBackend, GcsBackend, S3Backend};
 
 /// How long a request may take. A document of some megabytes may have to go over a slow line.
@@ -31,9 +37,25 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a request that fails is tried again.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often a write is sent that the store refuses because of another one at the same time.
+const CONFLICTS: u32 = 5;
+
+/// How long it is before such a write is sent again, at first.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The codes of errors that say that there is no such bucket.
+const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "InvalidBucketName"];
+
+/// The codes of a store that is at odds about a write with one at the same time. The condition may hold.
+const CONFLICT: [&str; 2] = ["ConditionalRequestConflict", "OperationAborted"];
+
 /// Objects in a bucket.
 struct RemoteStore {
     store: Arc<dyn ObjectStore>,
+    /// The same store for buckets that refuse objects without a checksum, as those with Object Lock do.
+    with_checksum: OnceCell<Arc<dyn ObjectStore>>,
+    s3: Option<AmazonS3Builder>,
+    answers: Answers,
     runtime: Runtime,
     /// What the addresses of objects begin with: `s3://acme-orch`.
     address: String,
@@ -42,10 +64,12 @@ struct RemoteStore {
 /// Returns the store of an S3 bucket.
 pub(in crate::state) fn s3(backend: &S3Backend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("s3://{}", backend.bucket);
+    let answers = Answers::about(&backend.bucket);
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&backend.bucket)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_disable_bulk_delete(true)
+        .with_http_connector(answers.clone())
         .with_client_options(client(backend.endpoint.as_deref()))
         .with_allow_http(is_http(backend.endpoint.as_deref()))
         .with_retry(retries());
@@ -74,15 +98,17 @@ pub(in crate::state) fn s3(backend: &S3Backend) -> Result<Box<dyn Store>, StoreE
     if let Some(program) = program {
         builder = builder.with_credentials(Arc::new(program));
     }
-    let store = builder.build().map_err(cannot_open)?;
-    RemoteStore::open(Arc::new(store), address)
+    let store = builder.clone().build().map_err(cannot_open)?;
+    RemoteStore::open(Arc::new(store), Some(builder), answers, address)
 }
 
 /// Returns the store of a bucket of Google Cloud Storage.
 pub(in crate::state) fn gcs(backend: &GcsBackend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("gs://{}", backend.bucket);
+    let answers = Answers::about(&backend.bucket);
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(&backend.bucket)
+        .with_http_connector(answers.clone())
         .with_client_options(client(backend.endpoint.as_deref()))
         .with_retry(retries());
     if let Some(endpoint) = &backend.endpoint {
@@ -92,15 +118,17 @@ pub(in crate::state) fn gcs(backend: &GcsBackend) -> Result<Box<dyn Store>, Stor
     let store = builder
         .build()
         .map_err(|error| cannot_open(&address, &error))?;
-    RemoteStore::open(Arc::new(store), address)
+    RemoteStore::open(Arc::new(store), None, answers, address)
 }
 
 /// Returns the store of a container of Azure Blob Storage.
 pub(in crate::state) fn azure(backend: &AzureBackend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("az://{}/{}", backend.account, backend.container);
+    let answers = Answers::about(&backend.container);
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_account(&backend.account)
         .with_container_name(&backend.container)
+        .with_http_connector(answers.clone())
         .with_client_options(client(backend.endpoint.as_deref()))
         .with_allow_http(is_http(backend.endpoint.as_deref()))
         .with_retry(retries());
@@ -114,7 +142,7 @@ pub(in crate::state) fn azure(backend: &AzureBackend) -> Result<Box<dyn Store>, 
     let store = builder
         .build()
         .map_err(|error| cannot_open(&address, &error))?;
-    RemoteStore::open(Arc::new(store), address)
+    RemoteStore::open(Arc::new(store), None, answers, address)
 }
 
 /// Chooses the cryptography of TLS.
@@ -146,54 +174,178 @@ fn retries() -> RetryConfig {
     }
 }
 
-fn cannot_open(address: &str, error: &dyn std::error::Error) -> StoreError {
+fn cannot_open(address: &str, error: &(dyn std::error::Error + 'static)) -> StoreError {
     StoreError {
         doing: "open",
         address: address.to_owned(),
         problem: chain(error),
+        failure: Failure::Other,
     }
 }
 
 /// Returns what an error and its causes say, each once: most repeat their cause.
-fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
+    for cause in causes(error).skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
             text += ": ";
-            text += &cause_text;
+            text += &cause;
         }
-        source = cause.source();
     }
     text
 }
 
+/// Returns an error and its causes.
+fn causes<'e>(
+    error: &'e (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
+/// Returns what kind of failure an answer is, and what it says.
+fn failure(answer: &Answer) -> (Failure, String) {
+    let text = answer.text();
+    match answer.status {
+        400 | 404 if answer.has_code(&NO_BUCKET) => (
+            Failure::NoBucket,
+            format!("there is no such bucket ({text})"),
+        ),
+        403 => (Failure::Other, format!("access is denied ({text})")),
+        401 => (
+            Failure::Other,
+            format!("the credentials are not accepted ({text})"),
+        ),
+        409 => (
+            Failure::Transient,
+            format!("other writes get in the way ({text})"),
+        ),
+        501 => (
+            Failure::NotImplemented,
+            format!("the store does not implement the request ({text})"),
+        ),
+        408 | 429 | 500.. => (Failure::Transient, format!("the store has failed ({text})")),
+        _ => (
+            Failure::Other,
+            format!("the store has refused the request ({text})"),
+        ),
+    }
+}
+
 impl RemoteStore {
-    fn open(store: Arc<dyn ObjectStore>, address: String) -> Result<Box<dyn Store>, StoreError> {
+    fn open(
+        store: Arc<dyn ObjectStore>,
+        s3: Option<AmazonS3Builder>,
+        answers: Answers,
+        address: String,
+    ) -> Result<Box<dyn Store>, StoreError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| cannot_open(&address, &error))?;
         Ok(Box::new(RemoteStore {
             store,
+            with_checksum: OnceCell::new(),
+            s3,
+            answers,
             runtime,
             address,
         }))
     }
 
     fn error(&self, doing: &'static str, key: &str, error: &Error) -> StoreError {
-        let problem = match error {
-            Error::PermissionDenied { .. } => format!("access is denied: {}", chain(error)),
-            Error::Unauthenticated { .. } => {
-                format!("the credentials are not accepted: {}", chain(error))
+        let http = causes(error).find_map(|cause| cause.downcast_ref::<HttpError>());
+        let answer = self.answers.last().filter(|answer| answer.status >= 300);
+        let (failure, problem) = match (http, answer, error) {
+            (Some(http), ..) => {
+                let problem = std::error::Error::source(http).map_or_else(|| chain(http), chain);
+                (
+                    Failure::Transient,
+                    format!("the store cannot be reached: {problem}"),
+                )
             }
-            Error::Generic { source, .. } if source.is::<NoCredentials>() => source.to_string(),
-            error => chain(error),
+            (None, Some(answer), _) => failure(&answer),
+            (None, None, Error::Generic { source, .. }) if source.is::<NoCredentials>() => {
+                (Failure::Other, source.to_string())
+            }
+            (None, None, error) => (Failure::Other, chain(error)),
         };
         StoreError {
             doing,
             address: self.address(key),
             problem,
+            failure,
         }
+    }
+
+    /// Waits for the answer to a request.
+    fn request<T>(
+        &self,
+        request: impl Future<Output = object_store::Result<T>>,
+    ) -> object_store::Result<T> {
+        self.answers.clear();
+        self.runtime.block_on(request)
+    }
+
+    /// Returns whether an answer says that there is no such object, rather than no such bucket.
+    fn is_absent(&self, error: &Error) -> bool {
+        let has_no_bucket = |answer: Answer| answer.has_code(&NO_BUCKET);
+        matches!(error, Error::NotFound { .. }) && !self.answers.last().is_some_and(has_no_bucket)
+    }
+
+    fn put_once(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, Error> {
+        let mode = match condition {
+            Condition::Absent => PutMode::Create,
+            Condition::Unchanged(version) => PutMode::Update(UpdateVersion {
+                e_tag: version.tag.clone(),
+                version: version.number.clone(),
+            }),
+        };
+        let path = Path::from(key);
+        let put = |store: &Arc<dyn ObjectStore>| {
+            let options = PutOptions::from(mode.clone());
+            let put = store.put_opts(&path, bytes.to_vec().into(), options);
+            self.request(put)
+        };
+        let put = match self.with_checksum.get() {
+            Some(store) => put(store),
+            None => match put(&self.store) {
+                Err(_) if self.wants_checksum() => match self.checked() {
+                    Some(store) => put(store),
+                    None => put(&self.store),
+                },
+                put => put,
+            },
+        };
+        put.map(|put| Version {
+            tag: put.e_tag,
+            number: put.version,
+        })
+    }
+
+    /// Returns whether the last answer was a refusal for want of a checksum.
+    fn wants_checksum(&self) -> bool {
+        let message = self.answers.last().filter(|answer| answer.status == 400);
+        let message = message.and_then(|answer| answer.message);
+        message.is_some_and(|message| {
+            let message = message.to_ascii_lowercase();
+            message.contains("checksum") || message.contains("content-md5")
+        })
+    }
+
+    /// Returns the store that sends checksums, from now on.
+    fn checked(&self) -> Option<&Arc<dyn ObjectStore>> {
+        let builder = self.s3.clone()?;
+        let store = builder.with_checksum_algorithm(Checksum::SHA256).build();
+        let store = store.ok()?;
+        Some(self.with_checksum.get_or_init(|| Arc::new(store)))
+    }
+
+    /// Returns whether the last answer leaves open whether the condition of a write holds.
+    fn is_conflict(&self) -> bool {
+        let answer = self.answers.last();
+        answer.is_some_and(|answer| {
+            answer.status == 409
+                && (answer.has_code(&CONFLICT) || self.s3.is_some() && answer.code.is_none())
+        })
     }
 }
 
@@ -205,46 +357,74 @@ impl Store for RemoteStore {
                 tag: found.meta.e_tag.clone(),
                 number: found.meta.version.clone(),
             };
+            let put_at = Timestamp::from_second(found.meta.last_modified.timestamp()).ok();
             let bytes = found.bytes().await?.to_vec();
-            Ok(Object { bytes, version })
+            Ok((bytes, version, put_at))
         };
-        match self.runtime.block_on(get) {
-            Ok(object) => Ok(Some(object)),
+        match self.request(get) {
+            Ok((bytes, version, put_at)) => Ok(Some(Object {
+                bytes,
+                version,
+                age: self.time().zip(put_at).map(|(now, put_at)| {
+                    let age = now.duration_since(put_at).max(SignedDuration::ZERO);
+                    age.unsigned_abs()
+                }),
+            })),
+            Err(error) if self.is_absent(&error) => Ok(None),
+            Err(error) => Err(self.error("read", key, &error)),
+        }
+    }
+
+    fn version(&self, key: &str) -> Result<Option<Version>, StoreError> {
+        match self.request(self.store.head(&Path::from(key))) {
+            Ok(found) => Ok(Some(Version {
+                tag: found.e_tag,
+                number: found.version,
+            })),
+            // Without a body, the store does not say what is missing.
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.error("read", key, &error)),
         }
     }
 
+    fn time(&self) -> Option<Timestamp> {
+        self.answers.last()?.time
+    }
+
     fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
-        let mode = match condition {
-            Condition::Absent => PutMode::Create,
-            Condition::Unchanged(version) => PutMode::Update(UpdateVersion {
-                e_tag: version.tag.clone(),
-                version: version.number.clone(),
-            }),
-        };
-        let options = PutOptions::from(mode);
-        let path = Path::from(key);
-        let put = self.store.put_opts(&path, bytes.to_vec().into(), options);
-        match self.runtime.block_on(put) {
-            Ok(put) => Ok(Version {
-                tag: put.e_tag,
-                number: put.version,
-            }),
-            Err(
-                Error::AlreadyExists { .. }
-                | Error::Precondition { .. }
-                | Error::NotModified { .. }
-                | Error::NotFound { .. },
-            ) => Err(PutError::Refused),
-            Err(error) => Err(PutError::Unknown(self.error("write", key, &error))),
+        let mut pause = CONFLICT_PAUSE;
+        for attempt in 1.. {
+            let error = match self.put_once(key, bytes, condition) {
+                Ok(version) => return Ok(version),
+                Err(error) => error,
+            };
+            if self.is_conflict() && attempt < CONFLICTS {
+                thread::sleep(pause);
+                pause *= 2;
+                continue;
+            }
+            let is_refused = match &error {
+                Error::AlreadyExists { .. } => !self.is_conflict(),
+                Error::Precondition { .. } | Error::NotFound { .. } => {
+                    let answer = self.answers.last();
+                    !answer.is_some_and(|answer| answer.has_code(&NO_BUCKET))
+                }
+                Error::NotModified { .. } => true,
+                _ => false,
+            };
+            return Err(if is_refused {
+                PutError::Refused
+            } else {
+                PutError::Unknown(self.error("write", key, &error))
+            });
         }
+        unreachable!("the last attempt returns")
     }
 
     fn delete(&self, key: &str) -> Result<(), StoreError> {
-        let path = Path::from(key);
-        match self.runtime.block_on(self.store.delete(&path)) {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+        match self.request(self.store.delete(&Path::from(key))) {
+            Ok(()) => Ok(()),
+            Err(error) if self.is_absent(&error) => Ok(()),
             Err(error) => Err(self.error("remove", key, &error)),
         }
     }
@@ -252,8 +432,7 @@ impl Store for RemoteStore {
     fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let (directory, name) = prefix.rsplit_once('/').unwrap_or(("", prefix));
         let path = Path::from(directory);
-        let listed = self.store.list_with_delimiter(Some(&path));
-        let listed = self.runtime.block_on(listed);
+        let listed = self.request(self.store.list_with_delimiter(Some(&path)));
         let listed = listed.map_err(|error| self.error("list", prefix, &error))?;
         let names = listed
             .objects
@@ -270,9 +449,5 @@ impl Store for RemoteStore {
 
     fn address(&self, key: &str) -> String {
         format!("{}/{key}", self.address)
-    }
-
-    fn presence(&self) -> Result<Presence, StoreError> {
-        Ok(Presence::Unknown)
     }
 }

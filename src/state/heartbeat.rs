@@ -1,0 +1,122 @@
+//! The signs of life of a run that holds the lock and has not begun, as while it plans.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::backend::{Backend, Swap};
+use super::clock::{Clock, Moment, SystemClock};
+use super::lock::Locked;
+use super::run_record::RunRecord;
+use super::store::{Condition, Version};
+
+/// How long to wait after a sign of life that did not arrive.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Gives signs of life until it is stopped.
+#[derive(Debug)]
+pub struct Heartbeat {
+    stop: Sender<()>,
+    thread: JoinHandle<Beating>,
+    locked: Locked,
+}
+
+/// What a sign of life is made of.
+#[derive(Debug)]
+struct Beating {
+    backend: Backend,
+    record: RunRecord,
+    version: Version,
+    /// When the last one was sent that arrived.
+    sure: Moment,
+}
+
+impl Heartbeat {
+    /// Starts it for a run that has just taken the lock.
+    ///
+    /// # Errors
+    ///
+    /// If no thread can be started. The lock stays where it is.
+    pub fn start(backend: Backend, locked: Locked, sign_of_life: Duration) -> io::Result<Self> {
+        let every = locked.lock.sign_of_life(sign_of_life);
+        let beating = Beating {
+            backend,
+            record: locked.record.clone(),
+            version: locked.record_version.clone(),
+            sure: locked.sure,
+        };
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("heartbeat".to_owned())
+            .spawn(move || beating.go(&stopped, every))?;
+        Ok(Heartbeat {
+            stop,
+            thread,
+            locked,
+        })
+    }
+
+    /// Returns the lock.
+    pub fn locked(&self) -> &Locked {
+        &self.locked
+    }
+
+    /// Returns the lock, whose document may be changed as it is known here.
+    pub fn locked_mut(&mut self) -> &mut Locked {
+        &mut self.locked
+    }
+
+    /// Stops it. Whoever has the lock then gives signs of life.
+    pub fn stop(self) -> (Backend, Locked) {
+        drop(self.stop);
+        let beating = match self.thread.join() {
+            Ok(beating) => beating,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let locked = Locked {
+            record: beating.record,
+            record_version: beating.version,
+            sure: beating.sure,
+            ..self.locked
+        };
+        (beating.backend, locked)
+    }
+}
+
+impl Beating {
+    fn go(mut self, stopped: &Receiver<()>, every: Duration) -> Self {
+        let mut pause = every;
+        while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            pause = if self.beat() { every } else { RETRY.min(every) };
+        }
+        self
+    }
+
+    /// Gives a sign of life. Returns false if it did not arrive. A lock that was lost is found out by what writes next.
+    fn beat(&mut self) -> bool {
+        let clock = SystemClock::default();
+        let begun = Moment::now(&clock);
+        self.record.sequence += 1;
+        self.record.at = clock.now();
+        let condition = Condition::Unchanged(self.version.clone());
+        match self.backend.swap_record(&self.record, &condition) {
+            Ok(Swap::Done(version)) => {
+                self.version = version;
+                self.sure = begun;
+                true
+            }
+            Ok(Swap::Refused(Some(found))) => {
+                // It may be an earlier one, whose answer was lost.
+                let record = RunRecord::parse(&found.bytes);
+                let own = record.is_ok_and(|it| it.code == self.record.code && it.broken.is_none());
+                if own {
+                    self.version = found.version;
+                }
+                !own
+            }
+            Ok(Swap::Refused(None)) => true,
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The file that the holder of a lock keeps locked on its machine, and that names its run.
+//!
+//! The lock is the kernel's. The commands that a run has started inherit it: if `orch` is killed, it is held until
+//! they have ended too. A run that ends by itself gives it back for all of them.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+
+use tracing::debug;
+
+use super::store::Place;
+use crate::folder::{Unusable, failed, let_commands_inherit};
+
+/// The most that is read of the file.
+const MAX_BYTES: u64 = 100;
+
+/// The file.
+#[derive(Debug)]
+pub(super) struct HolderFile {
+    place: Place,
+    name: String,
+}
+
+/// Which processes of this machine hold the lock of a document.
+#[derive(Debug)]
+pub(super) enum Presence {
+    /// That is not known.
+    Unknown,
+    /// None that has locked the file, as long as the claim exists.
+    Alone(Claim),
+    /// Another one, or one that it has started.
+    Another(Holder),
+}
+
+/// The file, locked by this process and the commands that it starts.
+#[derive(Debug)]
+pub(super) struct Claim {
+    file: File,
+    /// The last run that had it locked.
+    last: String,
+}
+
+/// The file, locked by others.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) file: File,
+    /// The last run that had it locked.
+    pub(super) last: String,
+}
+
+impl HolderFile {
+    pub(super) fn new(place: Place, name: String) -> Self {
+        HolderFile { place, name }
+    }
+
+    /// Tries to lock the file.
+    pub(super) fn presence(&self) -> Presence {
+        self.try_lock().unwrap_or_else(|error| {
+            debug!(%error, "the file of the holder cannot be locked");
+            Presence::Unknown
+        })
+    }
+
+    fn try_lock(&self) -> Result<Presence, Unusable> {
+        let folder = self.place.create(&self.name)?;
+        let options = &mut OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = folder.open(&self.name, options)?;
+        let unread = |error| failed("read", &self.name, error);
+        match file.try_lock() {
+            Ok(()) => Ok(Presence::Alone(Claim::of(file).map_err(unread)?)),
+            Err(TryLockError::WouldBlock) => {
+                let last = last_run(&mut file).map_err(unread)?;
+                Ok(Presence::Another(Holder { file, last }))
+            }
+            Err(TryLockError::Error(error)) => Err(failed("lock", &self.name, error)),
+        }
+    }
+}
+
+/// Reads which run had the file locked last.
+fn last_run(file: &mut File) -> io::Result<String> {
+    let mut last = String::new();
+    file.rewind()?;
+    file.take(MAX_BYTES).read_to_string(&mut last)?;
+    Ok(last)
+}
+
+impl Claim {
+    /// Returns the claim of a process that has locked the file.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be used.
+    pub(super) fn of(mut file: File) -> io::Result<Self> {
+        let last = last_run(&mut file)?;
+        let_commands_inherit(&file)?;
+        Ok(Claim { file, last })
+    }
+
+    /// Returns whether nothing is left on this machine of a run: it had the file locked last.
+    pub(super) fn proves_end_of(&self, run: &str) -> bool {
+        self.last == run
+    }
+
+    /// Notes which run has the file locked.
+    pub(super) fn note(&self, run: &str) {
+        let mut file = &self.file;
+        // If that fails, the file proves nothing.
+        _ = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(run.as_bytes()));
+    }
+}
+
+impl Holder {
+    /// Returns whether a run has the file locked, or something that it started.
+    pub(super) fn is(&self, run: &str) -> bool {
+        self.last == run
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Where the run did not come to its end, commands may be running.
+        if !std::thread::panicking() {
+            _ = self.file.unlock();
+        }
+    }
+}

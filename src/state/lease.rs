@@ -1,0 +1,57 @@
+//! Who holds the lock of a document, and for how long others take the holder for alive.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::action::Action;
+
+/// A holder of a lock without an expiry who was heard of so recently is alive.
+pub(super) const ALIVE: Duration = Duration::from_mins(2);
+
+/// Who may write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    /// Differs from that of any other lock.
+    pub code: String,
+    /// The run id.
+    pub run: String,
+    /// What the run does.
+    pub action: Action,
+    /// Who started it.
+    pub by: String,
+    /// The machine.
+    pub host: String,
+    /// The process id on that machine.
+    pub process: u32,
+    /// The address of the CI job.
+    pub ci: Option<String>,
+    /// When the lock was taken.
+    pub since: Timestamp,
+    /// After how many seconds without a sign of life others may take the lock over; none if never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// What this program does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Lock {
+    /// Returns after how long without a sign of life others may take the lock over, if they may.
+    pub fn expires(&self) -> Option<Duration> {
+        self.expires.map(Duration::from_secs)
+    }
+
+    /// Returns how long others take the holder for alive after a sign of life.
+    pub(super) fn lease(&self) -> Duration {
+        self.expires().unwrap_or(ALIVE)
+    }
+
+    /// Returns how often the holder gives a sign of life, if it is at least so often.
+    pub(super) fn sign_of_life(&self, at_least: Duration) -> Duration {
+        let often = self.expires().map(|expires| expires / 4);
+        often.map_or(at_least, |often| often.min(at_least))
+    }
+}

@@ -1,0 +1,394 @@
+//! Taking the lock, and waiting for it.
+
+use std::fs::File;
+use std::sync::mpsc::{self, TryRecvError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Map;
+use uuid::Uuid;
+
+use super::super::backend::{Backend, Read, ReadError, Swap};
+use super::super::clock::{Clock, Moment};
+use super::super::document::{Action, Document, Lock};
+use super::super::holder::{Claim, Holder, Presence};
+use super::super::run_record::RunRecord;
+use super::super::store::{Condition, PATIENCE, StoreError, Version};
+use super::queue::{Place, jittered};
+use super::{ATTEMPTS, Freed, GRACE, Held, LockError, TakenOver, free, read};
+use crate::author::Author;
+
+/// How long to wait before something is tried again that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What a run needs to take the lock.
+pub struct LockApplication<'a> {
+    /// The run.
+    pub run: &'a str,
+    /// What it does.
+    pub action: &'a Action,
+    /// Who runs it.
+    pub author: &'a Author,
+    /// After how long without a sign of life others may take the lock over.
+    pub expires: Option<Duration>,
+    /// How long to wait while others hold it.
+    pub timeout: Duration,
+    /// What the write that takes the lock changes besides.
+    pub amend: &'a dyn Fn(&mut Document),
+    /// Is told each time why the run waits.
+    pub note: &'a dyn Fn(WaitReason<'_>),
+}
+
+/// Why a run waits.
+#[derive(Debug)]
+pub enum WaitReason<'a> {
+    /// Another run holds the lock.
+    Held(&'a Held),
+    /// The lock is free, and this many runs have waited for longer.
+    Behind(usize),
+    /// The store fails.
+    Failing(&'a StoreError),
+}
+
+/// The lock, held, and the document as its holder has read it.
+#[derive(Debug)]
+pub struct Locked {
+    /// The document, with the lock in it.
+    pub document: Document,
+    /// The lock before this one, if it was taken over.
+    pub taken_over: Option<TakenOver>,
+    pub(in crate::state) version: Version,
+    pub(in crate::state) lock: Lock,
+    pub(in crate::state) record: RunRecord,
+    pub(in crate::state) record_version: Version,
+    /// Before this moment, nobody can have taken it over.
+    pub(in crate::state) sure: Moment,
+    /// Keeps others on this machine from taking the lock over.
+    pub(in crate::state) claim: Option<Claim>,
+}
+
+/// Takes the lock for a run, or waits until it is free. Failures of the store that pass are borne for as long as
+/// during a run.
+///
+/// # Errors
+///
+/// If it cannot be taken; if there is no document; if it is still held when the time is over.
+pub fn lock(
+    backend: &Backend,
+    application: &LockApplication<'_>,
+    clock: &dyn Clock,
+) -> Result<Locked, LockError> {
+    let start = clock.elapsed();
+    let mut acquisition = Acquisition {
+        backend,
+        application,
+        clock,
+        code: Uuid::new_v4().to_string(),
+        place: Place::new(backend, application.run),
+        taken_over: None,
+        left_behind: None,
+        has_waited: false,
+        writes: 0,
+        sure: Moment::now(clock),
+    };
+    let (mut claim, mut failing) = (None, None);
+    loop {
+        let left = (start + application.timeout).saturating_sub(clock.elapsed());
+        let attempt = match acquisition.attempt(claim.take(), left.is_zero()) {
+            Err(LockError::Read(ReadError::Store(error))) if error.is_transient() => {
+                let now = clock.elapsed();
+                let since = *failing.get_or_insert(now);
+                if now.saturating_sub(since) >= PATIENCE {
+                    return Err(error.into());
+                }
+                (application.note)(WaitReason::Failing(&error));
+                clock.sleep(jittered(RETRY));
+                continue;
+            }
+            attempt => attempt?,
+        };
+        failing = None;
+        match attempt {
+            Attempt::Locked(locked) => return Ok(*locked),
+            Attempt::Behind(ahead) => {
+                (application.note)(WaitReason::Behind(ahead));
+                acquisition.place.join(clock);
+                clock.sleep(acquisition.place.pause(Duration::ZERO).min(left));
+            }
+            Attempt::Changing(..) if left.is_zero() && acquisition.left_behind.is_some() => {
+                return Err(LockError::Held(Box::default()));
+            }
+            Attempt::Changing(holder, version) => {
+                let last = holder.last;
+                claim = acquisition.await_process(holder.file, GRACE);
+                acquisition.left_behind = Some((last, version));
+            }
+            Attempt::Held(held, HeldBy::Process(file))
+                if held.is_outlived && !acquisition.has_waited =>
+            {
+                acquisition.has_waited = true;
+                claim = acquisition.await_process(file, GRACE);
+            }
+            Attempt::Held(held, _) if left.is_zero() => return Err(LockError::Held(held)),
+            Attempt::Held(held, holder) => {
+                (application.note)(WaitReason::Held(&held));
+                let most = held.until_expiry().map_or(left, |expiry| left.min(expiry));
+                match holder {
+                    HeldBy::Process(file) => claim = acquisition.await_process(file, most),
+                    HeldBy::Version(version) => acquisition.await_change(&version, most),
+                }
+            }
+        }
+    }
+}
+
+/// What came of an attempt to take the lock.
+enum Attempt {
+    Locked(Box<Locked>),
+    /// The lock is free, and so many others are first.
+    Behind(usize),
+    Held(Box<Held>, HeldBy),
+    /// The lock is free, and a process of this machine is about to take it, or has just freed it.
+    Changing(Holder, Version),
+}
+
+/// What changes when a lock is free again.
+enum HeldBy {
+    /// The file that a process of this machine keeps locked.
+    Process(File),
+    /// The version of the document.
+    Version(Version),
+}
+
+/// A run that is taking the lock.
+struct Acquisition<'a> {
+    backend: &'a Backend,
+    application: &'a LockApplication<'a>,
+    clock: &'a dyn Clock,
+    /// The code of the lock to be: a document that has it was written by this run.
+    code: String,
+    place: Place<'a>,
+    taken_over: Option<TakenOver>,
+    /// The run whose processes kept the file of the holder locked for some time, while the lock was free and the
+    /// document did not change. They are not waited for: they have outlived it. Then nobody can know from the file
+    /// whether this run is alive.
+    left_behind: Option<(String, Version)>,
+    /// Whether what a killed run has started was given time to end.
+    has_waited: bool,
+    /// How many records were written: no two have the same bytes.
+    writes: u64,
+    /// When the last of them was sent.
+    sure: Moment,
+}
+
+impl Acquisition<'_> {
+    /// Tries to take the lock. `is_last` says that nobody waits for the turns of others any more.
+    fn attempt(&mut self, claim: Option<Claim>, is_last: bool) -> Result<Attempt, LockError> {
+        let author = self.application.author;
+        let mut presence = match claim {
+            Some(claim) => Presence::Alone(claim),
+            None => self.backend.presence(),
+        };
+        let mut is_freed = false;
+        for _ in 0..ATTEMPTS {
+            let read = read(self.backend)?;
+            let Some(succession) = self.backend.succession(&read)? else {
+                continue;
+            };
+            let Read {
+                mut document,
+                bytes,
+                version,
+                age,
+            } = read;
+            if let Some(lock) = document.lock.clone().filter(|lock| lock.code == self.code) {
+                // The answer to the write that took it was lost.
+                let locked = self.locked(document, version, lock, None, presence)?;
+                return Ok(Attempt::Locked(Box::new(locked)));
+            }
+            document.succeed(&succession);
+            let by = (author, self.clock.now());
+            match free(self.backend, &mut document, age, &presence, by, false) {
+                Ok(Freed::Unlocked) => self.taken_over = None,
+                Ok(Freed::Raced) => continue,
+                Ok(Freed::Over(taken_over)) => {
+                    is_freed = true;
+                    self.taken_over = Some(*taken_over);
+                }
+                Err(LockError::Held(held)) => {
+                    let run = held.lock.as_ref().map(|lock| lock.run.as_str());
+                    let is_holder = |holder: &Holder| run.is_some_and(|run| holder.is(run));
+                    let by = match presence {
+                        Presence::Another(holder) if is_holder(&holder) => {
+                            HeldBy::Process(holder.file)
+                        }
+                        _ => HeldBy::Version(version),
+                    };
+                    return Ok(Attempt::Held(held, by));
+                }
+                Err(error) => return Err(error),
+            }
+            if let Presence::Another(holder) = presence {
+                let seen = (holder.last.clone(), version.clone());
+                if !is_freed && self.left_behind.as_ref() != Some(&seen) {
+                    return Ok(Attempt::Changing(holder, version));
+                }
+                presence = Presence::Unknown;
+            }
+            if !is_last && !self.place.is_next(self.clock) {
+                return Ok(Attempt::Behind(self.place.ahead()));
+            }
+            let lock = self.new_lock();
+            (self.application.amend)(&mut document);
+            document.lock = Some(lock.clone());
+            // From here on there is always a record that a tombstone can replace.
+            if let Presence::Alone(claim) = &presence {
+                claim.note(&lock.run);
+            }
+            let record = self.put_record(&document)?;
+            if record.is_none() {
+                continue;
+            }
+            self.backend.back_up(&succession, &bytes)?;
+            let condition = Condition::Unchanged(version);
+            if let Swap::Done(version) = self.backend.swap(&document, &condition)? {
+                let locked = self.locked(document, version, lock, record, presence)?;
+                return Ok(Attempt::Locked(Box::new(locked)));
+            }
+            self.backend.delete_record(self.application.run);
+        }
+        Err(LockError::Busy(self.backend.address()))
+    }
+
+    fn new_lock(&self) -> Lock {
+        let LockApplication {
+            run,
+            action,
+            author,
+            expires,
+            ..
+        } = self.application;
+        Lock {
+            code: self.code.clone(),
+            run: (*run).to_owned(),
+            action: (*action).clone(),
+            by: author.by.clone(),
+            host: author.host.clone(),
+            process: author.process,
+            ci: author.ci.clone(),
+            since: self.clock.now(),
+            expires: expires.map(|expires| expires.as_secs()),
+            other: Map::new(),
+        }
+    }
+
+    /// Puts the record of the run, whatever is there of it: an answer may have been lost, and there are stores in
+    /// which nothing can be removed. Returns nothing if another put was in the way.
+    fn put_record(
+        &mut self,
+        document: &Document,
+    ) -> Result<Option<(RunRecord, Version)>, LockError> {
+        self.writes += 1;
+        self.sure = Moment::now(self.clock);
+        let (run, now) = (self.application.run.to_owned(), self.clock.now());
+        let mut record = RunRecord::new(document, self.code.clone(), run, now);
+        record.sequence = self.writes;
+        let mut condition = Condition::Absent;
+        loop {
+            match self.backend.swap_record(&record, &condition)? {
+                Swap::Done(version) => return Ok(Some((record, version))),
+                Swap::Refused(Some(found)) if condition == Condition::Absent => {
+                    condition = Condition::Unchanged(found.version);
+                }
+                Swap::Refused(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns the lock that the document has now, and removes what earlier runs have left.
+    fn locked(
+        &mut self,
+        document: Document,
+        version: Version,
+        lock: Lock,
+        record: Option<(RunRecord, Version)>,
+        presence: Presence,
+    ) -> Result<Locked, LockError> {
+        let claim = match presence {
+            Presence::Alone(claim) => Some(claim),
+            _ => None,
+        };
+        let record = match record {
+            Some(record) => Some(record),
+            None => self.put_record(&document)?,
+        };
+        let Some((record, record_version)) = record else {
+            return Err(LockError::Busy(self.backend.address()));
+        };
+        self.backend.delete_other_records(&lock.run);
+        Ok(Locked {
+            document,
+            taken_over: self.taken_over.take(),
+            version,
+            lock,
+            record,
+            record_version,
+            sure: self.sure,
+            claim,
+        })
+    }
+
+    /// Waits until a process of this machine, and what it has started, is gone or frees the lock: the kernel tells.
+    fn await_process(&self, file: File, most: Duration) -> Option<Claim> {
+        let until = self.clock.elapsed() + most;
+        let left = || until.saturating_sub(self.clock.elapsed());
+        let (sender, receiver) = mpsc::channel();
+        let wake = self.clock.alarm();
+        let is_woken = wake.is_some();
+        let waiting = thread::Builder::new().spawn(move || {
+            if file.lock().is_ok() {
+                // If nobody waits any more, the file is closed, and so unlocked.
+                _ = sender.send(file);
+            }
+            if let Some(wake) = wake {
+                wake();
+            }
+        });
+        if waiting.is_err() {
+            self.clock.sleep(jittered(RETRY).min(left()));
+            return None;
+        }
+        if !is_woken {
+            let file = receiver.recv_timeout(left()).ok();
+            return file.and_then(|file| Claim::of(file).ok());
+        }
+        loop {
+            match receiver.try_recv() {
+                Ok(file) => return Claim::of(file).ok(),
+                Err(TryRecvError::Disconnected) => {
+                    self.clock.sleep(jittered(RETRY).min(left()));
+                    return None;
+                }
+                Err(TryRecvError::Empty) if left().is_zero() => return None,
+                Err(TryRecvError::Empty) => self.clock.sleep(left()),
+            }
+        }
+    }
+
+    /// Waits until the document is another one.
+    fn await_change(&mut self, seen: &Version, most: Duration) {
+        self.place.join(self.clock);
+        self.place.note_held();
+        let begun = self.clock.elapsed();
+        loop {
+            let waited = self.clock.elapsed().saturating_sub(begun);
+            let left = most.saturating_sub(waited);
+            self.clock.sleep(self.place.pause(waited).min(left));
+            let is_over = left.is_zero();
+            let found = self.backend.version();
+            if is_over || !matches!(found, Ok(Some(found)) if found == *seen) {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The lock in the document: who holds it, and when others may take it over.
+//!
+//! A holder writes its run record again and again; the store's clock says when it did last. Whoever takes a lock
+//! over first puts a tombstone in place of that record, so the holder, should it live, can write nothing more.
+
+mod acquire;
+mod queue;
+mod unlock;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use self::acquire::{LockApplication, Locked, WaitReason, lock};
+pub use self::unlock::{UnlockError, Unlocked, Unlocking, unlock};
+use super::backend::{Backend, Read, ReadError, Swap};
+use super::clock::Clock;
+use super::document::{Document, Lock};
+use super::holder::Presence;
+use super::lease::ALIVE;
+use super::run_record::{Broken, RunRecord};
+use super::salvage::{self, Damage, FoundRecord};
+use super::store::{Condition, StoreError};
+use super::written::{RunWrite, Tally};
+use crate::author::{self, Author};
+
+/// How often a write is tried again that somebody else has forestalled.
+pub(super) const ATTEMPTS: usize = 50;
+
+/// How long what a killed run has started may take to end, and a process to take or free the lock.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What the history calls it when a lock is taken away.
+const UNLOCK: &str = "unlock";
+
+/// A lock that another run holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The lock; none if its holder is just taking or freeing it.
+    pub lock: Option<Lock>,
+    /// How long ago the holder was heard of last, by the clock of the store.
+    pub silence: Option<Duration>,
+    /// When that was, by the clock of this machine.
+    pub heard: Option<Timestamp>,
+    /// Whether its `orch` has ended on this machine, while something that it started has not.
+    pub is_outlived: bool,
+}
+
+impl Held {
+    /// Returns how long it takes until the lock expires, unless the holder gives a sign of life.
+    pub(super) fn until_expiry(&self) -> Option<Duration> {
+        let expires = self.lock.as_ref()?.expires()?;
+        Some(expires.saturating_sub(self.silence?))
+    }
+}
+
+/// Why a write did not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The backend cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There is no document.
+    #[error("there is no document at `{0}`")]
+    Missing(String),
+    /// Another run writes.
+    #[error("the state is locked")]
+    Held(Box<Held>),
+    /// The lock could be taken over, and what its holder has left is damaged.
+    #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
+    Damaged(Box<Lock>, Damage),
+    /// Somebody else was faster each time.
+    #[error("`{0}` changes faster than it can be written")]
+    Busy(String),
+}
+
+impl From<StoreError> for LockError {
+    fn from(error: StoreError) -> Self {
+        LockError::Read(error.into())
+    }
+}
+
+/// Why a lock is taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vacancy {
+    /// Its run was killed on this machine, and nothing that it started is left.
+    Killed,
+    /// Its run gave no sign of life for so long.
+    Expired(Duration),
+    /// Somebody has taken it away, and was interrupted.
+    Broken,
+}
+
+impl Vacancy {
+    /// Returns the reason for the history.
+    fn reason(self) -> Option<String> {
+        match self {
+            Vacancy::Killed | Vacancy::Broken => None,
+            Vacancy::Expired(expires) => {
+                let expires = crate::duration::exact(expires);
+                Some(format!("the run gave no sign of life for {expires}"))
+            }
+        }
+    }
+}
+
+/// A lock that was taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenOver {
+    /// The lock.
+    pub lock: Lock,
+    /// Why.
+    pub why: Vacancy,
+}
+
+/// What became of the lock of a document.
+pub(super) enum Freed {
+    /// It had none.
+    Unlocked,
+    /// It was taken over.
+    Over(Box<TakenOver>),
+    /// Its holder wrote at the same time: read again.
+    Raced,
+}
+
+/// Reads the document, which must exist.
+pub(super) fn read(backend: &Backend) -> Result<Read, LockError> {
+    let read = backend.read()?;
+    read.ok_or_else(|| LockError::Missing(backend.address()))
+}
+
+/// Frees a document in memory if its lock may be taken over; from then on the holder of that can write nothing. The
+/// serial of the document is already that of the write. `age` is how long ago the document was put. With `is_dry`,
+/// nothing is written.
+///
+/// # Errors
+///
+/// If another run holds the lock, or what a dead one has left is damaged.
+pub(super) fn free(
+    backend: &Backend,
+    document: &mut Document,
+    age: Option<Duration>,
+    presence: &Presence,
+    (author, now): (&Author, Timestamp),
+    is_dry: bool,
+) -> Result<Freed, LockError> {
+    let Some(lock) = document.lock.clone() else {
+        return Ok(Freed::Unlocked);
+    };
+    let found = salvage::find(backend, &lock.run)?;
+    let is_here = lock.host == author.host;
+    let is_dead =
+        is_here && matches!(presence, Presence::Alone(claim) if claim.proves_end_of(&lock.run));
+    let silence = silence(found.as_ref(), age);
+    let is_over = |expires: &Duration| silence.is_some_and(|silence| silence >= *expires);
+    let why = if is_dead {
+        Vacancy::Killed
+    } else if is_broken(found.as_ref()) {
+        Vacancy::Broken
+    } else if let Some(expires) = lock.expires().filter(is_over) {
+        Vacancy::Expired(expires)
+    } else {
+        let held = held_since(lock, silence, now);
+        return Err(LockError::Held(Box::new(Held {
+            is_outlived: is_here && is_outlived(presence, held.lock.as_ref()),
+            ..held
+        })));
+    };
+    let (record, version) = match found {
+        None => (None, None),
+        Some(found) => {
+            if let Some(damage) = found.damage {
+                return Err(LockError::Damaged(Box::new(lock), damage));
+            }
+            (found.record, Some(found.version))
+        }
+    };
+    if !is_dry
+        && !fence(
+            backend,
+            document,
+            &lock,
+            (record.as_ref(), version),
+            author,
+            now,
+        )?
+    {
+        return Ok(Freed::Raced);
+    }
+    settle(document, &lock, record.as_ref(), author, now, why.reason());
+    Ok(Freed::Over(Box::new(TakenOver { lock, why })))
+}
+
+/// Returns whether a run has ended on this machine, while something that it started has not.
+fn is_outlived(presence: &Presence, lock: Option<&Lock>) -> bool {
+    let (Presence::Another(holder), Some(lock)) = (presence, lock) else {
+        return false;
+    };
+    holder.is(&lock.run) && author::has_ended(lock.process)
+}
+
+/// Returns which processes of this machine hold the lock of a document, if one may. What a killed run has started
+/// gets some time to end.
+pub(super) fn presence(
+    backend: &Backend,
+    document: &Document,
+    author: &Author,
+    clock: &dyn Clock,
+) -> Presence {
+    let lock = document.lock.as_ref();
+    if lock.is_none_or(|lock| lock.host != author.host) {
+        return Presence::Unknown;
+    }
+    let begun = clock.elapsed();
+    loop {
+        let presence = backend.presence();
+        let is_late = clock.elapsed().saturating_sub(begun) >= GRACE;
+        if is_late || !is_outlived(&presence, lock) {
+            return presence;
+        }
+        clock.sleep(GRACE / 50);
+    }
+}
+
+/// Returns how long ago a holder was heard of: it writes its record, and now and then the document.
+fn silence(found: Option<&FoundRecord>, age: Option<Duration>) -> Option<Duration> {
+    match found {
+        None => age,
+        // What is not known of the record is not known at all.
+        Some(found) => Some(found.age?.min(age.unwrap_or(Duration::MAX))),
+    }
+}
+
+fn is_broken(found: Option<&FoundRecord>) -> bool {
+    let record = found.and_then(|found| found.record.as_ref());
+    record.is_some_and(|record| record.broken.is_some())
+}
+
+/// Returns when a holder was heard of whose record was put so long ago.
+pub fn heard(age: Option<Duration>, now: Timestamp) -> Option<Timestamp> {
+    let age = SignedDuration::try_from(age?).ok()?;
+    now.checked_sub(age).ok()
+}
+
+fn held_since(lock: Lock, silence: Option<Duration>, now: Timestamp) -> Held {
+    Held {
+        lock: Some(lock),
+        silence,
+        heard: heard(silence, now),
+        is_outlived: false,
+    }
+}
+
+/// Returns the error that another run holds the lock of a document that was put so long ago.
+///
+/// # Errors
+///
+/// If it cannot be known when that was heard of.
+pub(super) fn held_by_other(
+    backend: &Backend,
+    lock: Lock,
+    age: Option<Duration>,
+    now: Timestamp,
+) -> Result<LockError, LockError> {
+    let found = salvage::find(backend, &lock.run)?;
+    let silence = silence(found.as_ref(), age);
+    Ok(LockError::Held(Box::new(held_since(lock, silence, now))))
+}
+
+/// Puts a tombstone in place of a run record, after which its run can write nothing. Returns whether nobody wrote at
+/// the same time.
+///
+/// # Errors
+///
+/// If the store fails.
+fn fence(
+    backend: &Backend,
+    document: &Document,
+    lock: &Lock,
+    (record, version): (Option<&RunRecord>, Option<super::store::Version>),
+    author: &Author,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(version) = version else {
+        // A run without a record can write none.
+        return Ok(true);
+    };
+    let new = || RunRecord::new(document, lock.code.clone(), lock.run.clone(), now);
+    let record = record.cloned().unwrap_or_else(new);
+    if record.broken.is_some() {
+        return Ok(true);
+    }
+    let tombstone = RunRecord {
+        sequence: record.sequence + 1,
+        broken: Some(Broken {
+            by: author.by.clone(),
+            at: now,
+        }),
+        ..record
+    };
+    let condition = Condition::Unchanged(version);
+    let swap = backend.swap_record(&tombstone, &condition)?;
+    Ok(matches!(swap, Swap::Done(_)))
+}
+
+/// Merges what a holder has left into the document, and frees its lock. The serial of the document is
+/// already that of the write.
+fn settle(
+    document: &mut Document,
+    lock: &Lock,
+    record: Option<&RunRecord>,
+    author: &Author,
+    at: Timestamp,
+    reason: Option<String>,
+) {
+    let record = record.filter(|record| is_of(record, document, lock));
+    let stacks = record.map(|record| &record.stacks);
+    if let Some(stacks) = stacks {
+        document.merge(stacks);
+    }
+    document.interrupt(&lock.run, at);
+    document.lock = None;
+    let gone = stacks.into_iter().flatten();
+    let gone = gone.filter(|(_, entry)| entry.is_none());
+    let gone = gone.map(|(key, _)| (key.as_str(), None));
+    let left = document.stacks.iter();
+    let left = left.map(|(key, entry)| (key.as_str(), Some(entry)));
+    let write = Tally::of(&lock.run, left.chain(gone)).written(RunWrite {
+        run: &lock.run,
+        by: &author.by,
+        what: UNLOCK,
+        at,
+        reason,
+    });
+    document.remember(write);
+}
+
+/// Returns whether a record belongs to the lock of a document.
+fn is_of(record: &RunRecord, document: &Document, lock: &Lock) -> bool {
+    record.code == lock.code && record.lineage == document.lineage
+}

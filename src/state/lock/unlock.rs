@@ -1,0 +1,150 @@
+//! Taking a lock away by its code.
+
+use super::super::backend::{Backend, Read, ReadError, Swap};
+use super::super::clock::Clock;
+use super::super::document::{Document, Lock};
+use super::super::salvage::{self, Damage};
+use super::super::store::{Condition, StoreError};
+use super::{
+    ALIVE, ATTEMPTS, Held, LockError, fence, held_since, is_broken, read, settle, silence,
+};
+use crate::author::Author;
+
+/// The reason of one that gives up what the holder has recorded, unless there is another.
+const RECORD_LOST: &str = "the run record was damaged";
+
+/// Why a lock was not taken away.
+#[derive(Debug, thiserror::Error)]
+pub enum UnlockError {
+    /// The document cannot be read or written.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// Nobody holds the lock.
+    #[error("the state is not locked")]
+    NotLocked,
+    /// Somebody else holds it.
+    #[error("the state is locked with another code")]
+    WrongCode(Box<Held>),
+    /// The holder was heard of just now, or it is not known when.
+    #[error("the holder of the lock may be alive")]
+    Alive(Box<Held>),
+    /// What the holder has recorded cannot all be read.
+    #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
+    Damaged(Box<Lock>, Damage),
+}
+
+impl From<ReadError> for UnlockError {
+    fn from(error: ReadError) -> Self {
+        UnlockError::Lock(error.into())
+    }
+}
+
+impl From<StoreError> for UnlockError {
+    fn from(error: StoreError) -> Self {
+        UnlockError::Lock(error.into())
+    }
+}
+
+/// How a lock is taken away.
+#[derive(Debug, Clone)]
+pub struct Unlocking {
+    /// The code of the lock.
+    pub code: String,
+    /// Also from a holder who was heard of just now, or whose run record is damaged.
+    pub force: bool,
+    /// Why, in the user's words.
+    pub reason: Option<String>,
+    /// Nothing is written.
+    pub dry_run: bool,
+}
+
+/// A lock that was taken away.
+#[derive(Debug)]
+pub struct Unlocked {
+    /// The lock.
+    pub lock: Lock,
+    /// The document without it.
+    pub document: Document,
+    /// What could not be read of what the holder had recorded, and is lost.
+    pub damage: Option<Damage>,
+}
+
+/// Takes a lock away from its holder, who can write nothing from then on. What they have recorded is
+/// merged; what they have begun counts as interrupted.
+///
+/// # Errors
+///
+/// If the lock has another code, if its holder may be alive, if what they have recorded is damaged, or if
+/// the document cannot be written.
+pub fn unlock(
+    backend: &Backend,
+    unlocking: &Unlocking,
+    author: &Author,
+    clock: &dyn Clock,
+) -> Result<Unlocked, UnlockError> {
+    let mut damage = None;
+    for _ in 0..ATTEMPTS {
+        let read = read(backend)?;
+        let Some(succession) = backend.succession(&read)? else {
+            continue;
+        };
+        let Read {
+            mut document,
+            bytes,
+            version: replaced_version,
+            age,
+        } = read;
+        let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
+        let now = clock.now();
+        let found = salvage::find(backend, &lock.run)?;
+        let silence = silence(found.as_ref(), age);
+        let is_broken = is_broken(found.as_ref());
+        let (record, version) = match found {
+            None => (None, None),
+            Some(found) => {
+                // Once a tombstone has replaced the record, that is whole.
+                damage = found.damage.or(damage);
+                (found.record, Some(found.version))
+            }
+        };
+        let held = || Box::new(held_since(lock.clone(), silence, now));
+        if lock.code != unlocking.code {
+            return Err(UnlockError::WrongCode(held()));
+        }
+        if !unlocking.force
+            && let Some(damage) = damage
+        {
+            return Err(UnlockError::Damaged(Box::new(lock), damage));
+        }
+        let is_silent = silence.is_some_and(|silence| silence >= ALIVE);
+        if !unlocking.force && !is_broken && !is_silent {
+            return Err(UnlockError::Alive(held()));
+        }
+        let known = (record.as_ref(), version);
+        if !unlocking.dry_run && !fence(backend, &document, &lock, known, author, now)? {
+            continue; // the holder wrote at the same time
+        }
+        document.succeed(&succession);
+        let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
+        let reason = unlocking.reason.clone().or_else(lost);
+        settle(&mut document, &lock, record.as_ref(), author, now, reason);
+        if unlocking.dry_run {
+            return Ok(Unlocked {
+                lock,
+                document,
+                damage,
+            });
+        }
+        backend.back_up(&succession, &bytes)?;
+        let condition = Condition::Unchanged(replaced_version);
+        if let Swap::Done(_) = backend.swap(&document, &condition)? {
+            backend.delete_record(&lock.run);
+            return Ok(Unlocked {
+                lock,
+                document,
+                damage,
+            });
+        }
+    }
+    Err(LockError::Busy(backend.address()).into())
+}

@@ -1,0 +1,34 @@
+//! How long the writer of a run waits.
+
+use std::time::Duration;
+
+use crate::state::store::PATIENCE;
+
+/// How long the writer waits for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Pauses {
+    /// Between the beginnings of two writes.
+    pub between: Duration,
+    /// Between two signs of life.
+    pub sign_of_life: Duration,
+    /// For a backend that fails to return.
+    pub patience: Duration,
+    /// Before a failed write is tried again.
+    pub retry: Duration,
+}
+
+impl Pauses {
+    /// The pauses for a folder.
+    pub const LOCAL: Pauses = Pauses {
+        between: Duration::ZERO,
+        sign_of_life: Duration::from_mins(1),
+        patience: PATIENCE,
+        retry: Duration::from_secs(1),
+    };
+
+    /// The pauses for a bucket.
+    pub const REMOTE: Pauses = Pauses {
+        between: Duration::from_millis(250),
+        ..Pauses::LOCAL
+    };
+}
