@@ -1,7 +1,7 @@
 //! Whether the default branch, as this clone knows it, has stacks that HEAD has removed: on a branch that is not
 //! merged, or in a job that is late.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::at_commit::{AtCommit, Rest};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
@@ -171,8 +171,8 @@ impl Branch<'_> {
 /// Returns the stacks that a commit has deleted, by the commit that was applied.
 fn by_seen<'r, 'e>(
     removed: &'r [RemovedStack<'e>],
-) -> HashMap<&'r CommitId, Vec<RemovedEntry<'e>>> {
-    let mut by_seen: HashMap<&CommitId, Vec<RemovedEntry<'e>>> = HashMap::new();
+) -> BTreeMap<&'r CommitId, Vec<RemovedEntry<'e>>> {
+    let mut by_seen: BTreeMap<&CommitId, Vec<RemovedEntry<'e>>> = BTreeMap::new();
     for stack in removed {
         if let (Some(seen), RemovedBy::Commit(_)) = (&stack.removal.seen, &stack.removal.by) {
             let directory = stack.places[0].directory().clone();

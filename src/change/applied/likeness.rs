@@ -54,12 +54,12 @@ pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations
 impl Destination {
     /// Returns whether it may be a stack on record that was moved. Once it has been applied, it is another stack if
     /// its tool would know: where that keeps its own state is on record.
-    fn may_be(&self, entry: &Entry) -> bool {
+    fn may_be(self, entry: &Entry) -> bool {
         let is_only_forgotten =
             entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE);
         let is_told_apart = entry.backend.is_some() || is_only_forgotten;
         let is_other = entry.id.is_some() && self.has_ids;
-        !is_other && !(self.is_applied && is_told_apart)
+        !(is_other || self.is_applied && is_told_apart)
     }
 }
 

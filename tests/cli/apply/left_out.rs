@@ -112,7 +112,10 @@ fn apply_keeps_a_removed_stack_whose_user_fails_to_plan() {
     repository.write("/tool", TOOL.replace("$ORCH_ROOT/..", &outside));
     // All stacks are destroyed by the same words.
     let own = "may_replace = true\n  backend     = \"place ${terramate.stack.name}\"";
-    repository.write("/drivers.orch.hcl", DRIVERS.replace("may_replace = true", own));
+    repository.write(
+        "/drivers.orch.hcl",
+        DRIVERS.replace("may_replace = true", own),
+    );
     repository.commit();
     done(&repository, "apply --auto-approve");
     repository.remove("/net/stack.orch.hcl");
