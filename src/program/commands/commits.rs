@@ -93,7 +93,7 @@ impl Loaded {
         let checkouts = folder.join(FOLDER);
         if let Some(read) = self.read.as_ref().filter(|_| is_there(&checkouts)) {
             sweep(&checkouts, &|folder| {
-                read.repository.remove_checkouts(folder)
+                read.repository.remove_checkouts(folder);
             });
         }
     }

@@ -109,7 +109,8 @@ impl Bucket {
     pub(super) fn age(&self, key: &str) -> Option<Duration> {
         let objects = self.0.lock().unwrap();
         let now = objects.clock.elapsed();
-        objects.by_key.get(key).map(|stored| now - stored.at)
+        let stored = objects.by_key.get(key)?;
+        Some(now.saturating_sub(stored.at))
     }
 
     /// Every document that there ever was.

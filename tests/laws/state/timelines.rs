@@ -90,7 +90,7 @@ impl World {
         self.since += 1;
     }
 
-    fn restore(&mut self, wanted: &prop::sample::Index, may_be_abandoned: bool) {
+    fn restore(&mut self, wanted: prop::sample::Index, may_be_abandoned: bool) {
         let backend = self.backend();
         let backups = backend.backups_by_timeline().unwrap();
         if backups.is_empty() {
@@ -125,7 +125,7 @@ impl World {
         self.since = 0;
     }
 
-    fn put_back(&mut self, wanted: &prop::sample::Index) {
+    fn put_back(&mut self, wanted: prop::sample::Index) {
         let known: Vec<Vec<u8>> = self.pasts.keys().cloned().collect();
         let condition = match self.bucket.get(KEY).unwrap() {
             Some(object) => Condition::Unchanged(object.version),
@@ -183,8 +183,8 @@ proptest! {
         for event in events {
             match event {
                 Event::Write => world.write(),
-                Event::PutBack(which) => world.put_back(&which),
-                Event::Restore(which, also) => world.restore(&which, also),
+                Event::PutBack(which) => world.put_back(which),
+                Event::Restore(which, also) => world.restore(which, also),
                 Event::Remove(is_new) => {
                     world.bucket.delete(KEY).unwrap();
                     if is_new {

@@ -12,6 +12,7 @@ use orch::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::stale::{LastRun, failed_beside, last_run};
 use orch::printable::printable;
+use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::report::local_time;
@@ -72,7 +73,7 @@ impl Carrying<'_> {
             earlier.warn();
         }
         if now.policies.is_none() {
-            self.warn_of_open_followups(&now);
+            Self::warn_of_open_followups(&now);
         }
         // What only brings the record up to date needs no approval.
         let to_do = now.to_do(self.saved);
@@ -189,7 +190,7 @@ impl Carrying<'_> {
     }
 
     /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
-    fn warn_of_open_followups(&self, now: &Now) {
+    fn warn_of_open_followups(now: &Now) {
         let earlier = earlier_workflow(&now.loaded, now.document.as_ref(), &now.progress);
         let earlier = match earlier {
             Ok(Some(EarlierWorkflow { earlier, .. })) => earlier,
@@ -278,6 +279,21 @@ impl Carrying<'_> {
         Ok(true)
     }
 
+    /// Adds what the plan and the flags say of stacks that are applied.
+    fn complete(&self, stacks: &mut [ApplyStack<'_>], now: &Now, environments: &Environments<'_>) {
+        let made = self.made(&now.loaded);
+        for stack in stacks {
+            stack.may_destroy_resources |= self.args.allow_resource_destroy;
+            if let Some(here) = stack.stack.here().filter(|_| now.document.is_none()) {
+                stack.triggered_by = self.outputs_before(&now.loaded, here);
+            }
+            if let Some(here) = stack.stack.here().filter(|_| !made.is_empty()) {
+                let used = environments.stacks_used(here).into_keys();
+                stack.generations = used.filter(|used| made.contains(used)).collect();
+            }
+        }
+    }
+
     fn prepare_and_run(
         &self,
         now: &Now,
@@ -334,17 +350,7 @@ impl Carrying<'_> {
             ..it.stack(position, code.driver)
         });
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
-        let made = self.made(loaded);
-        for stack in &mut stacks {
-            stack.may_destroy_resources |= self.args.allow_resource_destroy;
-            if let Some(here) = stack.stack.here().filter(|_| document.is_none()) {
-                stack.triggered_by = self.outputs_before(loaded, here);
-            }
-            if let Some(here) = stack.stack.here().filter(|_| !made.is_empty()) {
-                let used = environments.stacks_used(here).into_keys();
-                stack.generations = used.filter(|used| made.contains(used)).collect();
-            }
-        }
+        self.complete(&mut stacks, now, &environments);
         let with_generations = removals.with_generations(document);
         let options = ApplyOptions {
             run,
@@ -387,16 +393,11 @@ impl Carrying<'_> {
                 if let Some(checker) = checker {
                     applying.director.check_with(checker);
                 }
-                let followed = match policies {
-                    None => None,
-                    Some(policies) => {
-                        let applying = &mut applying;
-                        let document = with_generations.as_ref().or(document);
-                        let followed =
-                            self.followed(loaded, document, codes, &options, policies, applying);
-                        Some(followed?)
-                    }
-                };
+                let followed = policies.map(|policies| {
+                    let document = with_generations.as_ref().or(document);
+                    self.followed(loaded, document, codes, &options, policies, &mut applying)
+                });
+                let followed = followed.transpose()?;
                 self.run(now, run, applying, &to_do, lock, followed)
             }
             Err(cannot) => Ok((cannot_ask(loaded, cannot)?, Unconfirmed::default())),

@@ -272,10 +272,7 @@ fn todo<'p>(
             let key = pairs.key(stack)?;
             document.stacks.get(key)
         });
-        let done = |operation| {
-            let key = (of_stack.stack.clone(), operation);
-            progress.done.contains(&key)
-        };
+        let done = |operation| (progress.done).contains(&(of_stack.stack.clone(), operation));
         let is_conditional = !entry.after.is_empty();
         let Some((destroys, applies)) = destroys_and_applies(&saved.plan, entry) else {
             continue;
@@ -314,9 +311,8 @@ fn todo<'p>(
             continue;
         }
         let is_new = document.is_some() && of_stack.record.is_none();
-        let is_made_anew = destroys && !work.destroy;
-        let is_new =
-            is_new || is_made_anew || entry.action == Action::Create || entry.generation.is_some();
+        let is_made_anew = destroys && !work.destroy || entry.generation.is_some();
+        let is_new = is_new || is_made_anew || entry.action == Action::Create;
         let is_read = project.stacks[stack].mode == StackMode::Read;
         todo.stacks.push(ApplyStack {
             stack: PlanStack::Here(stack),

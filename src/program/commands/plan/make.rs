@@ -73,12 +73,10 @@ pub(in crate::program::commands) fn planned(
     if removals.all.is_empty() {
         loaded.note_if_empty(&query, &selection);
     }
-    if let Some(disabled) = request.guard
-        && !loaded.is_safe(disabled)
-    {
-        return Ok(ControlFlow::Break(ExitStatus::Refused));
-    }
     if let Some(disabled) = request.guard {
+        if !loaded.is_safe(disabled) {
+            return Ok(ControlFlow::Break(ExitStatus::Refused));
+        }
         loaded.warn_if_behind(disabled)?;
     }
     let head = loaded.head()?.map(|head| head.to_string());
@@ -90,15 +88,10 @@ pub(in crate::program::commands) fn planned(
             "outside of git, nothing will tell whether the plan still holds: `orch apply FILE` will refuse it",
         );
     }
-    let rollbacks = loaded.planned_rollbacks(request, &selection, recorded.as_ref(), &replaced)?;
-    let mut subjects = loaded.subjects(
-        request,
-        &selection,
-        recorded.as_ref(),
-        &replaced,
-        &rollbacks,
-    )?;
-    loaded.add_deposed(request, &subjects, recorded.as_ref(), &mut removals);
+    let known = recorded.as_ref();
+    let rollbacks = loaded.planned_rollbacks(request, &selection, known, &replaced)?;
+    let mut subjects = loaded.subjects(request, &selection, known, &replaced, &rollbacks)?;
+    loaded.add_deposed(request, &subjects, known, &mut removals);
     let document = recorded.as_ref().map(|recorded| &recorded.document);
     let reader = OutputReader::new(&loaded, request, document, &query);
     let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
@@ -192,16 +185,13 @@ impl Loaded {
     ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
         let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
         note_without_state(self, subjects, recorded);
-        let Answers {
-            asked,
-            places,
-            moves,
-        } = match self.ask_all(planning, subjects, removals, checks)? {
+        let answers = match self.ask_all(planning, subjects, removals, checks)? {
             Ok(answers) => answers,
             Err(status) => return Ok(Err(status)),
         };
+        let Answers { asked, places, .. } = answers;
         let document = recorded.map(|recorded| &recorded.document);
-        let amended = self.amended(document, &moves);
+        let amended = self.amended(document, &answers.moves);
         let document = amended.as_ref().or(document);
         if let Some(document) = document {
             subjects.block_taken(&self.project.stacks, document);

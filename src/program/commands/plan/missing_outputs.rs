@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use orch::diagnostic::{Code, Diagnostic};
+use orch::driver::Outputs;
 use orch::project::driver::DriverStep;
 use orch::project::stack::StackIndex;
 use orch::selection::reference::{ReferenceKind, Target};
@@ -58,25 +59,25 @@ impl Loaded {
             if now.is_none() && recorded.is_none() {
                 continue;
             }
-            let read = now.into_iter().chain(before).flat_map(|it| it.names());
+            let read = now.into_iter().chain(before).flat_map(Outputs::names);
             let recorded = recorded
                 .into_iter()
                 .flatten()
                 .map(|(name, _)| name.as_str());
-            let names: BTreeSet<&str> = read.chain(recorded).collect();
-            if names.contains(output.as_str()) {
+            let known: BTreeSet<&str> = read.chain(recorded).collect();
+            if known.contains(output.as_str()) {
                 continue;
             }
-            let listed = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`"));
+            let listed = known.iter().take(MAX_NAMES).map(|name| format!("`{name}`"));
             let listed = listed.collect::<Vec<_>>().join(", ");
-            let note = match names.len().checked_sub(MAX_NAMES) {
-                _ if names.is_empty() => "it has no outputs".to_owned(),
+            let note = match known.len().checked_sub(MAX_NAMES) {
+                _ if known.is_empty() => "it has no outputs".to_owned(),
                 Some(more @ 1..) => format!("its outputs are {listed} and {more} more"),
                 _ => format!("its outputs are {listed}"),
             };
             let message = format!("`{path}` has no output `{output}`");
             let warning = warn(message, "there is no such output").note(note);
-            warnings.push(warning.did_you_mean(output, names));
+            warnings.push(warning.did_you_mean(output, known));
         }
         console::diagnostics(warnings.iter(), &self.project.sources);
         if let Some(github) = Github::detect(&self.project.root) {

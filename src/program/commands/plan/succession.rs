@@ -159,9 +159,8 @@ impl<'a> Users<'a> {
         old: &Removal<'_>,
         stack: StackIndex,
     ) -> Result<Vec<Leaving>, Holder> {
-        let (key, current) = match self.drivers.entry(stack) {
-            Some(found) => found,
-            None => return Ok(Vec::new()),
+        let Some((key, current)) = self.drivers.entry(stack) else {
+            return Ok(Vec::new());
         };
         let mut deposed = current.deposed.iter();
         let deposed = deposed.find(|it| Some(it.generation) == old.path.generation());

@@ -153,9 +153,9 @@ impl ExistingStacks {
     /// Notes the stacks that nobody has verified.
     pub(in crate::program::commands) fn note_unverified(&self) {
         for (why, stacks) in &self.unverified {
-            let named = stacks.iter().take(MAX_NAMED);
-            let named = named.map(|path| format!("`{}`", printable(path.as_str())));
-            let mut names = named.collect::<Vec<String>>().join(", ");
+            let first = stacks.iter().take(MAX_NAMED);
+            let first = first.map(|path| format!("`{}`", printable(path.as_str())));
+            let mut names = first.collect::<Vec<String>>().join(", ");
             if let Some(more @ 1..) = stacks.len().checked_sub(MAX_NAMED) {
                 names += &format!(" and {more} more");
             }

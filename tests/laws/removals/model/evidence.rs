@@ -1,6 +1,7 @@
 //! What the history proves about stacks on record that are not in the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::super::repository::{LOST, files, files_of};
 use super::super::scene::{
@@ -189,7 +190,7 @@ impl Model<'_> {
         };
         let is_gone = |path: usize| gone.contains(&path);
         let is_stack = |path: usize| tree[path].block().is_some();
-        let counts = |name: &str| !name.ends_with(".hcl");
+        let counts = |name: &str| !is_configuration(name);
         let (before, after) = (files(before), files(after));
         let mut all = 0;
         // What is surely found in each place, and what may be.
@@ -238,7 +239,7 @@ impl Model<'_> {
         let is_told_apart =
             entry.backend.is_some() || entry.is_read || entry.driver == Some(Driver::None);
         let has_id = tree[to].block().and_then(Block::id).is_some();
-        !(entry.id.is_some() && has_id) && !(is_applied && is_told_apart)
+        !(entry.id.is_some() && has_id || is_applied && is_told_apart)
     }
 
     /// Takes the evidence back of stacks that the default branch has.
@@ -258,7 +259,7 @@ impl Model<'_> {
             let mut places: BTreeSet<String> = rest(there, key).into_iter().collect();
             if there[key].block().is_some() {
                 places = own(&there[key], key).into_iter().collect();
-                places.retain(|file| file.ends_with(".hcl"));
+                places.retain(|file| is_configuration(file));
             }
             if places.is_empty() {
                 let id = self.scene.record[&key].id;
@@ -296,4 +297,9 @@ fn rest(snapshot: &Snapshot, key: usize) -> Vec<String> {
     let is_nested = |path: usize| path != key && snapshot[path].block().is_some();
     let rest = (0..PATHS.len()).filter(|&path| is_at_or_below(path, key) && !is_nested(path));
     rest.flat_map(|path| own(&snapshot[path], path)).collect()
+}
+
+/// Returns whether a file is configuration, or the lock file of Terraform.
+fn is_configuration(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|it| it == "hcl")
 }
