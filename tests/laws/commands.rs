@@ -81,16 +81,22 @@ proptest! {
             let attributes = model.stacks[stack].references.iter().enumerate();
             attributes.flat_map(move |(attribute, written)| {
                 let written = written.iter();
-                written.map(move |written| model.meaning(stack, attribute, written))
+                written.map(move |written| {
+                    let has_empty_tag = model.has_empty_tag(stack, written);
+                    (model.meaning(stack, attribute, written), has_empty_tag)
+                })
             })
         });
-        let is_wrong = meanings().any(|meaning| match meaning {
+        let is_wrong = meanings().any(|(meaning, _)| match meaning {
             Meaning::Error => true,
             Meaning::Nothing => tree.is_strict,
             Meaning::Itself | Meaning::Alone | Meaning::Stacks(_) => false,
         });
-        let is_warned =
-            meanings().any(|meaning| matches!(meaning, Meaning::Itself | Meaning::Nothing));
+        let is_warned = meanings().any(|(meaning, has_empty_tag)| match meaning {
+            Meaning::Itself | Meaning::Nothing => true,
+            Meaning::Stacks(_) => has_empty_tag,
+            Meaning::Error | Meaning::Alone => false,
+        });
         let on_cycles = model.on_cycles();
         let selected = model.selection(&query);
         let here = model.stacks.iter().any(|stack| stack.directory == query.directory);

@@ -241,6 +241,13 @@ impl Model {
         })
     }
 
+    /// Whether a reference that names stacks has an empty tag, as `tag:a,`.
+    pub(crate) fn has_empty_tag(&self, declaring: usize, written: &str) -> bool {
+        let written = self.stacks[declaring].value(written);
+        let filter = written.strip_prefix("tag:");
+        filter.is_some_and(|filter| filter.split([',', ':']).any(str::is_empty))
+    }
+
     pub(crate) fn meaning(&self, declaring: usize, attribute: usize, written: &str) -> Meaning {
         let written = &*self.stacks[declaring].value(written);
         let itself = if attribute < 2 {

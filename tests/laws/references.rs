@@ -64,6 +64,7 @@ proptest! {
                             Meaning::Error => Some(true),
                             Meaning::Itself => Some(false),
                             Meaning::Nothing => Some(tree.is_strict),
+                            Meaning::Stacks(_) if loaded.model.has_empty_tag(other, written) => Some(false),
                             Meaning::Alone | Meaning::Stacks(_) => None,
                         })
                         .collect();
