@@ -67,9 +67,12 @@ fn run_takes_over_a_lock_that_has_expired_and_the_overtaken_run_starts_nothing_m
         let repository = in_bucket(&server, LOCK);
         let holder = holder(&repository, &server, |_| {});
         let run = "run -q -X --allow-concurrent --record --match c -- true";
-        let next = |arguments: &str| match beside {
-            true => orch(&repository, &server, arguments),
-            false => elsewhere(&repository, &server, arguments),
+        let next = |arguments: &str| {
+            if beside {
+                orch(&repository, &server, arguments)
+            } else {
+                elsewhere(&repository, &server, arguments)
+            }
         };
         let refused = next(run);
         assert_eq!(refused.code(), 4, "{refused}");
