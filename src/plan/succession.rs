@@ -23,7 +23,7 @@ pub enum UserPlan {
 pub struct GenerationUser {
     /// What the plan does with it.
     pub plan: UserPlan,
-    /// Whether anything is on record of it.
+    /// Whether anything of it is recorded.
     pub is_recorded: bool,
     /// Whether it has certainly left the old generation, according to the record.
     pub has_left: bool,
@@ -83,7 +83,7 @@ mod tests {
             (Absent, true, false, true, Beyond),
             (Absent, true, true, false, Never),
             (Unchanged, true, false, false, Beyond),
-            // Nobody has put it on record yet, and it exists.
+            // It exists, but is not recorded yet.
             (Unchanged, false, false, false, Beyond),
             (Unchanged, true, false, true, Never),
             (Unchanged, true, true, false, Never),

@@ -1,4 +1,4 @@
-//! What git proves about a stack that is on record and not here, or why it proves nothing.
+//! What git proves about a recorded stack that is missing here, or why it proves nothing.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ impl RemovedBy {
 /// Why nothing proves that a stack was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoEvidence {
-    /// Its key on record is not the path of a stack.
+    /// Its recorded key is not the path of a stack.
     NotAPath,
     /// Nothing is committed.
     NoHead,
@@ -76,7 +76,7 @@ pub enum NoEvidence {
     AppliedDirty,
     /// No apply of it has succeeded, so no commit is known to have made what is there.
     NeverApplied,
-    /// It was applied, and no commit is on record.
+    /// It was applied, but no commit was recorded.
     NoCommit,
     /// The commit that was applied is not in this clone.
     NotInClone {
@@ -137,7 +137,7 @@ pub enum NoEvidence {
         from: StackPath,
         /// The directory.
         to: ProjectPath,
-        /// Whether the stack there is on record, so that no `moved` block may name it.
+        /// Whether the stack there is recorded, so that no `moved` block may name it.
         is_recorded: bool,
     },
     /// A `moved` block, whose place this is, says that it is this stack now, which is not here either.
@@ -431,7 +431,7 @@ fn shown(path: &ProjectPath) -> &str {
 }
 
 /// Returns what answers whether a stack was moved to another one, or removed. `is_recorded` says whether the other
-/// one is on record: then no `moved` block may name it.
+/// one is recorded: then no `moved` block may name it.
 pub fn moved_or_removed(from: &str, to: &str, is_recorded: bool) -> String {
     let moved = if is_recorded {
         let word = shell_words::quote(from);

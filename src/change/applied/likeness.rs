@@ -22,7 +22,7 @@ const LOCK_FILE: &str = ".terraform.lock.hcl";
 pub(super) struct Destination {
     /// Whether all stacks in it have ids.
     has_ids: bool,
-    /// Whether a stack in it is on record.
+    /// Whether the state has a stack in it.
     pub(super) is_recorded: bool,
     /// Whether all stacks in it have been applied.
     is_applied: bool,
@@ -31,7 +31,7 @@ pub(super) struct Destination {
 /// The directories with stacks.
 pub(super) type Destinations = BTreeMap<ProjectPath, Destination>;
 
-/// Returns the directories of some stacks, given what is on record.
+/// Returns the directories of some stacks, given the recorded ones.
 pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations {
     let pairs = Pairs::new(stacks, document);
     let mut found = Destinations::new();
@@ -52,8 +52,8 @@ pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations
 }
 
 impl Destination {
-    /// Returns whether it may be a stack on record that was moved. Once it has been applied, it is another stack if
-    /// its tool would know: where that keeps its own state is on record.
+    /// Returns whether it may be the recorded stack, moved. An applied stack is a different one if the backend of
+    /// the recorded stack is known: its tool tells the two apart.
     fn may_be(self, entry: &Entry) -> bool {
         let is_only_forgotten =
             entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE);

@@ -107,7 +107,7 @@ impl Loaded {
     }
 }
 
-/// The stacks that run after others, in the tree and on record.
+/// The stacks that run after others, in the project and in the state.
 struct Users<'a> {
     loaded: &'a Loaded,
     document: &'a Document,
@@ -228,7 +228,7 @@ impl<'a> Users<'a> {
         Ok(leaving)
     }
 
-    /// Returns whether nothing of a stack uses others: it is only read, or put on record.
+    /// Returns whether nothing of a stack uses others: it is only read, or only recorded.
     fn has_nothing(&self, stack: StackIndex) -> bool {
         let is_read = self.loaded.project.stacks[stack].mode == StackMode::Read;
         let entry = self.drivers.entry(stack);
