@@ -1,5 +1,6 @@
 //! The command line: what stands before the command.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{Error, ErrorKind};
@@ -84,9 +85,24 @@ pub(crate) fn parse() -> Result<Cli, Error> {
         }
         match move_behind_command(Cli::command(), std::env::args_os())? {
             Some(moved) => Cli::try_parse_from(moved),
-            None => Err(error),
+            None => match Cli::try_parse_from(std::env::args_os().map(shielded)) {
+                Ok(cli) if matches!(cli.command, Command::Eval(_)) => Ok(cli),
+                _ => Err(error),
+            },
         }
     })
+}
+
+/// Puts a space before an expression that begins with a minus, so that it does not look like a flag.
+fn shielded(word: OsString) -> OsString {
+    let bytes = word.as_encoded_bytes();
+    let is_negative = matches!(bytes, [b'-', b'0'..=b'9' | b'(' | b' ', ..]);
+    if !is_negative {
+        return word;
+    }
+    let mut shielded = OsString::from(" ");
+    shielded.push(word);
+    shielded
 }
 
 /// Returns whether `-v` and `--version` are both given, in either order.

@@ -37,6 +37,19 @@ fn quoted(word: &str) -> String {
 }
 
 #[test]
+fn eval_takes_expressions_that_begin_with_a_minus() {
+    let sandbox = project();
+    assert_snapshot!(sandbox.orch("eval '-7 % 3' 1 '-(2 + 3)' --as-json"), @"
+    -1
+    1
+    -5
+    ");
+    let refused = sandbox.orch("eval --globl region=1 '-7 % 3'");
+    assert_eq!(refused.code(), 64, "{refused}");
+    assert!(refused.stderr.contains("--globl"), "{refused}");
+}
+
+#[test]
 fn expressions_are_printed_as_terramate_does() {
     let sandbox = project();
     let expressions = "'\"lit ${global.env}\"' global.n '[1,\"x\"]' true null 1.50 '\"multi\\nline\"' '{a=1, \"b c\"=[1,{}]}' '{}' 'true && false' '[1,1+0,5+3]' '\"E%2BkKhZA%3D\"' -1";
