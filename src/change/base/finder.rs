@@ -1,5 +1,7 @@
 //! The chain of rules by which a base is found.
 
+use std::collections::HashMap;
+
 use super::ci::MergeTarget;
 use super::refusal::refuse;
 use super::remote;
@@ -270,8 +272,33 @@ impl Finder<'_> {
             );
             return self.first_parent(reason);
         }
+        if base == self.head && current.is_none() && built.is_none() {
+            return self.behind(&tip, &shown);
+        }
         let reason = format!("merge base of HEAD and {shown}");
         Ok(self.base(base, BaseRule::MergeBase, reason))
+    }
+
+    /// Returns the base of a HEAD without a branch that the default branch has left behind, as in a job that
+    /// starts after the next push. Its merge base with that branch is HEAD itself, which shows no change.
+    fn behind(&self, tip: &CommitId, shown: &str) -> Result<Base, BaseUnknown> {
+        let newer = self.repository.history(tip, Some(&self.head))?;
+        let first_parents = newer.iter().filter_map(|commit| {
+            let parent = commit.parents.first()?;
+            Some((&commit.id, parent))
+        });
+        let first_parents: HashMap<&CommitId, &CommitId> = first_parents.collect();
+        let mut commit = tip;
+        while let Some(parent) = first_parents.get(commit) {
+            commit = parent;
+        }
+        if *commit == self.head {
+            let reason = format!("first parent of HEAD, a commit of {shown}");
+            return self.first_parent(reason);
+        }
+        let head = self.head.short();
+        let problem = format!("HEAD ({head}) is not on a branch, and {shown} has merged it");
+        refuse(problem).advise("check out a branch, or name the base with `--base REV`")
     }
 
     fn first_parent(&self, reason: String) -> Result<Base, BaseUnknown> {

@@ -41,6 +41,18 @@ fn on_a_branch_it_is_the_merge_base_and_on_the_default_branch_the_first_parent()
             "clone\ncheckout -q --detach origin/feature",
         ),
         (
+            "HEAD detached at a commit that the default branch has left behind",
+            "clone --branch=next\nremote set-head origin next\ncheckout -q --detach HEAD~1",
+        ),
+        (
+            "HEAD detached at the first commit of the default branch",
+            "clone\ncheckout -q --detach HEAD~1",
+        ),
+        (
+            "HEAD detached at a commit that was merged",
+            "clone --branch=pull\nremote set-head origin pull\ncheckout -q --detach origin/feature",
+        ),
+        (
             "nothing in common with the default branch",
             "clone --branch=orphan",
         ),
@@ -81,6 +93,14 @@ fn on_a_branch_it_is_the_merge_base_and_on_the_default_branch_the_first_parent()
       base <start>, first-parent: first parent of HEAD, which is at origin/main
     HEAD detached elsewhere
       base <start>, merge-base: merge base of HEAD and origin/main
+    HEAD detached at a commit that the default branch has left behind
+      base <second>, first-parent: first parent of HEAD, a commit of origin/next
+    HEAD detached at the first commit of the default branch
+      HEAD is the first commit of the repository and has no parent to compare with
+      leave out `--changed` to act on all stacks, or name a base with `--base REV`
+    HEAD detached at a commit that was merged
+      HEAD (<feature>) is not on a branch, and origin/pull has merged it
+      check out a branch, or name the base with `--base REV`
     nothing in common with the default branch
       HEAD and origin/main have no commit in common
       name a base with `--base REV`

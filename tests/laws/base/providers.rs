@@ -247,7 +247,7 @@ fn pushes_on_github_actions() {
     an event without a base, when the branch has moved on
       base <start>, first-parent: first parent of HEAD, a commit of origin/main (GitHub Actions)
     a tag, when the branch of its name has moved on
-      base <second>, merge-base: merge base of HEAD and origin/main, which is HEAD itself
+      base <start>, first-parent: first parent of HEAD, a commit of origin/main
     ");
 }
 
@@ -444,7 +444,7 @@ fn other_providers() {
     Buildkite: a push of another branch
       base <start>, merge-base: merge base of HEAD and origin/main
     Buildkite: a tag whose branch has moved on
-      base <second>, merge-base: merge base of HEAD and origin/main, which is HEAD itself
+      base <start>, first-parent: first parent of HEAD, a commit of origin/main
     Buildkite: an entry of a merge queue
       base <other>, ci: the commit before this entry of the merge queue (Buildkite)
     no provider that is known

@@ -2,6 +2,7 @@
 //! differs.
 
 use std::collections::BTreeSet;
+use std::iter::successors;
 
 use super::paths::{above, basename, below, is_at_or_below, join, matches};
 use super::repository::{Head, Repository, at_or_below};
@@ -185,20 +186,24 @@ impl Repository {
         common.iter().copied().filter(is_best).collect()
     }
 
-    /// The bases that may be taken if the user names none; none if there is nothing to compare with.
+    /// The bases that may be taken if the user names none; none if there is nothing to compare with, or HEAD is a
+    /// merged commit without a branch.
     pub(super) fn usual_bases(&self) -> BTreeSet<usize> {
         let (head, main) = (self.head(), self.branches["main"]);
+        let first_parent = |commit: &usize| self.commits[*commit].parents.first().copied();
         let is_on_main = match self.head {
             Head::Branch(name) => name == "main",
-            Head::Detached(commit) => commit == main,
+            Head::Detached(commit) => {
+                let mut mainline = successors(Some(main), first_parent);
+                let is_there = mainline.any(|it| it == commit);
+                if !is_there && self.ancestors(main).contains(&commit) {
+                    return BTreeSet::new();
+                }
+                is_there
+            }
         };
         if is_on_main {
-            self.commits[head]
-                .parents
-                .first()
-                .copied()
-                .into_iter()
-                .collect()
+            first_parent(&head).into_iter().collect()
         } else {
             self.merge_bases(head, main)
         }
