@@ -196,6 +196,11 @@ impl Backend {
         }
     }
 
+    /// Returns the name of the record of a run for people.
+    pub(super) fn record_address(&self, run: &str) -> String {
+        self.store.address(&self.record_key(run))
+    }
+
     /// Returns the name of the record of a run for people, and what is there, readable or not.
     pub(super) fn record_object(&self, run: &str) -> Result<(String, Option<Object>), StoreError> {
         let key = self.record_key(run);

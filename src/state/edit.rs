@@ -316,19 +316,19 @@ pub fn restore(
             return Err(RestoreError::Unknown(serial, serials));
         };
         let newest = serials.last().copied().unwrap_or(serial);
-        let lost = |last: u64| {
-            let mut abandoned = backend.abandoned_by_newest(&serials);
+        let lost = |last: u64| -> Result<Succession, StoreError> {
+            let mut abandoned = backend.abandoned_by_newest(&serials)?;
             let (from, to) = (newest + 1, last.max(newest) + GAP);
             abandoned.push(AbandonedSerials { from, to });
-            Succession {
+            Ok(Succession {
                 serial: to + 1,
                 backup: to + 1,
                 abandoned,
                 backups: serials.clone(),
-            }
+            })
         };
         let (condition, succession, current) = match backend.object()? {
-            None => (Condition::Absent, lost(0), None),
+            None => (Condition::Absent, lost(0)?, None),
             Some(object) => {
                 let condition = Condition::Unchanged(object.version.clone());
                 let written = highest_serial(&object.bytes);
@@ -347,7 +347,7 @@ pub fn restore(
                         }
                         (condition, succession, Some(read))
                     }
-                    Err(ReadError::Damaged { .. }) => (condition, lost(written), None),
+                    Err(ReadError::Damaged { .. }) => (condition, lost(written)?, None),
                     Err(other) => return Err(LockError::from(other).into()),
                 }
             }

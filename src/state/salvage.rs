@@ -1,4 +1,4 @@
-//! What can still be read of a run record that is damaged.
+//! What can still be read of a run record that is damaged or missing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::backend::{Backend, ReadError};
-use super::document::{Entry, Unreadable};
+use super::document::{Document, Entry, Lock, Unreadable};
 use super::run_record::RunRecord;
 use super::store::Version;
 
@@ -16,9 +16,23 @@ pub struct Damage {
     /// Names the record for people.
     pub address: String,
     /// What is wrong with it.
-    pub why: Unreadable,
-    /// The stacks whose entries cannot be read; none if nobody knows which stacks the record is about.
+    pub why: Fault,
+    /// The stacks whose entries cannot be read; none if it is unknown which stacks the record is about.
     pub lost: Option<Vec<String>>,
+}
+
+/// What is wrong with a run record.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It cannot be read, or not all of it.
+    #[error(transparent)]
+    Unreadable(Unreadable),
+    /// It does not exist, and a run has one as long as it holds the lock.
+    #[error("it is missing")]
+    Missing,
+    /// It was written under another lock, or for another document.
+    #[error("it does not belong to the lock")]
+    Foreign,
 }
 
 /// A run record as it was found.
@@ -28,8 +42,8 @@ pub(super) struct FoundRecord {
     pub(super) record: Option<RunRecord>,
     /// What cannot.
     pub(super) damage: Option<Damage>,
-    /// The version of the object.
-    pub(super) version: Version,
+    /// The version of the object, if it exists.
+    pub(super) version: Option<Version>,
     /// How long ago it was put, by the clock of the store.
     pub(super) age: Option<Duration>,
 }
@@ -44,14 +58,14 @@ pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, 
     let Some(object) = object else {
         return Ok(None);
     };
-    let (version, age) = (object.version, object.age);
+    let (version, age) = (Some(object.version), object.age);
     let (record, damage) = match RunRecord::parse(&object.bytes) {
         Ok(record) => (Some(record), None),
         Err(why @ Unreadable::Newer(_)) => return Err(ReadError::Newer { address, why }),
         Err(why @ Unreadable::Damaged(_)) => {
             let (record, lost) = readable(&object.bytes);
-            let damage = Damage { address, why, lost };
-            (record, Some(damage))
+            let why = Fault::Unreadable(why);
+            (record, Some(Damage { address, why, lost }))
         }
     };
     Ok(Some(FoundRecord {
@@ -59,6 +73,44 @@ pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, 
         damage,
         version,
         age,
+    }))
+}
+
+/// Reads the record of the run that holds the lock of a document. A record that is missing, or belongs to another
+/// lock, is damage: the run may have recorded something that is lost. Returns nothing if the lock has been freed since
+/// the document was read.
+///
+/// # Errors
+///
+/// If the store cannot be asked, or a later version of `orch` wrote the record.
+pub(super) fn of_lock(
+    backend: &Backend,
+    document: &Document,
+    lock: &Lock,
+) -> Result<Option<FoundRecord>, ReadError> {
+    let found = find(backend, &lock.run)?;
+    let is_of_lock =
+        |record: &RunRecord| record.code == lock.code && record.lineage == document.lineage;
+    let (why, found) = match found {
+        Some(found) if found.record.as_ref().is_none_or(is_of_lock) => return Ok(Some(found)),
+        Some(found) => (Fault::Foreign, Some(found)),
+        None => (Fault::Missing, None),
+    };
+    // A run frees its lock before it removes its record.
+    let current = backend.read()?.and_then(|read| read.document.lock);
+    if current.is_none_or(|current| current.code != lock.code) {
+        return Ok(None);
+    }
+    let address = backend.record_address(&lock.run);
+    Ok(Some(FoundRecord {
+        record: None,
+        damage: Some(Damage {
+            address,
+            why,
+            lost: None,
+        }),
+        version: found.as_ref().and_then(|found| found.version.clone()),
+        age: found.and_then(|found| found.age),
     }))
 }
 

@@ -131,7 +131,7 @@ impl Backend {
         let serials = self.backups()?;
         let abandoned = match found {
             Some(succession) => succession.abandoned,
-            None => self.abandoned_by_newest(&serials),
+            None => self.abandoned_by_newest(&serials)?,
         };
         let backup = |serial: u64| Backup {
             serial,
@@ -141,17 +141,27 @@ impl Backend {
     }
 
     /// Returns what the newest backup that can be read tells of abandoned timelines: it is always one of the document.
-    pub(super) fn abandoned_by_newest(&self, serials: &[u64]) -> Vec<AbandonedSerials> {
-        let newest = serials.iter().rev();
-        let mut read = newest.filter_map(|serial| Some((*serial, self.backup(*serial).ok()??)));
-        let Some((serial, document)) = read.next() else {
-            return Vec::new();
-        };
-        let mut abandoned = document.abandoned;
-        if document.serial < serial {
-            // It was put back.
-            abandoned.push(AbandonedSerials::between(document.serial, serial));
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be asked.
+    pub(super) fn abandoned_by_newest(
+        &self,
+        serials: &[u64],
+    ) -> Result<Vec<AbandonedSerials>, StoreError> {
+        for &serial in serials.iter().rev() {
+            let document = match self.backup(serial) {
+                Ok(Some(document)) => document,
+                Ok(None) | Err(ReadError::Damaged { .. } | ReadError::Newer { .. }) => continue,
+                Err(ReadError::Store(error)) => return Err(error),
+            };
+            let mut abandoned = document.abandoned;
+            if document.serial < serial {
+                // It was put back.
+                abandoned.push(AbandonedSerials::between(document.serial, serial));
+            }
+            return Ok(abandoned);
         }
-        abandoned
+        Ok(Vec::new())
     }
 }

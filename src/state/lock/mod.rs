@@ -147,15 +147,17 @@ pub(super) fn free(
     let Some(lock) = document.lock.clone() else {
         return Ok(Freed::Unlocked);
     };
-    let found = salvage::find(backend, &lock.run)?;
+    let Some(found) = salvage::of_lock(backend, document, &lock)? else {
+        return Ok(Freed::Raced);
+    };
     let is_here = lock.host == author.host;
     let is_dead =
         is_here && matches!(presence, Presence::Alone(claim) if claim.proves_end_of(&lock.run));
-    let silence = silence(found.as_ref(), age);
+    let silence = silence(Some(&found), age);
     let is_over = |expires: &Duration| silence.is_some_and(|silence| silence >= *expires);
     let why = if is_dead {
         Vacancy::Killed
-    } else if is_broken(found.as_ref()) {
+    } else if is_broken(&found) {
         Vacancy::Broken
     } else if let Some(expires) = lock.expires().filter(is_over) {
         Vacancy::Expired(expires)
@@ -166,28 +168,14 @@ pub(super) fn free(
             ..held
         })));
     };
-    let (record, version) = match found {
-        None => (None, None),
-        Some(found) => {
-            if let Some(damage) = found.damage {
-                return Err(LockError::Damaged(Box::new(lock), damage));
-            }
-            (found.record, Some(found.version))
-        }
-    };
-    if !is_dry
-        && !fence(
-            backend,
-            document,
-            &lock,
-            (record.as_ref(), version),
-            author,
-            now,
-        )?
-    {
+    if let Some(damage) = found.damage {
+        return Err(LockError::Damaged(Box::new(lock), damage));
+    }
+    if !is_dry && !fence(backend, document, &lock, &found, author, now)? {
         return Ok(Freed::Raced);
     }
-    settle(document, &lock, record.as_ref(), author, now, why.reason());
+    let record = found.record.as_ref();
+    settle(document, &lock, record, author, now, why.reason());
     Ok(Freed::Over(Box::new(TakenOver { lock, why })))
 }
 
@@ -225,14 +213,16 @@ pub(super) fn presence(
 /// Returns how long ago a holder was heard of: it writes its record, and now and then the document.
 fn silence(found: Option<&FoundRecord>, age: Option<Duration>) -> Option<Duration> {
     match found {
-        None => age,
-        // What is not known of the record is not known at all.
-        Some(found) => Some(found.age?.min(age.unwrap_or(Duration::MAX))),
+        Some(found) if found.version.is_some() => {
+            // What is not known of the record is not known at all.
+            Some(found.age?.min(age.unwrap_or(Duration::MAX)))
+        }
+        _ => age,
     }
 }
 
-fn is_broken(found: Option<&FoundRecord>) -> bool {
-    let record = found.and_then(|found| found.record.as_ref());
+fn is_broken(found: &FoundRecord) -> bool {
+    let record = found.record.as_ref();
     record.is_some_and(|record| record.broken.is_some())
 }
 
@@ -277,16 +267,16 @@ fn fence(
     backend: &Backend,
     document: &Document,
     lock: &Lock,
-    (record, version): (Option<&RunRecord>, Option<super::store::Version>),
+    found: &FoundRecord,
     author: &Author,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let Some(version) = version else {
+    let Some(version) = found.version.clone() else {
         // A run without a record can write none.
         return Ok(true);
     };
     let new = || RunRecord::new(document, lock.code.clone(), lock.run.clone(), now);
-    let record = record.cloned().unwrap_or_else(new);
+    let record = found.record.clone().unwrap_or_else(new);
     if record.broken.is_some() {
         return Ok(true);
     }
@@ -303,7 +293,7 @@ fn fence(
     Ok(matches!(swap, Swap::Done(_)))
 }
 
-/// Merges what a holder has left into the document, and frees its lock. The serial of the document is
+/// Merges the record of a holder into the document, and frees its lock. The serial of the document is
 /// already that of the write.
 fn settle(
     document: &mut Document,
@@ -313,7 +303,6 @@ fn settle(
     at: Timestamp,
     reason: Option<String>,
 ) {
-    let record = record.filter(|record| is_of(record, document, lock));
     let stacks = record.map(|record| &record.stacks);
     if let Some(stacks) = stacks {
         document.merge(stacks);
@@ -333,9 +322,4 @@ fn settle(
         reason,
     });
     document.remember(write);
-}
-
-/// Returns whether a record belongs to the lock of a document.
-fn is_of(record: &RunRecord, document: &Document, lock: &Lock) -> bool {
-    record.code == lock.code && record.lineage == document.lineage
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::author::Author;
 
 /// The reason of one that gives up what the holder has recorded, unless there is another.
-const RECORD_LOST: &str = "the run record was damaged";
+const RECORD_LOST: &str = "the run record was damaged or missing";
 
 /// Why a lock was not taken away.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ impl From<StoreError> for UnlockError {
 pub struct Unlocking {
     /// The code of the lock.
     pub code: String,
-    /// Also from a holder who was heard of just now, or whose run record is damaged.
+    /// Also from a holder who was heard of just now, or whose run record is damaged or missing.
     pub force: bool,
     /// Why, in the user's words.
     pub reason: Option<String>,
@@ -74,7 +74,7 @@ pub struct Unlocked {
 ///
 /// # Errors
 ///
-/// If the lock has another code, if its holder may be alive, if what they have recorded is damaged, or if
+/// If the lock has another code, if its holder may be alive, if what they have recorded is damaged or missing, or if
 /// the document cannot be written.
 pub fn unlock(
     backend: &Backend,
@@ -96,17 +96,13 @@ pub fn unlock(
         } = read;
         let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
         let now = clock.now();
-        let found = salvage::find(backend, &lock.run)?;
-        let silence = silence(found.as_ref(), age);
-        let is_broken = is_broken(found.as_ref());
-        let (record, version) = match found {
-            None => (None, None),
-            Some(found) => {
-                // Once a tombstone has replaced the record, that is whole.
-                damage = found.damage.or(damage);
-                (found.record, Some(found.version))
-            }
+        let Some(mut found) = salvage::of_lock(backend, &document, &lock)? else {
+            continue; // the holder has just freed it
         };
+        let silence = silence(Some(&found), age);
+        let is_broken = is_broken(&found);
+        // Once a tombstone has replaced the record, that is whole.
+        damage = found.damage.take().or(damage);
         let held = || Box::new(held_since(lock.clone(), silence, now));
         if lock.code != unlocking.code {
             return Err(UnlockError::WrongCode(held()));
@@ -120,14 +116,14 @@ pub fn unlock(
         if !unlocking.force && !is_broken && !is_silent {
             return Err(UnlockError::Alive(held()));
         }
-        let known = (record.as_ref(), version);
-        if !unlocking.dry_run && !fence(backend, &document, &lock, known, author, now)? {
+        if !unlocking.dry_run && !fence(backend, &document, &lock, &found, author, now)? {
             continue; // the holder wrote at the same time
         }
         document.succeed(&succession);
         let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
         let reason = unlocking.reason.clone().or_else(lost);
-        settle(&mut document, &lock, record.as_ref(), author, now, reason);
+        let record = found.record.as_ref();
+        settle(&mut document, &lock, record, author, now, reason);
         if unlocking.dry_run {
             return Ok(Unlocked {
                 lock,

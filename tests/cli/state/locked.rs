@@ -224,14 +224,14 @@ fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
     assert_snapshot!(sandbox.orch("state unlock 6a1f --force"), @"
     took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
     [stderr]
-    warning: `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` was damaged: what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost
+    warning: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost
     ");
     let document = document(&sandbox);
     assert_eq!(document["lock"], json!(null));
     assert_eq!(document["stacks"]["/a"], before);
     assert_eq!(document["stacks"].get("/a/b"), None);
     let write = document["history"].as_array().unwrap().last().unwrap();
-    assert_eq!(write["reason"], "the run record was damaged");
+    assert_eq!(write["reason"], "the run record was damaged or missing");
     assert_eq!(document["stacks"]["/c"]["last"]["failure"], "interrupted");
 }
 
@@ -250,7 +250,7 @@ fn a_record_that_nothing_can_be_read_of_gives_way_to_force_too() {
     assert_snapshot!(sandbox.orch("state unlock 6a1f --force --dry-run"), @"
     took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
     [stderr]
-    warning: `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` was damaged: what run 019a0000-0000-7000-8000-000000000001 recorded is lost
+    warning: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 5; what run 019a0000-0000-7000-8000-000000000001 recorded is lost
     note: nothing was written: this is a dry run
     ");
     let before = document(&sandbox);
@@ -284,14 +284,68 @@ fn a_dead_run_whose_record_is_damaged_is_not_taken_over() {
     let refused = sandbox.orch("state taint a").to_string();
     assert_snapshot!(refused.replace(host.trim(), "[host]"), @"
     [stderr]
-    error: run 019a0000-0000-7000-8000-000000000001 was killed, and its record is damaged
+    error: the lock of run 019a0000-0000-7000-8000-000000000001 cannot be taken over
       caused by: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
       = help: on [host], where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: take its lock away with `orch state unlock --force 6a1f`; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost then
+      = help: if that run has ended, take its lock away with `orch state unlock --force 6a1f`; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost then
     [exit status 5]
     ");
     assert_eq!(document(&sandbox), before);
     assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
+}
+
+/// The record of a run exists as long as the run holds the lock: without it, what the run recorded is lost.
+#[test]
+fn unlock_needs_force_where_the_run_record_is_missing_or_foreign() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    let record = format!("/.orch/state/default.run-{RUN}.json");
+    let of_another_lock = sandbox.read(&record).replacen("6a1f", "0000", 1);
+    sandbox.write(&record, of_another_lock);
+    put_at(&sandbox, &record, LONG_AGO);
+    let refused = sandbox.orch("state unlock 6a1f");
+    assert_eq!(refused.code(), 5, "{refused}");
+    let why = "it does not belong to the lock";
+    assert!(refused.stderr.contains(why), "{refused}");
+    std::fs::remove_file(sandbox.path(&record)).unwrap();
+    assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
+    [stderr]
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is missing
+      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
+      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+    [exit status 5]
+    ");
+    assert_eq!(document(&sandbox)["lock"]["code"], "6a1f");
+    assert_snapshot!(sandbox.orch("state unlock 6a1f --force"), @"
+    took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
+    [stderr]
+    warning: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is missing; what run 019a0000-0000-7000-8000-000000000001 recorded is lost
+    ");
+    let document = document(&sandbox);
+    assert_eq!(document["lock"], json!(null));
+    let write = document["history"].as_array().unwrap().last().unwrap();
+    assert_eq!(write["reason"], "the run record was damaged or missing");
+}
+
+#[test]
+fn a_lock_that_has_expired_is_not_taken_over_where_the_run_record_is_missing() {
+    let sandbox = recorded();
+    lock(&sandbox, LONG_AGO);
+    change_document(&sandbox, |document| {
+        document["lock"]["expires"] = json!(900);
+    });
+    put_at(&sandbox, "/.orch/state/default.json", LONG_AGO);
+    std::fs::remove_file(sandbox.path(&format!("/.orch/state/default.run-{RUN}.json"))).unwrap();
+    let before = document(&sandbox);
+    assert_snapshot!(sandbox.orch("state taint a"), @"
+    [stderr]
+    error: the lock of run 019a0000-0000-7000-8000-000000000001 cannot be taken over
+      caused by: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is missing
+      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
+      = help: if that run has ended, take its lock away with `orch state unlock --force 6a1f`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+    [exit status 5]
+    ");
+    assert_eq!(document(&sandbox), before);
 }
 
 #[test]
@@ -460,7 +514,7 @@ fn a_run_record_that_is_damaged_does_not_keep_the_lock_for_ever() {
     let document = document(&sandbox);
     assert_eq!(document["lock"], json!(null));
     let write = document["history"].as_array().unwrap().last().unwrap();
-    assert_eq!(write["reason"], "the run record was damaged");
+    assert_eq!(write["reason"], "the run record was damaged or missing");
     // What the run has kept on its machine is not lost.
     leave(&sandbox);
     lock(&sandbox, LONG_AGO);

@@ -77,11 +77,11 @@ impl FollowedApply {
         lock: &StateLock,
     ) -> HashMap<StackPath, StackRecord> {
         let project = environments.namespaces().project();
-        let records = self.drivers.iter().filter_map(|(stack, driver)| {
+        let records = self.drivers.iter().map(|(stack, driver)| {
             let action = Action::Apply;
             let command = format!("{driver} {}", action.word());
-            let record = lock.record(environments, *stack, action, command)?;
-            Some((project.stacks[*stack].path.clone(), record))
+            let record = lock.record(environments, *stack, action, command);
+            (project.stacks[*stack].path.clone(), record)
         });
         records.collect()
     }

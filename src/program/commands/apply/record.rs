@@ -91,7 +91,7 @@ impl Recording<'_, '_> {
                 PlanStack::Here(stack) => stack,
                 PlanStack::Removed(position) => return self.removed(position, driver),
             };
-            let mut record = self.record(stack, action, driver)?;
+            let mut record = self.record(stack, action, driver);
             if record.action == Action::Refresh && record.earlier.is_none() {
                 // Nothing was applied before, and nothing is applied now.
                 return None;
@@ -137,11 +137,9 @@ impl Recording<'_, '_> {
         })
     }
 
-    fn record(&self, stack: StackIndex, action: Action, driver: &str) -> Option<StackRecord> {
+    fn record(&self, stack: StackIndex, action: Action, driver: &str) -> StackRecord {
         let command = format!("{driver} {}", action.word());
-        let mut record = self
-            .lock
-            .record(self.environments, stack, action, command)?;
+        let mut record = self.lock.record(self.environments, stack, action, command);
         record.plan = Some(self.saved.plan.id.clone());
         let entry = self.saved.plan.entry(&self.project.stacks[stack].path);
         let is_replaced = entry.is_some_and(|entry| entry.action == Planned::Replace);
@@ -153,7 +151,7 @@ impl Recording<'_, '_> {
             backend: rest.and_then(|rest| rest.backend.clone()),
             driver: driver.to_owned(),
         });
-        Some(record)
+        record
     }
 
     /// Returns what is put on record without a turn: what exists already, what is known to be as it should
@@ -170,9 +168,7 @@ impl Recording<'_, '_> {
                 }
                 continue;
             }
-            let Some(record) = self.record(only.stack, Action::Apply, only.driver.name) else {
-                continue;
-            };
+            let record = self.record(only.stack, Action::Apply, only.driver.name);
             let stack = &self.project.stacks[only.stack];
             let change = record.settled(
                 self.run,
@@ -216,7 +212,7 @@ impl Recording<'_, '_> {
         entry.after = now.after;
         entry.before = now.before;
         entry.lifecycle = now.lifecycle;
-        let inputs = self.lock.inputs(stack)?;
+        let inputs = self.lock.inputs(stack);
         // The same inputs, after the rules that hold now. What is ignored and differs was not applied.
         if let Some(recorded) = entry.applied.as_mut().and_then(|it| it.inputs.as_mut())
             && (recorded.digest == inputs.digest

@@ -61,13 +61,13 @@ impl RecordedAs {
         lock: &StateLock,
         environments: &Environments<'_>,
         stack: StackIndex,
-    ) -> Option<StackRecord> {
-        let record = lock.record(environments, stack, self.action, self.command)?;
-        Some(StackRecord {
+    ) -> StackRecord {
+        let record = lock.record(environments, stack, self.action, self.command);
+        StackRecord {
             unknown: self.unknown,
             show: self.show,
             ..record
-        })
+        }
     }
 }
 
@@ -275,8 +275,8 @@ impl KeptState {
         check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
         let environments = loaded.evaluator();
-        let records =
-            turns.map(|(&stack, recorded)| recorded?.record(&self.lock, &environments, stack));
+        let records = turns
+            .map(|(&stack, recorded)| Some(recorded?.record(&self.lock, &environments, stack)));
         Ok(StatePlan::new(records.collect()))
     }
 
@@ -300,7 +300,7 @@ impl KeptState {
         let records = stacks.filter_map(|(stack, declared)| {
             let task = followed.task(stack)?;
             let record_as = recorder.recorded(followed.command.of(stack), task)?;
-            let record = record_as.record(&self.lock, &environments, stack)?;
+            let record = record_as.record(&self.lock, &environments, stack);
             Some((stack, (declared.path.clone(), record)))
         });
         let mut records: BTreeMap<StackIndex, _> = records.collect();

@@ -58,11 +58,11 @@ pub(in crate::program::commands) fn from_lock(error: LockError) -> ProgramError 
         LockError::Held(held) => locked(&held),
         LockError::Damaged(ref lock, ref damage) => {
             let what = format!(
-                "run {} was killed, and its record is damaged",
+                "the lock of run {} cannot be taken over",
                 printable(&lock.run)
             );
             let force = format!(
-                "take its lock away with `orch state unlock --force {}`; {} then",
+                "if that run has ended, take its lock away with `orch state unlock --force {}`; {} then",
                 printable(&lock.code),
                 is_lost(damage, lock)
             );
@@ -75,7 +75,7 @@ pub(in crate::program::commands) fn from_lock(error: LockError) -> ProgramError 
     }
 }
 
-/// Says what is lost when a lock is taken away whose run record is damaged: a clause.
+/// Says what is lost when a lock is taken away whose run record is damaged or missing: a clause.
 pub(super) fn is_lost(damage: &Damage, lock: &Lock) -> String {
     let run = printable(&lock.run);
     match damage.lost.as_deref() {

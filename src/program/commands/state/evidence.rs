@@ -135,11 +135,7 @@ impl Evidence {
             .map(|(stack, key)| (stack, key.to_owned()))
             .collect();
         for (stack, key) in pairs {
-            let is_dirty = self
-                .digests
-                .stacks
-                .get(&stack)
-                .is_none_or(|now| now.is_dirty);
+            let is_dirty = self.digests.stacks[&stack].is_dirty;
             let applied = document.stacks.get_mut(&key);
             let Some(applied) = applied.and_then(|entry| entry.applied.as_mut()) else {
                 continue;
@@ -164,17 +160,17 @@ impl Evidence {
         action: Action,
         command: String,
         document: &Document,
-    ) -> Option<StackRecord> {
+    ) -> StackRecord {
         let generations = environments.generations_used(stack);
         let project = environments.namespaces().project();
         let head = self.head.as_ref().map(CommitId::to_string);
-        let digest = self.digests.stacks.get(&stack)?;
+        let digest = &self.digests.stacks[&stack];
         let declared = declared(project, stack, self.head.as_ref());
         let stack = &project.stacks[stack];
         let key = stack.path.to_string();
         let asking = self.triggers.iter().filter(|it| it.concerns(&stack.path));
         let is_seen = self.is_published && !digest.is_dirty;
-        Some(StackRecord {
+        StackRecord {
             action,
             command,
             commit: head.clone(),
@@ -192,7 +188,7 @@ impl Evidence {
             key,
             unknown: None,
             show: None,
-        })
+        }
     }
 }
 

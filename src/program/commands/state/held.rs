@@ -236,11 +236,10 @@ impl StateLock {
         Ok(())
     }
 
-    /// Returns the inputs of a stack, if they are known.
-    pub(in crate::program::commands) fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
+    /// Returns the inputs of a stack.
+    pub(in crate::program::commands) fn inputs(&self, stack: StackIndex) -> Inputs {
         let digests = &self.evidence.digests;
-        let digest = digests.stacks.get(&stack)?;
-        Some(inputs(&digests.rules, digest))
+        inputs(&digests.rules, &digests.stacks[&stack])
     }
 
     /// Returns the commit of HEAD.
@@ -253,15 +252,14 @@ impl StateLock {
         self.inbox.take()
     }
 
-    /// Returns what is put on record of a stack with which something is done by a command; `None` if nothing
-    /// is known of its inputs.
+    /// Returns what a command records of a stack.
     pub(in crate::program::commands) fn record(
         &self,
         environments: &Environments<'_>,
         stack: StackIndex,
         action: Action,
         command: String,
-    ) -> Option<StackRecord> {
+    ) -> StackRecord {
         (self.evidence).record(environments, stack, action, command, self.document())
     }
 
@@ -273,7 +271,11 @@ impl StateLock {
         project: &Project,
         run: &str,
     ) -> Result<BegunRun> {
-        let folder = GuardedFolder::find(&project.root).ok().flatten();
+        // A run that is not recorded has no folder for the copy, which has been reported.
+        let folder = match begun.folder() {
+            Some(_) => GuardedFolder::find(&project.root).map_err(anyhow::Error::from)?,
+            None => None,
+        };
         let copy = folder.map(|folder| LocalCopy::of(folder, run));
         let held = self.held.take().context("the lock is held")?;
         let HeldLock { heartbeat, pauses } = held;

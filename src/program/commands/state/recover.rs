@@ -21,14 +21,15 @@ use crate::program::exit::ExitStatus;
 ///
 /// From then on the run can record nothing. What it has recorded is kept, and what it had started counts as
 /// interrupted. A run that was heard from within the last two minutes may be alive: look at its CI job
-/// first. If the record of the run is damaged, what can be read of it is kept, and --force gives up the rest.
+/// first. If the record of the run is damaged or missing, --force gives up what cannot
+/// be read of it.
 #[derive(Debug, Args)]
 pub(crate) struct UnlockArgs {
     /// The code of the lock, which `orch state show` prints
     #[arg(value_name = "CODE")]
     pub(super) code: String,
 
-    /// Do so even if the run was heard from within the last two minutes, or its record is damaged
+    /// Do so even if the run was heard from within the last two minutes, or its record is damaged or missing
     #[arg(long)]
     pub(super) force: bool,
 
@@ -94,8 +95,9 @@ pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
     } = unlocked;
     if let Some(damage) = &damage {
         console::warning(&format!(
-            "`{}` was damaged: {}",
+            "the run record `{}` cannot be used: {}; {}",
             damage.address,
+            damage.why,
             is_lost(damage, &lock)
         ));
     }
@@ -167,8 +169,17 @@ fn kept(state: &State, wanted: &str) -> Result<(String, LocalCopy, RunRecord)> {
     let id = runs
         .id(wanted)
         .map_err(|error| ProgramError::usage(error.to_string()))?;
-    if runs.liveness(id) == Liveness::Alive {
-        return Err(ProgramError::refused(format!("run {id} is in progress")));
+    match runs.liveness(id) {
+        Liveness::Gone => {}
+        Liveness::Alive => {
+            return Err(ProgramError::refused(format!("run {id} is in progress")));
+        }
+        Liveness::Unknown => {
+            return Err(ProgramError::refused(format!(
+                "run {id} may still be in progress: neither its journal nor its process shows that it has ended"
+            ))
+            .hint(format!("make `.orch/runs/{id}/journal.jsonl` readable")));
+        }
     }
     let copy = LocalCopy::of(folder, id);
     let bytes = copy.read().map_err(|error| cannot(error.into()))?;

@@ -13,7 +13,7 @@ use orch::state::backend::ReadError;
 use orch::state::document::{Deposed, Document, Entry, Taint};
 use orch::state::edit::{self, Edit, InitError, Restoration, RestoreError};
 
-use super::errors::{from_edit, from_lock, from_store};
+use super::errors::{from_edit, from_lock, from_read, from_store};
 use super::{Format, State, WriteArgs};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
@@ -384,8 +384,9 @@ pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
             return Err(ProgramError::new(ErrorKind::External, error.into())
                 .hint("restore another one; `orch state backups` lists them"));
         }
-        // That is found out once more.
-        Ok(None) | Err(_) => {}
+        Err(error) => return Err(from_read(error)),
+        // The restoration lists those that exist.
+        Ok(None) => {}
     }
     let restoration = Restoration {
         serial: args.serial,
