@@ -188,6 +188,12 @@ impl GuardedFolder {
             .map_err(|error| failed("open", &shown, error))
     }
 
+    /// Returns whether something has this path, or may have.
+    pub(crate) fn may_have(&self, path: &str) -> bool {
+        let looked = self.folder.join(path).symlink_metadata();
+        !looked.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
     fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.shown)
     }

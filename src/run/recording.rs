@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::folder::{GuardedFolder, Unusable};
 use crate::record::journal::{
-    Header, Holder, Journal, Liveness, Locking, ProjectLock, RunRecord, Runs, UnreadRun,
+    Header, Holder, Journal, Liveness, Locking, ProjectLock, ReadError, RunRecord, Runs, UnreadRun,
 };
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
@@ -81,6 +81,10 @@ pub enum Busy {
     },
     /// The runs cannot be listed, so one of them may be in progress.
     Unlisted(Unusable),
+    /// The file of the lock cannot be opened, so another run may hold the lock.
+    NoLock(Unusable),
+    /// Nothing shows whether this run has ended.
+    MayBeAlive(String),
     /// A later run, which may have resumed the same one, cannot be read.
     Unread(UnreadRun),
 }
@@ -101,6 +105,9 @@ impl Recording {
         let mut notes = Vec::new();
         let folder = match GuardedFolder::create(root) {
             Ok(folder) => folder,
+            Err(why @ Unusable::Io { .. }) if !allow_concurrent && ProjectLock::may_exist(root) => {
+                return Err(Busy::NoLock(why));
+            }
             Err(why) => {
                 notes.push(RecordingNote::Nothing(why));
                 return Ok((recording, notes));
@@ -123,6 +130,11 @@ impl Recording {
                 None
             }
             Ok(Locking::Held(holder)) => return Err(held(&folder, holder, header)),
+            Ok(Locking::Unopened(why)) if allow_concurrent => {
+                check_resumed_once(&folder, header)?;
+                Some(why)
+            }
+            Ok(Locking::Unopened(why)) => return Err(Busy::NoLock(why)),
             Err(why) => Some(why),
         };
         let no_journal = match Journal::create(&folder, header) {
@@ -230,12 +242,15 @@ fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
     let Some(runs) = runs(folder)? else {
         return Ok(());
     };
-    let Some(other) = runs.alive() else {
-        return Ok(());
-    };
-    let other = runs.brief(other).ok();
-    let holder = other.map(|other| Holder::of(&other.header));
-    Err(held(folder, holder, header))
+    match runs.in_progress() {
+        None => Ok(()),
+        Some((run, Liveness::Unknown)) => Err(Busy::MayBeAlive(run.to_owned())),
+        Some((other, _)) => {
+            let other = runs.brief(other).ok();
+            let holder = other.map(|other| Holder::of(&other.header));
+            Err(held(folder, holder, header))
+        }
+    }
 }
 
 /// Refuses if another run has resumed the same one.
@@ -268,12 +283,13 @@ fn held(folder: &GuardedFolder, holder: Option<Holder>, header: &Header) -> Busy
     }
 }
 
-/// Returns whether something is left to do of a run that was killed.
+/// Returns whether something is left to do of a run that was killed, or may be.
 fn is_unfinished(folder: &GuardedFolder, killed: &Holder) -> bool {
-    let record = Runs::find(folder.clone())
-        .ok()
-        .and_then(|runs| runs.record(&killed.run).ok());
-    record.is_some_and(|record| record.finished.is_none())
+    let runs = Runs::find(folder.clone()).map_err(ReadError::from);
+    match runs.and_then(|runs| runs.record(&killed.run)) {
+        Ok(record) => record.finished.is_none(),
+        Err(error) => !error.is_missing(),
+    }
 }
 
 /// Removes the oldest runs, but not this one, which is in progress.

@@ -308,6 +308,66 @@ fn a_project_that_cannot_be_written_is_run_all_the_same() {
     ");
 }
 
+/// Another user may hold a lock that this one may not open.
+#[test]
+fn run_refuses_a_lock_or_a_journal_that_may_not_be_opened() {
+    use std::os::unix::process::CommandExt as _;
+    let sandbox = Sandbox::layout("a");
+    assert_eq!(sandbox.orch("run -q true").code(), 0);
+    let set = |path: &str, mode| {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(sandbox.path(path), mode).unwrap();
+    };
+    let run = &run_ids(&sandbox)[0];
+    let folder = format!("/.orch/runs/{run}");
+    let journal = format!("{folder}/journal.jsonl");
+    let orch = |arguments: &str| {
+        let mut command = sandbox.command(arguments);
+        if fs::read(sandbox.path("/.orch/lock")).is_ok() {
+            // Root may read everything, so somebody else has to run.
+            fs::set_permissions(sandbox.outside(), fs::Permissions::from_mode(0o755)).unwrap();
+            command.uid(65_534).gid(65_534);
+        }
+        command.output().map(|output| sandbox.output(&output))
+    };
+    let output = match orch("run -q -- echo done") {
+        Ok(output) => output,
+        Err(error) => return skipped(format!("nobody else can start orch: {error}")),
+    };
+    assert_snapshot!(output, @"
+    [stderr]
+    error: another run may hold the lock
+      caused by: failed to open `.orch/.gitignore`: Permission denied (os error 13)
+      = help: make `.orch` and its files readable and writable, or run beside it with `--allow-concurrent`
+    [exit status 5]
+    ");
+    for path in ["/.orch", "/.orch/runs", &folder] {
+        set(path, 0o777);
+    }
+    for path in ["/.orch/.gitignore", &journal] {
+        set(path, 0o666);
+    }
+    set("/.orch/lock", 0o000);
+    assert_snapshot!(orch("run -q -- echo done").unwrap(), @"
+    [stderr]
+    error: another run may hold the lock
+      caused by: failed to open `.orch/lock`: Permission denied (os error 13)
+      = help: make `.orch` and its files readable and writable, or run beside it with `--allow-concurrent`
+    [exit status 5]
+    ");
+    set("/.orch/lock", 0o666);
+    set(&journal, 0o000);
+    let output = orch("run -q -- echo done").unwrap().to_string();
+    assert_snapshot!(output.replace(run.as_str(), "[run]"), @"
+    [stderr]
+    error: run [run] may still be in progress: neither its journal nor its process shows that it has ended
+      = help: if it has ended, remove `.orch/runs/[run]`, or run beside it with `--allow-concurrent`
+    [exit status 4]
+    ");
+    let output = orch("run -q --allow-concurrent -- echo done").unwrap();
+    assert_eq!(output.stdout, "done\n", "{output}");
+}
+
 #[test]
 fn what_is_no_folder_is_not_touched() {
     let sandbox = Sandbox::layout("a");

@@ -10,7 +10,8 @@
 //! processes: one that a command leaves behind on purpose does not hold it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use tracing::debug;
 
 use super::header::{Argument, Header};
 use crate::author::has_ended;
-use crate::folder::{GuardedFolder, Unusable, failed, let_commands_inherit};
+use crate::folder::{GuardedFolder, NAME, Unusable, failed, let_commands_inherit};
 
 const FILE: &str = "lock";
 
@@ -74,6 +75,8 @@ pub enum Locking {
     },
     /// Another run has it, which may not have been written down, or not yet.
     Held(Option<Holder>),
+    /// The file of the lock cannot be opened, so another run may have it.
+    Unopened(Unusable),
 }
 
 /// The lock, which is held while this value exists.
@@ -83,15 +86,29 @@ pub struct ProjectLock {
 }
 
 impl ProjectLock {
+    /// Returns whether a project has the file of the lock, or may have: then another run may hold the lock.
+    pub fn may_exist(root: &Path) -> bool {
+        let looked = root.join(NAME).join(FILE).symlink_metadata();
+        !looked.is_err_and(|error| {
+            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        })
+    }
+
     /// Tries to get the lock.
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, or the file system has no locks.
+    /// If the file cannot be created, is none, or the file system has no locks.
     pub fn lock(place: &GuardedFolder, holder: &Holder) -> Result<Locking, Unusable> {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = place.open(FILE, options)?;
+        let mut file = match place.open(FILE, options) {
+            Ok(file) => file,
+            Err(why @ Unusable::Io { .. }) if place.may_have(FILE) => {
+                return Ok(Locking::Unopened(why));
+            }
+            Err(why) => return Err(why),
+        };
         let begun = Instant::now();
         while let Err(error) = file.try_lock() {
             if let TryLockError::Error(error) = error {

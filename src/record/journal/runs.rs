@@ -14,6 +14,7 @@ use super::header::{Header, PLAN_FOLLOW_UPS, arguments};
 use super::read::{ReadError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
+use crate::author::{has_ended, host};
 use crate::folder::{GuardedFolder, NAME, Unusable, failed};
 use crate::state::writer::LocalCopy;
 
@@ -40,7 +41,7 @@ pub enum Liveness {
     Alive,
     /// It is not.
     Gone,
-    /// The file system has no locks, so this cannot be known.
+    /// Its journal cannot be opened; or the file system has no locks, and its process cannot be looked for.
     Unknown,
 }
 
@@ -202,7 +203,7 @@ impl Runs {
         folders.sort_unstable_by(|a, b| b.cmp(a));
         let folder = folder.unwrap_or_default();
         // Reading a journal without permission reports the reason.
-        let has_journal = |id: &&String| may_be_there(&folder.join(id).join(FILE));
+        let has_journal = |id: &&String| place.may_have(&format!("{FOLDER}/{id}/{FILE}"));
         Ok(Runs {
             ids: folders.iter().filter(has_journal).cloned().collect(),
             folders,
@@ -224,10 +225,17 @@ impl Runs {
         newest.and_then(|newest| after(newest)).unwrap_or(id)
     }
 
-    /// Returns the newest run in progress, if there is one.
-    pub fn alive(&self) -> Option<&str> {
-        let is_alive = |id: &&String| self.liveness(id) == Liveness::Alive;
-        self.ids.iter().find(is_alive).map(String::as_str)
+    /// Returns the newest run in progress; if none is known to be, the newest one that may be.
+    pub fn in_progress(&self) -> Option<(&str, Liveness)> {
+        let mut unknown = None;
+        for id in &self.ids {
+            match self.liveness(id) {
+                Liveness::Alive => return Some((id, Liveness::Alive)),
+                Liveness::Unknown => unknown = unknown.or(Some((id.as_str(), Liveness::Unknown))),
+                Liveness::Gone => {}
+            }
+        }
+        unknown
     }
 
     /// Returns the ids of the runs that `last` and `last~N` count, newest first: not those that are part of what
@@ -380,7 +388,13 @@ impl Runs {
         match file.try_lock_shared() {
             Ok(()) => Liveness::Gone,
             Err(TryLockError::WouldBlock) => Liveness::Alive,
-            Err(TryLockError::Error(_)) => Liveness::Unknown,
+            Err(TryLockError::Error(_)) => match read_ends(file) {
+                Ok((_, Some(_))) => Liveness::Gone,
+                Ok((header, None)) if header.host == host() && has_ended(header.process) => {
+                    Liveness::Gone
+                }
+                _ => Liveness::Unknown,
+            },
         }
     }
 
@@ -411,7 +425,8 @@ impl Runs {
 
     /// Returns whether a run has recorded something that is not in the state.
     fn is_to_recover(&self, id: &str) -> bool {
-        may_be_there(&self.folder(id).join(LocalCopy::FILE))
+        let copy = LocalCopy::FILE;
+        self.place.may_have(&format!("{FOLDER}/{id}/{copy}"))
     }
 
     /// Removes what is left of runs that never began, as far as they are older than a run that begins
@@ -429,7 +444,7 @@ impl Runs {
 
     /// Returns whether a run without a journal is about to have one, or has one by now.
     fn is_beginning(&self, id: &str) -> bool {
-        if may_be_there(&self.folder(id).join(FILE)) {
+        if self.place.may_have(&format!("{FOLDER}/{id}/{FILE}")) {
             return true;
         }
         let path = format!("{FOLDER}/{id}/{NEW_FILE}");
@@ -472,12 +487,6 @@ impl Runs {
         }
         self.place.open(&path, OpenOptions::new().read(true))
     }
-}
-
-/// Returns whether there is a file, or may be one.
-fn may_be_there(file: &Path) -> bool {
-    let looked = file.symlink_metadata();
-    !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Returns the folder of a run in a project, whether or not it exists.

@@ -44,6 +44,11 @@ pub enum ResumeError {
     /// It has not ended.
     #[error("run {0} is still in progress")]
     Alive(String),
+    /// Nothing shows whether it has ended.
+    #[error(
+        "run {0} may still be in progress: neither its journal nor its process shows that it has ended"
+    )]
+    MayBeAlive(String),
     /// A later `orch` wrote its journal.
     #[error("the journal of run {run} cannot be understood: {error}")]
     Newer {
@@ -98,8 +103,9 @@ impl EarlierRun {
     ///
     /// # Errors
     ///
-    /// If there is none, it has not ended, or its journal cannot be read.
-    pub fn find(root: &Path, named: &str) -> Result<Self, ResumeError> {
+    /// If there is none, it has not ended, or its journal cannot be read. With `may_be_alive`, a run whose end is
+    /// unknown has ended.
+    pub fn find(root: &Path, named: &str, may_be_alive: bool) -> Result<Self, ResumeError> {
         let runs = GuardedFolder::find(root)?.map(Runs::find).transpose()?;
         let runs = runs.ok_or(ResumeError::NoRuns)?;
         let named = runs.id(named).map_err(|error| match error {
@@ -107,7 +113,8 @@ impl EarlierRun {
             error => ResumeError::Find(error),
         })?;
         let run = newest_of(&runs, named)?;
-        if runs.liveness(run) == Liveness::Alive {
+        let liveness = runs.liveness(run);
+        if liveness == Liveness::Alive {
             return Err(ResumeError::Alive(run.to_owned()));
         }
         let record = runs.record(run).map_err(|error| {
@@ -117,6 +124,9 @@ impl EarlierRun {
                 error => ResumeError::Unreadable { run, error },
             }
         })?;
+        if liveness == Liveness::Unknown && !may_be_alive {
+            return Err(ResumeError::MayBeAlive(run.to_owned()));
+        }
         if let Some(purpose) = &record.header.purpose {
             return Err(ResumeError::Other {
                 run: run.to_owned(),

@@ -73,6 +73,9 @@ pub enum UnknownChanges {
         /// HEAD now.
         now: Option<String>,
     },
+    /// The journal does not name the files that were not committed.
+    #[error("its journal does not name the files that were not committed then")]
+    Uncommitted,
     /// The commit is not present.
     #[error("HEAD was {} then, which this clone does not have", commit(Some(.0.as_str())))]
     Missing(String),
@@ -146,7 +149,8 @@ impl EarlierRun {
             };
         };
         let then = present(tree.repository, then)?;
-        let recorded = header.uncommitted.as_deref().unwrap_or_default();
+        let recorded = header.uncommitted.as_deref();
+        let recorded = recorded.ok_or(UnknownChanges::Uncommitted)?;
         let (same, status) = since(recorded, tree.status, &project.root);
         if then == *now && status.is_empty() {
             return Ok(());

@@ -289,7 +289,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, requires = "earlier")]
     pub(crate) allow_stale: bool,
 
-    /// Run even if another run is in progress in the project
+    /// Run even if another run is in progress in the project, or may be
     #[arg(long)]
     pub(crate) allow_concurrent: bool,
 }

@@ -84,6 +84,20 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
             let error = anyhow::Error::new(error).context("failed to look for runs in progress");
             return ProgramError::new(ErrorKind::External, error);
         }
+        Busy::NoLock(error) => {
+            let error = anyhow::Error::new(error).context("another run may hold the lock");
+            return ProgramError::new(ErrorKind::External, error).hint(format!(
+                "make `.orch` and its files readable and writable{beside}"
+            ));
+        }
+        Busy::MayBeAlive(run) => {
+            return ProgramError::refused(format!(
+                "run {run} may still be in progress: neither its journal nor its process shows that it has ended"
+            ))
+            .hint(format!(
+                "if it has ended, remove `.orch/runs/{run}`{beside}"
+            ));
+        }
         Busy::Unread(unread) => {
             let hint = unread_hint(&unread);
             return ProgramError::new(ErrorKind::External, unread.into()).hint(hint);

@@ -57,7 +57,8 @@ pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resu
         (None, true) => "last",
         (None, false) => return Ok(None),
     };
-    let earlier = EarlierRun::find(&loaded.project.root, named).map_err(explained)?;
+    let may_be_alive = args.resume.allow_concurrent;
+    let earlier = EarlierRun::find(&loaded.project.root, named, may_be_alive).map_err(explained)?;
     let header = &earlier.record.header;
     if let Some(named) = &earlier.named {
         console::note(&format!(
@@ -184,6 +185,10 @@ fn explained(error: ResumeError) -> ProgramError {
         }
         ResumeError::Alive(_) => {
             let hint = "wait until it has ended".to_owned();
+            (ErrorKind::Refused, Some(hint))
+        }
+        ResumeError::MayBeAlive(_) => {
+            let hint = "if it has ended, add `--allow-concurrent`".to_owned();
             (ErrorKind::Refused, Some(hint))
         }
         ResumeError::Newer { .. } => {
