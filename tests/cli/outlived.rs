@@ -1,5 +1,6 @@
 //! Commands that go on after `orch` was killed.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::{self, Signal};
@@ -54,6 +55,41 @@ fn run_that_is_killed_leaves_its_command_alone_in_every_output_mode() {
         let next = sandbox.orch("run true");
         assert_eq!(next.code(), 0, "{flags}: {next}");
     }
+}
+
+/// Somebody has killed the process that keeps output: the next command gets a new one.
+#[cfg(target_os = "linux")]
+#[test]
+fn run_keeps_the_output_of_a_command_after_its_keeper_was_killed() {
+    let sandbox = Sandbox::layout("a\nb");
+    let script = "case $ORCH_STACK_PATH in\n  /a) touch \"$ORCH_ROOT/first\"; await on ;;\n  *) touch \"$ORCH_ROOT/ready\"; await go; echo one; echo two; touch \"$ORCH_ROOT/ended\" ;;\nesac\n";
+    let run = Background::run(&sandbox, "--output grouped", script);
+    wait_until("the first command runs", || sandbox.path("/first").exists());
+    let orch = run.pid();
+    let read = |process: &Path, file: &str| {
+        let text = std::fs::read_to_string(process.join(file));
+        text.unwrap_or_default()
+    };
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let processes = processes.map(|process| process.unwrap().path());
+    let mut keepers = processes.filter(|process| {
+        read(process, "cmdline").starts_with("orch\0")
+            && read(process, "status").contains(&format!("\nPPid:\t{orch}\n"))
+    });
+    let keeper = keepers.next().unwrap();
+    let keeper = keeper.file_name().and_then(|name| name.to_str()).unwrap();
+    let keeper = nix::unistd::Pid::from_raw(keeper.parse().unwrap());
+    signal::kill(keeper, Signal::SIGKILL).unwrap();
+    sandbox.write("/on", "");
+    wait_until("the second command runs", || {
+        sandbox.path("/ready").exists()
+    });
+    run.kill();
+    sandbox.write("/go", "");
+    wait_until("it ends by itself", || sandbox.path("/ended").exists());
+    let id = run_ids(&sandbox).pop().unwrap();
+    let log = format!("/.orch/runs/{id}/logs/0002-b.log");
+    wait_until("its log is whole", || sandbox.read(&log).contains("two\n"));
 }
 
 #[test]

@@ -165,6 +165,11 @@ impl Executor for Commands<'_> {
                     }))
                 });
                 let kept = keeper.keep(lock(&recording).recorder.log(), &pipes);
+                let kept = kept.map_err(|error| {
+                    Failure::NotStarted(format!(
+                        "the process that keeps its output cannot be started: {error}"
+                    ))
+                })?;
                 let reading = Reading {
                     pipes,
                     recording,

@@ -71,12 +71,11 @@ impl OutputKeeper {
     }
 
     /// Keeps the output of a command that is about to start, for its log.
-    pub(in crate::run::execute) fn keep(&mut self, log: &Path, pipes: &Pipes) -> Kept {
-        let socket = self.socket.get_or_insert_with(|| {
-            let started = start(&self.command);
-            let started = started.inspect_err(|error| debug!(%error, "nothing keeps output"));
-            Arc::new(Mutex::new(started.ok()))
-        });
+    ///
+    /// # Errors
+    ///
+    /// If the process cannot be started, or takes no messages.
+    pub(in crate::run::execute) fn keep(&mut self, log: &Path, pipes: &Pipes) -> io::Result<Kept> {
         self.latest += 1;
         let mut body = self.latest.to_le_bytes().to_vec();
         let streams = pipes.iter().map(|(stream, _)| match stream {
@@ -87,17 +86,25 @@ impl OutputKeeper {
         body.push(0);
         body.extend(log.as_os_str().as_bytes());
         let ends: Vec<BorrowedFd<'_>> = pipes.iter().map(|(_, file)| file.as_fd()).collect();
-        tell(socket, &body, &ends);
-        Kept {
-            number: self.latest,
-            socket: socket.clone(),
+        let number = self.latest;
+        if let Some(socket) = self.socket.clone()
+            && tell(&socket, &body, &ends).is_ok()
+        {
+            return Ok(Kept { number, socket });
         }
+        // This is the first output, or somebody has killed the process.
+        let socket = Arc::new(Mutex::new(Some(start(&self.command)?)));
+        self.socket = Some(socket.clone());
+        tell(&socket, &body, &ends)?;
+        Ok(Kept { number, socket })
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        tell(&self.socket, &self.number.to_le_bytes(), &[]);
+        if let Err(error) = tell(&self.socket, &self.number.to_le_bytes(), &[]) {
+            debug!(%error, "the process that keeps output has ended");
+        }
     }
 }
 
@@ -117,14 +124,14 @@ fn start(command: &[OsString]) -> io::Result<UnixStream> {
 }
 
 /// Sends a message. If that fails, no further ones are sent.
-fn tell(socket: &Socket, body: &[u8], ends: &[BorrowedFd<'_>]) {
+fn tell(socket: &Socket, body: &[u8], ends: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(stream) = &mut *socket
-        && let Err(error) = send(stream, body, ends)
-    {
-        debug!(%error, "nothing keeps output any more");
+    let stream = socket.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+    let sent = send(stream, body, ends);
+    if sent.is_err() {
         *socket = None;
     }
+    sent
 }
 
 fn send(socket: &mut UnixStream, body: &[u8], ends: &[BorrowedFd<'_>]) -> io::Result<()> {
