@@ -1,7 +1,6 @@
 //! Errors: why the program cannot do what was asked.
 //!
-//! A command that fails in a stack is not an error, and neither is wrong configuration that has been
-//! shown as diagnostics: those end in an [`ExitStatus`] right away.
+//! Where everything about it has been shown already, as with wrong configuration, only an [`ExitStatus`] is left.
 
 use std::io;
 
@@ -35,6 +34,8 @@ pub(crate) enum ErrorKind {
     External,
     /// The reader of the output has gone away, as in `orch list | head -1`.
     OutputClosed,
+    /// Everything about it has been shown.
+    Reported(ExitStatus),
 }
 
 impl ProgramError {
@@ -62,6 +63,19 @@ impl ProgramError {
         self
     }
 
+    /// Returns the exit status of an error about which everything has been shown.
+    pub(crate) fn reported(&self) -> Option<ExitStatus> {
+        match self.kind {
+            ErrorKind::Reported(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// Returns whether nothing is to be shown.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.kind, ErrorKind::OutputClosed | ErrorKind::Reported(_))
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -71,9 +85,9 @@ impl ProgramError {
         self.error.to_string()
     }
 
-    /// Shows the error, its causes and the hints; nothing if the output is closed.
+    /// Shows the error, its causes and the hints, unless it is silent.
     pub(crate) fn show(&self) {
-        if self.kind != ErrorKind::OutputClosed {
+        if !self.is_silent() {
             console::error(self.error.as_ref());
             self.hints.iter().for_each(|hint| console::help(hint));
             let title = match self.kind {
@@ -98,7 +112,14 @@ impl ProgramError {
             ErrorKind::Refused => ExitStatus::Refused,
             ErrorKind::External => ExitStatus::External,
             ErrorKind::OutputClosed => ExitStatus::Success,
+            ErrorKind::Reported(status) => status,
         }
+    }
+}
+
+impl From<ExitStatus> for ProgramError {
+    fn from(status: ExitStatus) -> Self {
+        Self::new(ErrorKind::Reported(status), anyhow::Error::msg("reported"))
     }
 }
 

@@ -38,15 +38,11 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let document = args.format.document(Document::Stacks);
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(status);
-    }
+    loaded.check(filters.change())?;
     let query = loaded.query(filters)?;
     let selection = loaded.select(&query);
     let environments = loaded.environments(selection.stacks())?;
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     let project = &loaded.project;
     let evaluator = loaded.evaluator();
     let shows_origins = args.why || args.format == Format::Json;

@@ -66,9 +66,7 @@ pub(crate) struct EvalArgs {
 pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     let document = args.format.document(Document::Evaluation);
     let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
-    if let Some(status) = loaded.check(None)? {
-        return Ok(status);
-    }
+    loaded.check(None)?;
     let stack = match &args.stack {
         Some(written) => Some(loaded.stack(written)?),
         None => loaded.stack_here()?,
@@ -103,7 +101,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     };
     loaded.problems.diagnostics.append(&mut problems);
     loaded.document = None; // this document has values as well as problems
-    let status = loaded.report()?;
+    let reported = loaded.report();
     let mut out = console::stdout();
     if args.format == Format::Json {
         let expressions = args.expressions.iter().zip(&values);
@@ -131,7 +129,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         }
     }
     out.flush()?;
-    Ok(status.unwrap_or(ExitStatus::Success))
+    reported.map(|()| ExitStatus::Success)
 }
 
 impl Loaded {

@@ -36,16 +36,14 @@ pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatu
     let filters = Filters::new(chdir, &args.select)?;
     let document = args.format.document(Document::Stacks);
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(status);
-    }
+    loaded.check(filters.change())?;
     let query = loaded.query(filters)?;
     let selection = loaded.select(&query);
     let stacks = selection.stacks();
     let (inspected, problems) = inspect(&loaded.project, host_environment(), stacks);
     loaded.add_shared(problems);
     loaded.document = None; // this document has globals as well as problems
-    let status = loaded.report()?;
+    let reported = loaded.report();
     let mut out = console::stdout();
     match args.format {
         Format::Json => {
@@ -76,5 +74,5 @@ pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatu
         }
     }
     out.flush()?;
-    Ok(status.unwrap_or(ExitStatus::Success))
+    reported.map(|()| ExitStatus::Success)
 }

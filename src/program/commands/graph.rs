@@ -41,15 +41,11 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let document = (args.format == GraphFormat::Json).then_some(Document::Graph);
     let filters = Filters::new(chdir, &args.select)?;
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(status);
-    }
+    loaded.check(filters.change())?;
     let query = loaded.query(filters)?;
     let selection = loaded.select(&query);
     loaded.check_cycles(CyclesAre::Warnings);
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     let drawing = Drawing::new(&loaded.project, &loaded.graph, &selection);
     let mut out = console::stdout();
     match args.format {

@@ -100,9 +100,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         args.format.document(),
         Reads::for_selection(&args.select),
     )?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(status);
-    }
+    loaded.check(filters.change())?;
     let query = loaded.query(filters)?;
     let missing: Vec<(&str, &MissingStack)> = query.missing().collect();
     let selection = if missing.is_empty() {
@@ -115,9 +113,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     } else {
         CyclesAre::Warnings
     });
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     if missing.is_empty() {
         loaded.check_not_empty(&selection, args.fail_if_empty)?;
     }
@@ -186,9 +182,7 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     }
     let query = ChangeQuery::new(&args.select)?;
     let mut loaded = Loaded::new(chdir, args.format.document(), Reads::CHANGES)?;
-    if let Some(status) = loaded.check(Some(&query))? {
-        return Ok(status);
-    }
+    loaded.check(Some(&query))?;
     let globs = loaded.path_filters("--match", &args.select.globs)?;
     let exclude = loaded.path_filters("--exclude", &args.select.exclude)?;
     let mut since = if loaded.is_applied(&query) {
@@ -200,9 +194,7 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         let is_meant = globs.is_empty() || globs.iter().any(|filter| filter.matches(path));
         is_meant && !exclude.iter().any(|filter| filter.matches(path))
     });
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     if since.removed.is_empty() {
         let base = &since.base;
         let such = if globs.is_empty() && exclude.is_empty() && loaded.directory.is_root() {

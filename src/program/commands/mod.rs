@@ -379,20 +379,19 @@ impl Loaded {
 
     /// Ends the command and shows the problems if any of them is an error. `change` says what the
     /// command asks of change detection, if anything.
-    fn check(&mut self, change: Option<&ChangeQuery>) -> Result<Option<ExitStatus>> {
+    fn check(&mut self, change: Option<&ChangeQuery>) -> Result<()> {
         self.is_about_changes = change.is_some();
         if self.problems.has_errors() {
             if let Some(query) = change {
                 self.explain_references(query);
             }
-            self.report()
-        } else {
-            Ok(None)
+            self.report()?;
         }
+        Ok(())
     }
 
     /// Shows what is wrong, but no warnings if these were shown before. Must be called once.
-    fn report_unless_shown(&mut self, is_shown: bool) -> Result<Option<ExitStatus>> {
+    fn report_unless_shown(&mut self, is_shown: bool) -> Result<()> {
         if is_shown && !self.problems.has_errors() {
             self.problems = Problems::default();
         }
@@ -400,7 +399,7 @@ impl Loaded {
     }
 
     /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
-    fn report(&mut self) -> Result<Option<ExitStatus>> {
+    fn report(&mut self) -> Result<()> {
         self.settle_problems();
         diagnostic::sort(&mut self.problems.diagnostics, &self.project.sources);
         let (project, problems) = (&self.project, &self.problems);
@@ -415,15 +414,16 @@ impl Loaded {
             console::error(error);
         }
         if !problems.has_errors() {
-            return Ok(None);
+            return Ok(());
         }
         self.write_problems(None)?;
         let is_configuration = problems.diagnostics.iter().any(Diagnostic::is_error);
-        Ok(Some(if is_configuration {
+        let status = if is_configuration {
             ExitStatus::Configuration
         } else {
             ExitStatus::External
-        }))
+        };
+        Err(status.into())
     }
 
     /// Writes the problems as JSON if the format asks for it, and why the command refuses, if it does.

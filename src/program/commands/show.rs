@@ -78,9 +78,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     };
     let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    if let Some(status) = loaded.check(None)? {
-        return Ok(status);
-    }
+    loaded.check(None)?;
     if let Some(entry) = removed(&saved, written, &loaded.directory) {
         write_plan_entry(&mut out, entry)?;
         out.flush()?;

@@ -62,9 +62,7 @@ pub(super) fn validate(
     for diagnostic in &mut loaded.problems.diagnostics {
         diagnostic.severity = Severity::Error;
     }
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     if args.format == Format::Json {
         let mut out = console::stdout();
         write_validation(&mut out, &loaded.project, &loaded.problems)?;

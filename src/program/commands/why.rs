@@ -96,13 +96,9 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     let reads = Reads::for_selection(&args.select).with_listing();
     let document = args.format.document(Document::Why);
     let mut loaded = Loaded::new(chdir, document, reads)?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(status);
-    }
+    loaded.check(filters.change())?;
     let query = loaded.query(filters)?;
-    if let Some(status) = loaded.why_missing(&args.stack, args.format)? {
-        return Ok(status);
-    }
+    loaded.why_missing(&args.stack, args.format)?;
     if args.select.fetch && !args.select.changed && args.select.status.is_empty() {
         return Err(without_changed("--fetch"));
     }
@@ -115,9 +111,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         let of_stack = loaded.inputs(stack, query.changed.as_ref());
         inputs.push(of_stack.context(failed)?);
     }
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     let (project, listing) = (&loaded.project, &loaded.listing);
     let uncounted = query.changed.as_ref().map(|changes| &changes.uncounted);
     let mut answers = Vec::with_capacity(stacks.len());
@@ -171,15 +165,11 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
     let document = args.format.document(Document::WhyAfter);
     let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
-    if let Some(status) = loaded.check(None)? {
-        return Ok(status);
-    }
+    loaded.check(None)?;
     let later = loaded.stack(&args.stack)?;
     let earlier = loaded.stack(earlier)?;
     loaded.check_cycles(CyclesAre::Warnings);
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     let ordered = Ordered {
         project: &loaded.project,
         later,

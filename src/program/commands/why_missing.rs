@@ -91,9 +91,7 @@ impl Loaded {
             foreseen,
         });
         let stories: Vec<MissingStory<'_>> = stories.collect();
-        if let Some(status) = self.report()? {
-            return Ok(Some(status));
-        }
+        self.report()?;
         let mut out = console::stdout();
         match format {
             Format::Text => write_missing(&mut out, &stories)?,

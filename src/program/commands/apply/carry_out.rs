@@ -62,10 +62,7 @@ impl Carrying<'_> {
     }
 
     fn carry_out_plan(&self, mut commits: Commits, mut held: Option<Held>) -> Result<ExitStatus> {
-        let mut now = match self.first_now(&mut held)? {
-            Ok(now) => now,
-            Err(status) => return Ok(status),
-        };
+        let mut now = self.first_now(&mut held)?;
         now.check_drift(self.saved)?;
         let is_left = self.is_left(&now)?;
         let earlier = now.policies.as_ref().and_then(|it| it.earlier.as_ref());
@@ -121,10 +118,7 @@ impl Carrying<'_> {
         }
         // Whoever was asked, or waited for the lock, may have waited for hours.
         if approved != Approved::Unasked || lock.is_some() && !is_held {
-            now = match self.now(Some(&now), lock.as_mut())? {
-                Ok(now) => now,
-                Err(status) => return Ok(status),
-            };
+            now = self.now(Some(&now), lock.as_mut())?;
             if !self.is_left(&now)? {
                 console::note("another run has done it meanwhile: there is nothing to do");
                 return Ok(ExitStatus::Success);
@@ -159,17 +153,14 @@ impl Carrying<'_> {
 
     /// Checks that the plan holds. If a plan file does not, the run that holds the lock may be in the middle of the
     /// same plan: then it is checked again once that run has ended, as far as `--lock-timeout` allows.
-    fn first_now(&self, held: &mut Option<Held>) -> Result<std::result::Result<Now, ExitStatus>> {
+    fn first_now(&self, held: &mut Option<Held>) -> Result<Now> {
         let found = self.now(None, held.as_mut().map(|held| &mut held.lock));
         let waits = self.is_from_file && held.is_none() && self.args.lock_timeout.is_some();
         match found {
             Err(error) if waits && error.kind() == ErrorKind::Refused => {}
             found => return found,
         }
-        *held = match before_planning(self.chdir, self.args, self.saved.plan.mode, false)? {
-            Ok(held) => held,
-            Err(status) => return Ok(Err(status)),
-        };
+        *held = before_planning(self.chdir, self.args, self.saved.plan.mode, false)?;
         self.now(None, held.as_mut().map(|held| &mut held.lock))
     }
 
@@ -319,10 +310,7 @@ impl Carrying<'_> {
             to_do.leave_record_as_it_is();
         }
         let may_add = policies.is_some();
-        let checker = match self.check_conditions(loaded, document, &mut to_do, may_add)? {
-            Ok(checker) => checker,
-            Err(status) => return Ok((status, Unconfirmed::default())),
-        };
+        let checker = self.check_conditions(loaded, document, &mut to_do, may_add)?;
         if let Some(document) = document {
             let stacks: Vec<StackIndex> = to_do.recorded().collect();
             check_keys(&loaded.project.stacks, document, &stacks)?;
@@ -335,10 +323,7 @@ impl Carrying<'_> {
         removals.check_out(loaded, &mut commits)?;
         let of_commits = removals.environments(&commits);
         let codes = removals.codes(loaded, document, &commits, &of_commits, &extra);
-        let ready = loaded.ready(self.planning, document, &commits, &mut removals, &codes)?;
-        if let Err(status) = ready {
-            return Ok((status, Unconfirmed::default()));
-        }
+        loaded.ready(self.planning, document, &commits, &mut removals, &codes)?;
         self.check_removals(now, &to_do, &mut removals, &codes)?;
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()
@@ -400,7 +385,7 @@ impl Carrying<'_> {
                 let followed = followed.transpose()?;
                 self.run(now, run, applying, &to_do, lock, followed)
             }
-            Err(cannot) => Ok((cannot_ask(loaded, cannot)?, Unconfirmed::default())),
+            Err(cannot) => Err(cannot_ask(loaded, cannot)),
         }
     }
 

@@ -42,20 +42,12 @@ pub(super) struct Now {
 }
 
 impl Carrying<'_> {
-    /// Reads what is there now and checks that the plan still holds; the exit status if it cannot be carried
-    /// out. Under the lock of the state, what is on record is what it was when that was taken.
+    /// Reads what is there now and checks that the plan still holds. Under the lock of the state, what is on record is what it was when that was taken.
     ///
     /// `earlier` is what was found the first time. A plan that has just been made is checked against the
     /// safeguards then, except for what its tools have left behind while they planned.
-    pub(super) fn now(
-        &self,
-        earlier: Option<&Now>,
-        lock: Option<&mut StateLock>,
-    ) -> Result<std::result::Result<Now, ExitStatus>> {
-        let (mut loaded, policies) = match self.load(earlier.is_some())? {
-            Ok(loaded) => loaded,
-            Err(status) => return Ok(Err(status)),
-        };
+    pub(super) fn now(&self, earlier: Option<&Now>, lock: Option<&mut StateLock>) -> Result<Now> {
+        let (mut loaded, policies) = self.load(earlier.is_some())?;
         // A plan that has just been made has asked the remote.
         loaded.fetches_seen =
             self.rollback.fetches && (self.is_from_file || earlier.is_some()) && self.removes();
@@ -69,7 +61,7 @@ impl Carrying<'_> {
             }
         };
         if !is_safe {
-            return Ok(Err(ExitStatus::Refused));
+            return Err(ExitStatus::Refused.into());
         }
         if self.is_from_file && earlier.is_none() {
             loaded.warn_if_behind(self.disabled)?;
@@ -114,7 +106,7 @@ impl Carrying<'_> {
             !done.any(|operation| progress.done.contains(&(it.stack.clone(), operation)))
         });
         if !protected.is_empty() {
-            return Ok(Err(refuse(&loaded, Destroyer::Plan, &protected)));
+            return Err(refuse(&loaded, Destroyer::Plan, &protected).into());
         }
         let policies = match policies {
             Some(policies) => Some(NowPolicies {
@@ -123,7 +115,7 @@ impl Carrying<'_> {
             }),
             None => None,
         };
-        Ok(Ok(Now {
+        Ok(Now {
             loaded,
             document,
             standings,
@@ -131,7 +123,7 @@ impl Carrying<'_> {
             progress,
             applied,
             policies,
-        }))
+        })
     }
 
     /// Reads what runs on this machine have applied of a plan in a file.
@@ -156,19 +148,13 @@ impl Carrying<'_> {
         loaded.standings_in(document, address, Counted::default(), false)
     }
 
-    /// Loads the project as it is now, and the policies that follow; the exit status if the plan cannot be
-    /// carried out in it. `is_again` says whether its warnings have been shown.
-    fn load(
-        &self,
-        is_again: bool,
-    ) -> Result<std::result::Result<(Loaded, Option<LoadedPolicies>), ExitStatus>> {
+    /// Loads the project as it is now, and the policies that follow. `is_again` says whether its warnings have been shown.
+    fn load(&self, is_again: bool) -> Result<(Loaded, Option<LoadedPolicies>)> {
         let reads = Reads::CONFIGURATION
             .with_listing()
             .with_status(ReadStatus::Exact);
         let mut loaded = Loaded::new(self.chdir, None, reads)?;
-        if let Some(status) = loaded.check(None)? {
-            return Ok(Err(status));
-        }
+        loaded.check(None)?;
         let entries = self.saved.plan.entries.iter();
         let stacks = entries.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
@@ -178,10 +164,8 @@ impl Carrying<'_> {
             PlanMode::RefreshOnly => None,
             PlanMode::Normal | PlanMode::Destroy => loaded.apply_policies(&self.policies)?,
         };
-        if let Some(status) = loaded.report_unless_shown(is_again || !self.is_from_file)? {
-            return Ok(Err(status));
-        }
-        Ok(Ok((loaded, policies)))
+        loaded.report_unless_shown(is_again || !self.is_from_file)?;
+        Ok((loaded, policies))
     }
 
     /// Checks that the plan still holds.

@@ -17,12 +17,11 @@ use crate::program::commands::Loaded;
 use crate::program::commands::plan::ask::Origin;
 use crate::program::commands::plan::outputs::OutputReader;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
 
 impl Carrying<'_> {
     /// Checks the conditions of stacks with turns, and shows preconditions that do not hold. Reads outputs that
     /// conditions need or may need, of stacks without turns, and notes with which turns others become known.
-    /// Returns what checks the rest during the run, if there is any; the exit status if that is not possible.
+    /// Returns what checks the rest during the run, if there is any.
     /// Nothing is checked of what is destroyed. `may_add` says whether turns may be added.
     pub(super) fn check_conditions<'l>(
         &self,
@@ -30,7 +29,7 @@ impl Carrying<'_> {
         document: Option<&Document>,
         to_do: &mut Todo<'_>,
         may_add: bool,
-    ) -> Result<std::result::Result<Option<Checker<'l>>, ExitStatus>> {
+    ) -> Result<Option<Checker<'l>>> {
         let applied = to_do.stacks.iter().filter(|it| it.work.apply);
         let applied: Vec<StackIndex> = applied.filter_map(|it| it.stack.here()).collect();
         let has_any = |stack: &StackIndex| !loaded.project.rules_of(*stack).conditions.is_empty();
@@ -39,7 +38,7 @@ impl Carrying<'_> {
         let mut others = loaded.project.stacks.iter().map(|(stack, _)| stack);
         let may_have = may_add && others.any(|stack| has_any(&stack));
         if !has_own && !may_have {
-            return Ok(Ok(None));
+            return Ok(None);
         }
         let applied = if has_own { applied } else { Vec::new() };
         let reader = OutputReader {
@@ -66,10 +65,7 @@ impl Carrying<'_> {
         let mut unknown = BTreeSet::new();
         for (kind, itself) in kinds {
             let stacks: Vec<_> = applied.iter().map(|&stack| (stack, itself)).collect();
-            let found = match decided(&reader, &mut checker, kind, &stacks)? {
-                Ok(found) => found,
-                Err(status) => return Ok(Err(status)),
-            };
+            let found = decided(&reader, &mut checker, kind, &stacks)?;
             for (stack, of_stack) in &found {
                 let Mentioned {
                     stacks,
@@ -85,9 +81,7 @@ impl Carrying<'_> {
                 note_failed(to_do, &found);
             }
         }
-        if let Err(status) = reader.read(&unknown, &mut checker)? {
-            return Ok(Err(status));
-        }
+        reader.read(&unknown, &mut checker)?;
         checker.end_reading();
         for stack in &mut to_do.stacks {
             if let Some(here) = stack.stack.here() {
@@ -97,7 +91,7 @@ impl Carrying<'_> {
                     checker.has_any(here, ConditionKind::Postcondition);
             }
         }
-        Ok(Ok(Some(checker)))
+        Ok(Some(checker))
     }
 }
 
@@ -107,18 +101,16 @@ fn decided<'l>(
     checker: &mut Checker<'l>,
     kind: ConditionKind,
     stacks: &[(StackIndex, Itself)],
-) -> Result<std::result::Result<BTreeMap<StackIndex, Checked<'l>>, ExitStatus>> {
+) -> Result<BTreeMap<StackIndex, Checked<'l>>> {
     loop {
         let found = checker.check_all(kind, stacks);
         let found = found.context("failed to check conditions")?;
         let needed = found.values().flat_map(|it| &it.needed);
         let needed: BTreeSet<StackIndex> = needed.copied().collect();
         if needed.is_empty() {
-            return Ok(Ok(found));
+            return Ok(found);
         }
-        if let Err(status) = reader.read(&needed, checker)? {
-            return Ok(Err(status));
-        }
+        reader.read(&needed, checker)?;
     }
 }
 

@@ -11,7 +11,6 @@ use super::CarryingArgs;
 use crate::program::commands::state::held::{LockRequest, Lockable, StateLock};
 use crate::program::commands::{Loaded, ReadStatus, Reads};
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
 
 /// The lock, held since before the plan was made.
 pub(super) struct Held {
@@ -30,26 +29,23 @@ pub(super) fn action_of(mode: PlanMode) -> Action {
 }
 
 /// Waits for the lock, if the flags say so. The run that holds it would make a plan stale, and its
-/// tools hold locks of their own. Keeps the lock if there is no prompt. Returns the exit status if
-/// the project cannot be planned. `has_prompt` says whether somebody is asked later.
+/// tools hold locks of their own. Keeps the lock if there is no prompt. `has_prompt` says whether somebody is asked later.
 pub(super) fn before_planning(
     chdir: &[PathBuf],
     args: &CarryingArgs,
     mode: PlanMode,
     has_prompt: bool,
-) -> Result<std::result::Result<Option<Held>, ExitStatus>> {
+) -> Result<Option<Held>> {
     let Some(timeout) = args.lock_timeout else {
-        return Ok(Ok(None));
+        return Ok(None);
     };
     let reads = Reads::CONFIGURATION
         .with_listing()
         .with_status(ReadStatus::Exact);
     let mut loaded = Loaded::new(chdir, None, reads)?;
-    if let Some(status) = loaded.check(None)? {
-        return Ok(Err(status));
-    }
+    loaded.check(None)?;
     if loaded.project.settings.state.is_none() {
-        return Ok(Ok(None));
+        return Ok(None);
     }
     let run = new_id(&loaded.project.root);
     let document = loaded.read_and_digest(Counted::default())?;
@@ -60,5 +56,5 @@ pub(super) fn before_planning(
         timeout,
     };
     let lock = lockable.lock(&loaded.project, &request)?;
-    Ok(Ok((!has_prompt).then_some(Held { run, lock })))
+    Ok((!has_prompt).then_some(Held { run, lock }))
 }

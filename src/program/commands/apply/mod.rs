@@ -15,7 +15,6 @@ mod run;
 mod turns;
 mod unconfirmed;
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -292,14 +291,8 @@ fn plan_and_apply(
         lock_timeout: args.lock_timeout,
         ..*request
     };
-    let held = match lock::before_planning(chdir, args, request.options.mode, !args.auto_approve)? {
-        Ok(held) => held,
-        Err(status) => return Ok(status),
-    };
-    let planned = match planned(chdir, &request)? {
-        ControlFlow::Continue(planned) => planned,
-        ControlFlow::Break(status) => return Ok(status),
-    };
+    let held = lock::before_planning(chdir, args, request.options.mode, !args.auto_approve)?;
+    let planned = planned(chdir, &request)?;
     planned.show(DetailsArg::of(args.details))?;
     if !planned.saved.plan.failed.is_empty() && !request.leaves_out_failed {
         console::note("nothing was applied because a stack failed to plan");

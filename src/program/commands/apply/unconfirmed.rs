@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use orch::path::StackPath;
@@ -18,7 +17,7 @@ use crate::program::commands::format::DetailsArg;
 use crate::program::commands::plan::{PlanRequest, planned};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
-use crate::program::error::Result;
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// The file in the folder of a run.
@@ -113,13 +112,12 @@ impl Carrying<'_> {
             leaves_out_failed: false,
             lock_timeout: self.args.lock_timeout,
         };
-        let mut planned = match planned(self.chdir, &request)? {
-            ControlFlow::Continue(planned) => planned,
-            ControlFlow::Break(wrong) => {
-                console::warning("the follow-ups that wait for approval could not be planned");
-                return Ok(worse(status, wrong));
-            }
-        };
+        let planned = planned(self.chdir, &request);
+        if let Some(wrong) = planned.as_ref().err().and_then(ProgramError::reported) {
+            console::warning("the follow-ups that wait for approval could not be planned");
+            return Ok(worse(status, wrong));
+        }
+        let mut planned = planned?;
         planned.saved.excluded.clone_from(&self.saved.excluded);
         planned.show(DetailsArg::of(self.args.details))?;
         let destroyed: Vec<_> = planned.saved.plan.destroyed_resources().collect();

@@ -217,8 +217,7 @@ pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) questions: Vec<(Question<'p>, Option<String>)>,
 }
 
-/// Asks the tools of all stacks that have to be asked, and have not been asked before; the exit status if that
-/// is not possible.
+/// Asks the tools of all stacks that have to be asked, and have not been asked before.
 pub(super) fn ask<'p>(
     loaded: &'p Loaded,
     request: &PlanRequest<'_>,
@@ -226,7 +225,7 @@ pub(super) fn ask<'p>(
     needs: &[Needed<'_, '_>],
     removed: RemovedQuestions<'_, 'p>,
     earlier: AskedTools,
-) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+) -> Result<AskedTools> {
     let project = &loaded.project;
     let args = request.planning;
     let mut asked = earlier;
@@ -261,7 +260,7 @@ pub(super) fn ask<'p>(
     let questions = questions.filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
     let (questions, backends): (Vec<Question<'_>>, Vec<Option<String>>) = questions.unzip();
     if questions.is_empty() {
-        return Ok(Ok(asked));
+        return Ok(asked);
     }
     asked.id = new_id(&project.root);
     let place = match asked.folder.take() {
@@ -279,14 +278,14 @@ pub(super) fn ask<'p>(
     };
     let asking = match ask::prepare(codes, &questions, &options) {
         Ok(asking) => asking,
-        Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
+        Err(cannot) => return Err(cannot_ask(loaded, cannot)),
     };
     let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
     let origin = request.origin(query);
     let ended = carry_out(loaded, args, origin, &asked.id, asking)?;
     let (summary, output, starts) = ended;
     if summary.signal.is_some() {
-        return Ok(Err(ExitStatus::Run(summary.exit_status())));
+        return Err(ExitStatus::Run(summary.exit_status()).into());
     }
     for ending in &summary.endings {
         let number = ending.turn.get();
@@ -326,7 +325,7 @@ pub(super) fn ask<'p>(
     }
     asked.rounds.push(Round::new(&asked.id, folder, output));
     asked.folder = Some(place);
-    Ok(Ok(asked))
+    Ok(asked)
 }
 
 /// Returns the command that plans.
@@ -346,28 +345,25 @@ fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String 
     }
 }
 
-/// Says why nobody can be asked.
-pub(in crate::program::commands) fn cannot_ask(
-    loaded: &Loaded,
-    cannot: CannotAsk,
-) -> Result<ExitStatus> {
+/// Returns why the tools cannot be asked.
+pub(in crate::program::commands) fn cannot_ask(loaded: &Loaded, cannot: CannotAsk) -> ProgramError {
     match cannot {
         CannotAsk::Problems(shared) => {
             loaded.show_shared(shared);
-            Ok(ExitStatus::Configuration)
+            ExitStatus::Configuration.into()
         }
         CannotAsk::Programs(missing) => {
             show_missing(loaded, &missing);
-            Ok(ExitStatus::External)
+            ExitStatus::External.into()
         }
-        CannotAsk::Removed(stack, why) => Err(anyhow::anyhow!(
+        CannotAsk::Removed(stack, why) => anyhow::anyhow!(
             "`{}` was removed, and its code cannot be used: {}",
             printable(stack.as_str()),
             printable(&why)
         )
-        .into()),
-        CannotAsk::Hidden(found) => Err(hidden(&found)),
-        CannotAsk::Folder(error) => Err(anyhow::Error::new(error).context(NO_ROOM).into()),
+        .into(),
+        CannotAsk::Hidden(found) => hidden(&found),
+        CannotAsk::Folder(error) => anyhow::Error::new(error).context(NO_ROOM).into(),
     }
 }
 

@@ -22,7 +22,6 @@ use crate::program::commands::Loaded;
 use crate::program::commands::standings::state_config;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
 use crate::program::github::Github;
 
 /// The conditions that do not all hold, by stack.
@@ -144,7 +143,7 @@ impl<'l> Conditions<'l> {
         &mut self,
         subjects: &mut Subjects<'_>,
         settled: &Settled,
-    ) -> Result<std::result::Result<(), ExitStatus>> {
+    ) -> Result<()> {
         let is_waiting = subjects.all.iter().filter(|it| it.is_waiting);
         let waiting: BTreeSet<StackIndex> = is_waiting.map(|it| it.stack).collect();
         let precedence = Precedence::new(&self.reader.loaded.graph);
@@ -153,9 +152,7 @@ impl<'l> Conditions<'l> {
         let is_settled = |stack: &StackIndex| !is_unsettled[stack.get()];
         let checked = loop {
             let checked = all_preconditions(&self.checker, waiting.iter().copied())?;
-            if let Err(status) = self.learn(&checked, is_settled, &later)? {
-                return Ok(Err(status));
-            }
+            self.learn(&checked, is_settled, &later)?;
             let needed = checked.values().flat_map(|checked| &checked.needed);
             if !needed.clone().any(is_settled) {
                 break checked;
@@ -172,7 +169,7 @@ impl<'l> Conditions<'l> {
             subject.is_waiting = still.contains(&subject.stack) && !is_stuck;
         }
         self.leave_out(subjects, checked, |checked| is_stuck || !waits(checked));
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Returns the stacks that are planned and may have work: their outputs are known only later.
@@ -196,7 +193,7 @@ impl<'l> Conditions<'l> {
         checked: &ByStack<'_>,
         is_settled: impl Fn(&StackIndex) -> bool,
         later: &BTreeSet<StackIndex>,
-    ) -> Result<std::result::Result<(), ExitStatus>> {
+    ) -> Result<()> {
         let needed = checked.values().flat_map(|checked| &checked.needed);
         let needed = needed.copied().filter(is_settled);
         let (later, now): (BTreeSet<_>, BTreeSet<_>) = needed.partition(|it| later.contains(it));
@@ -212,7 +209,7 @@ impl<'l> Conditions<'l> {
         &mut self,
         known: &Unchanged<'_, '_>,
         needs: &[Needed<'_, '_>],
-    ) -> Result<std::result::Result<(), ExitStatus>> {
+    ) -> Result<()> {
         let Unchanged {
             subjects,
             settled,
@@ -244,7 +241,7 @@ impl<'l> Conditions<'l> {
             .iter()
             .any(|(stack, _)| self.checker.has_any(*stack, kind))
         {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let precedence = Precedence::new(&self.reader.loaded.graph);
         let later = self.may_work(&precedence, subjects, settled);
@@ -255,11 +252,9 @@ impl<'l> Conditions<'l> {
                 let failed = checked.into_iter().filter(|(_, it)| !it.failed.is_empty());
                 self.failed
                     .extend(failed.map(|(stack, checked)| (stack, checked.failed)));
-                return Ok(Ok(()));
+                return Ok(());
             }
-            if let Err(status) = self.learn(&checked, |_| true, &later)? {
-                return Ok(Err(status));
-            }
+            self.learn(&checked, |_| true, &later)?;
         }
     }
 

@@ -1,7 +1,6 @@
 //! Asks the tools about stacks that are put into the state without an apply.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use orch::path::StackPath;
@@ -19,19 +18,16 @@ use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-/// Asks the tools of stacks, unless there is none to ask; breaks with the exit status if that fails.
+/// Asks the tools of stacks, unless there is none to ask.
 pub(in crate::program::commands) fn find_existing(
     chdir: &[PathBuf],
     loaded: &Loaded,
     stacks: &[StackIndex],
     verification: Verification,
-) -> Result<ControlFlow<ExitStatus, ExistingStacks>> {
-    let mut existing = match unasked(loaded, stacks) {
-        ControlFlow::Continue(existing) => existing,
-        ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
-    };
+) -> Result<ExistingStacks> {
+    let mut existing = unasked(loaded, stacks)?;
     let Verification::Tools(jobs) = verification else {
-        return Ok(ControlFlow::Continue(existing));
+        return Ok(existing);
     };
     let unverified = existing.unverified.values().flatten();
     let unverified: BTreeSet<&StackPath> = unverified.collect();
@@ -39,7 +35,7 @@ pub(in crate::program::commands) fn find_existing(
     let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
     let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
     if paths.is_empty() {
-        return Ok(ControlFlow::Continue(existing));
+        return Ok(existing);
     }
     let select = SelectArgs::default();
     let planning = PlanningArgs {
@@ -67,21 +63,18 @@ pub(in crate::program::commands) fn find_existing(
         leaves_out_failed: false,
         lock_timeout: None,
     };
-    let planned = match planned(chdir, &request)? {
-        ControlFlow::Continue(planned) => planned,
-        ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
-    };
+    let planned = planned(chdir, &request)?;
     if !planned.saved.plan.failed.is_empty() {
         console::note("nothing was recorded because the tools of some stacks failed");
         console::help("mend them, leave them out, or add `--no-verify` to record them unverified");
-        return Ok(ControlFlow::Break(ExitStatus::Run(1)));
+        return Err(ExitStatus::Run(1).into());
     }
     learn(&mut existing, &planned, &paths);
-    Ok(ControlFlow::Continue(existing))
+    Ok(existing)
 }
 
-/// Returns what the configuration says of stacks; breaks with the exit status if it is wrong.
-fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> ControlFlow<ExitStatus, ExistingStacks> {
+/// Returns what the configuration says of stacks.
+fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> Result<ExistingStacks> {
     let mut existing = ExistingStacks {
         run: String::new(),
         stacks: BTreeMap::new(),
@@ -121,10 +114,10 @@ fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> ControlFlow<ExitStatus, Ex
     }
     let problems = problems.into_vec();
     if problems.is_empty() {
-        return ControlFlow::Continue(existing);
+        return Ok(existing);
     }
     loaded.show_shared(problems);
-    ControlFlow::Break(ExitStatus::Configuration)
+    Err(ExitStatus::Configuration.into())
 }
 
 /// Takes what the tools have answered.

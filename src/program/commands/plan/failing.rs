@@ -47,14 +47,14 @@ pub(super) struct Failing {
 }
 
 impl Loaded {
-    /// Returns the stacks that fail to plan, or the exit status if an error prevents it.
+    /// Returns the stacks that fail to plan.
     pub(super) fn failing(
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
         known: Known<'_, '_>,
         asked: &AskedTools,
-    ) -> Result<std::result::Result<Failing, ExitStatus>> {
+    ) -> Result<Failing> {
         let Known {
             subjects,
             settled,
@@ -67,32 +67,28 @@ impl Loaded {
         let unknown = unknown.map(|it| (it.stack, it.driver));
         let (open, failed): (Vec<_>, Vec<_>) =
             unknown.partition(|(stack, _)| runs_after.contains_key(stack));
-        let invalid = match invalid(self, request, query, asked, open)? {
-            Ok(invalid) => invalid,
-            Err(status) => return Ok(Err(status)),
-        };
+        let invalid = invalid(self, request, query, asked, open)?;
         let failed = failed.into_iter().map(|(stack, _)| stack);
-        Ok(Ok(Failing {
+        Ok(Failing {
             mode: request.options.mode,
             stacks: failed.chain(invalid.iter().copied()).collect(),
             invalid,
             conditional: runs_after.keys().copied().collect(),
-        }))
+        })
     }
 }
 
 /// Returns the stacks that fail to plan in any case, of those whose tools failed. Either the answer
-/// is unusable, or the tool rejects the configuration itself. Returns the exit status if an error
-/// prevents it.
+/// is unusable, or the tool rejects the configuration itself.
 fn invalid(
     loaded: &Loaded,
     request: &PlanRequest<'_>,
     query: &Query,
     asked: &AskedTools,
     failed: Vec<(StackIndex, Driver<'_>)>,
-) -> Result<std::result::Result<BTreeSet<StackIndex>, ExitStatus>> {
+) -> Result<BTreeSet<StackIndex>> {
     if failed.is_empty() {
-        return Ok(Ok(BTreeSet::new()));
+        return Ok(BTreeSet::new());
     }
     let path = |stack: StackIndex| &loaded.project.stacks[stack].path;
     let end = |it: &(StackIndex, Driver<'_>)| asked.end(path(it.0));
@@ -124,7 +120,7 @@ fn invalid(
     };
     let asking = match prepare_validation(codes, &open, &options) {
         Ok(asking) => asking,
-        Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
+        Err(cannot) => return Err(cannot_ask(loaded, cannot)),
     };
     let turns = asking.execution.turns.clone();
     if !turns.is_empty() {
@@ -134,7 +130,7 @@ fn invalid(
         };
         let (summary, ..) = carry_out(loaded, args, origin, &id, asking)?;
         if summary.signal.is_some() {
-            return Ok(Err(ExitStatus::Run(summary.exit_status())));
+            return Err(ExitStatus::Run(summary.exit_status()).into());
         }
         let refused = summary
             .endings
@@ -147,7 +143,7 @@ fn invalid(
                 .filter(|(stack, _)| refused.contains(path(*stack))),
         );
     }
-    Ok(Ok(invalid.into_iter().map(|(stack, _)| stack).collect()))
+    Ok(invalid.into_iter().map(|(stack, _)| stack).collect())
 }
 
 impl Failing {

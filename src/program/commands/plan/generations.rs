@@ -19,6 +19,7 @@ use super::subjects::{Next, OnRecord, Subjects};
 use super::{AskedTools, PlanRequest};
 use crate::program::commands::Loaded;
 use crate::program::console;
+use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
 /// The way out where two generations have one place.
@@ -197,7 +198,7 @@ impl Loaded {
         }
     }
 
-    /// Refuses to make generations whose states would not be their own; returns the exit status if a plan would.
+    /// Refuses to make generations whose states would not be their own.
     pub(super) fn refuse_shared_generations(
         &self,
         subjects: &Subjects<'_>,
@@ -205,7 +206,7 @@ impl Loaded {
         recorded: Option<&OnRecord>,
         places: &BTreeMap<StackIndex, Place>,
         asked: &AskedTools,
-    ) -> Option<ExitStatus> {
+    ) -> Result<()> {
         let entries = recorded.map(|recorded| self.entries_of(&recorded.document));
         let entries = entries.unwrap_or_default();
         let replaced = subjects.all.iter().filter(|subject| {
@@ -237,10 +238,10 @@ impl Loaded {
         });
         let refusals: Vec<Diagnostic> = refusals.collect();
         if refusals.is_empty() {
-            return None;
+            return Ok(());
         }
         console::diagnostics(refusals.iter(), &self.project.sources);
-        Some(ExitStatus::Refused)
+        Err(ExitStatus::Refused.into())
     }
 }
 

@@ -2,7 +2,6 @@
 //! in one order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use orch::plan::backends::Place;
@@ -34,11 +33,11 @@ use crate::program::console;
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
-/// Makes a plan; breaks with the exit status if that is not possible.
+/// Makes a plan.
 pub(in crate::program::commands) fn planned(
     chdir: &[PathBuf],
     request: &PlanRequest<'_>,
-) -> Result<ControlFlow<ExitStatus, Planned>> {
+) -> Result<Planned> {
     request.planning.check_extra()?;
     let mut request = *request;
     // The files of a stack are as they were applied while a module that it calls has a new version.
@@ -49,9 +48,7 @@ pub(in crate::program::commands) fn planned(
         .with_listing()
         .with_status(ReadStatus::Exact);
     let mut loaded = Loaded::new(chdir, request.document, reads)?;
-    if let Some(status) = loaded.check(filters.change())? {
-        return Ok(ControlFlow::Break(status));
-    }
+    loaded.check(filters.change())?;
     if loaded.project.settings.state.is_none() {
         check_fetch(request.select)?;
     }
@@ -65,9 +62,7 @@ pub(in crate::program::commands) fn planned(
     }
     let replaced = loaded.named_by(request.replace, &selection)?;
     let recorded = loaded.on_record(request)?;
-    if let Some(status) = loaded.report_unless_shown(request.only.is_some())? {
-        return Ok(ControlFlow::Break(status));
-    }
+    loaded.report_unless_shown(request.only.is_some())?;
     loaded.sweep();
     let mut removals = loaded.removals(request, &query, recorded.as_ref())?;
     if removals.all.is_empty() {
@@ -75,7 +70,7 @@ pub(in crate::program::commands) fn planned(
     }
     if let Some(disabled) = request.guard {
         if !loaded.is_safe(disabled) {
-            return Ok(ControlFlow::Break(ExitStatus::Refused));
+            return Err(ExitStatus::Refused.into());
         }
         loaded.warn_if_behind(disabled)?;
     }
@@ -95,9 +90,7 @@ pub(in crate::program::commands) fn planned(
     let document = recorded.as_ref().map(|recorded| &recorded.document);
     let reader = OutputReader::new(&loaded, request, document, &query);
     let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
-    if let Some(status) = loaded.add_backends(&mut subjects) {
-        return Ok(ControlFlow::Break(status));
-    }
+    loaded.add_backends(&mut subjects)?;
     let mut commits = Commits::default();
     let planning = Planning {
         request,
@@ -106,10 +99,7 @@ pub(in crate::program::commands) fn planned(
         commits: &mut commits,
     };
     let (mut plan, asked) =
-        match loaded.plan(planning, &mut subjects, &mut removals, head, &mut checks)? {
-            Ok(planned) => planned,
-            Err(status) => return Ok(ControlFlow::Break(status)),
-        };
+        loaded.plan(planning, &mut subjects, &mut removals, head, &mut checks)?;
     plan.failed.extend(checks.into_failed());
     plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     removals.warn();
@@ -128,14 +118,14 @@ pub(in crate::program::commands) fn planned(
     }
     let known = (&removals, document, &asked);
     loaded.add_followups(&mut saved, request, policies, known)?;
-    Ok(ControlFlow::Continue(Planned {
+    Ok(Planned {
         loaded,
         saved,
         plans,
         left_behind: left_behind.unwrap_or_default(),
         asked,
         commits,
-    }))
+    })
 }
 
 /// What a plan is made of.
@@ -174,7 +164,7 @@ impl Loaded {
         Selection::recorded(stacks.filter_map(|path| self.project.stacks.find(path)))
     }
 
-    /// Asks the tools and returns the plan; the exit status if that was not possible.
+    /// Asks the tools and returns the plan.
     fn plan<'d>(
         &self,
         planning: Planning<'_, 'd>,
@@ -182,13 +172,10 @@ impl Loaded {
         removals: &mut Removals<'d>,
         head: Option<String>,
         checks: &mut Conditions<'_>,
-    ) -> Result<std::result::Result<(Plan, AskedTools), ExitStatus>> {
+    ) -> Result<(Plan, AskedTools)> {
         let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
         note_without_state(self, subjects, recorded);
-        let answers = match self.ask_all(planning, subjects, removals, checks)? {
-            Ok(answers) => answers,
-            Err(status) => return Ok(Err(status)),
-        };
+        let answers = self.ask_all(planning, subjects, removals, checks)?;
         let Answers { asked, places, .. } = answers;
         let document = recorded.map(|recorded| &recorded.document);
         let amended = self.amended(document, &answers.moves);
@@ -206,9 +193,7 @@ impl Loaded {
         let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
         let shared = self.refuse_shared_generations(subjects, &settled, recorded, &places, &asked);
-        if let Some(status) = shared {
-            return Ok(Err(status));
-        }
+        shared?;
         let after = |settled: &Settled| {
             let working: BTreeSet<StackIndex> = settled.working();
             let stacks = may_change(self, subjects, recorded, &working);
@@ -223,9 +208,7 @@ impl Loaded {
             blocked: &mut blocked,
             conditional: &after(&settled).into_keys().collect(),
         };
-        if let Some(status) = self.keep(request, kept, &mut settled, removals) {
-            return Ok(Err(status));
-        }
+        self.keep(request, kept, &mut settled, removals)?;
         removals.keep_current(self, &settled);
         let mut runs_after = after(&settled);
         let unchanged = Unchanged {
@@ -235,18 +218,14 @@ impl Loaded {
             after: &runs_after,
             blocked: &blocked,
         };
-        if let Err(status) = checks.check_unchanged(&unchanged, &needs)? {
-            return Ok(Err(status));
-        }
+        checks.check_unchanged(&unchanged, &needs)?;
         let known = Known {
             subjects,
             settled: &settled,
             runs_after: &runs_after,
         };
-        let failing = match self.failing(request, query, known, &asked)? {
-            Ok(failing) => failing.with(checks.failed_stacks()),
-            Err(status) => return Ok(Err(status)),
-        };
+        let failing = self.failing(request, query, known, &asked)?;
+        let failing = failing.with(checks.failed_stacks());
         if request.leaves_out_failed {
             let parts = (&mut settled, &mut *removals, &mut blocked);
             failing.leave_out(self, subjects, document, parts);
@@ -281,7 +260,7 @@ impl Loaded {
             sequence,
             followups: None,
         };
-        Ok(Ok((plan, asked)))
+        Ok((plan, asked))
     }
 
     /// Shows the output of the tools of stacks that failed to plan.
@@ -301,14 +280,18 @@ impl Loaded {
         Ok(())
     }
 
-    /// Keeps what has to stay; returns the exit status if the plan would destroy what may not be destroyed.
+    /// Keeps what has to stay.
+    ///
+    /// # Errors
+    ///
+    /// If the plan would destroy what may not be destroyed.
     fn keep(
         &self,
         request: &PlanRequest<'_>,
         kept: Kept<'_, '_>,
         settled: &mut Settled,
         removals: &mut Removals<'_>,
-    ) -> Option<ExitStatus> {
+    ) -> Result<()> {
         let Kept {
             subjects,
             document,
@@ -337,24 +320,24 @@ impl Loaded {
         self.note_unreported(settled);
         let protected = self.protected(settled, subjects, removals, document);
         if !protected.is_empty() && !request.planning.skip_protected {
-            return Some(refuse(self, Destroyer::Plan, &protected));
+            return Err(refuse(self, Destroyer::Plan, &protected).into());
         }
         if !protected.is_empty() {
             self.skip_protected(&protected, settled, removals, document, blocked);
             // What stays in turn keeps others.
             keep_used(settled, blocked, removals);
         }
-        None
+        Ok(())
     }
 
-    /// Asks the tools of all stacks that have to be asked; the exit status if that was not possible.
+    /// Asks the tools of all stacks that have to be asked.
     fn ask_all<'d>(
         &self,
         planning: Planning<'_, 'd>,
         subjects: &mut Subjects<'_>,
         removals: &mut Removals<'d>,
         checks: &mut Conditions<'_>,
-    ) -> Result<std::result::Result<Answers, ExitStatus>> {
+    ) -> Result<Answers> {
         let Planning {
             request,
             query,
@@ -363,20 +346,14 @@ impl Loaded {
         } = planning;
         let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
         let on_record = on_record.unwrap_or_default();
-        let read = match self.read_first(request, query, subjects, recorded, &on_record)? {
-            Ok(read) => read,
-            Err(status) => return Ok(Err(status)),
-        };
+        let read = self.read_first(request, query, subjects, recorded, &on_record)?;
         // Where drivers name the places of their states, these tell before anybody is asked.
         let places = self.places(subjects, &on_record, &read);
         subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
         find_made_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
-        let asked = match ask::ask(self, request, query, &needs, nothing, read)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
+        let asked = ask::ask(self, request, query, &needs, nothing, read)?;
         drop(needs);
         let waiting = Waiting {
             request,
@@ -385,10 +362,7 @@ impl Loaded {
             on_record: &on_record,
             checks,
         };
-        let asked = match self.ask_waiting(waiting, subjects, asked)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
+        let asked = self.ask_waiting(waiting, subjects, asked)?;
         let document = recorded.map(|recorded| &recorded.document);
         let places = self.places(subjects, &on_record, &asked);
         let moves = self.moved_by_backend(&places, &on_record, recorded);
@@ -402,16 +376,10 @@ impl Loaded {
             // What is on record may keep a stack already: then its tool is not asked.
             self.block_by_backends(removals, &places, document, standings);
         }
-        let asked = match self.ask_again(request, query, subjects, recorded, &places, asked)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
+        let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
         let places = self.places(subjects, &on_record, &asked);
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
-        let asked = match self.ask_removed(request, query, removals, document, commits, asked)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
+        let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
         // Answers tell of backends that are not on record.
         if let Some(OnRecord {
             document,
@@ -420,11 +388,11 @@ impl Loaded {
         {
             self.block_by_backends(removals, &places, document, standings);
         }
-        Ok(Ok(Answers {
+        Ok(Answers {
             asked,
             places,
             moves,
-        }))
+        })
     }
 
     /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the
@@ -442,8 +410,7 @@ impl Loaded {
         Some(document)
     }
 
-    /// Asks the tools of stacks that were removed, in the code of their commits; the exit status if that was
-    /// not possible.
+    /// Asks the tools of stacks that were removed, in the code of their commits.
     fn ask_removed(
         &self,
         request: &PlanRequest<'_>,
@@ -452,16 +419,14 @@ impl Loaded {
         document: Option<&Document>,
         commits: &mut Commits,
         asked: AskedTools,
-    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+    ) -> Result<AskedTools> {
         removals.check_out(self, commits)?;
         let commits = &*commits;
         let environments = removals.environments(commits);
         let extra = &request.planning.extra;
         let codes = removals.codes(self, document, commits, &environments, extra);
         let args = request.planning;
-        if let Err(status) = self.ready(args, document, commits, removals, &codes)? {
-            return Ok(Err(status));
-        }
+        self.ready(args, document, commits, removals, &codes)?;
         let questions = removals.questions(&codes);
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()
@@ -471,11 +436,8 @@ impl Loaded {
             codes: &of_commands,
             questions,
         };
-        let asked = match ask::ask(self, request, query, &[], removed, asked)? {
-            Ok(asked) => asked,
-            Err(status) => return Ok(Err(status)),
-        };
+        let asked = ask::ask(self, request, query, &[], removed, asked)?;
         removals.decide(self, &codes, &asked.answers);
-        Ok(Ok(asked))
+        Ok(asked)
     }
 }

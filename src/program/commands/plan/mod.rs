@@ -34,7 +34,6 @@ mod triggers;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -346,10 +345,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
         lock_timeout: None,
     };
-    let planned = match planned(chdir, &request)? {
-        ControlFlow::Continue(planned) => planned,
-        ControlFlow::Break(status) => return Ok(status),
-    };
+    let planned = planned(chdir, &request)?;
     let (loaded, plan) = (&planned.loaded, &planned.saved.plan);
     let mut out = console::stdout();
     let (asked, typed) = (&planned.asked, args.out.as_deref());

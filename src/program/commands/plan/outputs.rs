@@ -53,13 +53,12 @@ impl<'l> OutputReader<'l> {
 }
 
 impl OutputReader<'_> {
-    /// Reads the outputs of stacks at once, for the conditions that need them; returns the exit status if that is
-    /// not possible. Where a tool fails, the conditions that need its outputs cannot be evaluated.
+    /// Reads the outputs of stacks at once, for the conditions that need them. Where a tool fails, the conditions that need its outputs cannot be evaluated.
     pub(in crate::program::commands) fn read(
         &self,
         stacks: &BTreeSet<StackIndex>,
         checker: &mut Checker<'_>,
-    ) -> Result<std::result::Result<(), ExitStatus>> {
+    ) -> Result<()> {
         let drivers = Drivers::new(self.loaded, self.document);
         let mut readable: Vec<Source<'_>> = Vec::new();
         for &stack in stacks {
@@ -77,12 +76,9 @@ impl OutputReader<'_> {
             }
         }
         while !readable.is_empty() {
-            readable = match self.read_from(&readable, checker)? {
-                Ok(unwritten) => unwritten,
-                Err(status) => return Ok(Err(status)),
-            };
+            readable = self.read_from(&readable, checker)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Reads the outputs of stacks; returns those whose outputs only a refresh can find.
@@ -90,7 +86,7 @@ impl OutputReader<'_> {
         &self,
         sources: &[Source<'p>],
         checker: &mut Checker<'_>,
-    ) -> Result<std::result::Result<Vec<Source<'p>>, ExitStatus>> {
+    ) -> Result<Vec<Source<'p>>> {
         let loaded = self.loaded;
         let project = &loaded.project;
         let id = new_id(&project.root);
@@ -114,11 +110,11 @@ impl OutputReader<'_> {
         };
         let asking = match prepare(codes, sources, &options) {
             Ok(asking) => asking,
-            Err(cannot) => return cannot_ask(loaded, cannot).map(Err),
+            Err(cannot) => return Err(cannot_ask(loaded, cannot)),
         };
         let (summary, output, _) = carry_out(loaded, self.args, self.origin.clone(), &id, asking)?;
         if summary.signal.is_some() {
-            return Ok(Err(ExitStatus::Run(summary.exit_status())));
+            return Err(ExitStatus::Run(summary.exit_status()).into());
         }
         let mut n_shown = 0;
         let mut unwritten = Vec::new();
@@ -164,6 +160,6 @@ impl OutputReader<'_> {
             };
             checker.set(source.stack, outputs);
         }
-        Ok(Ok(unwritten))
+        Ok(unwritten)
     }
 }

@@ -41,9 +41,8 @@ impl Loaded {
         pairs.iter().filter_map(entry).collect()
     }
 
-    /// Evaluates where the blocks of drivers say that their states are; returns the exit status if one cannot
-    /// be evaluated.
-    pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Option<ExitStatus> {
+    /// Evaluates where the blocks of drivers say that their states are.
+    pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Result<()> {
         let says = |subject: &&mut Subject<'_>| {
             let block = subject.driver.block;
             block.is_some_and(|block| block.backend.is_some())
@@ -54,7 +53,9 @@ impl Loaded {
         });
         let next = self.generations.planning(next);
         let mut saying = subjects.all.iter_mut().filter(says).peekable();
-        saying.peek()?;
+        if saying.peek().is_none() {
+            return Ok(());
+        }
         let environments = self.evaluator();
         let of_next = self.evaluator().in_generations(Arc::new(next));
         let mut problems = SharedProblems::default();
@@ -75,14 +76,14 @@ impl Loaded {
         }
         let problems = problems.into_vec();
         if problems.is_empty() {
-            return None;
+            return Ok(());
         }
         self.show_shared(problems);
-        Some(ExitStatus::Configuration)
+        Err(ExitStatus::Configuration.into())
     }
 
     /// Asks the tools of stacks that are only read, if what others were applied with is on record, and finds
-    /// where that differs now; the exit status if they cannot be asked.
+    /// where that differs now.
     pub(super) fn read_first(
         &self,
         request: &PlanRequest<'_>,
@@ -90,17 +91,17 @@ impl Loaded {
         subjects: &mut Subjects<'_>,
         recorded: Option<&OnRecord>,
         entries: &Entries<'_>,
-    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+    ) -> Result<AskedTools> {
         let mut read = AskedTools::none(self);
         let Some(recorded) = recorded.filter(|_| request.options.mode == PlanMode::Normal) else {
-            return Ok(Ok(read));
+            return Ok(read);
         };
         let upstream_of = |entry: &Entry| entry.applied.as_ref()?.upstream.clone();
         if entries
             .values()
             .all(|(_, entry)| upstream_of(entry).is_none())
         {
-            return Ok(Ok(read));
+            return Ok(read);
         }
         let own = |stack| {
             let (_, entry) = entries.get(&stack)?;
@@ -113,17 +114,14 @@ impl Loaded {
         let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
         let needs = needs.into_iter();
         let needs: Vec<_> = needs.filter(|it| is_read(it.subject.stack)).collect();
-        read = match ask::ask(
+        read = ask::ask(
             self,
             request,
             query,
             &needs,
             RemovedQuestions::default(),
             read,
-        )? {
-            Ok(read) => read,
-            Err(status) => return Ok(Err(status)),
-        };
+        )?;
         let mut changed: BTreeSet<StackIndex> = BTreeSet::new();
         for (path, answer) in &read.answers {
             let Some(stack) = stacks.find(path) else {
@@ -165,7 +163,7 @@ impl Loaded {
             let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
             subject.outputs_differ = Some(outputs_differ(&paths));
         }
-        Ok(Ok(read))
+        Ok(read)
     }
 
     /// Returns where the tools of the project's stacks keep their states, as far as that is known.

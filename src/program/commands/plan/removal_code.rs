@@ -387,7 +387,7 @@ fn first_message(found: Vec<Diagnostic>) -> String {
 
 impl Loaded {
     /// Gets the code of stacks that were removed ready: initialises their tools, and links the states that these keep
-    /// in the tree. Where a tool fails, it is initialised again, and fails then. The exit status if the user interrupts.
+    /// in the tree. Where a tool fails, it is initialised again, and fails then.
     pub(in crate::program::commands) fn ready<'p>(
         &'p self,
         args: &PlanningArgs,
@@ -395,7 +395,7 @@ impl Loaded {
         commits: &Commits,
         removals: &mut Removals<'_>,
         codes: &[RemovalCode<'_, 'p>],
-    ) -> Result<std::result::Result<(), ExitStatus>> {
+    ) -> Result<()> {
         let is_local = |code: &RemovalCode<'_, '_>| {
             let backend = removals.all[code.removal].entry.backend.as_deref();
             code.driver.selects_workspaces() && backend.is_none_or(|it| local_state(it).is_some())
@@ -439,12 +439,12 @@ impl Loaded {
                 let ended = carry_out(self, args, origin, &id, asking)?;
                 let (summary, ..) = ended;
                 if summary.signal.is_some() {
-                    return Ok(Err(ExitStatus::Run(summary.exit_status())));
+                    return Err(ExitStatus::Run(summary.exit_status()).into());
                 }
             }
         }
         removals.link_states(&self.project.root, document, commits, codes);
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

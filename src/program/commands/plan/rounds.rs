@@ -17,7 +17,6 @@ use super::remembered::Entries;
 use super::subjects::{OnRecord, Subjects};
 use crate::program::commands::Loaded;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
 
 /// What decides about stacks that wait for their preconditions.
 pub(super) struct Waiting<'a, 'l> {
@@ -30,13 +29,13 @@ pub(super) struct Waiting<'a, 'l> {
 
 impl Loaded {
     /// Asks the tools of stacks that wait for their preconditions, in rounds: each after what is done with the stacks
-    /// is known whose outputs they need. The exit status if that was not possible.
+    /// is known whose outputs they need.
     pub(super) fn ask_waiting(
         &self,
         waiting: Waiting<'_, '_>,
         subjects: &mut Subjects<'_>,
         mut asked: AskedTools,
-    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+    ) -> Result<AskedTools> {
         let Waiting {
             request,
             query,
@@ -46,29 +45,21 @@ impl Loaded {
         } = waiting;
         while subjects.all.iter().any(|subject| subject.is_waiting) {
             let places = self.places(subjects, on_record, &asked);
-            asked = match self.ask_again(request, query, subjects, recorded, &places, asked)? {
-                Ok(asked) => asked,
-                Err(status) => return Ok(Err(status)),
-            };
+            asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
             let needs = entries::needs(self, subjects, recorded, request.options);
             let blocked = self.find_blocked(subjects, &places).stacks;
             let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
             drop(needs);
-            if let Err(status) = checks.decide_waiting(subjects, &settled)? {
-                return Ok(Err(status));
-            }
+            checks.decide_waiting(subjects, &settled)?;
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
-            asked = match ask::ask(self, request, query, &needs, nothing, asked)? {
-                Ok(asked) => asked,
-                Err(status) => return Ok(Err(status)),
-            };
+            asked = ask::ask(self, request, query, &needs, nothing, asked)?;
         }
-        Ok(Ok(asked))
+        Ok(asked)
     }
 
     /// Asks the tools again whose answers have shown that the question was another one: others replace the stack, its
-    /// driver does, or nothing is left of what was to be replaced. The exit status if that was not possible.
+    /// driver does, or nothing is left of what was to be replaced.
     pub(super) fn ask_again(
         &self,
         request: &PlanRequest<'_>,
@@ -77,7 +68,7 @@ impl Loaded {
         recorded: Option<&OnRecord>,
         places: &BTreeMap<StackIndex, Place>,
         mut asked: AskedTools,
-    ) -> Result<std::result::Result<AskedTools, ExitStatus>> {
+    ) -> Result<AskedTools> {
         let document = recorded.map(|recorded| &recorded.document);
         loop {
             let needs = entries::needs(self, subjects, recorded, request.options);
@@ -86,7 +77,7 @@ impl Loaded {
             });
             let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
             if !may_change && !self.references.list.iter().any(is_trigger) {
-                return Ok(Ok(asked));
+                return Ok(asked);
             }
             let blocked = self.find_blocked(subjects, places).stacks;
             let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
@@ -100,7 +91,7 @@ impl Loaded {
             others.extend(subjects.find_gone(&gone));
             others.extend(self.find_triggered(subjects, &settled, document, request.options.mode));
             if others.is_empty() {
-                return Ok(Ok(asked));
+                return Ok(asked);
             }
             for &stack in &others {
                 asked.forget(&self.project.stacks[stack].path);
@@ -108,10 +99,7 @@ impl Loaded {
             find_made_first(self, subjects, recorded, request.options);
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
-            asked = match ask::ask(self, request, query, &needs, nothing, asked)? {
-                Ok(asked) => asked,
-                Err(status) => return Ok(Err(status)),
-            };
+            asked = ask::ask(self, request, query, &needs, nothing, asked)?;
         }
     }
 }

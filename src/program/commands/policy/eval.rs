@@ -75,23 +75,15 @@ struct Evaluated {
 pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     let has_extension = Path::new(&args.policy).extension().is_some();
     let is_file = has_extension || args.policy.contains(['/', '\\']);
-    let loaded = if is_file {
+    let mut policy = if is_file {
         of_file(chdir, &args.policy)?
     } else {
         of_project(chdir, &args.policy)?
     };
-    let mut policy = match loaded {
-        Ok(policy) => policy,
-        Err(status) => return Ok(status),
-    };
     let evaluated = if let Some(stack) = &args.input.stack {
-        match in_scenario(chdir, policy, stack, args.state)? {
-            Ok((back, evaluated)) => {
-                policy = back;
-                evaluated
-            }
-            Err(status) => return Ok(status),
-        }
+        let (back, evaluated) = in_scenario(chdir, policy, stack, args.state)?;
+        policy = back;
+        evaluated
     } else {
         let input = given_input(chdir, &args.input)?;
         let evaluated = policy
@@ -117,7 +109,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     }
 }
 
-fn of_file(chdir: &[PathBuf], written: &str) -> Result<Result<Evaluated, ExitStatus>> {
+fn of_file(chdir: &[PathBuf], written: &str) -> Result<Evaluated> {
     let path = working_directory(chdir)?.join(written);
     let wrong = |problem: String| {
         let message = format!("the policy `{written}` cannot be loaded:{problem}");
@@ -126,13 +118,13 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Result<Evaluated, ExitSta
     let text = policy_files::read(&path, None).map_err(|problem| wrong(format!(" {problem}")))?;
     let mut worker = policy_files::worker()?;
     match policy_files::load(&mut worker, written, &text, TIMEOUT)? {
-        Ok((number, dialect)) => Ok(Ok(Evaluated {
+        Ok((number, dialect)) => Ok(Evaluated {
             worker,
             number,
             dialect,
             file: written.to_owned(),
             timeout: TIMEOUT,
-        })),
+        }),
         Err(problem) => {
             let lines = policy_files::problem_lines(written, &problem).join("\n");
             Err(wrong(format!("\n{lines}")))
@@ -140,11 +132,9 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Result<Evaluated, ExitSta
     }
 }
 
-fn of_project(chdir: &[PathBuf], name: &str) -> Result<Result<Evaluated, ExitStatus>> {
+fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
     let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    if let Some(status) = loaded.check(None)? {
-        return Ok(Err(status));
-    }
+    loaded.check(None)?;
     let policies = &loaded.project.policies;
     let position = policies.iter().position(|policy| policy.name.value == name);
     let position = position.ok_or_else(|| {
@@ -159,19 +149,17 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Result<Evaluated, ExitSta
         }
     })?;
     let found = loaded.load_policies(|_, other| other == position)?;
-    if let Some(status) = loaded.report()? {
-        return Ok(Err(status));
-    }
+    loaded.report()?;
     let block = &loaded.project.policies[position];
     let mut all = found.policies;
     let policy = all[position].take().expect("it has no problem");
-    Ok(Ok(Evaluated {
+    Ok(Evaluated {
         worker: found.worker,
         number: policy.number,
         dialect: policy.dialect,
         file: block.file.value.as_str().trim_start_matches('/').to_owned(),
         timeout: block.timeout,
-    }))
+    })
 }
 
 /// A policy, and what it answers.
@@ -183,11 +171,9 @@ fn in_scenario(
     mut policy: Evaluated,
     written: &str,
     state: EndState,
-) -> Result<Result<Asked, ExitStatus>> {
+) -> Result<Asked> {
     let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    if let Some(status) = loaded.check(None)? {
-        return Ok(Err(status));
-    }
+    loaded.check(None)?;
     let found = loaded.project.stacks.written(&loaded.directory, written);
     let mut found = found.into_iter().flatten();
     let (Some(stack), None) = (found.next(), found.next()) else {
@@ -199,7 +185,7 @@ fn in_scenario(
     let asked = (policy.number, policy.timeout);
     let evaluated = scenario.evaluate(asked, (stack, state), None)?;
     policy.worker = scenario.into_worker();
-    Ok(Ok((policy, evaluated)))
+    Ok((policy, evaluated))
 }
 
 /// Returns the input from a file, a pipe or a sample.

@@ -47,9 +47,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let document = (args.format == GraphFormat::Json).then_some(Document::PolicyGraph);
     let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
     let policies = loaded.load_policies(|_, _| true)?;
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     let facts = loaded.run_facts(&[])?;
     let project = &loaded.project;
     let names = StackNames::new(&project.stacks, BTreeSet::new());

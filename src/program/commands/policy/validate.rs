@@ -26,9 +26,7 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitSta
     let document = args.format.document(Document::Policies);
     let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
     let policies = loaded.load_policies(|_, _| true)?;
-    if let Some(status) = loaded.report()? {
-        return Ok(status);
-    }
+    loaded.report()?;
     let stacks = &loaded.project.stacks;
     let mut valid = Vec::new();
     for (position, (block, policy)) in loaded

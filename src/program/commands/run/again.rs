@@ -1,7 +1,5 @@
 //! What a run does once it holds the lock of the state.
 
-use std::ops::ControlFlow;
-
 use orch::project::Problems;
 use orch::run::safeguard::Disabled;
 use orch::run::state::StatePlan;
@@ -25,21 +23,18 @@ pub(super) struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// Returns the run that is to begin, and what is put on record of it; breaks with the exit status if
-    /// nothing is to be run.
+    /// Returns the run that is to begin, and what is put on record of it. If nothing is to be run, only the exit
+    /// status is left.
     pub(super) fn prepare(
         self,
         loaded: &mut Loaded,
         kept: &mut KeptState,
         before: &Selection,
         ready: Ready,
-    ) -> Result<ControlFlow<ExitStatus, (Ready, StatePlan)>> {
-        let ready = match self.select(loaded, kept, before, ready)? {
-            ControlFlow::Continue(ready) => ready,
-            ControlFlow::Break(status) => return Ok(ControlFlow::Break(status)),
-        };
+    ) -> Result<(Ready, StatePlan)> {
+        let ready = self.select(loaded, kept, before, ready)?;
         let plan = kept.plan(loaded, &ready.run, &ready.command)?;
-        Ok(ControlFlow::Continue((ready, plan)))
+        Ok((ready, plan))
     }
 
     /// Returns the run of what the document selects now that the lock is held; the same as before if that
@@ -50,18 +45,18 @@ impl Again<'_> {
         kept: &KeptState,
         before: &Selection,
         ready: Ready,
-    ) -> Result<ControlFlow<ExitStatus, Ready>> {
+    ) -> Result<Ready> {
         let query = match &self.query {
             Some(query) => loaded.by_document(query, kept.document())?,
             None => None,
         };
         let Some(query) = query else {
-            return Ok(ControlFlow::Continue(ready));
+            return Ok(ready);
         };
         let project = &loaded.project;
         let selection = select(&project.stacks, &loaded.references, &loaded.graph, &query);
         if selection.stacks().eq(before.stacks()) {
-            return Ok(ControlFlow::Continue(ready));
+            return Ok(ready);
         }
         console::note(&format!(
             "another run has written the state meanwhile: {}",
@@ -75,14 +70,9 @@ impl Again<'_> {
         loaded.problems = Problems::default();
         let id = Some(ready.run.id);
         let again = Ready::new(loaded, self.args, &selection, None, self.reports, id)?;
-        Ok(match again {
-            ControlFlow::Continue(ready)
-                if !ready.spares_protected(loaded, false)?
-                    || !ready.is_safe(loaded, self.disabled) =>
-            {
-                ControlFlow::Break(ExitStatus::Refused)
-            }
-            again => again,
-        })
+        if !again.spares_protected(loaded, false)? || !again.is_safe(loaded, self.disabled) {
+            return Err(ExitStatus::Refused.into());
+        }
+        Ok(again)
     }
 }

@@ -24,7 +24,6 @@ mod stray_flags;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -84,9 +83,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let found = find(chdir, args)?;
     let mut loaded = Loaded::of(found, None, reads(args, &disabled))?;
     let change = filters.change().cloned();
-    if let Some(status) = loaded.check(change.as_ref())? {
-        return Ok(status);
-    }
+    loaded.check(change.as_ref())?;
     let mut resumed = resume::resumed(&mut loaded, args)?;
     let workflow = resumed.as_mut().and_then(|resumed| resumed.workflow.take());
     let (selection, query) = if let Some(resumed) = &resumed {
@@ -96,15 +93,9 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         (loaded.select(&query), Some(query))
     };
     let destroys = DestroyGuard::new(&disabled, resumed.as_ref());
-    let ready = match Ready::new(&mut loaded, args, &selection, resumed, &reports, None)? {
-        ControlFlow::Continue(ready) => ready,
-        ControlFlow::Break(status) => return Ok(status),
-    };
+    let ready = Ready::new(&mut loaded, args, &selection, resumed, &reports, None)?;
     let excluded = loaded.excluded(query.as_ref());
-    let mut followed = match ready.followed(&mut loaded, args, &excluded, workflow.as_ref())? {
-        ControlFlow::Continue(followed) => followed,
-        ControlFlow::Break(status) => return Ok(status),
-    };
+    let mut followed = ready.followed(&mut loaded, args, &excluded, workflow.as_ref())?;
     let Ready { run, command } = &ready;
     let how = How::new(args, run.jobs(), &run.attempts)?;
     if !ready.spares_protected(&loaded, args.dry_run)? {
@@ -132,20 +123,12 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
                 reports: &reports,
                 disabled: &disabled,
             };
-            match again.prepare(&mut loaded, &mut kept, &selection, ready) {
-                Ok(ControlFlow::Continue((ready, plan))) => (ready, Some((plan, kept))),
-                ended => {
-                    let status = ended?.break_value();
-                    return Ok(status.unwrap_or(ExitStatus::Success));
-                }
-            }
+            let (ready, plan) = again.prepare(&mut loaded, &mut kept, &selection, ready)?;
+            (ready, Some((plan, kept)))
         }
     };
     if followed.is_some() && ready.run.sequence != selected {
-        followed = match ready.followed(&mut loaded, args, &excluded, workflow.as_ref())? {
-            ControlFlow::Continue(followed) => followed,
-            ControlFlow::Break(status) => return Ok(status),
-        };
+        followed = ready.followed(&mut loaded, args, &excluded, workflow.as_ref())?;
     }
     if let Some(followed) = &mut followed {
         let document = kept.as_ref().map(|(_, kept)| kept.document());
@@ -174,8 +157,7 @@ struct Ready {
 }
 
 impl Ready {
-    /// Prepares a run of the selected stacks; breaks with the exit status if there is nothing to run, or if
-    /// something is wrong. `id` is the id that it has already.
+    /// Prepares a run of the selected stacks. If there is nothing to run, only the exit status is left. `id` is the id that it has already.
     fn new(
         loaded: &mut Loaded,
         args: &RunArgs,
@@ -183,19 +165,17 @@ impl Ready {
         resumed: Option<Resumed>,
         reports: &Reports,
         id: Option<String>,
-    ) -> Result<ControlFlow<ExitStatus, Self>> {
+    ) -> Result<Self> {
         loaded.check_cycles(CyclesAre::ErrorsWithin(selection));
         let (environments, command) = command::prepared(loaded, args, selection, resumed.as_ref())?;
-        if let Some(status) = loaded.report()? {
-            return Ok(ControlFlow::Break(status));
-        }
+        loaded.report()?;
         let is_open = resumed.as_ref().is_some_and(|resumed| resumed.is_open);
         if !is_open {
             loaded.check_not_empty(selection, args.fail_if_empty)?;
         }
         if selection.is_empty() && !is_open {
             let status = nothing_to_do(loaded, args, selection, command, resumed, reports);
-            return Ok(ControlFlow::Break(status));
+            return Err(status.into());
         }
         settings::check_limits(loaded, &args.limit)?;
         let request = RunRequest {
@@ -204,11 +184,11 @@ impl Ready {
             ..request(loaded, args, selection, command.clone(), resumed)
         };
         match request.prepare(&loaded.project) {
-            Ok(run) => Ok(ControlFlow::Continue(Ready { run, command })),
+            Ok(run) => Ok(Ready { run, command }),
             Err(PrepareError::Settings(error)) => Err(settings::explained(loaded, error)),
             Err(PrepareError::Programs(missing)) => {
                 show_missing(loaded, &missing);
-                Ok(ControlFlow::Break(ExitStatus::External))
+                Err(ExitStatus::External.into())
             }
         }
     }
@@ -230,26 +210,23 @@ impl Ready {
         Ok(is_only_shown)
     }
 
-    /// Returns what it takes to let policies follow the run, if they do; breaks with the exit status if a policy is
-    /// wrong.
+    /// Returns what it takes to let policies follow the run, if they do.
     fn followed(
         &self,
         loaded: &mut Loaded,
         args: &RunArgs,
         excluded: &BTreeSet<StackIndex>,
         resumed: Option<&EarlierWorkflow>,
-    ) -> Result<ControlFlow<ExitStatus, Option<FollowedRun>>> {
+    ) -> Result<Option<FollowedRun>> {
         let mode = followed::mode(loaded, args, self, resumed)?;
         if mode == PolicyRun::Off {
-            return Ok(ControlFlow::Continue(None));
+            return Ok(None);
         }
         // What was found before has been shown.
         loaded.problems = Problems::default();
         let followed = FollowedRun::prepare(loaded, args, mode, self, excluded, resumed)?;
-        Ok(match loaded.report()? {
-            Some(status) => ControlFlow::Break(status),
-            None => ControlFlow::Continue(Some(followed)),
-        })
+        loaded.report()?;
+        Ok(Some(followed))
     }
 
     /// Returns whether no safeguard forbids the run; says which does.

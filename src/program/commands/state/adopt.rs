@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -60,15 +59,10 @@ pub(super) fn adopt(
 ) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let reads = Reads::for_selection(&args.select).with_listing();
-    let mut state = match State::open(chdir, args.write.format, reads)? {
-        Ok(state) => state,
-        Err(status) => return Ok(status),
-    };
+    let mut state = State::open(chdir, args.write.format, reads)?;
     let query = state.loaded.query(filters)?;
     let selection = state.loaded.select(&query);
-    if let Some(status) = state.loaded.report()? {
-        return Ok(status);
-    }
+    state.loaded.report()?;
     let stacks: Vec<StackIndex> = selection.stacks().collect();
     if stacks.is_empty() {
         return Ok(ExitStatus::Success);
@@ -80,10 +74,7 @@ pub(super) fn adopt(
     } else {
         Verification::Tools(args.parallel.unwrap_or(NonZeroUsize::MIN))
     };
-    let existing = match find_existing(chdir, loaded, &stacks, verification)? {
-        ControlFlow::Continue(existing) => existing,
-        ControlFlow::Break(status) => return Ok(status),
-    };
+    let existing = find_existing(chdir, loaded, &stacks, verification)?;
     existing.check_applied()?;
     for (path, known) in &existing.stacks {
         if let Some(entry) = entries.get_mut(path.as_str()) {

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use orch::driver::Outputs;
@@ -15,7 +14,6 @@ use orch::project::stack::StackIndex;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
 
 /// Who is asked about such stacks.
 #[derive(Debug, Clone, Copy)]
@@ -26,14 +24,9 @@ pub(in crate::program::commands) enum Verification {
     Nobody,
 }
 
-/// Finds out about such stacks; breaks with the exit status if that fails.
+/// Finds out about such stacks.
 pub(in crate::program::commands) type FindExisting =
-    fn(
-        &[PathBuf],
-        &Loaded,
-        &[StackIndex],
-        Verification,
-    ) -> Result<ControlFlow<ExitStatus, ExistingStacks>>;
+    fn(&[PathBuf], &Loaded, &[StackIndex], Verification) -> Result<ExistingStacks>;
 
 /// How many stacks a note names.
 const MAX_NAMED: usize = 5;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -158,10 +157,7 @@ pub(super) fn import(
         keys: &keys,
         commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
     };
-    let existing = match imported.existing(chdir, state, args.no_verify, find_existing)? {
-        ControlFlow::Continue(existing) => existing,
-        ControlFlow::Break(status) => return Ok(status),
-    };
+    let existing = imported.existing(chdir, state, args.no_verify, find_existing)?;
     let edit = state.edit("import", &args.write);
     state.change(
         &edit,
@@ -250,14 +246,14 @@ impl Imported<'_> {
         }
     }
 
-    /// Asks the tools of the stacks that would be added and are here; breaks with the exit status if that fails.
+    /// Asks the tools of the stacks that would be added and are here.
     fn existing(
         &self,
         chdir: &[PathBuf],
         state: &State,
         is_unverified: bool,
         find_existing: FindExisting,
-    ) -> Result<ControlFlow<ExitStatus, ExistingStacks>> {
+    ) -> Result<ExistingStacks> {
         let loaded = &state.loaded;
         let mut document = state.read()?;
         for name in self.graph.keys() {
@@ -286,16 +282,13 @@ impl Imported<'_> {
             return find_existing(chdir, loaded, &stacks, Verification::Nobody);
         }
         let verification = Verification::Tools(NonZeroUsize::MIN);
-        let existing = find_existing(chdir, loaded, &stacks, verification)?;
-        let ControlFlow::Continue(mut existing) = existing else {
-            return Ok(existing);
-        };
+        let mut existing = find_existing(chdir, loaded, &stacks, verification)?;
         existing.check_existence()?;
         for path in elsewhere {
             existing.leave_unverified("not in the working tree", path);
         }
         existing.note_unverified();
-        Ok(ControlFlow::Continue(existing))
+        Ok(existing)
     }
 
     /// Adds the stacks to the document; returns the new keys.

@@ -38,7 +38,7 @@ use self::existing::FindExisting;
 use super::format::Format;
 use super::{Loaded, MARK_ROOT, Reads, find_project};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
 use crate::program::exit::ExitStatus;
 
 /// Show and change the record of what was applied
@@ -138,7 +138,7 @@ pub(super) fn state(
     };
     let result = carry_out(chdir, command, format, find_existing);
     if let Err(error) = &result
-        && error.kind() != ErrorKind::OutputClosed
+        && !error.is_silent()
         && format == Format::Json
     {
         let mut out = console::stdout();
@@ -161,10 +161,7 @@ fn carry_out(
         StateCommand::List(_) | StateCommand::Import(_) => Reads::INPUTS,
         _ => Reads::CONFIGURATION,
     };
-    let state = match State::open(chdir, format, reads)? {
-        Ok(state) => state,
-        Err(status) => return Ok(status),
-    };
+    let state = State::open(chdir, format, reads)?;
     match command {
         StateCommand::Init(args) => write::init(&state, args),
         StateCommand::Adopt(_) => unreachable!("handled above"),
@@ -186,13 +183,8 @@ fn carry_out(
 }
 
 impl State {
-    /// Opens the state of the project around the working directory; the exit status if its configuration
-    /// is wrong.
-    fn open(
-        chdir: &[PathBuf],
-        format: Format,
-        reads: Reads,
-    ) -> Result<std::result::Result<Self, ExitStatus>> {
+    /// Opens the state of the project around the working directory.
+    fn open(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         if !found.is_marked() {
             return Err(ProgramError::refused(
@@ -203,9 +195,7 @@ impl State {
         let document = format.document(Document::Stacks);
         let mut loaded = Loaded::of(found, document, reads)?;
         let Some(block) = loaded.project.settings.state.clone() else {
-            if let Some(status) = loaded.check(None)? {
-                return Ok(Err(status));
-            }
+            loaded.check(None)?;
             return Err(ProgramError::refused("this project keeps no state")
                 .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
         };
@@ -221,9 +211,7 @@ impl State {
                 None
             }
         };
-        if let Some(status) = loaded.report()? {
-            return Ok(Err(status));
-        }
+        loaded.report()?;
         let config = config.expect("what is wrong is an error");
         let Opened {
             config,
@@ -232,7 +220,7 @@ impl State {
             repository,
             author,
         } = Opened::new(&loaded.project, config)?;
-        Ok(Ok(State {
+        Ok(State {
             loaded,
             config,
             backend,
@@ -240,7 +228,7 @@ impl State {
             repository,
             author,
             clock: SystemClock::default(),
-        }))
+        })
     }
 
     /// Reads the document of this project, with what the run that holds its lock has recorded so far.
