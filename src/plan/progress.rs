@@ -2,8 +2,8 @@
 //! journals of the runs that applied the plan.
 //!
 //! A line is written before the first command of a run, one for each operation that has succeeded, and one at
-//! the end. If the last line is incomplete, it is left out. Any other line that cannot be read is an error: to
-//! guess that an operation is not done would be to run it twice.
+//! the end. Lines are numbered. If the last line is incomplete, it is left out. Any other line that cannot be read
+//! or is missing is an error, as is an empty file: to guess that an operation is not done would be to run it twice.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use jiff::Timestamp;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -25,7 +26,7 @@ use crate::run::turn::{Operation, TurnIndex};
 const FOLDER: &str = "applied";
 
 /// The format of the lines.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What was applied of a plan in a file, as it was read.
 #[derive(Debug, Clone)]
@@ -75,6 +76,15 @@ pub enum ProgressError {
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
+struct NumberedLine {
+    /// Its number, from 1.
+    line: usize,
+    #[serde(flatten)]
+    event: Line,
+}
+
+/// What a line says.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line {
     /// A run is about to begin.
@@ -122,9 +132,15 @@ impl AppliedPlan {
         }
         let path = format!("{FOLDER}/{plan}");
         let text = match GuardedFolder::find(root)? {
-            Some(folder) => folder.read(&path)?.unwrap_or_default(),
-            None => Vec::new(),
+            Some(folder) => folder.read(&path)?,
+            None => None,
         };
+        if text.as_ref().is_some_and(Vec::is_empty) {
+            let error = serde_json::Error::custom("the file is empty");
+            let line = 1;
+            return Err(ProgressError::Damaged { path, line, error });
+        }
+        let text = text.unwrap_or_default();
         Ok(AppliedPlan {
             progress: progress(&path, &text)?,
             path,
@@ -144,10 +160,12 @@ impl AppliedPlan {
         }
         folder.make_directory(FOLDER)?;
         let options = &mut OpenOptions::new();
+        let complete = complete(&self.text);
         let mut writer = ProgressWriter {
             file: folder.open(&self.path, options.append(true).create(true))?,
             path: self.path.clone(),
-            length: complete(&self.text).len() as u64,
+            length: complete.len() as u64,
+            n_lines: complete.iter().filter(|&&byte| byte == b'\n').count(),
             pending: Vec::new(),
             has_complained: false,
             turns: Turns::default(),
@@ -162,7 +180,7 @@ impl AppliedPlan {
             is_work: run.is_work,
             is_followed: run.is_followed,
         };
-        let written = writer.write(&begun);
+        let written = writer.write(begun);
         written.map_err(|error| failed("write", &format!(".orch/{}", self.path), error))?;
         Ok(writer)
     }
@@ -178,7 +196,12 @@ fn progress(path: &str, text: &[u8]) -> Result<Progress, ProgressError> {
     let mut progress = Progress::default();
     let lines = complete(text).split_inclusive(|&byte| byte == b'\n');
     for (text, number) in lines.zip(1..) {
-        let line = serde_json::from_slice(text).map_err(|error| ProgressError::Damaged {
+        let line = serde_json::from_slice(text).and_then(|line: NumberedLine| {
+            let is_next = line.line == number;
+            let missing = || serde_json::Error::custom(format!("it has the number {}", line.line));
+            is_next.then_some(line.event).ok_or_else(missing)
+        });
+        let line = line.map_err(|error| ProgressError::Damaged {
             path: path.to_owned(),
             line: number,
             error,
@@ -228,6 +251,8 @@ pub struct ProgressWriter {
     path: String,
     /// The length of the complete lines in the file.
     length: u64,
+    /// How many lines it has, and how many wait to be written.
+    n_lines: usize,
     /// Lines that could not be written so far.
     pending: Vec<u8>,
     has_complained: bool,
@@ -239,8 +264,12 @@ pub struct ProgressWriter {
 }
 
 impl ProgressWriter {
-    fn write(&mut self, of: &Line) -> io::Result<()> {
-        self.pending.extend(line(of)?);
+    fn write(&mut self, event: Line) -> io::Result<()> {
+        self.n_lines += 1;
+        self.pending.extend(line(&NumberedLine {
+            line: self.n_lines,
+            event,
+        })?);
         // A part of a line may have been written.
         self.file.set_len(self.length)?;
         self.file.write_all(&self.pending)?;
@@ -297,7 +326,7 @@ impl Sink for ProgressWriter {
             },
             _ => return Ok(()),
         };
-        match self.write(&line) {
+        match self.write(line) {
             Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
                 Err(io::Error::other(format!(
                     "`.orch/{}` can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on",
@@ -313,10 +342,10 @@ impl Sink for ProgressWriter {
 mod tests {
     use super::*;
 
-    const BEGUN: &str = r#"{"event":"begun","format":1,"orch":"1","run":"r1","at":"2026-01-02T03:04:05Z","is_work":true,"is_followed":false}"#;
+    const BEGUN: &str = r#"{"line":1,"event":"begun","format":2,"orch":"1","run":"r1","at":"2026-01-02T03:04:05Z","is_work":true,"is_followed":false}"#;
     const DONE: &str =
-        r#"{"event":"done","at":"2026-01-02T03:04:06Z","stack":"/a","operation":"apply"}"#;
-    const ENDED: &str = r#"{"event":"ended","at":"2026-01-02T03:04:07Z","status":0}"#;
+        r#"{"line":2,"event":"done","at":"2026-01-02T03:04:06Z","stack":"/a","operation":"apply"}"#;
+    const ENDED: &str = r#"{"line":3,"event":"ended","at":"2026-01-02T03:04:07Z","status":0}"#;
 
     fn read(text: &str) -> Result<(bool, usize, bool), String> {
         let read = progress("applied/x", text.as_bytes());
@@ -350,8 +379,10 @@ mod tests {
         damaged(&format!("{BEGUN}\n\n{ENDED}\n"), "line 2");
         let unknown = DONE.replace("done", "undone");
         damaged(&format!("{BEGUN}\n{unknown}\n"), "line 2");
-        let newer = BEGUN.replace("\"format\":1", "\"format\":2");
-        damaged(&format!("{newer}\n"), "format 2");
+        let newer = BEGUN.replace("\"format\":2", "\"format\":3");
+        damaged(&format!("{newer}\n"), "format 3");
+        damaged(&format!("{BEGUN}\n{ENDED}\n"), "line 2");
+        damaged(&format!("{DONE}\n{ENDED}\n"), "line 1");
     }
 
     #[test]

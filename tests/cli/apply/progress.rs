@@ -84,9 +84,16 @@ fn apply_refuses_a_plan_whose_progress_is_damaged() {
     }] {
         let file = file(&repository);
         let whole = repository.read(&file);
-        let damages: [&dyn Fn(); 3] = [
+        let without_second = || {
+            let lines = whole.split_inclusive('\n').enumerate();
+            let rest = lines.filter(|(number, _)| *number != 1);
+            rest.map(|(_, line)| line).collect::<String>()
+        };
+        let damages: [&dyn Fn(); 5] = [
+            &|| repository.write(&file, without_second()),
+            &|| repository.write(&file, ""),
             &|| repository.write(&file, whole.replacen("\"done\"", "\"undone\"", 1)),
-            &|| repository.write(&file, whole.replacen("\"format\":1", "\"format\":7", 1)),
+            &|| repository.write(&file, whole.replacen("\"format\":2", "\"format\":7", 1)),
             &|| {
                 fs::remove_file(repository.path(&file)).unwrap();
                 fs::create_dir(repository.path(&file)).unwrap();
