@@ -184,6 +184,11 @@ impl Library {
         optional(self.0.config()?.get_string(name))
     }
 
+    /// Returns the path of the log of HEAD.
+    pub(super) fn head_log(&self) -> PathBuf {
+        self.0.path().join("logs/HEAD")
+    }
+
     pub(super) fn has_references(&self) -> Result<bool, Error> {
         self.0
             .references()?

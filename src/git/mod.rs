@@ -26,6 +26,7 @@ mod tree;
 mod worktree;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tracing::debug;
@@ -435,14 +436,25 @@ impl Repository {
         Ok(false)
     }
 
-    /// Returns whether nothing is committed yet, on any branch.
+    /// Returns whether nothing was ever committed here, on any branch: HEAD has no history either.
     ///
     /// # Errors
     ///
     /// If git cannot answer.
     pub fn is_unborn(&self) -> Result<bool, GitError> {
         Ok(self.commit("HEAD")?.is_none()
-            && !self.ask(Library::has_references, Program::has_references)?)
+            && !self.ask(Library::has_references, Program::has_references)?
+            && !self.has_head_log()?)
+    }
+
+    /// Returns whether git has logged what HEAD was.
+    fn has_head_log(&self) -> Result<bool, GitError> {
+        let path = self.ask(|library| Ok(library.head_log()), Program::head_log)?;
+        match path.metadata() {
+            Ok(log) => Ok(log.len() > 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(GitError::Unreadable(path, error)),
+        }
     }
 
     /// Runs `git fetch` with these arguments, with the user's terminal and credentials. What git

@@ -321,6 +321,12 @@ impl Program {
     }
 
     /// Returns whether there is any reference.
+    /// Returns the path of the log of HEAD.
+    pub(super) fn head_log(&self) -> Result<PathBuf, GitError> {
+        let path = self.ask_line(&["rev-parse", "--git-path", "logs/HEAD"])?;
+        Ok(self.directory.join(path))
+    }
+
     pub(super) fn has_references(&self) -> Result<bool, GitError> {
         Ok(!self.ask_line(&["for-each-ref", "--count=1"])?.is_empty())
     }

@@ -124,16 +124,22 @@ impl<'l> Protections<'l> {
         let root = &self.loaded.project.root;
         let asked = Repository::open(root)
             .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));
+        let unread = |error: GitError| {
+            let trust = |command| format!("if you trust the repository, run `{command}`");
+            let way_out = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
+            Protection::unread(&format!("{:#}", anyhow::Error::new(error)), &way_out)
+        };
         let (head, repository) = match asked {
             Ok((Some(head), repository)) => (head, repository),
-            Ok((None, _)) | Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
-                return Ok(None);
+            Ok((None, repository)) => {
+                if repository.is_unborn().map_err(unread)? {
+                    return Ok(None);
+                }
+                let why = "HEAD names no commit, though the repository has or had some";
+                return Err(Protection::unread(why, "check out a commit"));
             }
-            Err(error) => {
-                let trust = |command| format!("if you trust the repository, run `{command}`");
-                let way_out = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
-                return Err(Protection::unread(&error.to_string(), &way_out));
-            }
+            Err(GitError::NoRepository(_)) => return Ok(None),
+            Err(error) => return Err(unread(error)),
         };
         let tree = CommitTree::new(repository, head);
         let project = Project::load_tree(root, &tree, &mut Problems::default());
@@ -210,18 +216,51 @@ impl Loaded {
         protected.collect()
     }
 
-    /// Returns the protected stacks among those that a run would destroy.
-    pub(super) fn protected_in_run(&self, destroyed: Vec<(StackIndex, String)>) -> Vec<Protected> {
-        let protections = Protections::new(self, None);
+    /// Prints which protected stacks a run would destroy, given the document of the state if the run is recorded.
+    /// Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// If it is unknown which commands destroy.
+    pub(super) fn destroys_protected(
+        &self,
+        run: &PreparedRun,
+        command: &RunCommand,
+        document: Option<&Document>,
+    ) -> Result<bool> {
+        let protections = Protections::new(self, document);
         let all = Destroyed::unknown();
-        let protected = destroyed.into_iter().filter_map(|(stack, because)| {
+        let destroyed = self.destroyed_in_run(run, command)?.into_iter();
+        let protected = destroyed.filter_map(|(stack, because)| {
             Some(Protected {
                 stack: self.project.stacks[stack].path.clone(),
                 because,
                 refusal: protections.refuse_here(stack, &all)?,
             })
         });
-        protected.collect()
+        let protected: Vec<Protected> = protected.collect();
+        if !protected.is_empty() {
+            refuse(self, Destroyer::Command, &protected);
+        }
+        Ok(!protected.is_empty())
+    }
+
+    /// Refuses a run that would destroy protected stacks, as far as the document of the state protects them.
+    ///
+    /// # Errors
+    ///
+    /// If the run would, or if it is unknown which commands destroy.
+    pub(super) fn refuse_protected(
+        &self,
+        run: &PreparedRun,
+        command: &RunCommand,
+        document: &Document,
+    ) -> Result<()> {
+        if self.destroys_protected(run, command, Some(document))? {
+            console::note("nothing was run");
+            return Err(ExitStatus::Refused.into());
+        }
+        Ok(())
     }
 
     /// Returns the stacks that a run would destroy, and why: those whose commands are known to destroy what a

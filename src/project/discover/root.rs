@@ -99,7 +99,11 @@ fn is_git_top_level(directory: &Path) -> io::Result<bool> {
         return Ok(false);
     };
     if kind.is_dir() {
-        return Ok(if_there(fs::metadata(git.join("HEAD")))?.is_some());
+        let has = |name| if_there(fs::metadata(git.join(name))).map(|it| it.is_some());
+        if !has("HEAD")? && has("objects")? {
+            return Err(io::Error::other("the repository has lost its `HEAD`"));
+        }
+        return has("HEAD");
     }
     // Only a plain file is opened: opening a pipe would block.
     if !kind.is_file() {

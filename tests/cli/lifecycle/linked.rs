@@ -59,6 +59,18 @@ fn what_a_link_leads_to_lifts_protection_only_once_it_is_applied() {
 }
 
 #[test]
+fn run_asks_the_record_for_protection() {
+    let repository = linked();
+    repository.write("/shared/rules.orch.hcl", rules(false));
+    repository.commit();
+    let refused = "the command would destroy `/prod/db`, which is protected";
+    fails(&repository, "run -X --record=destroy -- true", 4, refused);
+    assert!(entry(&repository, "/prod/db").is_object());
+    done(&repository, "apply --auto-approve");
+    done(&repository, "run -X --record=destroy -- true");
+}
+
+#[test]
 fn a_rule_in_a_submodule_is_lifted_only_once_that_is_applied() {
     let sandbox = prepared(&[]);
     let library = sandbox.outside().join("library");

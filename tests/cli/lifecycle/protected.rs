@@ -268,6 +268,40 @@ fn a_head_that_cannot_be_read_protects_everything() {
     );
 }
 
+/// What seems to be no repository, or one without a commit, may be a damaged one.
+#[test]
+fn run_destroys_nothing_where_head_is_lost() {
+    let project = || {
+        let repository = Repository::of(prepared(&[("/db", PROTECTED)]));
+        declare(&repository, "/db", LIFTED);
+        repository
+    };
+    let command = "run -X -- terraform destroy";
+    let losses: [(&str, &str); 4] = [
+        ("rm .git/HEAD", "the repository has lost its `HEAD`"),
+        ("rm .git/refs/heads/main", "HEAD names no commit"),
+        ("git checkout -q --orphan new", "HEAD names no commit"),
+        ("git config core.bare true", "is not in the working tree"),
+    ];
+    for (loss, why) in losses {
+        let repository = project();
+        let mut shell = std::process::Command::new("sh");
+        repository.isolate(&mut shell);
+        let mut shell = shell
+            .args(["-c", loss])
+            .current_dir(repository.path("/"))
+            .spawn();
+        assert!(shell.as_mut().unwrap().wait().unwrap().success());
+        let refused = repository.orch(command);
+        assert_eq!(refused.code(), 4, "{loss}: {refused}");
+        assert!(
+            refused.stderr.contains("may be protected"),
+            "{loss}: {refused}"
+        );
+        assert!(refused.stderr.contains(why), "{loss}: {refused}");
+    }
+}
+
 #[test]
 fn protection_is_unknown_if_a_file_of_head_cannot_be_parsed() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
@@ -390,7 +424,8 @@ fn files_that_are_no_configuration_lift_nothing_before_they_are_committed() {
 #[test]
 fn what_is_on_record_protects_where_head_knows_nothing() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
-    repository.git("update-ref -d HEAD");
+    std::fs::remove_dir_all(repository.path("/.git")).unwrap();
+    repository.git("init -q");
     declare(&repository, "/db", "");
     let told = fails(
         &repository,

@@ -29,7 +29,6 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use orch::change::{Since, SinceBase};
 use orch::folder::GuardedFolder;
-use orch::plan::protection::Destroyer;
 use orch::printable::{command_line, printable};
 use orch::project::Problems;
 use orch::project::config::Safeguard;
@@ -58,7 +57,6 @@ use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use super::follower::EarlierWorkflow;
-use super::protection::refuse;
 use super::reports::Reports;
 use super::state::held;
 use super::{
@@ -196,12 +194,9 @@ impl Ready {
     /// Returns whether the run destroys nothing that is protected, or only shows what it would run; says what it
     /// would destroy.
     fn spares_protected(&self, loaded: &Loaded, is_only_shown: bool) -> Result<bool> {
-        let destroyed = loaded.destroyed_in_run(&self.run, &self.command)?;
-        let protected = loaded.protected_in_run(destroyed);
-        if protected.is_empty() {
+        if !loaded.destroys_protected(&self.run, &self.command, None)? {
             return Ok(true);
         }
-        refuse(loaded, Destroyer::Command, &protected);
         console::note(if is_only_shown {
             "the run would be refused"
         } else {

@@ -106,6 +106,7 @@ pub(super) fn take(
         fetches: args.select.fetch,
     };
     destroys.check(loaded, run, command, Some(&document))?;
+    loaded.refuse_protected(run, command, &document)?;
     check_stacks(loaded, flags, &document, &recorded(run, &actions))?;
     let mut each = actions.iter().flatten();
     let action = if each.any(|it| it.action == Action::Apply) {
@@ -272,6 +273,7 @@ impl KeptState {
         let actions = actions.unwrap_or_else(|| run.sequence.iter().map(|_| None).collect());
         let document = self.lock.document();
         self.destroys.check(loaded, run, command, Some(document))?;
+        loaded.refuse_protected(run, command, document)?;
         check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
         let environments = loaded.evaluator();
