@@ -325,12 +325,12 @@ impl Loaded {
     fn new(chdir: &[PathBuf], document: Option<Document>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         found.note_unmarked("");
-        found.note_missing_submodules();
         Loaded::of(found, document, reads)
     }
 
     /// Loads a project; see [`Self::new`].
     fn of(found: LocatedProject, document: Option<Document>, reads: Reads) -> Result<Self> {
+        found.note_missing_submodules();
         let LocatedProject {
             root,
             rule,

@@ -60,6 +60,11 @@ fn a_submodule_that_is_not_checked_out_has_not_changed_and_is_noted() {
     note: the submodule `a/sub` is not checked out, so stacks may be missing; run `git submodule update --init --recursive`
     note: no stack has changed since 9c50cb5
     ");
+    for command in ["run -X -q true", "plan", "validate"] {
+        let output = repository.orch(command);
+        let notes = output.stderr.matches("is not checked out").count();
+        assert_eq!(notes, 1, "{command}: {output}");
+    }
 }
 
 #[test]
