@@ -374,6 +374,7 @@ stack {
     retry {
       attempts = 2
       on_exit  = [1]
+      backoff  = "0s"
     }
   }
 }
