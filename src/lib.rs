@@ -43,7 +43,7 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`], [`folder`] | leaves: names made safe to show, places, problems, times, versions, the folder `.orch` |
+//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`], [`folder`], `on_disk` | leaves: names made safe to show, places, problems, times, versions, the folder `.orch`, whether a file exists |
 //! | [`policy`] | what a Rego file answers |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
@@ -70,6 +70,7 @@ pub mod duration;
 pub mod folder;
 pub mod git;
 pub mod language;
+mod on_disk;
 pub mod path;
 pub mod pattern;
 pub mod plan;

@@ -1,13 +1,14 @@
 //! Finds the project root.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::names::is_configuration;
 use super::text::{CONFIGURATION, TextError, read_text};
 use crate::language::parse::parse;
 use crate::language::syntax::{Body, ExprKind};
+use crate::on_disk::if_there;
 use crate::source::FileId;
 
 /// How the project root was found.
@@ -112,17 +113,6 @@ fn is_git_top_level(directory: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     fs::File::open(&git)?.take(7).read_to_end(&mut start)?;
     Ok(start == b"gitdir:")
-}
-
-/// Returns the entry that was found, if there is one.
-fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 #[derive(Default)]
