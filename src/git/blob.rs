@@ -1,32 +1,38 @@
 //! What git records of a file: the id of its content, and whether it is executable.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io;
 use std::path::Path;
 
 use git2::{ObjectType, Oid};
+
+use super::GitError;
+use crate::on_disk::if_there;
 
 /// The id that git writes for no object.
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the id of the blob that git would store for the file or link at a place, without filters;
-/// all zeros if nothing is there. Returns `None` for anything else, such as a directory, and for what
-/// cannot be read.
-pub fn blob_id(place: &Path) -> Option<String> {
-    let metadata = match place.symlink_metadata() {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Some(NOTHING.to_owned()),
-        Err(_) => return None,
+/// all zeros if nothing is there. Returns `None` for anything else, such as a directory.
+///
+/// # Errors
+///
+/// If it cannot be read.
+pub fn blob_id(place: &Path) -> Result<Option<String>, GitError> {
+    let unreadable = |error| GitError::Unreadable(place.to_owned(), error);
+    let Some(metadata) = if_there(place.symlink_metadata()).map_err(unreadable)? else {
+        return Ok(Some(NOTHING.to_owned()));
     };
     let id = if metadata.is_file() {
         Oid::hash_file(ObjectType::Blob, place)
     } else if metadata.is_symlink() {
-        let target = fs::read_link(place).ok()?;
+        let target = fs::read_link(place).map_err(unreadable)?;
         Oid::hash_object(ObjectType::Blob, target.as_os_str().as_encoded_bytes())
     } else {
-        return None;
+        return Ok(None);
     };
-    id.ok().map(|id| id.to_string())
+    let id = id.map_err(|error| unreadable(io::Error::other(error)))?;
+    Ok(Some(id.to_string()))
 }
 
 /// Returns whether this is the id of the blob that git would store for these bytes, without filters.
@@ -61,13 +67,25 @@ mod tests {
         let place = |name: &str| folder.path().join(name);
         fs::write(place("file"), "hello\n").unwrap();
         let hello = "ce013625030ba8dba906f756967f9e9ca394464a";
-        assert_eq!(blob_id(&place("file")).as_deref(), Some(hello));
-        assert_eq!(blob_id(&place("none")).as_deref(), Some(NOTHING));
-        assert_eq!(blob_id(folder.path()), None);
+        let id = |place: &Path| blob_id(place).unwrap();
+        assert_eq!(id(&place("file")).as_deref(), Some(hello));
+        assert_eq!(id(&place("none")).as_deref(), Some(NOTHING));
+        assert_eq!(id(&place("file/none")).as_deref(), Some(NOTHING));
+        assert_eq!(id(folder.path()), None);
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("hello\n", place("link")).unwrap();
-            assert_eq!(blob_id(&place("link")).as_deref(), Some(hello));
+            assert_eq!(id(&place("link")).as_deref(), Some(hello));
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn blob_id_of_an_unreadable_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let circle = folder.path().join("circle");
+        std::os::unix::fs::symlink("circle", &circle).unwrap();
+        let error = blob_id(&circle.join("file")).unwrap_err();
+        assert!(error.to_string().ends_with("circle/file` cannot be read"));
     }
 }

@@ -67,14 +67,14 @@ impl Repository {
     }
 
     /// Returns the ids that git would give the contents of plain files on disk, in the order asked for;
-    /// `None` for what cannot be read.
+    /// `None` for a file that has been replaced by something else.
     ///
     /// As for [`Self::status`], the `git` program is asked first: libgit2 runs no filters, which change
     /// the content.
     ///
     /// # Errors
     ///
-    /// If git cannot answer.
+    /// If git cannot answer, or a file cannot be read.
     pub fn ids_on_disk(&self, files: &[ProjectPath]) -> Result<Vec<Option<String>>, GitError> {
         if files.is_empty() {
             return Ok(Vec::new());
@@ -84,6 +84,6 @@ impl Repository {
             asked => return asked,
         }
         let id = |file: &ProjectPath| blob_id(&self.program.place(&self.prefix, file));
-        Ok(files.iter().map(id).collect())
+        files.iter().map(id).collect()
     }
 }

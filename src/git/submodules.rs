@@ -7,6 +7,7 @@ use std::path::Path;
 use git2::Config;
 
 use super::GitError;
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::discover::git_top_level;
 
@@ -15,14 +16,16 @@ use crate::project::discover::git_top_level;
 ///
 /// # Errors
 ///
-/// If `.gitmodules` cannot be read.
+/// If `.gitmodules`, or the directory of a submodule, cannot be read.
 pub fn missing_submodules(root: &Path) -> Result<Vec<ProjectPath>, GitError> {
-    // Commands that need no history work where git does not.
-    let Ok(Some(top)) = git_top_level(root) else {
+    let top = git_top_level(root).map_err(|(git, error)| GitError::Unreadable(git, error))?;
+    let Some(top) = top else {
         return Ok(Vec::new());
     };
     let file = top.join(".gitmodules");
-    if !file.is_file() {
+    let found = if_there(fs::metadata(&file));
+    let found = found.map_err(|error| GitError::Unreadable(file.clone(), error))?;
+    if !found.is_some_and(|it| it.is_file()) {
         return Ok(Vec::new());
     }
     let mut submodules: BTreeMap<String, (Option<String>, bool)> = BTreeMap::new();
@@ -42,11 +45,21 @@ pub fn missing_submodules(root: &Path) -> Result<Vec<ProjectPath>, GitError> {
             _ => *is_left_out = value == "none",
         }
     }
-    let paths = submodules.into_values().filter_map(|(path, is_left_out)| {
-        let place = top.join(path.filter(|_| !is_left_out)?);
-        let inside = place.strip_prefix(root).ok()?.to_str()?;
-        let is_empty = fs::read_dir(&place).is_ok_and(|mut entries| entries.next().is_none());
-        is_empty.then(|| ProjectPath::root().resolve(inside).ok())?
-    });
-    Ok(paths.collect())
+    let mut missing = Vec::new();
+    for (path, is_left_out) in submodules.into_values() {
+        let Some(path) = path.filter(|_| !is_left_out) else {
+            continue;
+        };
+        let place = top.join(path);
+        let inside = place.strip_prefix(root).ok().and_then(Path::to_str);
+        let Some(inside) = inside.and_then(|it| ProjectPath::root().resolve(it).ok()) else {
+            continue;
+        };
+        let entries = if_there(fs::read_dir(&place));
+        let entries = entries.map_err(|error| GitError::Unreadable(place, error))?;
+        if entries.is_some_and(|mut entries| entries.next().is_none()) {
+            missing.push(inside);
+        }
+    }
+    Ok(missing)
 }

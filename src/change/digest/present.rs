@@ -1,6 +1,7 @@
 //! The files that count as inputs, as git would record them now.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 
 use crate::change::trigger;
@@ -9,6 +10,7 @@ use crate::git::{
     ChangedFile, CommitId, GitError, RecordedFile, RecordedMode, Repository, blob_id, is_blob,
     is_executable,
 };
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::Project;
 
@@ -84,7 +86,7 @@ impl PresentFiles {
         for changed in status {
             let path = &changed.path;
             let place = path.to_host(&project.root);
-            let recorded = recorded_on_disk(&place);
+            let recorded = recorded_on_disk(&place)?;
             if matches!(
                 recorded,
                 Some((RecordedMode::File | RecordedMode::Executable, _))
@@ -152,26 +154,52 @@ impl PresentFiles {
 }
 
 /// Returns what git would record of what lies at a place; of a plain file, without its id.
-fn recorded_on_disk(place: &Path) -> Option<(RecordedMode, String)> {
-    let kind = place.symlink_metadata().ok()?.file_type();
-    if kind.is_symlink() {
-        return Some((RecordedMode::Link, blob_id(place)?));
+fn recorded_on_disk(place: &Path) -> Result<Option<(RecordedMode, String)>, GitError> {
+    let unreadable = |error: io::Error| GitError::Unreadable(place.to_owned(), error);
+    let Some(found) = if_there(place.symlink_metadata()).map_err(unreadable)? else {
+        return Ok(None);
+    };
+    if found.is_symlink() {
+        return Ok(blob_id(place)?.map(|id| (RecordedMode::Link, id)));
     }
-    if kind.is_dir() {
+    if found.is_dir() {
         // A submodule: its commit, and the fact that it differs from what HEAD has.
-        let head = git_head(place).unwrap_or_default();
-        return Some((RecordedMode::Repository, format!("{head} changed")));
+        let head = git_head(place)?;
+        return Ok(Some((RecordedMode::Repository, format!("{head} changed"))));
     }
     let mode = match is_executable(place) {
         Some(true) => RecordedMode::Executable,
         _ => RecordedMode::File,
     };
-    Some((mode, String::new()))
+    Ok(Some((mode, String::new())))
 }
 
-/// Returns the commit that a repository inside the project is at.
-fn git_head(place: &Path) -> Option<String> {
-    let repository = Repository::open(place).ok()?;
-    let head = repository.commit("HEAD").ok()??;
-    Some(head.to_string())
+/// Returns the commit that a repository inside the project is at; empty if there is none.
+fn git_head(place: &Path) -> Result<String, GitError> {
+    let head = match Repository::open(place) {
+        Ok(repository) => repository.commit("HEAD")?,
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(head.map_or_else(String::new, |head| head.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_or_repository_that_cannot_be_read_is_not_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("circle", place("circle")).unwrap();
+        std::fs::create_dir(place("sub")).unwrap();
+        std::os::unix::fs::symlink(".git", place("sub/.git")).unwrap();
+        assert!(recorded_on_disk(&place("none")).unwrap().is_none());
+        for name in ["circle/file", "sub"] {
+            let error = recorded_on_disk(&place(name)).unwrap_err();
+            assert!(error.to_string().ends_with("cannot be read"), "{error}");
+        }
+    }
 }

@@ -95,9 +95,10 @@ impl Program {
                 return Err(fields.unexpected(id));
             };
             let [author, at, message] = [author, at, message].map(String::from_utf8_lossy);
+            let unexpected = |_| fields.unexpected(at.as_bytes());
             let text = CommitText {
                 author: author.into_owned(),
-                committed_at: at.parse().unwrap_or_default(),
+                committed_at: at.parse().map_err(unexpected)?,
                 message: message.trim().to_owned(),
             };
             texts.insert(known, text);

@@ -16,8 +16,8 @@ impl Program {
     /// Returns the files and links of a commit in the project.
     fn tree(&self, commit: &CommitId, prefix: &str) -> Result<Vec<TreeEntry>, GitError> {
         let mut entries = Vec::new();
-        self.list(commit, prefix, |head, path| {
-            entries.extend(tree_entry(head, path, prefix));
+        self.list(commit, prefix, |listed| {
+            entries.extend(tree_entry(listed, prefix));
         })?;
         Ok(entries)
     }
@@ -29,8 +29,8 @@ impl Program {
         directories: &[ProjectPath],
     ) -> Result<Vec<RecordedFile>, GitError> {
         let mut files = Vec::new();
-        self.list(commit, prefix, |head, path| {
-            files.extend(recorded_file(head, path, prefix));
+        self.list(commit, prefix, |listed| {
+            files.extend(recorded_file(listed, prefix));
         })?;
         let wanted: HashSet<&str> = directories.iter().map(ProjectPath::as_str).collect();
         if !wanted.contains("/") {
@@ -39,24 +39,20 @@ impl Program {
         Ok(files)
     }
 
-    /// Lists what a commit has in the project: for each entry `100644 blob id`, and the path in the
-    /// repository.
+    /// Lists what a commit has in the project.
     fn list(
         &self,
         commit: &CommitId,
         prefix: &str,
-        mut add: impl FnMut(&[u8], &[u8]),
+        mut add: impl FnMut(&ListedEntry<'_>),
     ) -> Result<(), GitError> {
         let mut arguments = vec!["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
         arguments.extend(limit(prefix));
         let answer = self.ask(&arguments)?;
         let mut fields = Fields::new(&answer, &arguments);
-        // `100644 blob id`, a tab, the path.
         while let Some(record) = fields.next() {
-            let Some(tab) = record.iter().position(|&byte| byte == b'\t') else {
-                return Err(fields.unexpected(record));
-            };
-            add(&record[..tab], &record[tab + 1..]);
+            let listed = ListedEntry::parse(record);
+            add(&listed.ok_or_else(|| fields.unexpected(record))?);
         }
         Ok(())
     }
@@ -151,12 +147,15 @@ impl Program {
         let mut answers = answer.lines();
         let id = |file: &ProjectPath| {
             if can_ask(file) {
-                answers.next().map(str::to_owned)
+                let asked = ["hash-object", "--stdin-paths"];
+                let unexpected = || Fields::new(&[], &asked).unexpected(answer.as_bytes());
+                let id = answers.next().ok_or_else(unexpected)?;
+                Ok(Some(id.to_owned()))
             } else {
                 blob_id(&self.place(prefix, file))
             }
         };
-        Ok(files.iter().map(id).collect())
+        files.iter().map(id).collect()
     }
 
     pub(in crate::git) fn files_in(
@@ -224,13 +223,30 @@ impl Program {
     }
 }
 
-/// Returns the entry that `git ls-tree` lists as `100644 blob id` and a path in the repository, if it
-/// is a file or link in the project.
-fn tree_entry(head: &[u8], path: &[u8], prefix: &str) -> Option<TreeEntry> {
-    let head = str::from_utf8(head).ok()?;
-    let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else {
-        return None;
-    };
+/// An entry that `git ls-tree` lists.
+struct ListedEntry<'a> {
+    mode: &'a str,
+    id: &'a str,
+    /// The path in the repository.
+    path: &'a [u8],
+}
+
+impl<'a> ListedEntry<'a> {
+    /// Parses `100644 blob id`, a tab and the path. Returns `None` if it is something else.
+    fn parse(record: &'a [u8]) -> Option<Self> {
+        let tab = record.iter().position(|&byte| byte == b'\t')?;
+        let head = str::from_utf8(&record[..tab]).ok()?;
+        let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let path = &record[tab + 1..];
+        Some(ListedEntry { mode, id, path })
+    }
+}
+
+/// Returns an entry of a commit if it is a file or link in the project.
+fn tree_entry(listed: &ListedEntry<'_>, prefix: &str) -> Option<TreeEntry> {
+    let ListedEntry { mode, id, path } = *listed;
     let is_link = mode == "120000";
     if !is_link && !mode.starts_with("100") {
         return None;
@@ -246,12 +262,9 @@ fn tree_entry(head: &[u8], path: &[u8], prefix: &str) -> Option<TreeEntry> {
     })
 }
 
-/// Returns the file, link or submodule that an entry of `git ls-tree` is, if it is in the project.
-fn recorded_file(head: &[u8], path: &[u8], prefix: &str) -> Option<RecordedFile> {
-    let head = str::from_utf8(head).ok()?;
-    let [mode, _, id] = head.split(' ').collect::<Vec<_>>()[..] else {
-        return None;
-    };
+/// Returns an entry of a commit if it is a file, link or submodule in the project.
+fn recorded_file(listed: &ListedEntry<'_>, prefix: &str) -> Option<RecordedFile> {
+    let ListedEntry { mode, id, path } = *listed;
     let mode = match mode {
         "120000" => RecordedMode::Link,
         "160000" => RecordedMode::Repository,
@@ -270,4 +283,25 @@ fn recorded_file(head: &[u8], path: &[u8], prefix: &str) -> Option<RecordedFile>
 fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = (0..path.len()).rev().filter(|&at| path[at] == b'/');
     slashes.map(|at| &path[..at]).chain([&[][..]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_no_entry_of_a_tree_is_not_left_out() {
+        let entry = ListedEntry::parse(b"120000 blob abc\ta\tb \xff").unwrap();
+        assert_eq!((entry.mode, entry.id), ("120000", "abc"));
+        assert_eq!(entry.path, b"a\tb \xff");
+        for line in [
+            "",
+            "nonsense",
+            "100644 blob abc a",
+            "100644 abc\ta",
+            "100644  blob abc\ta",
+        ] {
+            assert!(ListedEntry::parse(line.as_bytes()).is_none(), "{line}");
+        }
+    }
 }

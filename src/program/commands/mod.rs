@@ -232,7 +232,10 @@ impl LocatedProject {
         let missing = match missing_submodules(&self.root) {
             Ok(missing) => missing,
             Err(error) => {
-                console::note(&format!("failed to read `.gitmodules`: {error}"));
+                let error = format!("{:#}", anyhow::Error::new(error));
+                console::note(&format!(
+                    "failed to look for submodules, so stacks may be missing: {error}"
+                ));
                 return;
             }
         };

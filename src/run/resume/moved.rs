@@ -252,9 +252,11 @@ fn content(file: &ChangedFile, root: &Path) -> Option<String> {
     // What is not UTF-8 in a name has been replaced, so the file cannot be found by it.
     let is_found = !file.path.as_str().contains(char::REPLACEMENT_CHARACTER);
     let is_blob = file.change != FileChange::Repository;
-    (is_found && is_blob)
-        .then(|| blob_id(&file.path.to_host(root)))
-        .flatten()
+    if !is_found || !is_blob {
+        return None;
+    }
+    // A file that cannot be read counts as changed.
+    blob_id(&file.path.to_host(root)).unwrap_or(None)
 }
 
 /// Compares the working tree with the uncommitted files that a journal names. Returns those that are

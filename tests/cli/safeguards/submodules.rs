@@ -1,7 +1,7 @@
 //! Repositories inside of the repository.
 
 use super::verdict;
-use crate::support::Repository;
+use crate::support::{Repository, Sandbox};
 
 /// A repository with a submodule `sub`, which lies in the stack at the root.
 fn with_submodule() -> Repository {
@@ -147,4 +147,15 @@ fn a_repository_that_git_does_not_know() {
     repository.write("/a/.gitignore", "nested/\n");
     repository.commit();
     assert_eq!(verdict(&repository), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn submodules_that_cannot_be_looked_for_may_be_missing() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.git_init();
+    sandbox.symlink(".gitmodules", "/.gitmodules");
+    let output = sandbox.orch("list");
+    let note = "note: failed to look for submodules, so stacks may be missing: `$ROOT/.gitmodules` cannot be read";
+    assert!(output.stderr.starts_with(note), "{output}");
 }
