@@ -31,6 +31,6 @@ pub fn calls_of(
     let find = || inputs::calls(&tree, &project.stacks, terragrunt, &is_wanted);
     let found = project::pool()?.install(find);
     drop(tree);
-    input_problems.add_to(problems);
+    input_problems.add_to(problems)?;
     Ok(found)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::files::ChangedFiles;
 use crate::git::CommitTree;
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::discover::{FileTree, TreeEntry};
 
@@ -20,32 +21,6 @@ pub(super) struct CountedTree<'a> {
     pub(super) status: &'a ChangedFiles,
 }
 
-impl CountedTree<'_> {
-    fn entry(&self, path: &ProjectPath) -> Option<TreeEntry> {
-        let lies_at = |path: &ProjectPath| path.to_host(self.root).symlink_metadata();
-        // Below a link lies what belongs elsewhere.
-        let mut above = path.ancestors().map(ProjectPath::from_normal);
-        if !above.all(|directory| lies_at(&directory).is_ok_and(|it| it.is_dir())) {
-            return None;
-        }
-        let metadata = lies_at(path).ok()?;
-        (metadata.is_file() || metadata.is_symlink()).then(|| TreeEntry {
-            path: path.relative().as_bytes().to_vec(),
-            id: format!("{ON_DISK}{}", path.relative()),
-            is_link: metadata.is_symlink(),
-        })
-    }
-
-    /// Returns the content of a file; nothing if it is larger than `max_bytes`, or cannot be read.
-    fn content(&self, path: &str, max_bytes: u32) -> Option<Vec<u8>> {
-        let file = File::open(self.root.join(path)).ok()?;
-        let mut content = Vec::new();
-        let most = u64::from(max_bytes);
-        file.take(most + 1).read_to_end(&mut content).ok()?;
-        (content.len() as u64 <= most).then_some(content)
-    }
-}
-
 impl FileTree for CountedTree<'_> {
     fn entries(&self) -> io::Result<Vec<TreeEntry>> {
         let mut entries = self.head.entries()?;
@@ -53,7 +28,9 @@ impl FileTree for CountedTree<'_> {
             let path = str::from_utf8(&entry.path);
             path.is_ok_and(|path| self.status.at(&format!("/{path}")).is_none())
         });
-        entries.extend(self.status.iter().filter_map(|file| self.entry(&file.path)));
+        let changed = self.status.iter();
+        let changed = changed.filter_map(|file| entry(self.root, &file.path).transpose());
+        entries.extend(changed.collect::<io::Result<Vec<TreeEntry>>>()?);
         Ok(entries)
     }
 
@@ -62,9 +39,65 @@ impl FileTree for CountedTree<'_> {
         let of_head: Vec<&str> = of_head.collect();
         let mut of_head = self.head.read(&of_head, max_bytes)?.into_iter();
         let content = |id: &&str| match id.strip_prefix(ON_DISK) {
-            Some(path) => self.content(path, max_bytes),
-            None => of_head.next().flatten(),
+            Some(path) => content(self.root, path, max_bytes),
+            None => Ok(of_head.next().flatten()),
         };
-        Ok(ids.iter().map(content).collect())
+        ids.iter().map(content).collect()
+    }
+}
+
+/// Returns the file or link at a path in the working tree.
+fn entry(root: &Path, path: &ProjectPath) -> io::Result<Option<TreeEntry>> {
+    let at = |path: &ProjectPath| {
+        let found = if_there(path.to_host(root).symlink_metadata());
+        found.map_err(|error| unreadable(path.relative(), &error))
+    };
+    // Below a link lies what belongs elsewhere.
+    for above in path.ancestors().map(ProjectPath::from_normal) {
+        if !at(&above)?.is_some_and(|it| it.is_dir()) {
+            return Ok(None);
+        }
+    }
+    let found = at(path)?.filter(|it| it.is_file() || it.is_symlink());
+    Ok(found.map(|found| TreeEntry {
+        path: path.relative().as_bytes().to_vec(),
+        id: format!("{ON_DISK}{}", path.relative()),
+        is_link: found.is_symlink(),
+    }))
+}
+
+/// Returns the content of a file of the working tree; nothing if it is larger than `max_bytes`.
+fn content(root: &Path, path: &str, max_bytes: u32) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::new();
+    let most = u64::from(max_bytes);
+    File::open(root.join(path))
+        .and_then(|file| file.take(most + 1).read_to_end(&mut content))
+        .map_err(|error| unreadable(path, &error))?;
+    Ok((content.len() as u64 <= most).then_some(content))
+}
+
+fn unreadable(path: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("failed to read `{path}`: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_that_cannot_be_read_is_neither_absent_nor_large() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let long = ProjectPath::root().join(&"n".repeat(300));
+        let error = entry(root, &long).unwrap_err().to_string();
+        assert!(error.starts_with("failed to read `nnn"), "{error}");
+        assert_eq!(
+            entry(root, &ProjectPath::root().join("none")).unwrap(),
+            None
+        );
+        std::fs::write(root.join("file"), "text").unwrap();
+        assert_eq!(content(root, "file", 3).unwrap(), None);
+        assert!(content(root, ".", 3).is_err());
     }
 }

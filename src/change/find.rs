@@ -225,6 +225,6 @@ pub(super) fn changed_stacks(
     let find = || inputs::changed_inputs(&tree, &project.stacks, &others, terragrunt);
     changed.extend(project::pool()?.install(find));
     drop(tree);
-    input_problems.add_to(problems);
+    input_problems.add_to(problems)?;
     Ok(changed)
 }

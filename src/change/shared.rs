@@ -9,6 +9,7 @@ use regex::Regex;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::language::parse::parse_whole;
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::discover::TERRAGRUNT_JSON_FILE;
@@ -48,7 +49,11 @@ pub fn shared_data(project: &Project) -> io::Result<Option<SharedData>> {
         let entry = entry?;
         let is_json = entry.file_name() == TERRAGRUNT_JSON_FILE;
         let is_hcl = entry.path().extension().is_some_and(|it| it == "hcl");
-        if !(is_json || is_hcl) || !entry.path().is_file() {
+        if !(is_json || is_hcl) {
+            continue;
+        }
+        let found = if_there(fs::metadata(entry.path()))?;
+        if !found.is_some_and(|it| it.is_file()) {
             continue;
         }
         let text = fs::read(entry.path())?;

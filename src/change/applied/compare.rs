@@ -14,7 +14,7 @@ use crate::change::find::causes_since;
 use crate::change::ignored::{IgnoreList, IgnoreLists};
 use crate::change::present::Present;
 use crate::change::since::AppliedBase;
-use crate::change::trigger::{self, AskingTrigger};
+use crate::change::trigger::{self, AskingTrigger, BadTrigger};
 use crate::git::CommitId;
 use crate::path::{Generation, ProjectPath};
 use crate::project::Project;
@@ -42,7 +42,7 @@ pub fn standings(
         ..
     } = present;
     let pairs = Pairs::new(&project.stacks, document);
-    let triggers = Triggers::read(project);
+    let triggers = Triggers::read(project)?;
     let entry = |stack: StackIndex| pairs.key(stack).map(|key| &document.stacks[key]);
     let lists = IgnoreLists::of(project);
     let mut stacks: BTreeMap<StackIndex, Standing> = BTreeMap::new();
@@ -224,13 +224,13 @@ fn missing(
 struct Triggers(HashMap<ProjectPath, Vec<AskingTrigger>>);
 
 impl Triggers {
-    fn read(project: &Project) -> Self {
+    fn read(project: &Project) -> Result<Self, BadTrigger> {
         let mut triggers: HashMap<ProjectPath, Vec<AskingTrigger>> = HashMap::new();
-        for trigger in trigger::asking(&project.root) {
+        for trigger in trigger::asking(&project.root)? {
             let directory = trigger.directory().clone();
             triggers.entry(directory).or_default().push(trigger);
         }
-        Triggers(triggers)
+        Ok(Triggers(triggers))
     }
 
     /// Returns the files of the triggers that ask for a stack, by path.

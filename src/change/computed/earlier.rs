@@ -10,9 +10,10 @@ use std::path::Path;
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::git::{CommitId, CommitTree, Repository, TreeScope};
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::discover::{FileTree, SKIP_MARKS, TreeEntry, is_skip_mark};
-use crate::project::{self, LoadTreeError, Problems, Project};
+use crate::project::{self, FileReadError, LoadTreeError, Problems, Project};
 use crate::source::{FileId, SourceFile};
 
 /// The start of the id of a file that is as it is now; the file's number among the sources follows.
@@ -43,11 +44,12 @@ impl<'a> EarlierTree<'a> {
         let parents = changed.iter().filter_map(|file| file.path.parent());
         let parents: BTreeSet<ProjectPath> = parents.collect();
         // If a mark hides a directory now, only the base knows what is in it.
-        let marks = changed.iter().filter(|file| {
-            let is_there = || file.path.to_host(&present.root).symlink_metadata().is_ok();
-            is_skip_mark(file.path.basename().as_ref()) && is_there()
-        });
-        let hidden: Vec<ProjectPath> = marks.filter_map(|mark| mark.path.parent()).collect();
+        let mut hidden: Vec<ProjectPath> = Vec::new();
+        for file in changed.iter() {
+            if is_skip_mark(file.path.basename().as_ref()) && is_there(&present.root, &file.path)? {
+                hidden.extend(file.path.parent());
+            }
+        }
         let scope = TreeScope {
             directories: parents.iter().cloned().collect(),
             trees: hidden.clone(),
@@ -76,11 +78,11 @@ impl<'a> EarlierTree<'a> {
         let marks = around
             .iter()
             .flat_map(|directory| SKIP_MARKS.map(|mark| directory.join(mark)));
-        let marks = marks.filter(|mark| {
-            let is_there = || mark.to_host(&present.root).symlink_metadata().is_ok();
-            changed.touching_above(mark).is_none() && is_there()
-        });
-        entries.extend(marks.map(|mark| entry(&mark, String::new())));
+        for mark in marks {
+            if changed.touching_above(&mark).is_none() && is_there(&present.root, &mark)? {
+                entries.push(entry(&mark, String::new()));
+            }
+        }
         // A link is a file with the content of its target.
         let linked = links.iter().filter_map(|(link, end)| {
             let end = end.relative().as_bytes();
@@ -135,6 +137,16 @@ impl<'a> EarlierTree<'a> {
     }
 }
 
+/// Returns whether there is a mark on disk.
+fn is_there(root: &Path, mark: &ProjectPath) -> Result<bool, FileReadError> {
+    let found = if_there(mark.to_host(root).symlink_metadata());
+    let found = found.map_err(|source| FileReadError {
+        path: mark.relative().to_owned(),
+        source,
+    });
+    Ok(found?.is_some())
+}
+
 fn entry(path: &ProjectPath, id: String) -> TreeEntry {
     TreeEntry {
         path: path.relative().as_bytes().to_vec(),
@@ -162,5 +174,21 @@ impl FileTree for EarlierTree<'_> {
 
     fn is_as_on_disk(&self, path: &ProjectPath) -> bool {
         self.changed.touching_above(path).is_none() && !self.links.contains_key(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_mark_that_cannot_be_looked_at_is_not_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("circle", folder.path().join("circle")).unwrap();
+        let mark = |directory: &str| ProjectPath::root().join(directory).join(".tmskip");
+        assert!(!is_there(folder.path(), &mark("none")).unwrap());
+        let error = is_there(folder.path(), &mark("circle")).unwrap_err();
+        assert_eq!(error.to_string(), "failed to read `circle/.tmskip`");
     }
 }

@@ -115,7 +115,7 @@ impl InputDigests {
 ///
 /// # Errors
 ///
-/// If git cannot answer, or no thread can be started.
+/// If git cannot answer, a file cannot be read, or no thread can be started.
 pub fn digests(
     project: &Project,
     listing: &Listing,
@@ -142,7 +142,7 @@ pub fn digests(
             digester.digest(&stacks)
         })
     };
-    input_problems.add_to(problems);
+    input_problems.add_to(problems)?;
     Ok(InputDigests {
         rules: rules(project),
         stacks,

@@ -1,11 +1,12 @@
 //! Problems in the files that name inputs, gathered from all threads.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::sync::Mutex;
 
 use crate::diagnostic::Diagnostic;
 use crate::path::ProjectPath;
-use crate::project::Problems;
+use crate::project::{FileReadError, Problems};
 use crate::source::SourceFile;
 
 /// The maximum number of problems shown for one file. More help nobody, and a hostile file has a
@@ -22,6 +23,7 @@ struct OfFile {
     /// In the order in which they were found.
     diagnostics: Vec<Diagnostic>,
     seen: HashSet<Diagnostic>,
+    unreadable: Option<io::Error>,
 }
 
 impl InputProblems {
@@ -38,11 +40,25 @@ impl InputProblems {
         of_file.diagnostics.push(diagnostic);
     }
 
+    /// Notes that a file or directory cannot be read, so changes of what it uses cannot be seen.
+    pub(super) fn unreadable(&self, file: &ProjectPath, error: io::Error) {
+        let mut files = self.0.lock().expect("no task panics while it holds this");
+        files.entry(file.clone()).or_default().unreadable = Some(error);
+    }
+
     /// Adds everything to the problems of the project, by file and place.
-    pub(crate) fn add_to(self, problems: &mut Problems) {
+    ///
+    /// # Errors
+    ///
+    /// If a file could not be read.
+    pub(crate) fn add_to(self, problems: &mut Problems) -> Result<(), FileReadError> {
         let files = self.0.into_inner();
         let files = files.expect("no task panics while it holds this");
         for (path, mut of_file) in files {
+            if let Some(source) = of_file.unreadable {
+                let path = path.relative().to_owned();
+                return Err(FileReadError { path, source });
+            }
             of_file.diagnostics.sort_by_cached_key(|diagnostic| {
                 let start = diagnostic.labels.first().map(|label| label.span.start);
                 (start, diagnostic.message.clone())
@@ -53,5 +69,6 @@ impl InputProblems {
             };
             problems.add_file(source, of_file.diagnostics);
         }
+        Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! The inputs of one directory of Terraform files.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, DirEntry};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -16,6 +17,7 @@ use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Location, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::project::discover::is_terraform;
@@ -33,7 +35,10 @@ pub(super) fn node<'a>(
     let files = if let Some(listed) = tree.listing().get(directory.as_str()) {
         &listed.files
     } else {
-        from_disk = files_on_disk(tree, directory);
+        from_disk = files_on_disk(tree, directory).unwrap_or_else(|error| {
+            tree.problems.unreadable(directory, error);
+            Vec::new()
+        });
         &from_disk
     };
     // What the earlier rules have seen need not be looked for again.
@@ -104,29 +109,21 @@ fn named(name: &OsStr, text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<D
     }
 }
 
-fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> Vec<(OsString, bool)> {
-    let host = directory.to_host(tree.root());
-    let entries = match fs::read_dir(host) {
-        Ok(entries) => entries,
-        Err(error) => {
-            let name = printable(directory.relative());
-            let message = format!("`{name}` cannot be read: {error}");
-            let diagnostic = Diagnostic::warning(Code::Unreadable, message).file(directory.clone());
-            let note = "changes of what this module uses cannot be seen";
-            tree.problems.add(directory, "", diagnostic.note(note));
-            return Vec::new();
+/// Returns the Terraform files of a directory, each with whether it is a plain file.
+fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> io::Result<Vec<(OsString, bool)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory.to_host(tree.root()))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if is_terraform(&name)
+            && let Some(kind) = if_there(DirEntry::file_type(&entry))?
+            && !kind.is_dir()
+        {
+            files.push((name, kind.is_file()));
         }
-    };
-    let mut files: Vec<(OsString, bool)> = entries
-        .flatten()
-        .filter(|entry| is_terraform(&entry.file_name()))
-        .filter_map(|entry| {
-            let kind = entry.file_type().ok()?;
-            (!kind.is_dir()).then(|| (entry.file_name(), kind.is_file()))
-        })
-        .collect();
+    }
     files.sort_unstable();
-    files
+    Ok(files)
 }
 
 /// A file that names inputs.

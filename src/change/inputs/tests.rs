@@ -27,7 +27,7 @@ fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     });
     let found_changed = found_changed.collect();
     let mut problems = Problems::default();
-    input_problems.add_to(&mut problems);
+    input_problems.add_to(&mut problems).unwrap();
     problems.settle(&mut project.sources);
     let drawn = problems
         .diagnostics

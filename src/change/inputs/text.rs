@@ -1,13 +1,14 @@
 //! The text of one file that may name inputs.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use memchr::memchr_iter;
 
 use super::tree::Tree;
 use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::source::{FileId, Span};
@@ -21,7 +22,7 @@ const MAX_JSON_BYTES: u64 = 16 << 20;
 /// Why a broken file matters.
 const CONSEQUENCE: &str = "changes of what this file uses cannot be seen";
 
-/// Reads a file into a buffer, or warns about what is wrong with it. Returns `None` if there is nothing
+/// Reads a file into a buffer, or notes what is wrong with it. Returns `None` if there is nothing
 /// to read, because the file is gone or is a link that leads to no file.
 ///
 /// Anything but a plain file is checked first: opening a pipe would block for ever.
@@ -48,7 +49,13 @@ pub(super) fn read<'b>(
             }
             return None;
         };
-        let kind = fs::metadata(target.to_host(tree.root())).ok()?.file_type();
+        let kind = match if_there(fs::metadata(target.to_host(tree.root()))) {
+            Ok(found) => found?.file_type(),
+            Err(error) => {
+                tree.problems.unreadable(file, error);
+                return None;
+            }
+        };
         if kind.is_dir() {
             return None;
         } else if !kind.is_file() {
@@ -63,7 +70,8 @@ pub(super) fn read<'b>(
     };
     buffer.clear();
     let read = fs::File::open(host).and_then(|file| file.take(max_bytes + 1).read_to_end(buffer));
-    match read {
+    match if_there(read) {
+        Ok(None) => return None,
         Ok(_) if buffer.len() as u64 > max_bytes => {
             refuse(
                 Code::Unreadable,
@@ -72,9 +80,8 @@ pub(super) fn read<'b>(
             return None;
         }
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            refuse(Code::Unreadable, format!("cannot be read: {error}"));
+            tree.problems.unreadable(file, error);
             return None;
         }
     }

@@ -1,6 +1,7 @@
 //! The tree of the project as inputs see it: what a change touches, and module directories.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
@@ -10,6 +11,7 @@ use super::problems::InputProblems;
 use crate::change::cause::{InputLocation, Use};
 use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::discover::{Listing, is_configuration};
@@ -250,7 +252,15 @@ impl<'a> Tree<'a> {
     }
 
     fn is_directory(&self, path: &ProjectPath) -> bool {
-        self.listing().get(path.as_str()).is_some() || path.to_host(self.root()).is_dir()
+        if self.listing().get(path.as_str()).is_some() {
+            return true;
+        }
+        let found = if_there(fs::metadata(path.to_host(self.root())));
+        let found = found.unwrap_or_else(|error| {
+            self.problems.unreadable(path, error);
+            None
+        });
+        found.is_some_and(|it| it.is_dir())
     }
 }
 

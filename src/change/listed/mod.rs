@@ -20,7 +20,7 @@ use crate::project::{self, Problems, Project};
 ///
 /// # Errors
 ///
-/// If no thread can be started.
+/// If a file cannot be read, or no thread can be started.
 pub fn inputs_of(
     project: &Project,
     listing: &Listing,
@@ -30,7 +30,7 @@ pub fn inputs_of(
 ) -> Result<Vec<Input>, ChangeError> {
     let nothing = ChangedFiles::default();
     let (inputs, found) = list(project, listing, changed.unwrap_or(&nothing), stack)?;
-    found.add_to(problems);
+    found.add_to(problems)?;
     Ok(inputs.in_order())
 }
 

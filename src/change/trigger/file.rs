@@ -9,6 +9,7 @@ use walkdir::WalkDir;
 use super::text::{self, Statement};
 use super::{TriggerKind, directory, directory_of};
 use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::on_disk::if_there;
 use crate::path::{InstanceKey, ProjectPath, StackPath};
 use crate::project::discover::{SizeLimit, TextError, is_configuration, read_text};
 use crate::project::{FileReadError, Problems};
@@ -152,29 +153,43 @@ impl AskingTrigger {
     }
 }
 
-/// Returns the triggers below the project root that ask for stacks to count as changed. Files that are no
-/// triggers are left out.
-pub fn asking(root: &Path) -> Vec<AskingTrigger> {
-    let unheeded = &mut Problems::default();
+/// A file that may be a trigger, and is not a valid one.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` is not a valid trigger (run `orch validate` to see why)", .0.relative())]
+pub struct BadTrigger(ProjectPath);
+
+/// Returns the triggers below the project root that ask for stacks to count as changed. Files that do not
+/// look like triggers are left out.
+///
+/// # Errors
+///
+/// If a file, or the directory of triggers, cannot be read or understood.
+pub fn asking(root: &Path) -> Result<Vec<AskingTrigger>, BadTrigger> {
+    let mut asking = Vec::new();
     let walk = WalkDir::new(directory().to_host(root))
         .follow_root_links(false)
         .sort_by_file_name();
-    let files = walk.into_iter().flatten();
-    let files = files.filter_map(|entry| ProjectPath::from_host(root, entry.path()));
-    files
-        .filter_map(|file| match read(root, &file, unheeded) {
+    for entry in walk {
+        let entry =
+            if_there(entry.map_err(io::Error::from)).map_err(|_| BadTrigger(directory()))?;
+        let found = entry.and_then(|entry| ProjectPath::from_host(root, entry.path()));
+        let Some(file) = found else {
+            continue;
+        };
+        let mut problems = Problems::default();
+        match read(root, &file, &mut problems) {
+            _ if problems.has_errors() => return Err(BadTrigger(file)),
             TriggerFile::Trigger(statement) if statement.kind == TriggerKind::Changed => {
-                let directory = directory_of(&file);
-                let key = statement.key;
-                Some(AskingTrigger {
+                asking.push(AskingTrigger {
+                    directory: directory_of(&file),
+                    key: statement.key,
                     file,
-                    directory,
-                    key,
-                })
+                });
             }
-            _ => None,
-        })
-        .collect()
+            _ => {}
+        }
+    }
+    Ok(asking)
 }
 
 /// Looks at a file without following links; `None` if there is none.

@@ -12,7 +12,7 @@ mod file;
 mod text;
 
 pub use create::{Created, NotCreated, TriggerTarget, create};
-pub use file::{AskingTrigger, asking, check_all};
+pub use file::{AskingTrigger, BadTrigger, asking, check_all};
 pub(crate) use file::{TriggerFile, is_nameable, is_trigger_name, read, understand};
 
 use crate::git::FileState;

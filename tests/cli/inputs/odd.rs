@@ -98,7 +98,7 @@ fn byte_order_marks_and_dos_line_ends_are_fine() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_may_not_be_read_is_warned_of() {
+fn a_file_that_may_not_be_read_is_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = project(
         "s",
@@ -119,9 +119,33 @@ fn a_file_that_may_not_be_read_is_warned_of() {
     // git cannot read it either, and says that it has changed.
     let list = "list --changed --base HEAD~ --disable-change-detection git-uncommitted";
     let output = sandbox.orch(list);
-    assert_eq!(output.stdout, "s\n", "{output}");
-    let warning = "warning: `s/no.tf` cannot be read: Permission denied";
-    assert!(output.stderr.contains(warning), "{output}");
+    assert_eq!(output.code(), 5, "{output}");
+    let error = "failed to read `s/no.tf`\n  caused by: Permission denied";
+    assert!(output.stderr.contains(error), "{output}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_or_module_that_cannot_be_looked_at_is_an_error() {
+    let long = "n".repeat(300);
+    let sandbox = project("s", &[("/s/main.tf", &module("../m")), ("/m/x", "")]);
+    sandbox.symlink(&long, "/s/link.tf");
+    commit(&sandbox);
+    sandbox.write("/m/x", "changed");
+    let list = "list --changed --base HEAD";
+    let output = sandbox.orch(list);
+    assert_eq!(output.code(), 5, "{output}");
+    assert_eq!(output.stdout, "", "{output}");
+    let error = "failed to find what has changed\n  caused by: failed to read `s/link.tf`\n";
+    assert!(output.stderr.contains(error), "{output}");
+    sandbox.remove("/s/link.tf");
+    sandbox.write("/s/main.tf", module(&format!("../{long}")));
+    commit(&sandbox);
+    sandbox.write("/m/x", "changed again");
+    let output = sandbox.orch(list);
+    assert_eq!(output.code(), 5, "{output}");
+    let error = format!("failed to read `{long}`\n");
+    assert!(output.stderr.contains(&error), "{output}");
 }
 
 #[cfg(unix)]

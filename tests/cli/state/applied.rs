@@ -359,6 +359,20 @@ fn where_other_rules_count_and_the_commit_is_unknown_a_stack_is_changed() {
 }
 
 #[test]
+fn a_trigger_that_cannot_be_understood_is_not_ignored() {
+    let repository = applied();
+    repository.write("/.tmtriggers/b/changed.tm.hcl", "trigger {\n");
+    repository.commit();
+    let output = repository.orch("list --changed --base applied");
+    assert_eq!(output.code(), 5, "{output}");
+    let error =
+        "`.tmtriggers/b/changed.tm.hcl` is not a valid trigger (run `orch validate` to see why)";
+    assert!(output.stderr.contains(error), "{output}");
+    let output = repository.orch("validate");
+    assert!(output.stderr.contains("changed.tm.hcl"), "{output}");
+}
+
+#[test]
 fn a_trigger_asks_once_and_one_that_ignores_a_change_does_not_count() {
     let repository = applied();
     assert_eq!(repository.orch("trigger b --reason x").code(), 0);

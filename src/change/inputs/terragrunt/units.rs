@@ -1,6 +1,7 @@
 //! Terragrunt files that stacks share, and where Terragrunt's paths lead.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
@@ -8,6 +9,7 @@ use crate::change::inputs::text::{self, LineStarts};
 use crate::change::inputs::tree::Tree;
 use crate::language::parse::parse_whole;
 use crate::language::syntax::Body;
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::source::FileId;
 
@@ -136,7 +138,12 @@ impl<'t, 'a> Units<'t, 'a> {
             return exists;
         }
         drop(known);
-        let exists = path.to_host(self.tree.root()).exists();
+        let found = if_there(fs::metadata(path.to_host(self.tree.root())));
+        let found = found.unwrap_or_else(|error| {
+            self.tree.problems.unreadable(path, error);
+            None
+        });
+        let exists = found.is_some();
         let mut known = self.parents.write().expect("no task panics");
         known.insert(path.clone(), exists);
         exists

@@ -184,7 +184,7 @@ impl State {
         }
         let published = Published::of(repository, &project.settings, &head).context(failed)?;
         let seen = (published != Published::Unknown).then(|| head.to_string());
-        let triggers = trigger::asking(&project.root);
+        let triggers = trigger::asking(&project.root).map_err(anyhow::Error::new)?;
         let environments = self.loaded.evaluator();
         let entry = |&index: &StackIndex| {
             let stack = index;

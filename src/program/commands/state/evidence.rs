@@ -114,7 +114,7 @@ impl Evidence {
             digests,
             is_published: published != Published::Unknown,
             head,
-            triggers: trigger::asking(&loaded.project.root),
+            triggers: trigger::asking(&loaded.project.root).map_err(anyhow::Error::new)?,
             outdated,
         })
     }
