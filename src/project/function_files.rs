@@ -12,6 +12,7 @@ use std::sync::Arc;
 use walkdir::WalkDir;
 
 use crate::language::function::{self, FileError};
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::discover::{FileKind, FileTree, TreeIndex};
@@ -101,6 +102,16 @@ impl<'t> ProjectFiles<'t> {
         self.reads.borrow_mut().push(read);
     }
 
+    /// Returns whether a link leads to a file. Nothing says whether the target of one out of the project
+    /// exists.
+    fn leads_to_file(&self, link: &ProjectPath) -> Result<bool, FileError> {
+        match self.host(link) {
+            Ok(host) => is_file(&host),
+            Err(FileError::Wrong(_)) => Ok(false),
+            Err(unreadable) => Err(unreadable),
+        }
+    }
+
     /// Returns the path on disk, if no link leads out of the project.
     fn host(&self, path: &ProjectPath) -> Result<std::path::PathBuf, FileError> {
         let host = path.to_host(self.source.root);
@@ -116,10 +127,19 @@ impl<'t> ProjectFiles<'t> {
 }
 
 fn failed(path: &ProjectPath, error: &io::Error) -> FileError {
-    FileError::Wrong(match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no file `{path}`"),
-        _ => format!("failed to read `{path}`: {error}"),
-    })
+    match error.kind() {
+        io::ErrorKind::NotFound => FileError::Wrong(format!("there is no file `{path}`")),
+        _ => FileError::Unreadable(format!("failed to read `{path}`: {error}")),
+    }
+}
+
+/// Returns whether a path outside of the project leads to a file.
+fn is_file(path: &Path) -> Result<bool, FileError> {
+    let found = if_there(fs::metadata(path));
+    let found = found.map_err(|error| {
+        FileError::Unreadable(format!("failed to look at `{}`: {error}", path.display()))
+    });
+    Ok(found?.is_some_and(|it| it.is_file()))
 }
 
 fn too_large(path: &ProjectPath) -> FileError {
@@ -159,11 +179,11 @@ impl function::Files for ProjectFiles<'_> {
         let path = match self.resolve(written) {
             Ok(path) => path,
             Err(FileError::Wrong(_)) if Path::new(written).is_absolute() => {
-                return Ok(Path::new(written).is_file());
+                return is_file(Path::new(written));
             }
             Err(FileError::Wrong(_)) => {
                 let directory = self.directory()?.to_host(self.source.root);
-                return Ok(directory.join(written).is_file());
+                return is_file(&directory.join(written));
             }
             Err(undecided) => return Err(undecided),
         };
@@ -171,8 +191,8 @@ impl function::Files for ProjectFiles<'_> {
         let tree = self.tree(&path);
         let kind = match tree {
             Some((index, _)) => index.kind(&path),
-            None => fs::metadata(path.to_host(self.source.root))
-                .ok()
+            None => if_there(fs::metadata(path.to_host(self.source.root)))
+                .map_err(|error| failed(&path, &error))?
                 .map(|it| FileKind::of(it.file_type())),
         };
         match kind {
@@ -207,21 +227,24 @@ impl function::Files for ProjectFiles<'_> {
         let host = match (self.tree(&directory), self.host(&directory)) {
             (Some(_), _) => None,
             // The files on disk have been removed since, and the directory with them.
-            (None, Err(_)) if self.source.tree.is_some_and(is_known) => None,
+            (None, Err(FileError::Wrong(_))) if self.source.tree.is_some_and(is_known) => None,
             (None, host) => Some(host?),
         };
         let entries = host.into_iter().flat_map(|host| {
             let entries = WalkDir::new(host).into_iter();
             entries.filter_entry(|entry| entry.file_name() != ".git")
         });
-        for entry in entries.flatten() {
+        for entry in entries {
+            let entry = if_there(entry.map_err(io::Error::from));
+            let Some(entry) = entry.map_err(|error| failed(&directory, &error))? else {
+                continue;
+            };
             let kind = entry.file_type();
             if (kind.is_file() || kind.is_symlink())
                 && let Some(path) = ProjectPath::from_host(self.source.root, entry.path())
                 && matcher.matches(&path)
                 && self.tree(&path).is_none()
-                // Nothing says whether the target of a link out of the project exists.
-                && (kind.is_file() || (self.host(&path).is_ok() && entry.path().is_file()))
+                && (kind.is_file() || self.leads_to_file(&path)?)
             {
                 found.extend(below(&path));
             }

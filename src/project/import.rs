@@ -6,6 +6,7 @@
 //! configuration it inherits anyway. Unlike in Terramate, "above" compares whole components.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
 
 use globset::GlobBuilder;
@@ -18,7 +19,7 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::discover::{self, DiscoveredFiles, FileKind, Files, ParsedFile};
-use crate::project::problems::Problems;
+use crate::project::problems::{FileReadError, Problems};
 use crate::project::top_level;
 use crate::source::{Span, Spanned};
 
@@ -79,6 +80,11 @@ pub(crate) fn resolve(
         imported.insert(directory, imports);
     }
     imported
+}
+
+fn unreadable(path: &ProjectPath, source: io::Error) -> FileReadError {
+    let path = path.relative().to_owned();
+    FileReadError { path, source }
 }
 
 fn is_pattern(source: &str) -> bool {
@@ -148,7 +154,10 @@ impl ImportResolver<'_> {
             let spanned = pattern.map(|value| Spanned { value, span });
             import.imports.patterns.extend(spanned);
         }
-        let matches = self.expand(&path);
+        let matches = match self.expand(&path) {
+            Ok(matches) => matches,
+            Err(error) => return self.problems.errors.push(error),
+        };
         if matches.is_empty() {
             let diagnostic = Diagnostic::error(
                 Code::UnknownImport,
@@ -218,7 +227,7 @@ impl ImportResolver<'_> {
     }
 
     /// Expands wildcards, component by component; the result is sorted and exists.
-    fn expand(&self, path: &ProjectPath) -> Vec<ProjectPath> {
+    fn expand(&self, path: &ProjectPath) -> Result<Vec<ProjectPath>, FileReadError> {
         let mut matches = vec![ProjectPath::root()];
         for component in path.components() {
             let is_pattern = is_pattern(component);
@@ -237,9 +246,11 @@ impl ImportResolver<'_> {
                 Some(pattern) => {
                     let mut found = Vec::new();
                     for directory in &matches {
-                        let names = self.files.names(directory).into_iter();
+                        let names = self.files.names(directory);
+                        let names = names.map_err(|error| unreadable(directory, error))?;
                         found.extend(
                             names
+                                .into_iter()
                                 .filter(|name| pattern.is_match(name))
                                 .map(|name| directory.join(&name)),
                         );
@@ -248,13 +259,20 @@ impl ImportResolver<'_> {
                 }
             };
         }
-        matches.retain(|path| self.files.exists(path));
-        matches.sort();
-        matches
+        let mut existing = Vec::with_capacity(matches.len());
+        for path in matches {
+            let exists = self.files.exists(&path);
+            if exists.map_err(|error| unreadable(&path, error))? {
+                existing.push(path);
+            }
+        }
+        existing.sort();
+        Ok(existing)
     }
 
     fn import_file(&mut self, path: &ProjectPath, span: Span, import: &mut Import) {
-        if self.files.kind(path) == Some(FileKind::Directory) {
+        // Reading it reports why its kind is unknown.
+        if matches!(self.files.kind(path), Ok(Some(FileKind::Directory))) {
             let diagnostic = Diagnostic::error(
                 Code::InvalidImport,
                 format!("`{path}` is a directory, and an import names files"),

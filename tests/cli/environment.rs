@@ -542,6 +542,29 @@ fn tm_fileexists_is_there_and_looks_from_the_stack() {
     ");
 }
 
+#[cfg(unix)]
+#[test]
+fn no_function_takes_a_file_that_cannot_be_read_for_a_missing_one() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.symlink("circle", "/a/circle");
+    let long = format!("/{}", "n".repeat(300));
+    for value in [
+        "tm_fileexists(\"circle\") ? \"yes\" : \"no\"".to_owned(),
+        "tm_try(tm_fileexists(\"circle\"), false) ? \"yes\" : \"no\"".to_owned(),
+        format!("tm_fileexists(\"{long}\") ? \"yes\" : \"no\""),
+        "tm_can(tm_file(\"circle/x\")) ? \"yes\" : \"no\"".to_owned(),
+        "tm_try(tm_file(\"circle\"), \"default\")".to_owned(),
+        "tm_join(\",\", tm_fileset(\".\", \"*\"))".to_owned(),
+    ] {
+        sandbox.write("/env.tm", env(&format!("X = {value}")));
+        let output = sandbox.orch("run -q -- sh -c 'echo $X'");
+        assert_eq!(output.code(), 3, "{value}: {output}");
+        assert!(output.stderr.contains("failed to "), "{value}: {output}");
+    }
+    sandbox.write("/env.tm", env("X = tm_try(tm_file(\"none\"), \"default\")"));
+    assert_snapshot!(sandbox.orch("run -q -- sh -c 'echo $X'"), @"default");
+}
+
 #[test]
 fn env_shows_what_a_run_would_add() {
     let sandbox = Sandbox::layout(
@@ -697,11 +720,17 @@ fn a_variable_of_the_host_that_is_not_utf_8_is_not_taken_for_unset() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let sandbox = Sandbox::layout("a");
+    let run = || {
+        sandbox.orch_with("run --quiet -- sh -c 'echo \"$X\"'", |orch| {
+            orch.env("HOST", OsStr::from_bytes(b"prod\xff"));
+        })
+    };
+    sandbox.write("/env.tm", env("X = tm_try(env.HOST, \"dev\")"));
+    let output = run();
+    let error = "error: the variable `HOST` of the environment is not UTF-8";
+    assert!(output.stderr.starts_with(error), "{output}");
     sandbox.write("/env.tm", env("X = env.HOST"));
-    let output = sandbox.orch_with("run --quiet -- sh -c 'echo \"$X\"'", |orch| {
-        orch.env("HOST", OsStr::from_bytes(b"prod\xff"));
-    });
-    assert_snapshot!(output, @"
+    assert_snapshot!(run(), @"
     [stderr]
     error: the variable `HOST` of the environment is not UTF-8
      --> env.tm:5:17

@@ -38,6 +38,17 @@ fn a_watched_file_counts() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_watched_file_that_cannot_be_looked_at_is_an_error() {
+    let repository = watching("\"/circle/x\"");
+    repository.symlink("circle", "/circle");
+    let output = repository.orch("list");
+    assert_eq!(output.code(), 3, "{output}");
+    let error = "error: `watch` names `/circle/x`, which cannot be read";
+    assert!(output.stderr.starts_with(error), "{output}");
+}
+
 #[test]
 fn a_file_that_matches_a_watched_pattern_counts() {
     for (entry, file) in [

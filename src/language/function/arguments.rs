@@ -177,6 +177,13 @@ impl<'a> Arguments<'a> {
     pub(super) fn file_error(&self, index: usize, error: FileError) -> FunctionError {
         match error {
             FileError::Wrong(problem) => FunctionError::Argument(index, problem),
+            FileError::Unreadable(problem) => {
+                let mut none = self.no_value(FunctionError::Argument(index, problem));
+                if let NoValue::Wrong(diagnostic) = &mut none {
+                    diagnostic.code = Code::Unreadable;
+                }
+                none.into()
+            }
             FileError::Undecided { name, when } => undecided(self.call, name, when).into(),
         }
     }

@@ -98,9 +98,13 @@ fn can(call: &Call, _surroundings: &Surroundings) -> EvalResult {
 }
 
 /// Returns whether a failure may decide the result. It may not if it depends on how much has been
-/// evaluated before, or on where in a cycle evaluation began.
+/// evaluated before, or on where in a cycle evaluation began. Nor may it if there is a file or a
+/// variable whose value cannot be read.
 fn is_answer(diagnostic: &Diagnostic) -> bool {
-    !matches!(diagnostic.code, Code::Limit | Code::CircularValue)
+    !matches!(
+        diagnostic.code,
+        Code::Limit | Code::CircularValue | Code::Unreadable | Code::Encoding
+    )
 }
 
 fn first_without_error(call: &Call, _surroundings: &Surroundings) -> EvalResult {

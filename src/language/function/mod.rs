@@ -210,6 +210,8 @@ pub trait Files {
 pub enum FileError {
     /// The path is wrong; the text says how.
     Wrong(String),
+    /// The file system, or git, failed; the text says how.
+    Unreadable(String),
     /// The directory that the path is relative to is not known yet.
     Undecided {
         /// See [`Undecided::name`].

@@ -14,6 +14,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::names::is_configuration;
 use super::text::{self, CONFIGURATION, TextError, decode, read_text};
+use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 
 /// Files that are not on disk.
@@ -227,33 +228,37 @@ impl<'t> Files<'t> {
     }
 
     /// Returns what lies at a path, links on disk followed; `None` if nothing does, or a link in a tree.
-    pub(crate) fn kind(&self, path: &ProjectPath) -> Option<FileKind> {
+    pub(crate) fn kind(&self, path: &ProjectPath) -> io::Result<Option<FileKind>> {
         if let Some(listed) = &self.listed
             && let Some(kind) = listed.index.kind(path)
         {
-            return (kind != FileKind::Link).then_some(kind);
+            return Ok((kind != FileKind::Link).then_some(kind));
         }
         if !self.is_as_on_disk(path) {
-            return None;
+            return Ok(None);
         }
-        let metadata = fs::metadata(path.to_host(self.root)).ok()?;
-        Some(FileKind::of(metadata.file_type()))
+        let found = if_there(fs::metadata(path.to_host(self.root)))?;
+        Ok(found.map(|found| FileKind::of(found.file_type())))
     }
 
     /// Returns whether there is anything at a path, even a broken link.
-    pub(crate) fn exists(&self, path: &ProjectPath) -> bool {
+    pub(crate) fn exists(&self, path: &ProjectPath) -> io::Result<bool> {
         let is_listed = |listed: &ListedTree<'_>| listed.index.kind(path).is_some();
-        let is_on_disk = || path.to_host(self.root).symlink_metadata().is_ok();
-        self.listed.as_ref().is_some_and(is_listed) || self.is_as_on_disk(path) && is_on_disk()
+        if self.listed.as_ref().is_some_and(is_listed) {
+            return Ok(true);
+        }
+        let found = if_there(path.to_host(self.root).symlink_metadata());
+        Ok(self.is_as_on_disk(path) && found?.is_some())
     }
 
     /// Returns the names in a directory that are UTF-8, in any order.
-    pub(crate) fn names(&self, directory: &ProjectPath) -> Vec<String> {
+    pub(crate) fn names(&self, directory: &ProjectPath) -> io::Result<Vec<String>> {
         let mut names: Vec<String> = Vec::new();
         if self.is_as_on_disk(directory) {
-            let entries = fs::read_dir(directory.to_host(self.root));
-            let entries = entries.into_iter().flatten().flatten();
-            names.extend(entries.filter_map(|entry| entry.file_name().into_string().ok()));
+            let entries = if_there(fs::read_dir(directory.to_host(self.root)))?;
+            for entry in entries.into_iter().flatten() {
+                names.extend(entry?.file_name().into_string());
+            }
         }
         if let Some(listed) = &self.listed {
             names.retain(|name| listed.tree.is_as_on_disk(&directory.join(name)));
@@ -263,7 +268,7 @@ impl<'t> Files<'t> {
             names.sort_unstable();
             names.dedup();
         }
-        names
+        Ok(names)
     }
 
     fn is_as_on_disk(&self, path: &ProjectPath) -> bool {

@@ -44,7 +44,16 @@ pub(super) fn watched(
         Some(Spanned { value, span })
     };
     let path = stack.resolve(written).ok();
-    let kind = path.as_ref().and_then(|path| files.kind(path));
+    let kind = path.as_ref().map_or(Ok(None), |path| files.kind(path));
+    let kind = match kind {
+        Ok(kind) => kind,
+        Err(error) => {
+            let message = format!("`watch` names `{written}`, which cannot be read");
+            let diagnostic = Diagnostic::error(Code::Unreadable, message);
+            problems.push(diagnostic.label(entry.span, error.to_string()));
+            return None;
+        }
+    };
     let problem = match (path, kind) {
         (Some(path), Some(FileKind::File)) => return spanned(Watch::File(path)),
         (Some(path), Some(_)) => {

@@ -321,6 +321,18 @@ fn an_imported_file_that_cannot_be_read_is_named() {
 
 #[cfg(unix)]
 #[test]
+fn a_directory_of_imports_that_cannot_be_read_is_an_error() {
+    let long = "n".repeat(300);
+    for source in [format!("/{long}/*.hcl"), format!("/{long}/one.hcl")] {
+        let output = importing(&source).orch("list");
+        assert_eq!(output.code(), 5, "{output}");
+        let error = format!("error: failed to read `{long}");
+        assert!(output.stderr.starts_with(&error), "{output}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn an_import_through_a_link_cannot_leave_the_project() {
     let sandbox = importing("/link/stack.tm");
     sandbox.symlink("../decoy", "/link");
