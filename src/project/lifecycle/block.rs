@@ -79,7 +79,8 @@ impl<'a> LifecycleReader<'a> {
     }
 
     /// Reads a block of the place itself. Its rules add to those of other blocks there. Errors go to
-    /// `problems`, and a wrong rule counts as not stated.
+    /// `problems`. A wrong rule counts as not stated, but one that protects something still does: problems
+    /// in the code of a commit are not reported.
     pub(crate) fn local(&mut self, block: &Block, problems: &mut Vec<Diagnostic>) {
         let conditions = self.block(block, false, problems);
         self.lifecycle.conditions.extend(conditions);
@@ -161,6 +162,7 @@ impl<'a> LifecycleReader<'a> {
     }
 
     fn attribute(&mut self, attribute: &Attribute, problems: &mut Vec<Diagnostic>) {
+        let n_problems = problems.len();
         match &*attribute.name.text {
             PREVENT_DESTROY => {
                 self.lifecycle.prevent_destroy = self.bool(attribute, problems);
@@ -178,6 +180,24 @@ impl<'a> LifecycleReader<'a> {
                 self.lifecycle.ignore_changes = self.ignored(attribute, problems);
             }
             _ => self.lifecycle.replace_triggered_by = self.triggers(attribute, problems),
+        }
+        if problems.len() > n_problems {
+            self.protect(attribute);
+        }
+    }
+
+    /// Makes a wrong rule protect everything that it could.
+    fn protect(&mut self, attribute: &Attribute) {
+        let span = attribute.name.span;
+        match &*attribute.name.text {
+            PREVENT_DESTROY => {
+                self.lifecycle.prevent_destroy = Some(Spanned { value: true, span });
+            }
+            PREVENT_RESOURCE_DESTROY => {
+                let value = ProtectedResources::All(true);
+                self.lifecycle.prevent_resource_destroy = Some(Spanned { value, span });
+            }
+            _ => {}
         }
     }
 

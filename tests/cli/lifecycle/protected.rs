@@ -248,6 +248,28 @@ fn only_a_committed_change_lifts_the_protection() {
 }
 
 #[test]
+fn a_wrong_rule_in_head_protects() {
+    let rules = [
+        "prevent_destroy = \"yes\"",
+        "prevent_destroy = 1 / 0",
+        "prevent_resource_destroy = \"yes\"",
+        "prevent_resource_destroy = [\"[\"]",
+    ];
+    for rule in rules {
+        let repository = applied(&[("/db", LIFTED)]);
+        let lines = format!("lifecycle {{\n    {rule}\n  }}");
+        redeclare(&repository, "/db", &lines);
+        declare(&repository, "/db", LIFTED);
+        let told = fails(&repository, &format!("destroy {APPROVED} -X"), 4, "in HEAD");
+        assert!(
+            told.contains("protected by db/stack.orch.hcl:3 in HEAD"),
+            "{told}"
+        );
+        assert_eq!(world(&repository), ["db"], "{rule}");
+    }
+}
+
+#[test]
 fn a_head_that_cannot_be_read_protects_everything() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
     declare(&repository, "/db", LIFTED);
