@@ -417,6 +417,17 @@ fn a_program_that_is_missing_in_one_stack_runs_in_none() {
     assert!(!sandbox.path("/b/ran").exists(), "nothing runs");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_program_that_cannot_be_looked_at_is_not_called_missing() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.symlink("tool", "/a/tool");
+    let output = sandbox.orch("run ./tool");
+    assert_eq!(output.code(), 5, "{output}");
+    let error = "error: program `./tool` cannot be looked up: ";
+    assert!(output.stderr.starts_with(error), "{output}");
+}
+
 #[test]
 fn a_relative_program_is_taken_from_the_stack_directory() {
     let sandbox = Sandbox::layout(

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::os;
+use crate::on_disk::if_there;
 
 /// A program that cannot be run in a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum LookupError {
     /// The file is not executable; a relative path starts at the stack directory.
     #[error("program `{0}` is not an executable file")]
     NotExecutable(PathBuf),
+    /// The file system does not tell whether it is there; the text says why.
+    #[error("program `{0}` cannot be looked up: {1}")]
+    Unreadable(PathBuf, String),
 }
 
 /// Looks up one program for many stacks.
@@ -50,10 +54,12 @@ impl ProgramFinder {
     pub fn find(&mut self, directory: &Path, path: Option<&OsStr>) -> Result<PathBuf, LookupError> {
         if is_path(&self.program) {
             let file = directory.join(&self.program);
-            return match fs::metadata(&file) {
-                Err(_) => Err(LookupError::Missing(PathBuf::from(&self.program))),
+            let program = PathBuf::from(&self.program);
+            return match if_there(fs::metadata(&file)) {
+                Ok(None) => Err(LookupError::Missing(program)),
                 Ok(_) if os::is_executable(&file) => Ok(file),
-                Ok(_) => Err(LookupError::NotExecutable(PathBuf::from(&self.program))),
+                Ok(_) => Err(LookupError::NotExecutable(program)),
+                Err(error) => Err(LookupError::Unreadable(program, error.to_string())),
             };
         }
         let Some(path) = path else {
