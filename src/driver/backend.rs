@@ -14,6 +14,7 @@ use super::Driver;
 use super::value::digest;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::value::Value;
+use crate::on_disk::if_there;
 use crate::printable::printable;
 use crate::project::namespaces::StackNamespaces;
 use crate::project::per_stack::needed_at;
@@ -220,17 +221,16 @@ fn bounded(kind: &str, place: &str, workspace: &str) -> String {
 enum Found {
     Text(String),
     Nothing,
-    /// It is no file, too long, or no text.
+    /// It is no file, too long, no text, or cannot be read.
     Unusable,
 }
 
 fn read(path: &Path) -> Found {
-    let Ok(found) = path.metadata() else {
-        return Found::Nothing;
-    };
-    // Reading a pipe would never end.
-    if !found.is_file() {
-        return Found::Unusable;
+    match if_there(path.metadata()) {
+        Ok(None) => return Found::Nothing,
+        Ok(Some(found)) if found.is_file() => {}
+        // Reading a pipe would never end.
+        Ok(Some(_)) | Err(_) => return Found::Unusable,
     }
     let mut text = String::new();
     let read =

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::plan_json::{ChangeJson, PlanJson};
+use super::terraform::{BadPlan, parse};
 
 /// Whose the resources of such plans are.
 const VENDOR: &str = "terraform";
@@ -116,16 +117,17 @@ fn masked(value: Value, sensitive: &Value) -> Value {
 }
 
 impl ChangedPlan {
-    /// Reads what `show -json` prints of a plan. Nothing if that is no plan.
-    pub fn read(mut from: impl Read) -> Self {
-        let mut text = String::new();
-        let read = from.read_to_string(&mut text);
-        let plan = read.ok().and_then(|_| serde_json::from_str(&text).ok());
-        plan.map(|plan: PlanJson| ChangedPlan {
+    /// Reads what `show -json` prints of a plan.
+    ///
+    /// # Errors
+    ///
+    /// If that is no plan.
+    pub fn read(from: impl Read) -> Result<Self, BadPlan> {
+        let plan = parse(from)?;
+        Ok(ChangedPlan {
             terraform_version: plan.terraform_version.clone(),
             changes: changes(plan),
         })
-        .unwrap_or_default()
     }
 }
 
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
 
     fn of(changes: &str) -> Vec<Changed> {
-        ChangedPlan::read(changes.as_bytes()).changes
+        ChangedPlan::read(changes.as_bytes()).unwrap().changes
     }
 
     /// Returns the data of a resource that a plan has these changes of.
@@ -257,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_changes_nothing() {
+    fn a_plan_that_cannot_be_read_is_an_error() {
         for text in ["", "null", "[]", "{}", r#"{"resource_changes":1}"#] {
-            assert_eq!(of(text), [], "{text}");
+            assert!(ChangedPlan::read(text.as_bytes()).is_err(), "{text}");
         }
     }
 }

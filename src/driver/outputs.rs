@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Read};
 
-use bcrypt::Version;
+use bcrypt::{BcryptError, Version};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -60,19 +60,17 @@ impl Secret {
         Secret(digest_of(value))
     }
 
-    /// Returns a new salted digest; `None` if the system has no random numbers.
-    fn salted(&self) -> Option<String> {
-        let hash = bcrypt::hash_with_result(self.0.as_bytes(), COST).ok()?;
-        Some(format!(
-            "{SALTED}{}",
-            hash.format_for_version(Version::TwoB)
-        ))
+    /// Returns a new salted digest.
+    fn salted(&self) -> Result<String, BcryptError> {
+        let hash = bcrypt::hash_with_result(self.0.as_bytes(), COST)?;
+        let hash = hash.format_for_version(Version::TwoB);
+        Ok(format!("{SALTED}{hash}"))
     }
 
-    /// Returns whether a salted digest is of the same value.
-    fn is(&self, salted: &str) -> bool {
-        let hash = salted.strip_prefix(SALTED);
-        hash.is_some_and(|hash| bcrypt::verify(self.0.as_bytes(), hash).is_ok_and(|is| is))
+    /// Returns whether a mark is a salted digest of the same value.
+    fn is(&self, mark: &str) -> Result<bool, BcryptError> {
+        let hash = mark.strip_prefix(SALTED);
+        hash.map_or(Ok(false), |hash| bcrypt::verify(self.0.as_bytes(), hash))
     }
 }
 
@@ -121,6 +119,11 @@ pub enum BadOutputs {
     /// The value of an output cannot be worked with.
     #[error("the value of the output `{0}` is too large, or nested too deeply")]
     TooLarge(String),
+    /// A sensitive output cannot be compared with the recorded one.
+    #[error(
+        "the recorded digest of the sensitive output `{0}` is damaged: {1}; `orch state backups` lists earlier states"
+    )]
+    Digest(String, BcryptError),
 }
 
 /// An output, as Terraform prints it.
@@ -177,25 +180,20 @@ impl Outputs {
     }
 
     /// Returns what is put on record after a run, given what is on record. A sensitive output has the run that may
-    /// have changed it, which is this one if it had work in the stack, or if nothing of the output was on record. Those
-    /// in `compared` have a salted digest instead, which stays the same as long as the value does.
+    /// have changed it, which is this one if it had work in the stack, or if nothing of the output was on record.
+    /// See [`Self::salting`] for those that are compared.
     pub fn recorded(
         &self,
         run: &str,
         earlier: Option<&BTreeMap<String, String>>,
         has_work: bool,
-        compared: &BTreeSet<String>,
     ) -> BTreeMap<String, String> {
         let outputs = self.digests.iter().map(|(name, digest)| {
             let earlier = earlier.and_then(|earlier| earlier.get(name));
             let earlier = earlier.filter(|mark| is_of_sensitive(mark));
             let sensitive = || {
-                let salted = compared
-                    .contains(name)
-                    .then(|| self.salted(name, earlier, has_work));
-                let unchanged = || earlier.filter(|_| !has_work).cloned();
-                let mark = salted.flatten().or_else(unchanged);
-                mark.unwrap_or_else(|| format!("{RUN}{run}"))
+                let unchanged = earlier.filter(|_| !has_work).cloned();
+                unchanged.unwrap_or_else(|| format!("{RUN}{run}"))
             };
             (name.clone(), digest.clone().unwrap_or_else(sensitive))
         });
@@ -203,33 +201,46 @@ impl Outputs {
     }
 
     /// Returns the same with salted digests of the sensitive ones in `compared`, given what is on record: these may be
-    /// written to a file. Nothing has been changed since.
-    #[must_use]
+    /// written to a file, and stay the same as long as the value does.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be compared with what is on record.
     pub fn salting(
         &self,
         compared: &BTreeSet<String>,
         earlier: Option<&BTreeMap<String, String>>,
-    ) -> Self {
+        has_work: bool,
+    ) -> Result<Self, BadOutputs> {
         let mut outputs = self.clone();
         for (name, digest) in &mut outputs.digests {
             if digest.is_none() && compared.contains(name) {
                 let earlier = earlier.and_then(|earlier| earlier.get(name));
-                *digest = self.salted(name, earlier, false);
+                let salted = self.salted(name, earlier, has_work);
+                *digest = salted.map_err(|error| BadOutputs::Digest(name.clone(), error))?;
             }
         }
-        outputs
+        Ok(outputs)
     }
 
     /// Returns the salted digest of a sensitive output, or what is on record of it if that still holds; `None` if its
     /// value is not known.
-    fn salted(&self, name: &str, earlier: Option<&String>, has_work: bool) -> Option<String> {
-        let secret = self.secrets.get(name)?;
-        match earlier {
-            Some(earlier) if secret.is(earlier) => Some(earlier.clone()),
+    fn salted(
+        &self,
+        name: &str,
+        earlier: Option<&String>,
+        has_work: bool,
+    ) -> Result<Option<String>, BcryptError> {
+        let Some(secret) = self.secrets.get(name) else {
+            return Ok(None);
+        };
+        let mark = match earlier {
+            Some(earlier) if secret.is(earlier)? => earlier.clone(),
             // Whoever was applied with it has only this to compare with.
-            Some(earlier) if earlier.starts_with(RUN) && !has_work => Some(earlier.clone()),
-            _ => secret.salted(),
-        }
+            Some(earlier) if earlier.starts_with(RUN) && !has_work => earlier.clone(),
+            _ => secret.salted()?,
+        };
+        Ok(Some(mark))
     }
 
     /// Returns the names.
@@ -336,17 +347,16 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_a_sensitive_value() {
-        let none = BTreeSet::new();
         let outputs = sensitive("hunter2");
         assert_eq!(outputs, sensitive("other"));
-        let recorded = outputs.recorded("r1", None, false, &none);
+        let recorded = outputs.recorded("r1", None, false);
         assert_eq!(recorded["key"], "run:r1");
-        let kept = outputs.recorded("r2", Some(&recorded), false, &none);
+        let kept = outputs.recorded("r2", Some(&recorded), false);
         assert_eq!(kept["key"], "run:r1");
-        let changed = outputs.recorded("r2", Some(&recorded), true, &none);
+        let changed = outputs.recorded("r2", Some(&recorded), true);
         assert_eq!(changed["key"], "run:r2");
-        let open = of_driver(r#"{"key":"hunter2"}"#).recorded("r1", None, false, &none);
-        let closed = outputs.recorded("r2", Some(&open), false, &none);
+        let open = of_driver(r#"{"key":"hunter2"}"#).recorded("r1", None, false);
+        let closed = outputs.recorded("r2", Some(&open), false);
         assert_eq!(closed["key"], "run:r2", "it was not sensitive before");
         assert!(!format!("{outputs:?}").contains(&outputs.secrets["key"].0));
         let text = serde_json::to_string(&outputs).unwrap();
@@ -354,35 +364,46 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_salted_digest_is_an_error() {
+        let compared = BTreeSet::from(["key".to_owned()]);
+        let damaged = BTreeMap::from([("key".to_owned(), "bcrypt:$2b$10$short".to_owned())]);
+        let salted = sensitive("hunter2").salting(&compared, Some(&damaged), true);
+        let error = salted.unwrap_err().to_string();
+        let expected = "the recorded digest of the sensitive output `key` is damaged";
+        assert!(error.starts_with(expected), "{error}");
+    }
+
+    #[test]
     fn sensitive_outputs_that_are_compared_have_salted_digests() {
         let compared = BTreeSet::from(["key".to_owned()]);
+        let recorded = |outputs: &Outputs, run, earlier, has_work| {
+            let salted = outputs.salting(&compared, earlier, has_work).unwrap();
+            salted.recorded(run, earlier, has_work)
+        };
         let outputs = sensitive("hunter2");
-        let first = outputs.recorded("r1", None, true, &compared);
+        let first = recorded(&outputs, "r1", None, true);
         assert!(first["key"].starts_with("bcrypt:"), "{first:?}");
-        let again = outputs.recorded("r1", None, true, &compared);
+        let again = recorded(&outputs, "r1", None, true);
         assert_ne!(first, again, "each has a salt of its own");
         // It stays as long as the value does, whatever else changes.
         assert_eq!(
-            sensitive("hunter2").recorded("r2", Some(&first), true, &compared),
+            recorded(&sensitive("hunter2"), "r2", Some(&first), true),
             first
         );
-        let other = sensitive("other").recorded("r2", Some(&first), true, &compared);
+        let other = recorded(&sensitive("other"), "r2", Some(&first), true);
         assert!(other["key"].starts_with("bcrypt:") && other != first);
         // What was recorded before anybody compared it counts until something changes.
         let run = BTreeMap::from([("key".to_owned(), "run:r0".to_owned())]);
-        assert_eq!(outputs.recorded("r1", Some(&run), false, &compared), run);
-        assert_ne!(outputs.recorded("r1", Some(&run), true, &compared), run);
+        assert_eq!(recorded(&outputs, "r1", Some(&run), false), run);
+        assert_ne!(recorded(&outputs, "r1", Some(&run), true), run);
         // In a file there are only such digests.
-        let salted = outputs.salting(&compared, Some(&first));
+        let salted = outputs.salting(&compared, Some(&first), false).unwrap();
         let text = serde_json::to_string(&salted).unwrap();
         let read: Outputs = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.recorded("r2", Some(&first), false, &compared), first);
+        assert_eq!(recorded(&read, "r2", Some(&first), false), first);
         // Of a value that is not known, nothing is new.
         let unknown: Outputs = serde_json::from_str(r#"{"key":null}"#).unwrap();
-        assert_eq!(
-            unknown.recorded("r2", Some(&first), false, &compared),
-            first
-        );
+        assert_eq!(recorded(&unknown, "r2", Some(&first), false), first);
     }
 
     #[test]

@@ -66,7 +66,8 @@ fn named_format(version: &str) -> String {
     format!("the format {version}")
 }
 
-fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
+/// Parses what `show -json` has printed.
+pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
     let plan: PlanJson = serde_json::from_reader(text).map_err(|error| BadPlan::Malformed {
         line: error.line(),
         column: error.column(),

@@ -16,6 +16,7 @@ use crate::driver::{
     Answer, BadAnswer, BadOutputs, BadPlan, ChangedPlan, Driver, Outputs, PlanKind, Tool,
     backend_of_tool, is_tool, read_plan,
 };
+use crate::on_disk::if_there;
 use crate::project::Project;
 use crate::project::attempt::{Attempts, ExitCodes};
 use crate::project::environment::lookup;
@@ -379,10 +380,11 @@ fn whole_answer(
     }
     let text = written(&folder.join(ANSWER_FILE))?;
     let answer = Answer::written(has_changes, &text)?;
-    let outputs = match File::open(folder.join(OUTPUTS_FILE)) {
-        Ok(file) if kind == PlanKind::RefreshOnly => Some(Outputs::printed(file)?),
-        Ok(_) | Err(_) => None,
+    let outputs = match kind {
+        PlanKind::RefreshOnly => if_there(File::open(folder.join(OUTPUTS_FILE)))?,
+        PlanKind::Normal | PlanKind::Destroy => None,
     };
+    let outputs = outputs.map(Outputs::printed).transpose()?;
     Ok(Answer { outputs, ..answer })
 }
 
@@ -399,10 +401,13 @@ pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     Ok(BufReader::new(file))
 }
 
-/// Returns the changes that the tool of a turn with this folder has planned, if they can be read.
-pub fn changed(folder: &Path) -> Option<ChangedPlan> {
-    // The caller reports that it is unknown.
-    open_shown(folder).ok().map(ChangedPlan::read)
+/// Returns the changes that the tool of a turn with this folder has planned.
+///
+/// # Errors
+///
+/// If they cannot be read.
+pub fn changed(folder: &Path) -> Result<ChangedPlan, NoAnswer> {
+    Ok(ChangedPlan::read(open_shown(folder)?)?)
 }
 
 /// Returns whether a `plan` covers only a part of the stack: by the words of the user, or by those

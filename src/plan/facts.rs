@@ -24,6 +24,7 @@ pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
     TurnFacts {
         changes,
         terraform_version,
+        unknown: None,
     }
 }
 

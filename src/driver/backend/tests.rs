@@ -267,3 +267,16 @@ fn the_backend_of_a_block_is_its_text() {
     assert_eq!(of_block(" "), None);
     assert!(of_block(&"x".repeat(10_000)).unwrap().len() < 100);
 }
+
+#[test]
+#[cfg(unix)]
+fn a_data_directory_that_cannot_be_read_says_nothing_of_the_backend() {
+    let stack = Stack::new();
+    fs::create_dir(stack.root().join("net")).unwrap();
+    assert!(stack.backend(&[]).is_some());
+    let data = stack.root().join("net/.terraform");
+    std::os::unix::fs::symlink(".terraform", data).unwrap();
+    assert_eq!(stack.backend(&[]), None);
+    let directory = stack.root().join("net");
+    assert_eq!(selected_workspace(&directory, &|_| None), None);
+}

@@ -12,7 +12,7 @@ use super::followups::FollowUps;
 use super::turn::{Attempted, Course, Role, TurnState};
 use super::updated::Updated;
 use super::{ChangedOutputs, NotShown};
-use crate::driver::{Answer, AnswerAction, Outputs, PlanKind, StepRole};
+use crate::driver::{Answer, AnswerAction, BadOutputs, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::{ACTION, SHOWN_FILE};
@@ -266,6 +266,61 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     }
 }
 
+/// Digests of outputs as they are recorded, by name.
+type RecordedOutputs = BTreeMap<String, String>;
+
+impl ApplyDirector<'_, '_> {
+    /// Takes the answer about a stack that was only read, unless it is known; returns whether it is. If not, its
+    /// record stays, and what depends on it is not taken for up to date.
+    fn read_answer(&mut self, number: usize) -> bool {
+        let turn = &mut self.turns[number];
+        if turn.attempt.answer.is_some() {
+            return true;
+        }
+        match turn.answer(false) {
+            Ok(answer) => {
+                turn.attempt.answer = Some(answer);
+                true
+            }
+            Err(problem) => {
+                self.unread.push((turn.path.clone(), problem));
+                if let Some(here) = turn.stack.stack.here() {
+                    self.changed.set(here, true);
+                    self.upstream.set(here, None);
+                }
+                false
+            }
+        }
+    }
+
+    /// Returns the outputs that a turn has left, and what is put on record of them.
+    fn outputs(
+        &self,
+        number: usize,
+        here: StackIndex,
+    ) -> Result<Option<(Outputs, RecordedOutputs)>, BadOutputs> {
+        let turn = &self.turns[number];
+        let (stack, has_acted) = (&turn.stack, turn.has_acted);
+        let Attempted { course, answer, .. } = &turn.attempt;
+        let prints = (turn.operation == Operation::Ask || turn.lacks_outputs())
+            && turn.roles.contains(&Role::Driver(StepRole::Outputs));
+        let outputs = match (has_acted || prints, course) {
+            (true, _) => turn.outputs()?,
+            (false, Course::Nothing) => stack.outputs.clone(),
+            (false, _) => answer.as_ref().and_then(|answer| answer.outputs.clone()),
+        };
+        let Some(outputs) = outputs else {
+            return Ok(None);
+        };
+        // Without a state, nothing else tells what it was.
+        let before = stack.outputs_before.as_ref().map(Outputs::digests);
+        let earlier = stack.recorded.as_ref().or(before.as_ref());
+        let salted = outputs.salting(self.updated.named(here), earlier, has_acted)?;
+        let of_record = salted.recorded(&self.run, earlier, has_acted);
+        Ok(Some((outputs, of_record)))
+    }
+}
+
 impl Director for ApplyDirector<'_, '_> {
     fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
         let number = step.index.get();
@@ -360,10 +415,9 @@ impl Director for ApplyDirector<'_, '_> {
         {
             self.learn(number);
         }
-        let turn = &mut self.turns[number];
-        let is_read = turn.operation == Operation::Ask;
-        if has_succeeded && is_read && turn.attempt.answer.is_none() {
-            turn.attempt.answer = turn.answer(false).ok();
+        let is_read = self.turns[number].operation == Operation::Ask;
+        if has_succeeded && is_read && !self.read_answer(number) {
+            return None;
         }
         let turn = &self.turns[number];
         let stack = &turn.stack;
@@ -397,30 +451,19 @@ impl Director for ApplyDirector<'_, '_> {
             }
             return Some(findings);
         }
-        let prints = (is_read || turn.lacks_outputs())
-            && turn.roles.contains(&Role::Driver(StepRole::Outputs));
-        let outputs = match (has_acted || prints, course) {
-            (true, _) => turn.outputs(),
-            (false, Course::Nothing) => Ok(stack.outputs.clone()),
-            (false, _) => Ok(answer.as_ref().and_then(|answer| answer.outputs.clone())),
-        };
-        let problem = outputs.as_ref().err().map(ToString::to_string);
-        let outputs = outputs.ok().flatten();
         let recorded = stack.recorded.as_ref();
-        let compared = self.updated.named(here);
-        // Without a state, nothing else tells what it was.
-        let before = stack.outputs_before.as_ref().map(Outputs::digests);
-        let earlier = recorded.or(before.as_ref());
-        let of_record =
-            |outputs: &Outputs| outputs.recorded(&self.run, earlier, has_acted, compared);
-        findings.outputs = match (&outputs, course) {
-            (Some(outputs), _) => Some(of_record(outputs)),
-            (None, _) if has_acted => None,
-            (None, _) => recorded.cloned(),
+        let (outputs, problem) = match self.outputs(number, here) {
+            Ok(outputs) => (outputs, None),
+            Err(problem) => (None, Some(problem.to_string())),
+        };
+        findings.outputs = match &outputs {
+            Some((_, of_record)) => Some(of_record.clone()),
+            None if has_acted => None,
+            None => recorded.cloned(),
         };
         if has_acted || is_read {
             let has_changed = match (&outputs, &stack.outputs_before, recorded) {
-                (Some(now), Some(before), _) => now.differ(before),
+                (Some((now, _)), Some(before), _) => now.differ(before),
                 // Others were applied with what is on record.
                 (Some(_), None, Some(before)) => findings.outputs.as_ref() != Some(before),
                 _ => true,

@@ -1,8 +1,8 @@
 //! What policies see of a turn that has ended: the planned changes and those that were made.
 
-use super::turn::TurnState;
+use super::turn::{Course, TurnState};
 use crate::driver::{ChangeKind, ChangedPlan};
-use crate::plan::ask::open_shown;
+use crate::plan::ask::{NoAnswer, changed};
 use crate::plan::entry::Asked;
 use crate::plan::facts::{stack_changed, turn_facts};
 use crate::run::event::{Ending, Outcome};
@@ -13,17 +13,28 @@ impl TurnState<'_> {
     /// Returns what is known of the turn, which has ended.
     pub(super) fn facts(&self, ending: &Ending) -> TurnFacts {
         let is_done = self.has_acted && ending.outcome == Outcome::Succeeded;
-        turn_facts(self.planned(), is_done)
+        match self.planned(ending) {
+            Ok(plan) => turn_facts(plan, is_done),
+            Err(problem) => TurnFacts {
+                unknown: Some(format!("the planned changes are unknown: {problem}")),
+                ..TurnFacts::default()
+            },
+        }
     }
 
     /// Returns what its tool has planned. Of a driver that names no resources, the stack is what changes.
-    fn planned(&self) -> ChangedPlan {
+    fn planned(&self, ending: &Ending) -> Result<ChangedPlan, NoAnswer> {
         if self.attempt.number == 0 {
-            return ChangedPlan::default(); // its time never came
+            return Ok(ChangedPlan::default()); // its time never came
         }
         if self.stack.driver.tool.is_some() {
-            let shown = open_shown(&self.folder);
-            return shown.map(ChangedPlan::read).unwrap_or_default();
+            let shows = matches!(self.attempt.course, Course::AsShown | Course::Anew);
+            // An attempt may fail before its tool has shown a plan.
+            let is_needed = self.attempt.is_work.is_some() || ending.outcome == Outcome::Succeeded;
+            return match changed(&self.folder) {
+                Err(_) if !(shows && is_needed) => Ok(ChangedPlan::default()),
+                plan => plan,
+            };
         }
         let is_work = self.attempt.is_unconfirmed || self.attempt.is_work == Some(true);
         let kind = is_work.then(|| match (self.operation, self.asked_now()) {
@@ -31,6 +42,6 @@ impl TurnState<'_> {
             (_, Asked::Create) => ChangeKind::Added,
             _ => ChangeKind::Changed,
         });
-        stack_changed(&self.path, kind)
+        Ok(stack_changed(&self.path, kind))
     }
 }

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use super::ApplyStack;
-use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole};
+use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole, Tool};
 use crate::path::StackPath;
 use crate::plan::ask::{answer, of_command};
 use crate::plan::code::Codes;
@@ -173,6 +173,9 @@ impl TurnState<'_> {
         match (&self.stack.backend, &answer.backend) {
             (Some(before), Some(now)) if before != now => Err(format!(
                 "its tool keeps its state in `{now}` now, and the plan was made with `{before}`"
+            )),
+            (Some(before), None) if tool != Tool::Terragrunt => Err(format!(
+                "it is unknown where its tool keeps its state now, and the plan was made with `{before}`: check `.terraform`"
             )),
             _ => Ok(answer),
         }

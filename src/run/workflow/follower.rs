@@ -157,13 +157,16 @@ impl Follower {
                     break;
                 }
                 let begun = Instant::now();
-                let answer =
-                    self.worker
-                        .evaluate(policy.number, input.clone(), true, policy.timeout);
+                let evaluate = || {
+                    let (number, timeout) = (policy.number, policy.timeout);
+                    let answer = self.worker.evaluate(number, input.clone(), true, timeout);
+                    let answer = answer.map_err(|error| error.to_string())?;
+                    answer.map_err(|problem| problem.in_file(&policy.file))
+                };
+                let answer = ended.facts.unknown.clone().map_or_else(evaluate, Err);
                 let (answer, problem) = match answer {
-                    Ok(Ok(answer)) => (answer, None),
-                    Ok(Err(problem)) => (Answer::default(), Some(problem.in_file(&policy.file))),
-                    Err(error) => (Answer::default(), Some(error.to_string())),
+                    Ok(answer) => (answer, None),
+                    Err(problem) => (Answer::default(), Some(problem)),
                 };
                 if earlier.is_some() {
                     // It may have been evaluated before a kill, and nothing came of that.

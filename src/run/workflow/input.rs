@@ -51,6 +51,8 @@ pub struct TurnFacts {
     pub changes: Vec<ChangeInput>,
     /// The version of the tool; empty if it is not known.
     pub terraform_version: String,
+    /// Why the changes are unknown, if they are: then its policies cannot be asked.
+    pub unknown: Option<String>,
 }
 
 /// What policies are told of a change.

@@ -177,6 +177,38 @@ fn a_stack_that_is_only_read_is_read_after_what_it_runs_after() {
 }
 
 #[test]
+fn a_read_whose_answer_is_unknown_is_not_recorded() {
+    let repository = with_state(&[
+        ("/a", ""),
+        ("/net", "mode  = \"read\"\n  after = [\"/a\"]"),
+        ("/web", "after = [\"/net\"]"),
+    ]);
+    let drivers = repository.read("/drivers.orch.hcl");
+    let read = "  read        = [\"sh\", \"${terramate.root.path.fs.absolute}/tool\", \"read\"]\n  may_replace";
+    repository.write("/drivers.orch.hcl", drivers.replace("  may_replace", read));
+    repository.write("/web/uses", "net");
+    repository.commit();
+    fs::write(repository.outside().join("world/net"), "v1").unwrap();
+    done(&repository, "apply --auto-approve");
+    let before = entry(&repository, "/net");
+    hook(&repository, "apply", "a", "printf v2 > $world/net");
+    want(&repository, "/a", "2");
+    done(&repository, "plan -o ../saved");
+    let nonsense = "echo nonsense > \"$ORCH_ANSWER\"; exit 0\n";
+    hook(&repository, "read", "net", nonsense);
+    let said = done(&repository, "apply ../saved");
+    assert!(
+        said.contains("/net: the answer is not a JSON object"),
+        "{said}"
+    );
+    let after = entry(&repository, "/net");
+    assert_eq!(after["applied"]["run"], before["applied"]["run"]);
+    assert_eq!(after["outputs"], before["outputs"]);
+    // What it may have changed is applied.
+    assert_eq!(world(&repository, "web").as_deref(), Some("1:v2"));
+}
+
+#[test]
 fn a_failure_keeps_what_was_applied_before() {
     let repository = applied(&CHAIN);
     let before = entry(&repository, "/a")["applied"].clone();

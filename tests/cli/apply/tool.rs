@@ -88,6 +88,36 @@ pub(super) fn applied(stacks: &[(&str, &str)]) -> Repository {
     repository
 }
 
+#[test]
+fn a_state_whose_place_is_unknown_is_not_that_of_the_plan() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    for stack in ["a", "b"] {
+        repository.write(&format!("/{stack}/main.tf"), "# 2\n");
+    }
+    repository.commit();
+    // `/b` is planned again after `/a`.
+    let damage = "echo { > ../b/.terraform/terraform.tfstate\n";
+    super::hook(&repository, "apply", "a", damage);
+    let why = "it is unknown where its tool keeps its state now, and the plan was made with `local b/terraform.tfstate@default`";
+    super::fails(&repository, "apply --auto-approve", 1, why);
+    assert_eq!(world(&repository, "b", "real").as_deref(), Some("# 1\n"));
+}
+
+#[test]
+fn a_policy_is_not_asked_about_a_plan_that_cannot_be_read() {
+    let repository = project(&[("/a", ""), ("/b", "")]);
+    let policy = "package list\ntrigger[\"/b\"] { count(input.run.changes) == 0; input.stack.id == \"/a\" }\n";
+    super::followed::attach(&repository, "list", policy);
+    repository.commit();
+    let damage = "for word; do :; done\necho nonsense > \"${word%/*}/show.json\"\n";
+    super::hook(&repository, "apply", "a", damage);
+    let output = repository.orch("apply --auto-approve --match a");
+    let problem = "the planned changes are unknown: `show -json` prints something else than a plan";
+    assert!(output.to_string().contains(problem), "{output}");
+    assert_ne!(output.code(), 0, "{output}");
+    assert_eq!(world(&repository, "b", "real"), None);
+}
+
 /// What exists of a stack, or what the tool knows of it: `real`, `known`.
 pub(super) fn world(sandbox: &Sandbox, stack: &str, what: &str) -> Option<String> {
     let place = sandbox.outside().join("world").join(stack).join(what);

@@ -479,6 +479,25 @@ fn a_sensitive_output_replaces_only_if_its_value_differs() {
 }
 
 #[test]
+fn a_damaged_digest_of_a_sensitive_output_replaces_nothing() {
+    let Some(repository) = with_password(true) else {
+        return;
+    };
+    change_entry(&repository, "/db", |db| {
+        db["outputs"]["password"] = "bcrypt:$2b$10$damaged".into();
+    });
+    change_entry(&repository, "/app", |app| {
+        app["applied"]["triggered_by"]["/db#password"] = "bcrypt:$2b$10$damaged".into();
+    });
+    repository.write("/db/main.tf", database("2", "hunter2-swordfish"));
+    repository.commit();
+    let damaged = "the recorded digest of the sensitive output `password` is damaged";
+    fails(&repository, "plan -o ../saved", 5, damaged);
+    fails(&repository, &format!("apply {APPROVED}"), 5, damaged);
+    assert_eq!(planned(&repository, ""), ["/db update"]);
+}
+
+#[test]
 fn without_a_state_a_sensitive_output_is_compared_within_an_apply() {
     let Some(repository) = with_password(false) else {
         return;

@@ -103,8 +103,7 @@ impl RecordOnly<'_> {
     ) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
         let outputs = self.outputs.as_ref();
-        let outputs =
-            outputs.map(|outputs| outputs.recorded(run, earlier, false, &BTreeSet::new()));
+        let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
         outputs.or_else(|| earlier.cloned())
     }
 }

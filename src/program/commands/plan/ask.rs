@@ -147,7 +147,8 @@ impl AskedTools {
     pub(super) fn changed(&self, stack: &StackPath) -> Option<ChangedPlan> {
         let turn = self.turns.get(stack).filter(|turn| turn.shows_plans)?;
         let folder = self.rounds[turn.round].folder.path();
-        ask::changed(&ask::folder_of(folder, turn.number))
+        // The caller reports that they are unknown.
+        ask::changed(&ask::folder_of(folder, turn.number)).ok()
     }
 
     /// Returns whether the tool of a stack has written a plan that it can show.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use orch::change::{Standing, Standings};
-use orch::driver::Outputs;
+use orch::driver::{BadOutputs, Outputs};
 use orch::path::StackPath;
 use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::stale::{Grounds, Present};
@@ -24,6 +24,10 @@ fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
 
 impl Loaded {
     /// Says what a plan rests on. Returns the plans of the tools, in the order in which it counts them.
+    ///
+    /// # Errors
+    ///
+    /// If an output cannot be compared with what is on record.
     pub(super) fn rest(
         &self,
         saved: &mut SavedPlan,
@@ -31,7 +35,7 @@ impl Loaded {
         removals: &Removals<'_>,
         recorded: Option<(&Document, &Standings)>,
         asked: &AskedTools,
-    ) -> Vec<PathBuf> {
+    ) -> std::result::Result<Vec<PathBuf>, BadOutputs> {
         let document = recorded.map(|(document, _)| document);
         saved.project = document.map(|document| SavedProject {
             project: document.project.clone(),
@@ -76,9 +80,15 @@ impl Loaded {
             let on_record = recorded_outputs.as_ref();
             let on_record = on_record.and_then(|all| all.get(&stack)?.1.outputs.as_ref());
             let salted = |outputs: &Outputs| match compared {
-                Some(compared) => outputs.salting(compared, on_record),
-                None => outputs.clone(),
+                Some(compared) => outputs.salting(compared, on_record, false),
+                None => Ok(outputs.clone()),
             };
+            let (before, after) = match answer {
+                Some(answer) => (&answer.outputs_before, &answer.outputs),
+                None => (&None, &None),
+            };
+            let outputs_before = before.as_ref().map(salted).transpose()?;
+            let outputs = after.as_ref().map(salted).transpose()?;
             let plan = asked.plan_of(&entry.stack);
             let plan = plan.map(|plan| {
                 plans.push(plan);
@@ -96,14 +106,14 @@ impl Loaded {
                     .map_or(&subject.backend, |next| &next.backend)
                     .clone())
                 .or_else(|| answer.and_then(|answer| answer.backend.clone())),
-                outputs_before: answer.and_then(|it| it.outputs_before.as_ref().map(&salted)),
-                outputs: answer.and_then(|it| it.outputs.as_ref().map(&salted)),
+                outputs_before,
+                outputs,
                 changes: answer.and_then(|answer| answer.changes.clone()),
                 plan,
                 tool_version: answer.and_then(|answer| answer.tool_version.clone()),
             });
         }
         saved.stacks.sort_by(|a, b| a.stack.cmp(&b.stack));
-        plans
+        Ok(plans)
     }
 }

@@ -114,7 +114,9 @@ pub(in crate::program::commands) fn planned(
     if request.is_kept {
         saved.extra = arguments(&request.planning.extra);
         let recorded = document.zip(recorded.as_ref().map(|it| &it.standings));
-        plans = loaded.rest(&mut saved, &subjects, &removals, recorded, &asked);
+        plans = loaded
+            .rest(&mut saved, &subjects, &removals, recorded, &asked)
+            .map_err(anyhow::Error::new)?;
     }
     let known = (&removals, document, &asked);
     loaded.add_followups(&mut saved, request, policies, known)?;

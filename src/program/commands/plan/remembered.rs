@@ -131,7 +131,7 @@ impl Loaded {
                 continue;
             };
             let earlier = entries.get(&stack).and_then(|it| it.1.outputs.as_ref());
-            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false, &BTreeSet::new()));
+            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false));
             if own[stack.get()].as_ref() != Some(&now) {
                 changed.insert(stack);
                 upstream.set(stack, Some(now));

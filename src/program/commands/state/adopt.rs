@@ -113,8 +113,9 @@ pub(super) fn adopt(
                     let stack = path.and_then(|path| state.loaded.project.stacks.find(&path));
                     let compared = stack.and_then(|stack| compared.get(&stack));
                     let compared = compared.unwrap_or(&no_outputs);
-                    let outputs = outputs.recorded(&existing.run, earlier, false, compared);
-                    entry.outputs = Some(outputs);
+                    let outputs = outputs.salting(compared, earlier, false);
+                    let outputs = outputs.map_err(anyhow::Error::new)?;
+                    entry.outputs = Some(outputs.recorded(&existing.run, earlier, false));
                 }
                 if let Some(applied) = &mut entry.applied {
                     applied.at = now;
@@ -126,9 +127,9 @@ pub(super) fn adopt(
                 if let Some(last) = &mut entry.last {
                     last.at = now;
                 }
-                (key.clone(), Some(entry))
+                Ok((key.clone(), Some(entry)))
             });
-            let adopted: BTreeMap<String, Option<Entry>> = adopted.collect();
+            let adopted: BTreeMap<String, Option<Entry>> = adopted.collect::<Result<_>>()?;
             document.merge(&adopted);
             state.note_upstream(document, &existing);
             Ok(keys.clone())
