@@ -9,6 +9,8 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::on_disk::if_there;
+
 /// The name of the folder.
 pub const NAME: &str = ".orch";
 
@@ -190,8 +192,8 @@ impl GuardedFolder {
 
     /// Returns whether something has this path, or may have.
     pub(crate) fn may_have(&self, path: &str) -> bool {
-        let looked = self.folder.join(path).symlink_metadata();
-        !looked.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        let looked = if_there(self.folder.join(path).symlink_metadata());
+        !matches!(looked, Ok(None))
     }
 
     fn shown(&self, path: &str) -> String {

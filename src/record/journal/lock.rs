@@ -10,7 +10,7 @@
 //! processes: one that a command leaves behind on purpose does not hold it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use tracing::debug;
 use super::header::{Argument, Header};
 use crate::author::has_ended;
 use crate::folder::{GuardedFolder, NAME, Unusable, failed, let_commands_inherit};
+use crate::on_disk::if_there;
 
 const FILE: &str = "lock";
 
@@ -88,10 +89,8 @@ pub struct ProjectLock {
 impl ProjectLock {
     /// Returns whether a project has the file of the lock, or may have: then another run may hold the lock.
     pub fn may_exist(root: &Path) -> bool {
-        let looked = root.join(NAME).join(FILE).symlink_metadata();
-        !looked.is_err_and(|error| {
-            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-        })
+        let looked = if_there(root.join(NAME).join(FILE).symlink_metadata());
+        !matches!(looked, Ok(None))
     }
 
     /// Tries to get the lock.
