@@ -98,7 +98,9 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, document, reads)?;
     loaded.check(filters.change())?;
     let query = loaded.query(filters)?;
-    loaded.why_missing(&args.stack, args.format)?;
+    if loaded.why_missing(&args.stack, args.format)? {
+        return Ok(ExitStatus::Success);
+    }
     if args.select.fetch && !args.select.changed && args.select.status.is_empty() {
         return Err(without_changed("--fetch"));
     }

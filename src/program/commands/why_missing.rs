@@ -13,26 +13,21 @@ use super::format::Format;
 use super::plan::subjects::OnRecord;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
 
 impl Loaded {
-    /// Explains the stacks that the path names if they are on record and not here. `None` if they are not,
-    /// or if the project keeps no state that can be read.
-    pub(super) fn why_missing(
-        &mut self,
-        written: &str,
-        format: Format,
-    ) -> Result<Option<ExitStatus>> {
+    /// Explains the stacks that the path names if they are in the state and not here. Returns whether there are such
+    /// stacks, as far as the state can be read.
+    pub(super) fn why_missing(&mut self, written: &str, format: Format) -> Result<bool> {
         let is_here = || {
             let found = self.project.stacks.written(&self.directory, written);
             found.is_ok_and(|found| found.len() > 0)
         };
         if self.project.settings.state.is_none() || is_here() {
-            return Ok(None);
+            return Ok(false);
         }
         let (directory, key) = KeyFilter::split(written);
         let Ok(directory) = self.directory.resolve(directory) else {
-            return Ok(None);
+            return Ok(false);
         };
         let counted = Counted::default();
         let document = match self.read_and_digest(counted) {
@@ -43,7 +38,7 @@ impl Loaded {
                     "what is on record is unknown: {}",
                     error.message()
                 ));
-                return Ok(None);
+                return Ok(false);
             }
         };
         let is_meant = |path: &str| {
@@ -63,7 +58,7 @@ impl Loaded {
                     place.unwrap_or_default()
                 )));
             }
-            return Ok(None);
+            return Ok(false);
         }
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, false)?;
@@ -79,7 +74,7 @@ impl Loaded {
         });
         let missing: Vec<(&str, &Entry, &MissingStack)> = missing.collect();
         if missing.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
         let keys: Vec<&str> = missing.iter().map(|(key, ..)| *key).collect();
         let foreseen = self.foreseen(&recorded, &keys)?;
@@ -100,6 +95,6 @@ impl Loaded {
             }
         }
         out.flush()?;
-        Ok(Some(ExitStatus::Success))
+        Ok(true)
     }
 }
