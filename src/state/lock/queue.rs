@@ -14,7 +14,7 @@ use super::super::clock::Clock;
 const TURN: Duration = Duration::from_secs(3);
 
 /// How long the first in the queue waits between two looks; the others wait longer.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The same while a lock is held for long.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
