@@ -13,8 +13,8 @@ use self::house::{House, Violation};
 /// The floors, from the bottom. A module uses only what stands before it.
 const FLOORS: [&str; 24] = [
     "duration",
-    "folder",
     "on_disk",
+    "folder",
     "printable",
     "path",
     "pattern",
