@@ -11,6 +11,7 @@ mod command;
 mod hidden;
 mod output_values;
 mod outputs;
+mod plan_file;
 mod plan_json;
 mod terraform;
 mod value;
@@ -32,8 +33,9 @@ pub use self::hidden::{hidden_option_of, is_tool, steering, variables_with_words
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs, are_incomparable};
 
-pub use self::terraform::{BadPlan, read_plan, read_plan_effect};
-pub use self::whole::{NotWhole, PlanEffect};
+pub use self::plan_file::{ToolPlan, digest_of_file, read_tool_plan};
+pub use self::terraform::{BadPlan, read_plan};
+pub use self::whole::NotWhole;
 
 /// A tool that `orch` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

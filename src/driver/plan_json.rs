@@ -17,6 +17,9 @@ pub(super) struct PlanJson {
     pub(super) format_version: String,
     #[serde(default)]
     pub(super) terraform_version: String,
+    /// The variables of the configuration.
+    #[serde(default)]
+    pub(super) variables: BTreeMap<String, VariableJson>,
     #[serde(default)]
     pub(super) resource_changes: Vec<ResourceJson>,
     /// What differs from the state of the tool: all that a plan with `-refresh-only` is about.
@@ -37,6 +40,12 @@ pub(super) struct PlanJson {
     pub(super) configuration: Option<ConfigurationJson>,
     #[serde(default)]
     pub(super) deferred_changes: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct VariableJson {
+    #[serde(default)]
+    pub(super) value: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use super::command::PlanKind;
 use super::outputs::Outputs;
 use super::plan_json::{Object, PlanJson, ResourceJson, StateJson};
 use super::value::digest;
-use super::whole::{NotWhole, PlanEffect, effect, not_whole};
+use super::whole::{NotWhole, not_whole};
 use crate::printable::printable;
 
 /// The first number of the formats that can be read.
@@ -79,15 +79,6 @@ pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
         return Err(BadPlan::State);
     }
     Ok(plan)
-}
-
-/// Returns the effect of the plan that `show -json` has printed; `None` if it is unknown.
-///
-/// # Errors
-///
-/// If it is not a plan.
-pub fn read_plan_effect(text: impl Read) -> Result<Option<PlanEffect>, BadPlan> {
-    parse(text).map(|plan| effect(&plan))
 }
 
 /// Reads the plan of a kind that `show -json` has printed.

@@ -97,43 +97,32 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     needed.find(|address| !planned.contains(&**address))
 }
 
-/// The effect of a plan file of the tool.
+/// What kind of plan a plan file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanEffect {
-    /// It applies the whole stack.
-    Applies,
-    /// It destroys the whole stack.
-    Destroys,
-    /// It leaves something out, or only refreshes.
-    Partial,
+pub(super) enum PlanMode {
+    Normal,
+    Destroy,
+    RefreshOnly,
 }
 
-/// Returns the effect of a plan; `None` if it is unknown.
-pub(super) fn effect(plan: &PlanJson) -> Option<PlanEffect> {
-    if plan.errored || !plan.deferred_changes.is_empty() {
-        return Some(PlanEffect::Partial);
-    }
-    let is_empty = current(plan).next().is_none();
-    let destroys = if is_empty {
-        !plan.output_changes.is_empty() && deletes_outputs(plan)
-    } else {
-        current(plan).all(is_deleted)
+/// Returns whether a plan destroys all or a part of the stack, and whether it covers the whole stack, given what kind
+/// of plan it is, if that is known.
+pub(super) fn effect(plan: &PlanJson, mode: Option<PlanMode>) -> (bool, bool) {
+    let destroys = match mode {
+        Some(mode) => mode == PlanMode::Destroy,
+        None if current(plan).next().is_some() => current(plan).all(is_deleted),
+        None => !plan.output_changes.is_empty() && deletes_outputs(plan),
     };
-    if destroys {
-        let is_whole = not_whole(plan, PlanKind::Destroy).is_none();
-        return Some(if is_whole {
-            PlanEffect::Destroys
-        } else {
-            PlanEffect::Partial
-        });
-    }
-    if not_whole(plan, PlanKind::Normal).is_some() {
-        return Some(PlanEffect::Partial);
-    }
-    // A refresh of nothing looks like a plan for resources without instances.
-    let configured = plan.configuration.as_ref();
-    let has_resources = configured.is_none_or(|it| it.root_module.has_resources());
-    (!is_empty || !has_resources).then_some(PlanEffect::Applies)
+    let kind = if destroys {
+        PlanKind::Destroy
+    } else {
+        PlanKind::Normal
+    };
+    let is_whole = !plan.errored
+        && plan.deferred_changes.is_empty()
+        && mode != Some(PlanMode::RefreshOnly)
+        && not_whole(plan, kind).is_none();
+    (destroys, is_whole)
 }
 
 /// Returns whether resources of the configuration may be switched off, which the plan does not show.

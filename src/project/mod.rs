@@ -32,6 +32,7 @@ pub mod stack;
 mod stacks_of_tree;
 pub mod tag;
 pub mod tool_options;
+pub mod tool_use;
 mod top_level;
 
 pub use self::ignore::Ignore;

@@ -1,5 +1,5 @@
 //! Command lines of the tools, Terraform, `OpenTofu` and Terragrunt: options with which they do something other than
-//! apply, or destroy, a whole stack; the plan file of an apply; and tools behind other programs.
+//! apply, or destroy, a whole stack, and the plan file of an apply.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -20,6 +20,9 @@ pub(crate) fn program_name(program: &OsStr) -> Option<String> {
 const PARTIAL: [&str; 4] = ["target", "target-file", "exclude", "exclude-file"];
 
 const DESTROY: &str = "destroy";
+
+/// Options with which a command has a state of its own.
+const STATES: [&str; 2] = ["state", "state-out"];
 
 /// Options of other modes.
 const MODES: [&str; 2] = [DESTROY, "refresh-only"];
@@ -76,8 +79,17 @@ pub fn hidden_option(value: &str) -> Option<&'static str> {
 pub(crate) fn partial_option<'w>(
     words: impl IntoIterator<Item = &'w String>,
 ) -> Option<&'static str> {
-    let mut found = words.into_iter().filter_map(|word| steers(word));
-    found.find(|name| *name != DESTROY)
+    let mut found = words.into_iter().filter_map(|word| {
+        let has_state = || {
+            STATES
+                .into_iter()
+                .find(|it| option(word).is_some_and(|(name, _)| name == *it))
+        };
+        steers(word)
+            .filter(|name| *name != DESTROY)
+            .or_else(has_state)
+    });
+    found.next()
 }
 
 /// Returns the option of a word, without its dashes, if it makes the tool do something else.
@@ -110,26 +122,6 @@ pub(crate) fn plan_file<'w>(words: impl IntoIterator<Item = &'w String>) -> Opti
         }
     }
     None
-}
-
-/// Returns the apply or destroy of a tool that a command seems to lead to: behind `env`, `nice` or `sh -c`, or a
-/// command that Terragrunt runs in several units.
-pub fn wrapped_tool(command: &[OsString]) -> Option<String> {
-    let texts = command.iter().map(|word| word.to_string_lossy());
-    let words: Vec<String> = texts
-        .flat_map(|text| {
-            let is_script = |c: char| c.is_whitespace() || ";&|()".contains(c);
-            let words = text.split(is_script).filter(|word| !word.is_empty());
-            words.map(str::to_owned).collect::<Vec<_>>()
-        })
-        .collect();
-    let name = |word: &String| program_name(OsStr::new(word));
-    let is_tool = |word: &String| name(word).is_some_and(|name| TOOLS.contains(&&*name));
-    let is_action =
-        |word: &&String| ["apply", "destroy", "apply-all", "destroy-all"].contains(&word.as_str());
-    let tool = words.iter().position(is_tool)?;
-    let action = words[tool..].iter().find(is_action)?;
-    Some(format!("{} {action}", name(&words[tool])?))
 }
 
 #[cfg(test)]
@@ -193,33 +185,6 @@ mod tests {
         for (line, expected) in cases {
             let words = words_of(line);
             assert_eq!(plan_file(&words).map(String::as_str), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_tool_is_found_behind_a_wrapper() {
-        let cases = [
-            ("env terraform apply", Some("terraform apply")),
-            ("nice -n 5 /opt/bin/tofu destroy", Some("tofu destroy")),
-            (
-                "aws-vault exec prod -- terraform apply -auto-approve",
-                Some("terraform apply"),
-            ),
-            (
-                "sh -c 'cd x && terraform init; terraform apply'",
-                Some("terraform apply"),
-            ),
-            ("bash -c '(terraform apply)'", Some("terraform apply")),
-            ("terragrunt run --all apply", Some("terragrunt apply")),
-            ("terragrunt run-all apply", Some("terragrunt apply")),
-            ("sh -c 'terraform plan'", None),
-            ("make apply", None),
-            ("kubectl apply -f terraform.yaml", None),
-            ("terraform plan", None),
-        ];
-        for (line, expected) in cases {
-            let words: Vec<OsString> = words_of(line).into_iter().map(OsString::from).collect();
-            assert_eq!(wrapped_tool(&words).as_deref(), expected, "{line}");
         }
     }
 }

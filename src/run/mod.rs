@@ -23,5 +23,6 @@ pub mod settings;
 mod stack_record;
 pub mod state;
 pub mod terraform;
+pub mod tool;
 pub mod turn;
 pub mod workflow;

@@ -34,6 +34,7 @@ use crate::run::resume::ResumedRun;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::Schedule;
 use crate::run::settings::{RunSettings, SettingsError};
+use crate::run::tool::AppliedPlan;
 use crate::run::turn::{Step, Turn};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
@@ -91,6 +92,8 @@ pub struct PreparedRun {
     pub attempts: Vec<Attempts>,
     /// The command of each turn.
     pub tasks: Vec<Task>,
+    /// The plan file of a tool that each turn applies, if it applies one, and what that does.
+    pub plan_files: Vec<Option<AppliedPlan>>,
     /// What goes on record of the policies that follow the run, if any do.
     pub policies: Option<PoliciesRecord>,
 }
@@ -114,6 +117,7 @@ impl RunRequest {
             id,
             sequence,
             attempts,
+            plan_files: vec![None; tasks.len()],
             tasks,
             policies: None,
         })

@@ -6,13 +6,12 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use super::event::Failure;
-use super::execute::Task;
-use crate::driver::{PlanEffect, read_plan_effect};
+use super::tool::{AppliedPlan, ToolPlace};
 use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
     Action, Applied, Attempt, CHECKS_FAILED, CONDITION, Deposed, Entry, Inputs, Intent,
-    Outcome as RecordedOutcome, PARTIAL_PLAN, Refreshed, UNMERGED, UNREADABLE_PLAN,
+    OTHER_BACKEND, Outcome as RecordedOutcome, Refreshed, UNMERGED,
 };
 use crate::state::writer::Change;
 
@@ -51,8 +50,11 @@ pub struct StackRecord {
     pub destroyed: Option<Generation>,
     /// Why the command may do only a part of this, or nothing: see [`Attempt::failure`].
     pub unknown: Option<String>,
-    /// The command that prints the plan file of the tool, if the command applies one.
-    pub show: Option<Box<Task>>,
+    /// The plan file of the tool that the command applies, if it applies one.
+    pub plan_file: Option<Box<AppliedPlan>>,
+    /// Where the command makes its tool keep the state of the stack, if that is to be compared with the recorded
+    /// backend.
+    pub places: Vec<ToolPlace>,
 }
 
 /// A generation that is made beside the current one.
@@ -100,17 +102,35 @@ pub enum Effect {
 }
 
 impl StackRecord {
-    /// Asks the tool what the applied plan file does, if there is one.
-    pub(super) fn ask_tool(&mut self) {
-        let Some(show) = self.show.take() else {
-            return;
+    /// Finds out what the applied plan file does, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If it no longer does what it did when the run was prepared.
+    pub(super) fn ask_tool(&mut self) -> Result<(), String> {
+        let Some(plan) = self.plan_file.take() else {
+            return Ok(());
         };
-        match show.output().map(|text| read_plan_effect(&*text)) {
-            Ok(Ok(Some(PlanEffect::Applies))) => self.action = Action::Apply,
-            Ok(Ok(Some(PlanEffect::Destroys))) => self.action = Action::Destroy,
-            Ok(Ok(Some(PlanEffect::Partial))) => self.unknown = Some(PARTIAL_PLAN.to_owned()),
-            Ok(Ok(None) | Err(_)) | Err(_) => self.unknown = Some(UNREADABLE_PLAN.to_owned()),
+        let answer = plan.confirmed()?;
+        match answer.destroys {
+            Some(true) => self.action = Action::Destroy,
+            Some(false) => self.action = Action::Apply,
+            None => {}
         }
+        let unknown = answer.unknown.map(str::to_owned);
+        self.unknown = self.unknown.take().or(unknown);
+        Ok(())
+    }
+
+    /// Returns why the command may have done only a part of its work, or nothing.
+    fn unknown(&self) -> Option<String> {
+        let recorded = self.earlier.as_ref().and_then(|it| it.backend.as_ref());
+        let is_elsewhere = || {
+            let is_other = |place: &ToolPlace| place.backend().as_ref() != recorded;
+            recorded.is_some() && self.places.iter().any(is_other)
+        };
+        let elsewhere = || is_elsewhere().then(|| OTHER_BACKEND.to_owned());
+        self.unknown.clone().or_else(elsewhere)
     }
 
     /// Returns the change that records the intent, before the command starts.
@@ -167,9 +187,10 @@ impl StackRecord {
         let is_done = failure.is_none() && is_complete;
         let destroys_part =
             self.action == Action::Destroy && self.destroyed.is_none() && !is_complete;
-        if failure.is_none() && (self.unknown.is_some() || destroys_part) {
+        let unknown = self.unknown().filter(|_| failure.is_none());
+        if unknown.is_some() || failure.is_none() && destroys_part {
             let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
-            return self.attempted(run, entry, RecordedOutcome::Unknown, self.unknown.clone());
+            return self.attempted(run, entry, RecordedOutcome::Unknown, unknown);
         }
         match self.destroyed {
             Some(generation) if is_done => return Change::DestroyedGeneration(generation),

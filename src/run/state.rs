@@ -223,7 +223,7 @@ impl RunState {
         if is_confirmed {
             return self.writer.renew(ticket);
         }
-        if record.show.is_none() {
+        if record.plan_file.is_none() {
             return self
                 .writer
                 .change(&record.key, record.intent(&self.run), ticket);
@@ -232,8 +232,14 @@ impl RunState {
         let (run, questions) = (self.run.clone(), self.questions.clone());
         let writer = Arc::downgrade(&self.writer);
         let asking = thread::Builder::new().spawn(move || {
-            record.ask_tool();
+            let asked = record.ask_tool();
             let mut intents = lock(&questions);
+            if let Err(problem) = asked {
+                if let Some(end) = intents.open.remove(&ticket) {
+                    end.tell(answered(Err(Failure::NotStarted(problem))));
+                }
+                return;
+            }
             // A question that was given up has no writer any more.
             if intents.open.contains_key(&ticket)
                 && let Some(writer) = writer.upgrade()

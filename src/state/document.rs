@@ -44,6 +44,12 @@ pub const PARTIAL_PLAN: &str = "partial-plan";
 /// Why an attempt is unknown: it applied a plan file that the tool could not show.
 pub const UNREADABLE_PLAN: &str = "unreadable-plan";
 
+/// Why an attempt is unknown: it applied a plan file of another configuration, or of other values of variables.
+pub const OUTDATED_PLAN: &str = "outdated-plan";
+
+/// Why an attempt is unknown: the tool has, or may have, used another backend than the recorded one.
+pub const OTHER_BACKEND: &str = "other-backend";
+
 /// The failure of a turn whose end nobody has seen.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -207,8 +213,8 @@ pub struct Attempt {
     pub action: Action,
     /// How it ended.
     pub outcome: Outcome,
-    /// How it failed, if it did; or what makes it unknown: an option like `-target`, [`PARTIAL_PLAN`] or
-    /// [`UNREADABLE_PLAN`].
+    /// How it failed, if it did; or what makes it unknown: an option like `-target`, [`PARTIAL_PLAN`],
+    /// [`UNREADABLE_PLAN`], [`OUTDATED_PLAN`] or [`OTHER_BACKEND`].
     pub failure: Option<String>,
     /// The run id.
     pub run: Option<String>,

@@ -10,6 +10,7 @@ use orch::plan::SavedPlan;
 use orch::plan::protection::{
     Destroyed, Destroyer, Guard, Protected, Protection, Refusal, refusals,
 };
+use orch::printable::printable;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::lookup;
 use orch::project::host::host_variable;
@@ -283,14 +284,18 @@ impl Loaded {
                 ProgramError::new(ErrorKind::Configuration, error)
             })?,
         };
-        let turns = run.sequence.iter().zip(&run.tasks);
-        let destroying = turns.filter_map(|(&stack, task)| {
+        let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
+        let destroying = turns.filter_map(|((&stack, task), plan)| {
             let variable = |name: &str| lookup(&task.environment, name);
-            match patterns.destroys(command.of(stack), variable) {
-                Some(pattern) => Some((stack, format!("the command is `{pattern}`"))),
-                None if is_destroy => Some((stack, "`--record=destroy` says so".to_owned())),
-                None => None,
-            }
+            let because = match patterns.destroys(command.of(stack), variable) {
+                Some(pattern) => format!("the command is `{pattern}`"),
+                None if is_destroy => "`--record=destroy` says so".to_owned(),
+                None => {
+                    let plan = plan.as_ref().filter(|plan| plan.destroys() == Some(true))?;
+                    format!("the plan file `{}` destroys it", printable(&plan.name))
+                }
+            };
+            Some((stack, because))
         });
         Ok(destroying.collect())
     }

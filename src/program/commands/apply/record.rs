@@ -133,7 +133,8 @@ impl Recording<'_, '_> {
             destroyed: path.generation(),
             key,
             unknown: None,
-            show: None,
+            plan_file: None,
+            places: Vec::new(),
         })
     }
 

@@ -21,6 +21,7 @@ pub(super) mod safeguards;
 mod settings;
 mod state;
 mod stray_flags;
+mod tool_plans;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -182,7 +183,10 @@ impl Ready {
             ..request(loaded, args, selection, command.clone(), resumed)
         };
         match request.prepare(&loaded.project) {
-            Ok(run) => Ok(Ready { run, command }),
+            Ok(mut run) => {
+                loaded.ask_tools(&mut run, &command);
+                Ok(Ready { run, command })
+            }
             Err(PrepareError::Settings(error)) => Err(settings::explained(loaded, error)),
             Err(PrepareError::Programs(missing)) => {
                 show_missing(loaded, &missing);

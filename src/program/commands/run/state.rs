@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use orch::change::Counted;
-use orch::driver::{StepRole, variables_with_words};
 use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::{Environments, lookup};
 use orch::project::host::host_variable;
 use orch::project::stack::StackIndex;
-use orch::project::tool_options::wrapped_tool;
+use orch::project::tool_use::{ToolUse, wrapped_tool};
 use orch::run::begun::BegunRun;
 use orch::run::execute::{Inbox, Task};
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
 use orch::run::state::{StackRecord, StatePlan};
+use orch::run::tool::{AppliedPlan, ToolPlace};
 use orch::state::document::{Action, Document};
 
 use super::RunArgs;
@@ -50,8 +51,10 @@ struct RecordedAs {
     command: String,
     /// Why it may do only a part of that, or nothing.
     unknown: Option<String>,
-    /// The command that prints the plan file that it applies.
-    show: Option<Box<Task>>,
+    /// The plan file that it applies.
+    plan_file: Option<Box<AppliedPlan>>,
+    /// Where it makes its tool keep the state of the stack.
+    places: Vec<ToolPlace>,
 }
 
 impl RecordedAs {
@@ -65,7 +68,8 @@ impl RecordedAs {
         let record = lock.record(environments, stack, self.action, self.command);
         StackRecord {
             unknown: self.unknown,
-            show: self.show,
+            plan_file: self.plan_file,
+            places: self.places,
             ..record
         }
     }
@@ -148,6 +152,7 @@ fn check_stacks(
 
 /// Which commands are recorded.
 struct Recorder {
+    root: PathBuf,
     /// What every command is recorded as.
     forced: Option<Action>,
     patterns: RecordPatterns,
@@ -177,21 +182,34 @@ impl Recorder {
             let error = anyhow::anyhow!("the configuration of the state is wrong");
             ProgramError::new(ErrorKind::Configuration, error).hint(NO_RECORD)
         })?;
-        Ok(Some(Recorder { forced, patterns }))
+        let root = project.root.clone();
+        Ok(Some(Recorder {
+            root,
+            forced,
+            patterns,
+        }))
     }
 
-    /// Returns what a command is recorded as, given its words as written and its task.
-    fn recorded(&self, words: &[OsString], task: &Task) -> Option<RecordedAs> {
+    /// Returns what a command is recorded as, given its words as written, its task, and the plan file that it
+    /// applies if that was asked for.
+    fn recorded(
+        &self,
+        words: &[OsString],
+        task: &Task,
+        asked: Option<&AppliedPlan>,
+    ) -> Option<RecordedAs> {
         let variable = |name: &str| lookup(&task.environment, name);
         let found = self.patterns.recognize(words, variable);
-        let (partial, show) = match &found {
-            Some(found) => (found.partial, found.show.clone()),
-            None => (None, None),
-        };
+        // A pattern that names an option knows better.
+        let expected = found.as_ref().map_or(&[][..], |found| found.options);
+        let uses = ToolUse::all(words, variable);
+        let is_expected = |option: &str| expected.iter().any(|it| it == option);
+        let mut partial = uses.iter();
+        let partial = partial.find_map(|it| it.partial(&task.directory, is_expected));
         let (action, command) = match (&self.forced, found) {
             (Some(action), _) => {
                 // Never its arguments, which may hold secrets.
-                let program = std::path::Path::new(words.first()?).file_name()?;
+                let program = Path::new(words.first()?).file_name()?;
                 (action.clone(), program.to_string_lossy().into_owned())
             }
             (None, found) => {
@@ -204,26 +222,28 @@ impl Recorder {
                 (action, found.pattern.to_owned())
             }
         };
-        let show = show.map(|arguments| {
-            let mut show = Box::new(task.clone());
-            show.arguments = arguments;
-            for variable in variables_with_words(StepRole::Show) {
-                show.environment.insert((*variable).to_owned(), None);
-            }
-            show
-        });
+        let plan_file = match asked {
+            Some(asked) => Some(asked.clone()),
+            None => AppliedPlan::of(&uses, task),
+        };
+        let action = match plan_file.as_ref().and_then(AppliedPlan::destroys) {
+            Some(true) => Action::Destroy,
+            _ => action,
+        };
         Some(RecordedAs {
             action,
             command,
             unknown: partial.map(|option| format!("-{option}")),
-            show,
+            plan_file: plan_file.map(Box::new),
+            places: ToolPlace::all(&uses, task, &self.root),
         })
     }
 
     /// Returns what each turn is recorded as.
     fn actions(&self, run: &PreparedRun, command: &RunCommand) -> Actions {
-        let turns = run.sequence.iter().zip(&run.tasks);
-        let recorded = turns.map(|(&stack, task)| self.recorded(command.of(stack), task));
+        let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
+        let recorded = turns
+            .map(|((&stack, task), plan)| self.recorded(command.of(stack), task, plan.as_ref()));
         recorded.collect()
     }
 
@@ -301,7 +321,7 @@ impl KeptState {
         let stacks = loaded.project.stacks.iter();
         let records = stacks.filter_map(|(stack, declared)| {
             let task = followed.task(stack)?;
-            let record_as = recorder.recorded(followed.command.of(stack), task)?;
+            let record_as = recorder.recorded(followed.command.of(stack), task, None)?;
             let record = record_as.record(&self.lock, &environments, stack);
             Some((stack, (declared.path.clone(), record)))
         });

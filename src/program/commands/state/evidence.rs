@@ -187,7 +187,8 @@ impl Evidence {
             destroyed: None,
             key,
             unknown: None,
-            show: None,
+            plan_file: None,
+            places: Vec::new(),
         }
     }
 }

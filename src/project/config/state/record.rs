@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use super::RECORD;
 use super::values::Values;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::project::tool_options::{
-    TERRAGRUNT, TOOLS, is_switched_off, option, partial_option, plan_file, program_name, words_of,
-};
+use crate::project::tool_options::{TERRAGRUNT, TOOLS, is_switched_off, option, program_name};
+use crate::project::tool_use::added_words;
 use crate::source::Span;
 
 /// What a recorded command does.
@@ -29,10 +28,8 @@ pub struct Recognized<'p> {
     pub recorded: Recorded,
     /// The pattern that says so.
     pub pattern: &'p str,
-    /// The option, without its dashes, with which it does only a part of that, or nothing.
-    pub partial: Option<&'static str>,
-    /// The words that print the plan file that it applies, in the tool's own JSON.
-    pub show: Option<Vec<OsString>>,
+    /// The options that the pattern names, without their dashes.
+    pub options: &'p [String],
 }
 
 /// All patterns: the built-in ones and those of the configuration.
@@ -48,9 +45,6 @@ struct Pattern {
     /// Without the dashes in front.
     options: Vec<String>,
 }
-
-/// How many words of Terragrunt's may be the subcommand.
-const MAX_SUBCOMMANDS: usize = 4;
 
 impl Pattern {
     fn parse(text: &str) -> Result<Self, &'static str> {
@@ -151,14 +145,10 @@ impl RecordPatterns {
         let matching = self.0.iter().filter(|(pattern, _)| words.matches(pattern));
         let best = matching.max_by_key(|(pattern, recorded)| (pattern.size(), *recorded));
         let (pattern, recorded) = best?;
-        let is_tool = TOOLS.contains(&&*words.program);
-        let partial = partial_option(words.all()).filter(|_| is_tool);
         Some(Recognized {
             recorded: *recorded,
             pattern: &pattern.text,
-            // A pattern that names the option knows better.
-            partial: partial.filter(|partial| pattern.options.iter().all(|it| it != partial)),
-            show: words.show().filter(|_| is_tool),
+            options: &pattern.options,
         })
     }
 }
@@ -182,12 +172,7 @@ impl CommandWords {
             .collect();
         let mut added = Vec::new();
         if TOOLS.contains(&program.as_str()) {
-            let n_words = if program == TERRAGRUNT {
-                MAX_SUBCOMMANDS
-            } else {
-                1
-            };
-            added = further(&arguments, n_words, environment);
+            added = added_words(&program, &arguments, environment);
             arguments.retain(|argument| !is_switched_off(argument));
             added.retain(|argument| !is_switched_off(argument));
         }
@@ -207,38 +192,6 @@ impl CommandWords {
     fn matches(&self, pattern: &Pattern) -> bool {
         pattern.matches(&self.program, self.all())
     }
-
-    /// Returns the words that print the plan file that it applies, if it applies one.
-    fn show(&self) -> Option<Vec<OsString>> {
-        let apply = self.arguments.iter().position(|word| word == "apply")?;
-        let (before, after) = self.arguments.split_at(apply);
-        let file = plan_file(self.added.iter().chain(&after[1..]))?;
-        let show = ["show", "-json", file].map(str::to_owned);
-        Some(
-            before
-                .iter()
-                .cloned()
-                .chain(show)
-                .map(OsString::from)
-                .collect(),
-        )
-    }
-}
-
-/// Returns the words that variables add to a command line of Terraform.
-fn further(
-    arguments: &[String],
-    n_words: usize,
-    environment: impl Fn(&str) -> Option<String>,
-) -> Vec<String> {
-    // Terragrunt has words of its own before the subcommand: `run --all apply`.
-    let words = arguments.iter().filter(|word| !word.starts_with('-'));
-    let words = words.take(n_words);
-    let subcommand = |word: &String| word.strip_suffix("-all").unwrap_or(word).to_owned();
-    let of_subcommands = words.map(|word| format!("TF_CLI_ARGS_{}", subcommand(word)));
-    let names = ["TF_CLI_ARGS".to_owned()].into_iter().chain(of_subcommands);
-    let texts = names.filter_map(|name| environment(&name));
-    texts.flat_map(|text| words_of(&text)).collect()
 }
 
 /// The built-in patterns.

@@ -1,7 +1,9 @@
 use std::collections::HashMap;
+use std::path::Path;
 
 use super::super::values::HostVariables;
 use super::*;
+use crate::project::tool_use::ToolUse;
 
 fn with(own: &[(&str, Recorded)]) -> RecordPatterns {
     let attributes = HashMap::new();
@@ -18,13 +20,30 @@ fn recorded<'p>(
     command: &str,
     variables: &[(&str, &str)],
 ) -> Option<Recognized<'p>> {
+    patterns.recognize(&words(command), |name| value_of(variables, name))
+}
+
+fn words(command: &str) -> Vec<OsString> {
     let command = shell_words::split(command).unwrap();
-    let command: Vec<OsString> = command.into_iter().map(OsString::from).collect();
-    patterns.recognize(&command, |name| {
-        let mut variables = variables.iter();
-        let found = variables.find(|(known, _)| *known == name);
-        found.map(|(_, value)| (*value).to_owned())
-    })
+    command.into_iter().map(OsString::from).collect()
+}
+
+fn value_of(variables: &[(&str, &str)], name: &str) -> Option<String> {
+    let mut variables = variables.iter();
+    let found = variables.find(|(known, _)| *known == name);
+    found.map(|(_, value)| (*value).to_owned())
+}
+
+/// Returns the option with which a command does only a part of what it is recorded as.
+fn partial(
+    found: &Recognized<'_>,
+    command: &str,
+    variables: &[(&str, &str)],
+) -> Option<&'static str> {
+    let uses = ToolUse::all(&words(command), |name| value_of(variables, name));
+    let is_expected = |option: &str| found.options.iter().any(|it| it == option);
+    let mut found = uses.iter();
+    found.find_map(|it| it.partial(Path::new("/app"), is_expected))
 }
 
 #[test]
@@ -78,7 +97,7 @@ fn recorded_without_configuration_are_commands_of_terraform() {
     ];
     for (command, wanted) in table {
         let found = recorded(&patterns, command, &[]);
-        let found = found.map(|it| (it.recorded, it.partial));
+        let found = found.map(|it| (it.recorded, partial(&it, command, &[])));
         assert_eq!(found, wanted, "{command}");
     }
 }
@@ -126,10 +145,11 @@ fn recorded_variables_of_terraform_count_as_if_written() {
         ),
     ];
     let patterns = with(&[("make apply", Apply)]);
-    for (command, name, value, wanted, partial) in table {
+    for (command, name, value, wanted, option) in table {
         let found = recorded(&patterns, command, &[(name, value)]);
-        let found = found.map(|it| (it.recorded, it.partial));
-        assert_eq!(found, Some((wanted, partial)), "{command} {name}={value}");
+        let variables = &[(name, value)];
+        let found = found.map(|it| (it.recorded, partial(&it, command, variables)));
+        assert_eq!(found, Some((wanted, option)), "{command} {name}={value}");
     }
 }
 
@@ -139,39 +159,14 @@ fn recorded_as_partial_is_no_command_whose_pattern_names_the_option() {
         ("terraform apply -target", Recorded::Apply),
         ("tofu apply -help", Recorded::Never),
     ]);
-    for (command, wanted, partial) in [
+    for (command, wanted, option) in [
         ("terraform apply -target=x", Recorded::Apply, None),
         ("tofu apply -help", Recorded::Never, None),
         ("tofu apply -target=x", Recorded::Apply, Some("target")),
     ] {
         let found = recorded(&patterns, command, &[]);
-        let found = found.map(|it| (it.recorded, it.partial));
-        assert_eq!(found, Some((wanted, partial)), "{command}");
-    }
-}
-
-#[test]
-fn recorded_plan_files_are_shown_by_their_tool() {
-    let table = [
-        ("terraform apply -auto-approve", "", None),
-        ("terraform apply p", "", Some("show -json p")),
-        (
-            "terraform -chdir=x apply -no-color 'a b'",
-            "",
-            Some("-chdir=x show -json 'a b'"),
-        ),
-        ("terraform apply -var a=b", "", None),
-        ("tofu apply", "-input=false p", Some("show -json p")),
-        ("terraform apply", "-var a=b", None),
-        ("terraform destroy p", "", None),
-        ("make apply p", "", None),
-    ];
-    let patterns = with(&[("make apply", Recorded::Apply)]);
-    for (command, value, wanted) in table {
-        let found = recorded(&patterns, command, &[("TF_CLI_ARGS_apply", value)]);
-        let wanted = wanted.map(shell_words::split);
-        let wanted = wanted.map(|it| it.unwrap().into_iter().map(OsString::from).collect());
-        assert_eq!(found.and_then(|it| it.show), wanted, "{command} {value}");
+        let found = found.map(|it| (it.recorded, partial(&it, command, &[])));
+        assert_eq!(found, Some((wanted, option)), "{command}");
     }
 }
 

@@ -1,0 +1,36 @@
+//! What the plan files of tools do that a run applies.
+
+use orch::project::config::{RecordPatterns, Recorded};
+use orch::project::environment::lookup;
+use orch::project::host::host_variable;
+use orch::project::tool_use::ToolUse;
+use orch::run::request::PreparedRun;
+use orch::run::run_command::RunCommand;
+use orch::run::tool::AppliedPlan;
+
+use crate::program::commands::Loaded;
+
+impl Loaded {
+    /// Asks the tools of a run what the plan files do that it applies: those that they apply directly, or that are
+    /// recorded.
+    pub(super) fn ask_tools(&self, run: &mut PreparedRun, command: &RunCommand) {
+        let is_recorded = !matches!(run.recording(), None | Some(Recorded::Never));
+        let state = self.project.settings.state.as_ref();
+        // A run that needs these patterns is refused later if they are wrong.
+        let patterns = state.and_then(|block| block.patterns(&host_variable).ok());
+        let patterns = patterns.unwrap_or_else(RecordPatterns::built_in);
+        let turns = run.sequence.iter().zip(&run.tasks);
+        let plans = turns.map(|(&stack, task)| {
+            let words = command.of(stack);
+            let variable = |name: &str| lookup(&task.environment, name);
+            let uses = ToolUse::all(words, variable);
+            let plan = AppliedPlan::of(&uses, task)?;
+            let is_asked = uses.iter().any(|it| it.is_direct)
+                || is_recorded
+                || patterns.recognize(words, variable).is_some();
+            is_asked.then_some(plan)
+        });
+        run.plan_files = plans.collect();
+        AppliedPlan::ask_all(&mut run.plan_files);
+    }
+}
