@@ -191,8 +191,8 @@ impl PlanFile {
                 let own = name.replace(".tf", ".tofu");
                 is_tofu && planned.contains_key(&*own)
             };
-            let is_read =
-                stem.ends_with(".tf") && !is_replaced() || is_tofu && stem.ends_with(".tofu");
+            let kind = Path::new(stem).extension().unwrap_or_default();
+            let is_read = kind == "tf" && !is_replaced() || is_tofu && kind == "tofu";
             if is_read && !is_ignored && !planned.contains_key(name) {
                 return Some(false);
             }
@@ -305,7 +305,7 @@ fn values_of_files(directory: &Path) -> Option<BTreeMap<String, Value>> {
     let mut values = BTreeMap::new();
     for (_, name) in names {
         let text = fs::read_to_string(directory.join(&name)).ok()?;
-        if name.ends_with(".json") {
+        if name.strip_suffix(".json").is_some() {
             let Value::Object(entries) = from_json(&text)? else {
                 return None;
             };

@@ -181,9 +181,9 @@ fn run_records_a_plan_file_of_the_tool_as_what_it_does() {
 /// Returns why the last attempt in `/app` is unknown; nothing if it is not.
 fn unknown(repository: &Repository) -> Option<String> {
     let list = repository.orch("state list --format json").json();
-    let last = &list["stacks"][0]["last"];
-    let is_unknown = last["outcome"] == "unknown";
-    is_unknown.then(|| last["failure"].as_str().unwrap_or_default().to_owned())
+    let attempt = &list["stacks"][0]["last"];
+    let is_unknown = attempt["outcome"] == "unknown";
+    is_unknown.then(|| attempt["failure"].as_str().unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn run_records_a_plan_file_of_other_inputs_as_unknown() {
             &repository,
             "run -q -X terraform plan -out=p.tfplan",
             variable,
-        )
+        );
     };
     let apply = |variable| {
         done_with(&repository, "run -q -X terraform apply p.tfplan", variable);
