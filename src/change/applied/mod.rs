@@ -34,7 +34,8 @@ use crate::path::{Generation, ProjectPath, StackPath};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{
-    Action, Applied, Attempt, CONDITION, Entry, Lock, Outcome, PARTIAL_PLAN, UNREADABLE_PLAN,
+    Action, Applied, Attempt, CONDITION, Entry, Lock, OTHER_BACKEND, OUTDATED_PLAN, Outcome,
+    PARTIAL_PLAN, UNREADABLE_PLAN,
 };
 
 /// How the stacks of a project stand, according to the document.
@@ -276,6 +277,14 @@ fn unknown(attempt: &Attempt) -> String {
         }
         Some(UNREADABLE_PLAN) => {
             format!("the last {action} was of a plan file that the tool could not show")
+        }
+        Some(OUTDATED_PLAN) => {
+            format!("the last {action} was of a plan file that was made from other inputs")
+        }
+        Some(OTHER_BACKEND) => {
+            format!(
+                "the last {action} used another backend than the recorded one, or an unknown one"
+            )
         }
         Some(option) => format!(
             "the last {action} ran with `{}`, so it may be incomplete",
