@@ -6,8 +6,8 @@ use crate::path::ProjectPath;
 /// How much of a file has to be the same, in percent, for git to call it renamed: its own default.
 pub const SIMILARITY: u16 = 50;
 
-/// How many files on each side are compared with each other. Above that, only identical files are paired.
-pub(super) const RENAME_LIMIT: usize = 4000;
+/// How many files on each side are compared with each other. Above that, git may pair only identical files.
+pub const RENAME_LIMIT: usize = 4000;
 
 /// A file that a later commit lacks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

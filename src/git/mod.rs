@@ -5,7 +5,7 @@
 //! there is none, libgit2's error is reported. For the status, the order is reversed; see
 //! [`Repository::status`].
 //!
-//! Only [`Repository::fetch`] and [`Repository::check_out`] write to the repository. This module does not know what a base or a
+//! Only [`Repository::fetch`], [`Repository::set_remote_head`] and [`Repository::check_out`] write to the repository. This module does not know what a base or a
 //! stack is.
 
 mod answer;
@@ -33,7 +33,7 @@ use tracing::debug;
 
 pub use self::blob::{blob_id, is_blob, is_executable};
 pub use self::commit_id::CommitId;
-pub use self::departures::{Departure, SIMILARITY};
+pub use self::departures::{Departure, RENAME_LIMIT, SIMILARITY};
 use self::error::instead_of;
 pub use self::error::{GitError, command_line};
 pub use self::file::{ChangedFile, FileChange, FileState};
@@ -412,6 +412,25 @@ impl Repository {
     /// If the remote cannot be asked.
     pub fn remote_tip(&self, remote: &str, branch: &str) -> Result<Option<CommitId>, GitError> {
         self.program.remote_tip(remote, branch)
+    }
+
+    /// Returns the branch that a remote's HEAD names now; `None` if it names none. This needs the network, with the
+    /// user's terminal and credentials.
+    ///
+    /// # Errors
+    ///
+    /// If the remote cannot be asked.
+    pub fn ask_remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
+        self.program.ask_remote_head(remote)
+    }
+
+    /// Notes which branch a remote's HEAD names.
+    ///
+    /// # Errors
+    ///
+    /// If git does not do that.
+    pub fn set_remote_head(&self, remote: &str, branch: &str) -> Result<(), GitError> {
+        self.program.set_remote_head(remote, branch)
     }
 
     /// Returns whether a commit is part of the history of another one that is present.

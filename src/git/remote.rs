@@ -31,6 +31,21 @@ impl Program {
         tip(&answer, &reference).map_err(|line| Fields::new(&answer, &arguments).unexpected(line))
     }
 
+    /// Asks a remote which branch its HEAD names; see [`super::Repository::ask_remote_head`].
+    pub(super) fn ask_remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
+        let prepared = self.prepare(&["ls-remote", "--symref", "--", remote, "HEAD"]);
+        let text = prepared.text.clone();
+        Ok(head(&checked(text, prepared.output()?)?))
+    }
+
+    /// Notes which branch a remote's HEAD names; see [`super::Repository::set_remote_head`].
+    pub(super) fn set_remote_head(&self, remote: &str, branch: &str) -> Result<(), GitError> {
+        let [name, target] = ["HEAD", branch].map(|it| format!("refs/remotes/{remote}/{it}"));
+        let prepared = self.prepare(&["symbolic-ref", &name, &target]);
+        let text = prepared.text.clone();
+        checked(text, prepared.output()?).map(drop)
+    }
+
     /// Runs `git fetch`; see [`super::Repository::fetch`].
     pub(super) fn fetch(&self, arguments: &[String]) -> Result<(), GitError> {
         let mut words = vec!["fetch"];
@@ -68,9 +83,33 @@ fn tip<'a>(answer: &'a [u8], reference: &str) -> Result<Option<CommitId>, &'a [u
     Ok(found)
 }
 
+/// Finds the branch that HEAD names in the answer of `git ls-remote --symref`.
+fn head(answer: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(answer);
+    let mut lines = text.lines();
+    lines.find_map(|line| {
+        let target = line.strip_prefix("ref: ")?.strip_suffix("\tHEAD")?;
+        Some(target.strip_prefix("refs/heads/")?.to_owned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_head_of_a_remote_is_what_it_refers_to() {
+        for (answer, expected) in [
+            ("ref: refs/heads/trunk\tHEAD\n0123\tHEAD\n", Some("trunk")),
+            ("ref: refs/heads/a/b\tHEAD\n", Some("a/b")),
+            ("ref: refs/heads/main\trefs/remotes/fork/HEAD\n", None),
+            ("ref: refs/tags/v1\tHEAD\n", None),
+            ("0123\tHEAD\n", None),
+            ("", None),
+        ] {
+            assert_eq!(head(answer.as_bytes()).as_deref(), expected, "{answer}");
+        }
+    }
 
     #[test]
     fn only_the_very_reference_is_the_tip() {

@@ -378,7 +378,7 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().all(is_complete)
     }
 
-    /// Returns the outcome of an apply of it. Reading a stack does not count.
+    /// Returns the outcome of an apply of it. Reading a stack does not count, nor does a removal that is not merged.
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
             let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);
@@ -387,7 +387,10 @@ impl Plan {
         };
         if self.entries.iter().any(does_something) {
             Outlook::Changes
-        } else if self.kept_back().next().is_some() {
+        } else if self
+            .kept_back()
+            .any(|entry| entry.removed != Some(Removed::Doubtful))
+        {
             Outlook::Blocked
         } else {
             Outlook::Nothing
@@ -395,8 +398,8 @@ impl Plan {
     }
 
     /// Returns the entries that are blocked although something is to be done: of selected stacks,
-    /// and of stacks that are known to have been removed. Recorded stacks that may belong to
-    /// another branch do not count.
+    /// and of stacks that HEAD has removed. Recorded stacks that may belong to another branch do not
+    /// count.
     pub fn kept_back(&self) -> impl Iterator<Item = &PlanEntry> {
         self.entries
             .iter()

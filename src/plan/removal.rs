@@ -49,7 +49,7 @@ impl RemovedStack<'_> {
             Removed::Key => "its key was removed".to_owned(),
             Removed::Replaced { by } => format!("replaced by generation {by}"),
             Removed::Unfinished => "it was never finished".to_owned(),
-            Removed::Unproven => "not in the tree".to_owned(),
+            Removed::Doubtful | Removed::Unproven => "not in the tree".to_owned(),
         };
         Reason::new(ReasonSource::Config, text)
     }

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use crate::path::StackPath;
 
-/// What stands for the root of a project and for the directory of a stack in words that are compared.
-const ROOT: &str = "\0root";
-const DIRECTORY: &str = "\0directory";
+/// What stands for the root of a project in words that are compared: no word has it.
+const ROOT: char = '\0';
 
 /// The words of the command that destroys a stack, for comparison with those of others.
 #[derive(Debug)]
@@ -17,44 +16,96 @@ pub struct DestroyCommand(Vec<Word>);
 struct Word {
     /// The word, wherever the project is checked out.
     text: String,
-    /// The same without the directory of the stack.
-    elsewhere: String,
-    /// Whether the word is the only name in the path of the stack, which may as well be that of the stack.
-    is_name: bool,
+    /// The same without the places of its paths.
+    below: String,
+    /// The same, but with the directory of the stack where that may as well be its name.
+    named: String,
 }
 
 impl DestroyCommand {
     /// Takes the words of a command of a stack in a project with this root.
     pub fn new(words: &[OsString], root: &Path, stack: &StackPath) -> Self {
         let root = root.to_string_lossy();
-        let (path, relative) = (stack.directory().as_str(), stack.directory().relative());
+        let directory = stack.directory().relative();
         let word = |word: &OsString| {
-            let text = word.to_string_lossy().replace(&*root, ROOT);
-            let here = format!("{ROOT}{}", if relative.is_empty() { "" } else { path });
-            let starts = [here.as_str(), path, relative];
-            let mut starts = starts.into_iter().filter(|start| !start.is_empty());
-            let rest = starts.find_map(|start| {
-                let rest = text.strip_prefix(start)?;
-                (rest.is_empty() || rest.starts_with('/')).then(|| format!("{DIRECTORY}{rest}"))
-            });
+            let text = word.to_string_lossy().replace(&*root, "\0");
             Word {
-                elsewhere: rest.unwrap_or_else(|| text.replace(&here, DIRECTORY)),
-                is_name: text == relative && !relative.contains('/'),
+                below: without_places(&text, directory, false),
+                named: without_places(&text, directory, true),
                 text,
             }
         };
         DestroyCommand(words.iter().map(word).collect())
     }
 
-    /// Returns whether both are the same, apart from the directories of their stacks: after a move, another
+    /// Returns whether both are the same, apart from where the files of their stacks are: after a move, another
     /// directory has the files of the same resources.
     pub fn is_same(&self, other: &Self) -> bool {
         let words = || self.0.iter().zip(&other.0);
         let is_same = |(a, b): (&Word, &Word)| {
-            let is_elsewhere = a.elsewhere == b.elsewhere && !(a.is_name && b.is_name);
+            let is_named = a.named != a.below && b.named != b.below;
+            let is_elsewhere = if is_named {
+                a.named == b.named
+            } else {
+                a.below == b.below
+            };
             a.text == b.text || is_elsewhere
         };
         self.0.len() == other.0.len() && words().all(is_same)
+    }
+}
+
+/// Returns whether a character may be part of a path.
+fn is_of_path(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_')
+}
+
+/// Returns a word without the places of the paths in it, wherever they begin: the root of the project, `.` and `..`,
+/// and the directory of the stack. What is left of a path is what it names in its place.
+fn without_places(word: &str, directory: &str, keeps_name: bool) -> String {
+    let mut left = String::new();
+    let mut before = None;
+    let mut rest = word;
+    while let Some(first) = rest.chars().next() {
+        if first == ROOT || before.is_none_or(|before| !is_of_path(before)) {
+            let below = below_place(rest, directory, keeps_name);
+            if below.len() < rest.len() {
+                rest = below;
+                before = Some('/');
+                continue;
+            }
+        }
+        left.push(first);
+        before = Some(first);
+        rest = &rest[first.len_utf8()..];
+    }
+    left
+}
+
+/// Returns the rest of a path below its place. A directory with one name that stands alone may be a name.
+fn below_place<'t>(path: &'t str, directory: &str, keeps_name: bool) -> &'t str {
+    let ends = |rest: &str| !rest.starts_with(is_of_path);
+    let mut below = path.strip_prefix(ROOT).unwrap_or(path);
+    let mut has_place = below.len() < path.len();
+    let mut inside = below;
+    loop {
+        let rest = ["..", "."].iter().find_map(|up| {
+            let rest = inside.strip_prefix(up)?;
+            (rest.starts_with('/') || ends(rest)).then_some(rest)
+        });
+        let Some(rest) = rest else { break };
+        (below, has_place) = (rest, true);
+        inside = rest.strip_prefix('/').unwrap_or(rest);
+    }
+    inside = below.strip_prefix('/').unwrap_or(below);
+    let of_stack = inside.strip_prefix(directory).filter(|rest| {
+        let is_name = ends(rest) && inside.len() == path.len() && !directory.contains('/');
+        !directory.is_empty() && (ends(rest) || rest.starts_with('/')) && !(is_name && keeps_name)
+    });
+    match of_stack {
+        Some(rest) => rest.strip_prefix('/').unwrap_or(rest),
+        None if has_place => inside,
+        None => path,
     }
 }
 
@@ -93,6 +144,26 @@ mod tests {
             ("rm /old/orders/x", "rm /new/team/bills/y", false),
             ("rm /orders-1", "rm /team/bills-1", false),
             ("rm a", "rm a b", false),
+            // Where the files are.
+            ("sh ../cf.sh orders", "sh ../../cf.sh orders", true),
+            ("sh ../cf.sh orders", "sh ../../cf.sh bills", false),
+            ("sh ../../a.sh", "sh ../b.sh", false),
+            ("sh ./cf.sh", "sh cf.sh", true),
+            ("make -C .. rm", "make -C ../.. rm", true),
+            ("make STACK=orders", "make STACK=team/bills", true),
+            ("make STACK=./orders", "make STACK=./team/bills", true),
+            ("make STACK=/orders", "make STACK=/team/bills", true),
+            ("make STACK=/old/orders", "make STACK=/new/team/bills", true),
+            ("make STACK=orders/x", "make STACK=team/bills/x", true),
+            ("make STACK=orders/x", "make STACK=team/bills/y", false),
+            ("make A=orders,B=1", "make A=team/bills,B=1", true),
+            ("make A=orders,B=1", "make A=team/bills,B=2", false),
+            ("rm a:orders", "rm a:team/bills", true),
+            // Names with paths in them.
+            ("rm s3://orders", "rm s3://team/bills", false),
+            ("rm s3://x/orders", "rm s3://x/team/bills", false),
+            ("rm x-orders", "rm x-team/bills", false),
+            ("rm orders.x", "rm team/bills.x", false),
         ] {
             let from = command("/old", "/orders", from);
             let to = command("/new", "/team/bills", to);
@@ -103,6 +174,9 @@ mod tests {
         let named = |path: &str| command("/p", path, &format!("rm {}", &path[1..]));
         assert!(!named("/a").is_same(&named("/b")));
         assert!(named("/a").is_same(&named("/a/b")));
+        let set = |path: &str| command("/p", path, &format!("rm STACK={}", &path[1..]));
+        assert!(!set("/a").is_same(&set("/b")));
+        assert!(set("/a").is_same(&set("/a/b")));
         let root = command("/p", "/", "/p/tool rm /p");
         assert!(root.is_same(&command("/p", "/a", "/p/tool rm /p/a")));
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::at_commit::{AtCommit, Rest};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
-use super::likeness::{self, RemovedEntry, destinations};
+use super::likeness::{self, Likeness, RemovedEntry, destinations};
 use super::range::holdings;
 use crate::change::base::{self, BaseQuery, BaseUnknown, DefaultTip, Remedy};
 use crate::change::error::ChangeError;
@@ -53,7 +53,7 @@ pub(super) fn still_there<'e>(
         Ok(keys.map(|key| (key, why.clone())).collect())
     };
     let tip = match base::default_tip(repository, &query) {
-        Ok(Some(tip)) if tip.commit != *head => tip,
+        Ok(tip) if tip.commit != *head => tip,
         Ok(_) => return Ok(Vec::new()),
         Err(BaseUnknown::Git(error)) => return Err(error.into()),
         Err(BaseUnknown::Refused { problem, remedy }) => {
@@ -159,10 +159,20 @@ impl Branch<'_> {
             }
         }
         let destinations = destinations(&project.stacks, document);
+        let path = |key: &str| {
+            let stack = removed.iter().find(|stack| stack.key == key);
+            stack.map(|stack| stack.places[0].clone())
+        };
         for (seen, stacks) in by_seen(removed) {
             let commits = (seen, &self.tip.commit);
             let looks = likeness::moved(self.present.repository, commits, &stacks, &destinations)?;
-            found.extend(looks.into_iter().map(|(key, to)| (key, self.has(to))));
+            found.extend(looks.into_iter().filter_map(|(key, likeness)| {
+                let why = match likeness {
+                    Likeness::Moved(to) => self.has(to),
+                    Likeness::Unknown => NoEvidence::TooManyFiles(path(key)?),
+                };
+                Some((key, why))
+            }));
         }
         Ok(found)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::change::base::{DefaultTip, Remedy, RemoteBranch, fetch_command};
-use crate::git::{BranchWith, CommitId};
+use crate::git::{BranchWith, CommitId, RENAME_LIMIT};
 use crate::language::value::{Value, to_hcl};
 use crate::path::{ProjectPath, StackPath};
 use crate::printable::printable;
@@ -140,6 +140,8 @@ pub enum NoEvidence {
         /// Whether the stack there is recorded, so that no `moved` block may name it.
         is_recorded: bool,
     },
+    /// So many files differ from the commit that was applied that nothing shows whether the stack was moved.
+    TooManyFiles(StackPath),
     /// A `moved` block, whose place this is, says that it is this stack now, which is not here either.
     MovedAway(StackPath, String),
     /// HEAD does not have the `removed` block at this place, or has a stack that the block says is gone.
@@ -217,6 +219,10 @@ impl fmt::Display for NoEvidence {
                 "its code is still there: the stack `{directory}` no longer has `for_each`"
             ),
             NoEvidence::LooksMoved { to, .. } => write!(f, "it looks moved to `{to}`"),
+            NoEvidence::TooManyFiles(_) => write!(
+                f,
+                "more than {RENAME_LIMIT} files were removed or added with it, so git cannot tell whether it was moved"
+            ),
             NoEvidence::MovedAway(to, place) => {
                 write!(
                     f,
@@ -231,6 +237,17 @@ impl fmt::Display for NoEvidence {
 }
 
 impl NoEvidence {
+    /// Returns whether HEAD has removed the stack, and something else speaks against that.
+    pub fn is_doubt(&self) -> bool {
+        matches!(
+            self,
+            NoEvidence::LooksMoved { .. }
+                | NoEvidence::TooManyFiles(_)
+                | NoEvidence::OnDefaultBranch { .. }
+                | NoEvidence::NoDefaultBranch { .. }
+        )
+    }
+
     /// Says which commit HEAD lacks, or is not known to have.
     fn lacking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -365,6 +382,10 @@ impl NoEvidence {
             NoEvidence::LooksMoved { from, to, is_recorded } => {
                 moved_or_removed(from.as_str(), to.as_str(), *is_recorded)
             }
+            NoEvidence::TooManyFiles(path) => format!(
+                "if it was moved, add a `moved` block with its new place; if not, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
+                quoted(path.as_str())
+            ),
             NoEvidence::MovedAway(to, _) => format!(
                 "bring that stack back; if it was removed, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
                 quoted(to.as_str())
@@ -416,6 +437,7 @@ impl NoEvidence {
             NoEvidence::UnknownKeys(_) => "unknown-keys",
             NoEvidence::NoLongerForEach(_) => "no-longer-for-each",
             NoEvidence::LooksMoved { .. } => "looks-moved",
+            NoEvidence::TooManyFiles(_) => "too-many-files",
             NoEvidence::MovedAway(..) => "moved-away",
             NoEvidence::BlockNotCommitted(_) => "block-not-committed",
         }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::pairs::Pairs;
-use crate::git::{CommitId, FileChange, GitError, Repository};
+use crate::git::{CommitId, FileChange, GitError, RENAME_LIMIT, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::is_configuration;
 use crate::project::driver::NONE;
@@ -66,21 +66,31 @@ impl Destination {
 /// A removed stack, by its key, with its directory.
 pub(super) type RemovedEntry<'e> = (&'e str, ProjectPath, &'e Entry);
 
-/// Returns the removed stacks that look moved between two commits, each with the directory where most of its
-/// content is.
+/// Where a removed stack may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Likeness {
+    /// Most of its content is in this directory.
+    Moved(ProjectPath),
+    /// So many files differ that git does not compare them all.
+    Unknown,
+}
+
+/// Returns the removed stacks that look moved between two commits, or may have been.
 pub(super) fn moved<'e>(
     repository: &Repository,
     (old, new): (&CommitId, &CommitId),
     removed: &[RemovedEntry<'e>],
     destinations: &Destinations,
-) -> Result<BTreeMap<&'e str, ProjectPath>, GitError> {
+) -> Result<BTreeMap<&'e str, Likeness>, GitError> {
     let gone: BTreeSet<&ProjectPath> = removed.iter().map(|(_, directory, _)| directory).collect();
     let stack_of = |file: &ProjectPath| nearest(file, |it| destinations.contains_key(it));
     let added = repository.differences(old, new)?;
     let added = added
         .iter()
         .filter(|file| file.change == FileChange::Added && counts(&file.path));
-    let added: BTreeSet<ProjectPath> = added.filter_map(|file| stack_of(&file.path)).collect();
+    let added: Vec<ProjectPath> = added.filter_map(|file| stack_of(&file.path)).collect();
+    let n_added = added.len();
+    let added: BTreeSet<ProjectPath> = added.into_iter().collect();
     if added.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -88,7 +98,12 @@ pub(super) fn moved<'e>(
     let places: Vec<ProjectPath> = places.collect::<BTreeSet<_>>().into_iter().collect();
     let mut all: BTreeMap<ProjectPath, u64> = BTreeMap::new();
     let mut found: BTreeMap<ProjectPath, BTreeMap<ProjectPath, u64>> = BTreeMap::new();
-    for file in repository.departures(old, new, &places)? {
+    let departures = repository.departures(old, new, &places)?;
+    let n_gone = departures.len();
+    // libgit2 compares each new file with so many others, git as many pairs as that makes at most.
+    let is_complete =
+        n_gone <= RENAME_LIMIT && n_gone.saturating_mul(n_added) <= RENAME_LIMIT * RENAME_LIMIT;
+    for file in departures {
         let from = nearest(&file.from, |it| gone.contains(it));
         let Some(from) = from.filter(|_| counts(&file.from)) else {
             continue;
@@ -100,12 +115,16 @@ pub(super) fn moved<'e>(
         }
     }
     let moved = removed.iter().filter_map(|(key, directory, entry)| {
-        let all = *all.get(directory)?;
-        let mut found = found.get(directory)?.iter();
-        let (to, _) = found.find(|(to, bytes)| {
-            all > 0 && **bytes >= all.div_ceil(2) && destinations[*to].may_be(entry)
-        })?;
-        Some((*key, to.clone()))
+        let all = all.get(directory).copied().filter(|all| *all > 0)?;
+        let mut found = found.get(directory).into_iter().flatten();
+        let found =
+            found.find(|(to, bytes)| **bytes >= all.div_ceil(2) && destinations[*to].may_be(entry));
+        if let Some((to, _)) = found {
+            return Some((*key, Likeness::Moved(to.clone())));
+        }
+        let may_be = |to: &ProjectPath| destinations[to].may_be(entry);
+        let is_unknown = !is_complete && added.iter().any(may_be);
+        is_unknown.then_some((*key, Likeness::Unknown))
     });
     Ok(moved.collect())
 }

@@ -7,7 +7,7 @@ use super::default_branch::{RemovedStack, still_there};
 use super::deletions::{Deletion, Gone, deletions};
 use super::evidence::{NoEvidence, Removal, RemovedBy};
 use super::given_up::GivenUp;
-use super::likeness::{RemovedEntry, destinations, moved};
+use super::likeness::{Likeness, RemovedEntry, destinations, moved};
 use super::range::Since;
 use crate::change::base::{self, BaseQuery};
 use crate::change::error::ChangeError;
@@ -230,11 +230,14 @@ fn block_moved<'e>(
     let paths: HashMap<&str, &StackPath> =
         stacks.iter().map(|(key, _, path)| (*key, path)).collect();
     for ((old, later), removed) in by_commits {
-        for (key, to) in moved(repository, (&old, &later), &removed, &destinations)? {
-            let why = NoEvidence::LooksMoved {
-                from: paths[key].clone(),
-                is_recorded: destinations[&to].is_recorded,
-                to,
+        for (key, likeness) in moved(repository, (&old, &later), &removed, &destinations)? {
+            let why = match likeness {
+                Likeness::Moved(to) => NoEvidence::LooksMoved {
+                    from: paths[key].clone(),
+                    is_recorded: destinations[&to].is_recorded,
+                    to,
+                },
+                Likeness::Unknown => NoEvidence::TooManyFiles(paths[key].clone()),
             };
             evidence.insert(key, Err(why));
         }

@@ -149,7 +149,7 @@ impl fmt::Display for RemoteBranch {
 
 impl RemoteBranch {
     /// Returns the arguments of the `git fetch` that brings this clone's copy of the branch up to date.
-    fn fetch(&self) -> Vec<String> {
+    pub fn fetch(&self) -> Vec<String> {
         vec![
             self.remote.clone(),
             finder::refspec(&self.remote, &self.branch),
@@ -168,53 +168,62 @@ pub struct DefaultTip {
     pub fetch: Option<Vec<String>>,
 }
 
-/// Returns where the default branch is; `None` where there is neither a remote nor a branch.
+/// Returns where the default branch is. Where there is no remote, a local branch is the default one if the
+/// configuration names it, or if its name is usual.
 ///
 /// # Errors
 ///
-/// If nobody knows which branch it is, or if it is not in this clone.
-pub fn default_tip(
-    repository: &Repository,
-    query: &BaseQuery,
-) -> Result<Option<DefaultTip>, BaseUnknown> {
-    const SET: &str = "set `config.git.default_branch`";
+/// If it is unknown which branch it is, or if it is not in this clone.
+pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<DefaultTip, BaseUnknown> {
+    const ADD: &str = "run `git remote add origin URL`";
+    const ADD_OR_SET: &str = "run `git remote add origin URL`, or set `config.git.default_branch`";
     let (branch, reference, fetch) = if let Some(branch) = default_branch(repository, query)? {
         let reference = format!("refs/remotes/{branch}");
         (branch.to_string(), reference, Some(branch.fetch()))
-    } else if repository.branches()?.is_empty() {
-        return Ok(None);
+    } else if repository.commit("FETCH_HEAD")?.is_some() {
+        // Its branches are elsewhere, whatever is called `main` here.
+        return refuse(remote::ONLY_FETCHED).advise(ADD);
     } else if let Some(branch) = remote::local_branch(repository, query)? {
         let reference = format!("refs/heads/{branch}");
         (branch, reference, None)
     } else {
-        return refuse(remote::NO_DEFAULT).advise(SET);
+        return refuse(remote::NO_DEFAULT).advise(ADD_OR_SET);
     };
     if let Some(commit) = repository.commit(&reference)? {
-        return Ok(Some(DefaultTip {
+        return Ok(DefaultTip {
             branch,
             commit,
             fetch,
-        }));
+        });
     }
     let problem = format!("the default branch `{branch}` is not in this clone");
     match fetch {
         Some(fetch) => refuse(problem).remedy(Remedy::Fetch(fetch)),
-        None => refuse(problem).advise(SET),
+        None => refuse(problem).advise(ADD_OR_SET),
     }
 }
 
-/// Returns the arguments of the `git fetch` that brings the default branch up to date; `None` where there is no
-/// remote, and where nobody knows which branch it is.
+/// Returns the remote branch that is the default one according to the remote; `None` where there is no remote. The
+/// configuration comes first. This needs the network, unless the configuration names the branch.
 ///
 /// # Errors
 ///
-/// If git cannot answer.
-pub fn default_fetch(
+/// If it is unknown which remote it is, or if that cannot be asked.
+pub fn ask_default_branch(
     repository: &Repository,
     query: &BaseQuery,
-) -> Result<Option<Vec<String>>, GitError> {
-    let branch = known_default_branch(repository, query)?;
-    Ok(branch.map(|branch| branch.fetch()))
+) -> Result<Option<RemoteBranch>, BaseUnknown> {
+    let Some(known) = default_branch(repository, query)? else {
+        return Ok(None);
+    };
+    if query.branch.is_some() {
+        return Ok(Some(known));
+    }
+    let asked = repository.ask_remote_head(&known.remote)?;
+    Ok(Some(match asked.filter(|branch| is_branch_name(branch)) {
+        Some(branch) => RemoteBranch { branch, ..known },
+        None => known,
+    }))
 }
 
 /// Returns the default branch of the remote; `None` where there is no remote.

@@ -71,7 +71,7 @@ pub(super) fn default_branch(
     Ok("main".to_owned())
 }
 
-/// Returns the default branch where there is no remote; `None` if nobody knows which it is.
+/// Returns the default branch where there is no remote; `None` if it is unknown which it is.
 pub(super) fn local_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -81,16 +81,16 @@ pub(super) fn local_branch(
     }
     let branches = repository.branches()?;
     let mut usual = usual_branches(repository)?.into_iter();
-    let usual = usual.find(|branch| branches.contains(branch));
-    Ok(match &*branches {
-        [only] => usual.or(Some(only.clone())),
-        _ => usual,
-    })
+    Ok(usual.find(|branch| branches.contains(branch)))
 }
 
-/// What is wrong where nobody knows the default branch.
+/// What is wrong where the default branch is unknown.
 pub(super) const NO_DEFAULT: &str =
     "the default branch is unknown: there is neither a remote nor a branch `main` or `master`";
+
+/// The same in a repository whose commits come from elsewhere.
+pub(super) const ONLY_FETCHED: &str =
+    "the default branch is unknown: commits were fetched here, but there is no remote";
 
 /// Returns the usual names of default branches, for repositories that do not say which it is.
 fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {

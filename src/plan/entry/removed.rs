@@ -28,6 +28,8 @@ pub enum Removed {
     },
     /// It is a generation of the stack that has never been finished.
     Unfinished,
+    /// HEAD has removed it, but it may be another stack now, or the default branch may have it: it is blocked.
+    Doubtful,
     /// It is not known: it is on record, and not in the tree.
     Unproven,
 }

@@ -111,7 +111,7 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     }
     let fits = match (&entry.removed, action) {
         (None, _) => action != Action::Forget,
-        (Some(Removed::Unproven), _) => entry.blocked.is_some(),
+        (Some(Removed::Doubtful | Removed::Unproven), _) => entry.blocked.is_some(),
         (Some(removed), Action::Delete) if removed.leaves() => false,
         (Some(_), Action::Delete | Action::Forget) => true,
         (Some(_), _) => entry.blocked.is_some(),
@@ -121,7 +121,7 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     }
     let what = match entry.removed {
         None => "is in the tree",
-        Some(Removed::Unproven) => "was not removed",
+        Some(Removed::Doubtful | Removed::Unproven) => "was not removed",
         Some(_) => "was removed",
     };
     let action = action.word();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::thread;
 
 use anyhow::Context as _;
-use orch::change::base::{BaseQuery, default_fetch};
+use orch::change::base::{BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command};
 use orch::change::{
     Counted, InputDigests, NoEvidence, Present, Since, SinceBase, Standings, Status,
     UncommittedChanges, digests as digests_of, standings,
@@ -29,6 +29,9 @@ use crate::program::error::{ErrorKind, ProgramError, Result};
 
 /// The base that is the document, unless the project keeps no state.
 const APPLIED: &str = "applied";
+
+/// What has gone wrong where the default branch cannot be fetched.
+const FETCH_FAILED: &str = "failed to fetch the default branch";
 
 /// How many stacks a note names.
 const MAX_NAMED: usize = 3;
@@ -193,13 +196,7 @@ impl Loaded {
         if !std::mem::take(&mut self.fetches_seen) || found.missing.is_empty() {
             return Ok(found);
         }
-        // The default branch may have a removed stack again.
-        let read = self.read.as_ref().context("git was read")?;
-        let query = BaseQuery::of(&self.project.settings);
-        let branch = default_fetch(&read.repository, &query).context("failed to ask git")?;
-        if let Some(branch) = branch {
-            self.fetch_applied(branch)?;
-        }
+        self.fetch_default_branch()?;
         let history = missing_history(&found);
         let fetched = match history.clone() {
             Some(arguments) => self.fetch_applied(arguments),
@@ -213,6 +210,36 @@ impl Loaded {
             Ok(()) => {}
         }
         Ok(found)
+    }
+
+    /// Fetches the branch that is now the default one of the remote: it may have a removed stack again.
+    fn fetch_default_branch(&mut self) -> Result<()> {
+        let read = self.read.as_mut().context("git was read")?;
+        let repository = &mut read.repository;
+        let query = BaseQuery::of(&self.project.settings);
+        let branch = match ask_default_branch(repository, &query) {
+            Ok(Some(branch)) => branch,
+            // Where it is unknown, that blocks the removals.
+            Ok(None) | Err(BaseUnknown::Refused { .. } | BaseUnknown::Unclear(_)) => return Ok(()),
+            Err(BaseUnknown::Git(error)) => {
+                return Err(anyhow::Error::new(error).context(FETCH_FAILED).into());
+            }
+        };
+        let arguments = branch.fetch();
+        if !self.fetched.insert(arguments.clone()) {
+            return Ok(());
+        }
+        console::note(&format!("running `{}`", fetch_command(&arguments)));
+        // Where the remote no longer has the branch, nothing is known.
+        repository.fetch(&arguments).context(FETCH_FAILED)?;
+        let RemoteBranch { remote, branch } = branch;
+        let known = repository.remote_head(&remote);
+        let known = known.context("failed to ask git")?;
+        if query.branch.is_none() && known.as_ref() != Some(&branch) {
+            let set = repository.set_remote_head(&remote, &branch);
+            set.context("failed to note the default branch of the remote")?;
+        }
+        Ok(())
     }
 
     /// Returns how the stacks stand, once digests have been made.

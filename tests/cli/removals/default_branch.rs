@@ -5,17 +5,23 @@ use std::fs;
 use serde_json::Value;
 
 use super::{
-    APPROVED, acts, applied, declare, done, entry, fails, head, keys, planned, remove, want, world,
+    APPROVED, acts, applied, declare, done, entry, fails, head, keys, leaves_blocked, planned,
+    remove, want, world,
 };
 use crate::support::Repository;
 
 /// A project with an origin, and with everything applied and pushed.
 fn published(stacks: &[(&str, &str)]) -> Repository {
     let repository = applied(stacks);
-    repository.git("init -q --bare ../origin.git");
+    publish(&repository);
+    repository
+}
+
+/// Adds an origin, and pushes everything.
+pub(super) fn publish(repository: &Repository) {
+    repository.git("init -q --bare -b main ../origin.git");
     repository.git("remote add origin ../origin.git");
     repository.git("push -q origin main");
-    repository
 }
 
 /// The first characters of a commit.
@@ -45,7 +51,8 @@ fn a_late_job_destroys_nothing_that_the_default_branch_has_again() {
     let (repository, _, tip) = late();
     let blocked = has(&tip, "app/stack.orch.hcl");
     assert_eq!(planned(&repository, ""), [&*blocked]);
-    done(&repository, &format!("apply {APPROVED}"));
+    let said = leaves_blocked(&repository, &format!("apply {APPROVED}"));
+    assert!(!said.contains("nothing to do"), "{said}");
     assert_eq!(acts(&repository), [""; 0]);
     assert_eq!(world(&repository), ["app", "b"]);
     let why = done(&repository, "why /app");
@@ -66,7 +73,9 @@ fn a_branch_destroys_what_it_removes_once_it_is_merged() {
     remove(&repository, "app");
     repository.git("push -q origin feature");
     assert_eq!(planned(&repository, ""), [has(&tip, "app/stack.orch.hcl")]);
-    done(&repository, &format!("apply {APPROVED}"));
+    // A pull request fails only where it applies.
+    done(&repository, "plan --detailed-exitcode");
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
     let why = done(&repository, "why /app");
     let way_out = "way out  merge the deletion into origin/main; if that is done, run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or let orch do so with `--fetch`\n";
     assert!(why.contains(way_out), "{why}");
@@ -95,7 +104,7 @@ fn the_remote_is_asked_if_the_user_says_so() {
     done(&repository, "plan -o ../saved");
     for command in ["apply --fetch", "destroy --match app --fetch"] {
         forget(&removal);
-        done(&repository, &format!("{command} {APPROVED}"));
+        leaves_blocked(&repository, &format!("{command} {APPROVED}"));
     }
     forget(&removal);
     fails(
@@ -209,7 +218,7 @@ fn a_block_that_is_not_merged_takes_nothing_off_the_record() {
     repository.git("rm -q -r app");
     repository.commit();
     assert_eq!(planned(&repository, ""), [has(&tip, "app/stack.orch.hcl")]);
-    done(&repository, "apply --auto-approve");
+    leaves_blocked(&repository, "apply --auto-approve");
     assert_eq!(keys(&repository), ["/app", "/b"]);
     repository.git("push -q origin feature:main");
     done(&repository, "apply --auto-approve");
@@ -234,19 +243,71 @@ fn where_the_default_branch_is_unknown_nothing_is_destroyed() {
         planned(&repository, ""),
         ["/app blocked: the repository has several remotes, `first`, `second`"]
     );
-    // Nor where there is no remote at all.
-    repository.git("remote remove first");
-    repository.git("remote remove second");
-    repository.git("branch -q -m main trunk");
-    repository.git("branch -q other");
-    assert_eq!(
-        planned(&repository, ""),
-        [
-            "/app blocked: the default branch is unknown: there is neither a remote nor a branch `main` or `master`"
-        ]
-    );
-    repository.git("branch -q -D other");
+}
+
+#[test]
+fn without_a_remote_only_a_usual_or_configured_branch_is_the_default_one() {
+    let repository = applied(&[("/app", ""), ("/b", "")]);
+    remove(&repository, "app");
     assert_eq!(planned(&repository, ""), ["/app delete"]);
+    repository.git("branch -q -m main trunk");
+    let unknown = "/app blocked: the default branch is unknown: there is neither a remote nor a branch `main` or `master`";
+    assert_eq!(planned(&repository, ""), [unknown]);
+    let why = done(&repository, "why /app");
+    let way_out = "way out  run `git remote add origin URL`, or set `config.git.default_branch`\n";
+    assert!(why.contains(way_out), "{why}");
+    repository.git("checkout -q --detach");
+    repository.git("branch -q -D trunk");
+    assert_eq!(planned(&repository, ""), [unknown]);
+    repository.git("checkout -q -b trunk");
+    let config = "orch {\n  config {\n    git {\n      default_branch = \"trunk\"\n    }\n  }\n}\n";
+    repository.write("/git.orch.hcl", config);
+    repository.commit();
+    assert_eq!(planned(&repository, ""), ["/app delete"]);
+}
+
+#[test]
+fn commits_that_were_fetched_without_a_remote_destroy_nothing() {
+    let (repository, _, tip) = late();
+    repository.git("remote remove origin");
+    repository.git("branch -q -D main");
+    repository.git("fetch -q ../origin.git main");
+    let unknown = "/app blocked: the default branch is unknown: commits were fetched here, but there is no remote";
+    assert_eq!(planned(&repository, ""), [unknown]);
+    // Any branch of this clone is its own.
+    repository.git("checkout -q -b main");
+    assert_eq!(planned(&repository, ""), [unknown]);
+    let why = done(&repository, "why /app");
+    let way_out = "way out  run `git remote add origin URL`\n";
+    assert!(why.contains(way_out), "{why}");
+    repository.git("remote add origin ../origin.git");
+    let blocked = has(&tip, "app/stack.orch.hcl");
+    assert_eq!(planned(&repository, "--fetch"), [blocked]);
+}
+
+#[test]
+fn the_remote_says_which_branch_is_the_default_one() {
+    let (repository, removal, tip) = late();
+    let origin = repository.outside().join("origin.git");
+    repository.git_in(&origin, "branch -m main trunk");
+    repository.git("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main");
+    repository.git(&format!("update-ref refs/remotes/origin/main {removal}"));
+    assert_eq!(planned(&repository, ""), ["/app delete"]);
+    let blocked = has(&tip, "app/stack.orch.hcl").replace("origin/main", "origin/trunk");
+    assert_eq!(planned(&repository, "--fetch"), [&*blocked]);
+    assert_eq!(planned(&repository, ""), [blocked]);
+    // A branch that the remote no longer has proves nothing.
+    let config = "orch {\n  config {\n    git {\n      default_branch = \"main\"\n    }\n  }\n}\n";
+    repository.write("/git.orch.hcl", config);
+    repository.commit();
+    let arguments = format!("apply {APPROVED} --fetch");
+    fails(
+        &repository,
+        &arguments,
+        5,
+        "failed to fetch the default branch",
+    );
+    assert_eq!(world(&repository), ["app", "b"]);
 }
 
 #[test]

@@ -206,6 +206,7 @@ fn what_comes_to_keep_it_after_the_plan_is_noticed() {
     let mut new = document["stacks"]["/z"].clone();
     new["after"] = serde_json::json!(["/a"]);
     new["applied"]["commit"] = head.clone().into();
+    new["driver"] = "placed".into();
     document["stacks"]["/new"] = new;
     repository.write(super::DOCUMENT, document.to_string());
     forget_log(&repository);

@@ -65,7 +65,8 @@ fn the_last_instance_is_destroyed() {
 
 #[test]
 fn evidence_decides_each_of_the_last_stacks() {
-    let repository = applied(&[("/a", ""), ("/b", ""), ("/c", "")]);
+    let placed = "driver = \"placed\"";
+    let repository = applied(&[("/a", placed), ("/b", ""), ("/c", "")]);
     remove(&repository, "a b c");
     change_entry(&repository, "/b", |entry| {
         entry["applied"]["seen"] = json!("0123456789012345678901234567890123456789");

@@ -4,6 +4,7 @@ use std::fs;
 
 use insta::assert_snapshot;
 
+use super::default_branch::publish;
 use super::{
     APPROVED, STATE, change_entry, done, entry, keys, leaves_blocked, planned, remove, world,
 };
@@ -77,9 +78,9 @@ fn a_renamed_directory_keeps_its_resources_also_once_it_is_applied() {
     repository.commit();
     let moved = "/orders blocked: it looks moved to `/team/orders`";
     assert_eq!(planned(&repository, ""), [moved, "/team/orders create"]);
-    done(&repository, &format!("apply {APPROVED}"));
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(planned(&repository, ""), [moved]);
-    done(&repository, &format!("apply {APPROVED}"));
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(world(&repository), ["example-keep", "example-orders"]);
     let why = done(&repository, "why /orders");
     let why: Vec<&str> = why
@@ -139,6 +140,111 @@ fn a_stack_that_is_rewritten_while_it_moves_keeps_its_resources() {
         why.contains("way out  if it was moved, run `orch state forget /orders`\n"),
         "{why}"
     );
+}
+
+/// Removes `/orders` and `/keep`, and writes `/team/orders`.
+fn replace_by_another(repository: &Repository) {
+    repository.git("rm -q -r orders keep");
+    write(repository, "/team/orders", "", &lines("another", 10));
+    repository.commit();
+}
+
+#[test]
+fn words_that_only_say_where_a_stack_is_do_not_tell_it_apart() {
+    for place in [
+        "${terramate.stack.path.to_root}/cf.sh",
+        "STACK=${terramate.stack.path.relative}",
+        "STACK=.${terramate.stack.path.absolute}",
+        "--in=${terramate.root.path.fs.absolute}${terramate.stack.path.absolute}",
+    ] {
+        let driver = NAMED.replace("\"example-", &format!("\"{place}\", \"example-"));
+        let driver = driver.replace("$0", "$1");
+        let repository = deployed(&driver, &[("/orders", ""), ("/keep", "")]);
+        replace_by_another(&repository);
+        let expected = ["/keep delete", SAME, "/team/orders create"];
+        assert_eq!(planned(&repository, ""), expected, "{place}");
+    }
+}
+
+#[test]
+fn a_driver_that_has_changed_since_does_not_tell_stacks_apart() {
+    for change in ["word", "name", "global"] {
+        let repository = orders();
+        let driver = repository.read("/drivers.orch.hcl");
+        let changed = match change {
+            "word" => driver.replace("\"sh\", \"-c\"", "\"sh\", \"-e\", \"-c\""),
+            "name" => driver
+                .replace("\"sh\", \"-c\"", "\"sh\", \"-e\", \"-c\"")
+                .replace("\"cf\"", "\"cfn\""),
+            // The old commit cannot evaluate it.
+            _ => driver.replace("example-", "${global.kind}-") + "globals {\n  kind = \"new\"\n}\n",
+        };
+        repository.write("/drivers.orch.hcl", changed);
+        replace_by_another(&repository);
+        let expected = ["/keep delete", SAME, "/team/orders create"];
+        assert_eq!(planned(&repository, ""), expected, "{change}");
+    }
+}
+
+#[test]
+fn two_drivers_tell_stacks_of_the_same_name_apart() {
+    let other = NAMED
+        .replace("\"cf\"", "\"other\"")
+        .replace("example", "other");
+    let stacks = [("/orders", ""), ("/b/orders", "driver = \"other\"")];
+    let repository = deployed(&format!("{NAMED}{other}"), &stacks);
+    remove(&repository, "orders");
+    assert_eq!(planned(&repository, ""), ["/orders delete"]);
+}
+
+#[test]
+fn a_late_job_destroys_nothing_that_a_stack_of_the_default_branch_has() {
+    let repository = deployed(NAMED, &[("/orders", ""), ("/keep", ""), ("/z", "")]);
+    publish(&repository);
+    let removal = remove(&repository, "orders keep");
+    write(&repository, "/team/orders", "", &lines("another", 10));
+    repository.commit();
+    repository.git("push -q origin main");
+    repository.git(&format!("checkout -q {removal}"));
+    let same = "/orders blocked: the command that destroys it also destroys /team/orders, which origin/main has, and its driver `cf` has no `backend`";
+    assert_eq!(planned(&repository, ""), ["/keep delete", same]);
+    let why = done(&repository, "why /orders");
+    let way_out = "way out  merge origin/main into this branch; if this branch deletes /team/orders, merge the deletion first\n";
+    assert!(why.contains(way_out), "{why}");
+    repository.git("checkout -q main");
+    done(&repository, "apply --auto-approve --no-removals");
+    repository.git(&format!("checkout -q {removal}"));
+    leaves_blocked(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(world(&repository), ["example-orders", "example-z"]);
+}
+
+#[test]
+fn nothing_is_destroyed_that_a_recorded_stack_of_another_branch_has() {
+    let repository = deployed(NAMED, &[("/orders", ""), ("/keep", ""), ("/z", "")]);
+    repository.git("checkout -q -b feature");
+    replace_by_another(&repository);
+    done(&repository, "apply --auto-approve --no-removals");
+    repository.git("checkout -q main");
+    remove(&repository, "orders keep");
+    let same = "/orders blocked: the command that destroys it also destroys /team/orders, which is recorded, and its driver `cf` has no `backend`";
+    let plan = planned(&repository, "");
+    assert_eq!(plan[..2], ["/keep delete", same], "{plan:?}");
+    let why = done(&repository, "why /orders");
+    let way_out = "way out  if it was moved, run `orch state forget /orders`\n";
+    assert!(why.contains(way_out), "{why}");
+    // Where its commit is unknown, its command is, too.
+    change_entry(&repository, "/team/orders", |entry| {
+        entry["applied"]["seen"] = "0123456789012345678901234567890123456789".into();
+    });
+    let unknown = "its driver `cf` has no `backend`, and the command that destroys /team/orders, which is recorded, is unknown: commit 0123456 is not in this clone";
+    let plan = planned(&repository, "");
+    let blocked = ["/keep", "/orders"].map(|path| format!("{path} blocked: {unknown}"));
+    assert_eq!(plan[..2], blocked, "{plan:?}");
+    change_entry(&repository, "/team/orders", |entry| {
+        entry["driver"] = "terraform".into();
+    });
+    let plan = planned(&repository, "");
+    assert_eq!(plan[..2], ["/keep delete", "/orders delete"], "{plan:?}");
 }
 
 #[test]
@@ -317,4 +423,28 @@ fn half_of_the_content_makes_a_stack_look_moved() {
         let expected = if is_moved { moved } else { "/old delete" };
         assert_eq!(plan, ["/new create", expected], "{first:?} {second:?}");
     }
+}
+
+#[test]
+fn a_removal_among_too_many_files_may_be_a_move() {
+    let repository = deployed(NAMED, &[("/bulk", ""), ("/orders", ""), ("/keep", "")]);
+    for number in 0..4001 {
+        repository.write(&format!("/bulk/{number}"), number.to_string());
+    }
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    repository.git("rm -q -r bulk orders");
+    let template = lines("/orders", 9) + "another\n";
+    write(&repository, "/new", "", &template);
+    repository.commit();
+    let unknown = "blocked: more than 4000 files were removed or added with it, so git cannot tell whether it was moved";
+    let expected = [
+        format!("/bulk {unknown}"),
+        "/new create".to_owned(),
+        format!("/orders {unknown}"),
+    ];
+    assert_eq!(planned(&repository, ""), expected);
+    answer(&repository, "");
+    let plan = planned(&repository, "");
+    assert_eq!(plan[2], "/orders delete", "{plan:?}");
 }

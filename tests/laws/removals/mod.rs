@@ -28,7 +28,7 @@ const ENOUGH: u32 = 2000;
 
 /// What has to come about, or the scenes say little: how stacks that are gone from the tree are told of, or how
 /// that begins.
-const COMES_ABOUT: [&str; 28] = [
+const COMES_ABOUT: [&str; 31] = [
     "delete",
     "forget",
     "HEAD is behind … it lacks commit … which was applied",
@@ -44,12 +44,15 @@ const COMES_ABOUT: [&str; 28] = [
     "its code is still there: HEAD has …",
     "its deletion is not committed",
     "its driver … has no …",
+    "its driver … has no … and the command that destroys … which is recorded, is unknown: ",
     "its last apply was interrupted",
     "its last apply, of commit … failed",
     "no apply of it has succeeded, so nothing tells whose code made it",
     "no commit since … deletes it, at most a merge loses it",
     "the configuration of its commit is wrong: ",
     "the command that destroys it also destroys … and its driver … has no …",
+    "the command that destroys it also destroys … which is recorded, and its driver … has no …",
+    "the command that destroys it also destroys … which … has, and its driver … has no …",
     "the same backend as … on record",
     "the same backend as … which is in the tree",
     "this version of orch cannot tell whether its commit has what was applied",

@@ -44,7 +44,7 @@ driver "eager" {
 driver "empty" {
   plan    = ["sh", "-c", "echo '{\"exists\":false}' > \"$ORCH_ANSWER\""]
   apply   = ["true"]
-  destroy = ["true", "${terramate.stack.path.absolute}"]
+  destroy = ["true", "${terramate.stack.path.to_root}/x", "IN=.${terramate.stack.path.absolute}"]
 }
 
 driver "placed" {

@@ -2,6 +2,7 @@
 
 pub(super) mod ask;
 mod checks;
+mod destroy_commands;
 mod entries;
 mod environment;
 pub(super) mod existing;

@@ -1,12 +1,10 @@
 //! The code that destroys removed stacks: that of the commits that were applied to them.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use orch::change::{Pairs, moved_or_removed};
 use orch::diagnostic::Diagnostic;
 use orch::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
 use orch::git::CommitId;
@@ -14,19 +12,20 @@ use orch::path::{Generation, StackPath};
 use orch::plan::ask::{self, AskOptions, Question};
 use orch::plan::code::{Code, Codes, PlanStack, RemovedCode};
 use orch::plan::commit_code::find_local_state;
-use orch::plan::entry::{Action, Need, Removed};
-use orch::plan::{CannotAsk, DestroyCommand, Purpose};
+use orch::plan::entry::{Action, Need};
+use orch::plan::{CannotAsk, Purpose};
 use orch::project::Project;
 use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
-use orch::project::stack::{StackIndex, StackMode};
+use orch::project::stack::StackIndex;
 use orch::run::request::new_id;
 use orch::state::document::Document;
 
 use super::PlanningArgs;
 use super::ask::{FOLDER, Origin, carry_out};
+use super::destroy_commands::DestroyCommands;
 use super::removals::{Blocked, Decided, Removal, Removals};
-use super::subjects::{Drivers, tools_on_path};
+use super::subjects::tools_on_path;
 use crate::program::commands::commits::Commits;
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::{Loaded, host_environment};
@@ -34,7 +33,8 @@ use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
 
 /// The way out where the code of a commit cannot be used.
-const BRING_BACK: &str = "bring its directory back, run `orch destroy` there, and delete it again";
+pub(super) const BRING_BACK: &str =
+    "bring its directory back, run `orch destroy` there, and delete it again";
 
 /// The way out where the tool of a generation fails.
 const DESTROY_BY_HAND: &str =
@@ -49,8 +49,8 @@ pub(in crate::program::commands) struct RemovalCode<'e, 'p> {
     pub(in crate::program::commands) driver: Driver<'p>,
     /// Where the block of its driver says that its state is.
     pub(in crate::program::commands) backend: Option<String>,
-    project: &'p Project,
-    environments: &'e Environments<'p>,
+    pub(super) project: &'p Project,
+    pub(super) environments: &'e Environments<'p>,
     need: Need,
 }
 
@@ -113,7 +113,13 @@ impl Removals<'_> {
     ) -> Vec<RemovalCode<'e, 'p>> {
         let on_path = tools_on_path();
         let root = &loaded.project.root;
-        let commands = DestroyCommands::new(loaded, document);
+        let is_compared = |it: &Removal<'_>| it.needs_code() && !it.is_told_apart();
+        let elsewhere = if self.all.iter().any(is_compared) {
+            self.elsewhere(loaded, document)
+        } else {
+            Vec::new()
+        };
+        let commands = DestroyCommands::new(loaded, document, &elsewhere);
         let mut codes = Vec::new();
         for (position, removal) in self.all.iter_mut().enumerate() {
             let seen = removal.seen.clone().filter(|_| removal.needs_code());
@@ -291,96 +297,8 @@ impl Removals<'_> {
     }
 }
 
-/// The commands that destroy the stacks of the tree.
-struct DestroyCommands<'l> {
-    loaded: &'l Loaded,
-    document: Option<&'l Document>,
-    /// Each with its stack, or why it cannot be evaluated; made once they are needed.
-    made: OnceCell<Vec<(StackIndex, std::result::Result<DestroyCommand, String>)>>,
-}
-
-impl<'l> DestroyCommands<'l> {
-    fn new(loaded: &'l Loaded, document: Option<&'l Document>) -> Self {
-        DestroyCommands {
-            loaded,
-            document,
-            made: OnceCell::new(),
-        }
-    }
-
-    fn all(&self) -> &[(StackIndex, std::result::Result<DestroyCommand, String>)] {
-        self.made.get_or_init(|| {
-            let drivers = Drivers::new(self.loaded, self.document);
-            let project = &self.loaded.project;
-            let environments = self.loaded.evaluator();
-            let stacks = project.stacks.iter();
-            let managed = stacks.filter(|(_, stack)| stack.mode == StackMode::Manage);
-            let commands = managed.filter_map(|(index, stack)| {
-                let namespaces = environments.namespaces().of_stack(index);
-                let words = drivers.of(index)?.destroy_words(&namespaces).transpose()?;
-                let command =
-                    words.map(|words| DestroyCommand::new(&words, &project.root, &stack.path));
-                Some((index, command.map_err(first_message)))
-            });
-            commands.collect()
-        })
-    }
-
-    /// Returns why nobody can tell whether a removed stack has resources of its own, if its driver does not say
-    /// where its state is and a stack of the tree is destroyed by the same command. A `removed` block answers.
-    fn why_unclear(&self, code: &RemovalCode<'_, '_>, removal: &Removal<'_>) -> Option<Blocked> {
-        let is_known = code.driver.tool.is_some()
-            || code.backend.is_some()
-            || removal.entry.backend.is_some()
-            || removal.path.generation().is_some()
-            || matches!(removal.removed, Removed::Block { .. });
-        if is_known {
-            return None;
-        }
-        let namespaces = code.environments.namespaces().of_stack(code.stack);
-        let own = match code.driver.destroy_words(&namespaces) {
-            Ok(Some(words)) => words,
-            // That has been reported.
-            Ok(None) => return None,
-            Err(found) => {
-                return Some(Blocked {
-                    why: first_message(found),
-                    way_out: BRING_BACK.to_owned(),
-                });
-            }
-        };
-        let own = DestroyCommand::new(&own, &code.project.root, &removal.path);
-        let is_alike = |command: &std::result::Result<DestroyCommand, String>| {
-            command
-                .as_ref()
-                .map_or(true, |command| command.is_same(&own))
-        };
-        let (stack, command) = self.all().iter().find(|(_, command)| is_alike(command))?;
-        let other = &self.loaded.project.stacks[*stack].path;
-        let name = code.driver.name;
-        let why = match command {
-            Ok(_) => format!(
-                "the command that destroys it also destroys {other}, and its driver `{name}` has no `backend`"
-            ),
-            Err(why) => format!(
-                "its driver `{name}` has no `backend`, and the command that destroys {other} is unknown: {why}"
-            ),
-        };
-        let document = self.document;
-        let pairs = document.map(|document| Pairs::new(&self.loaded.project.stacks, document));
-        let is_recorded = pairs.is_some_and(|pairs| pairs.key(*stack).is_some());
-        let answer = moved_or_removed(removal.path.as_str(), other.as_str(), is_recorded);
-        Some(Blocked {
-            why,
-            way_out: format!(
-                "{answer}\nto tell other stacks apart, add `backend` to the driver; see `orch help drivers`"
-            ),
-        })
-    }
-}
-
 /// Returns the message of the first of some problems.
-fn first_message(found: Vec<Diagnostic>) -> String {
+pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
     let first = found.into_iter().next();
     first.map_or_else(String::new, |first| first.message)
 }

@@ -77,6 +77,8 @@ pub(in crate::program::commands) struct Removals<'d> {
     pub(super) failed: BTreeMap<StackPath, String>,
     /// The keys of stacks that an existing plan only takes off the record.
     forgotten: BTreeSet<String>,
+    /// The keys of recorded stacks that are not here, and that nothing proves to be removed.
+    absent: BTreeSet<String>,
 }
 
 /// Returns how an apply ended that came after what was applied, if it did not succeed and may have been of another
@@ -96,6 +98,12 @@ fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
         "its last apply, of commit {}, failed",
         commit.short()
     ))
+}
+
+/// Returns the keys of recorded stacks that nothing proves to be removed.
+fn absent(missing: &BTreeMap<String, MissingStack>) -> BTreeSet<String> {
+    let absent = missing.iter().filter(|(_, it)| it.evidence.is_err());
+    absent.map(|(key, _)| key.clone()).collect()
 }
 
 impl<'d> Removal<'d> {
@@ -119,7 +127,12 @@ impl<'d> Removal<'d> {
                     why: none.to_string(),
                     way_out: none.way_out(),
                 };
-                (Removed::Unproven, None, Some(blocked))
+                let removed = if none.is_doubt() {
+                    Removed::Doubtful
+                } else {
+                    Removed::Unproven
+                };
+                (removed, None, Some(blocked))
             }
         };
         // Who knows where the tool keeps its state finds out whether that has changed.
@@ -179,6 +192,13 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
+    /// Returns whether its resources are known not to be those of another stack, whatever destroys them.
+    pub(super) fn is_told_apart(&self) -> bool {
+        self.entry.backend.is_some()
+            || self.path.generation().is_some()
+            || matches!(self.removed, Removed::Block { .. })
+    }
+
     /// Returns the part of it that would be destroyed; `None` if nothing.
     pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
@@ -226,7 +246,10 @@ impl Loaded {
             return Ok(Removals::default());
         };
         let standings = &recorded.standings;
-        let mut removals = Removals::default();
+        let mut removals = Removals {
+            absent: absent(&standings.missing),
+            ..Removals::default()
+        };
         for (key, missing) in &standings.missing {
             let entry = recorded.document.stacks.get(key);
             let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
@@ -302,6 +325,7 @@ impl<'d> Removals<'d> {
         all.sort_by(|a, b| a.path.cmp(&b.path));
         Removals {
             all,
+            absent: absent(missing),
             ..Removals::default()
         }
     }
@@ -323,6 +347,12 @@ impl<'d> Removals<'d> {
         let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
         self.all
             .retain(|removal| !keys.contains(removal.path.as_str()));
+    }
+
+    /// Returns the keys of recorded stacks that are not here, and that nothing proves to be removed.
+    pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
+        let is_moved = |key: &&String| self.moved.values().any(|moved| moved == *key);
+        self.absent.iter().filter(move |key| !is_moved(key))
     }
 
     /// Returns why stacks may not be destroyed, by path.

@@ -412,7 +412,7 @@ impl<'s> Model<'s> {
         self.block_by_backends(&mut removals, &places);
         for (&key, removal) in &mut removals {
             if removal.needs_code() {
-                self.read_code(key, removal);
+                self.read_code(key, removal, &moves);
             }
         }
         self.block_by_backends(&mut removals, &places);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::order;
 use super::super::repository::Repository;
-use super::super::scene::{Block, Content, Driver, PATHS, Record, Seen};
+use super::super::scene::{Block, Content, Driver, PATHS, Record, Seen, Snapshot};
 use super::{Evidence, Expected, Model, Places, Standing, Why, why};
 
 /// A stack that goes, if nothing keeps it.
@@ -35,7 +35,12 @@ impl Removal {
             .flatten()
             .map(|&it| repository.ids[it].clone());
         let removed: BTreeSet<String> = by.collect();
-        let unproven = || BTreeSet::from(["unproven".to_owned()]);
+        // HEAD has removed it, but not for the default branch, or not for good.
+        let is_doubt =
+            |why: &String| why.starts_with("it looks moved") || why.contains(" has it at commit ");
+        let is_doubtful = self.blocked.iter().flatten().all(is_doubt);
+        let unproven = if is_doubtful { "doubtful" } else { "unproven" };
+        let unproven = || BTreeSet::from([unproven.to_owned()]);
         Expected {
             action: action.unwrap_or("no-op"),
             blocked: self.blocked.clone(),
@@ -85,7 +90,12 @@ impl Model<'_> {
     }
 
     /// Finds out what the code of the commit does.
-    pub(super) fn read_code(&self, key: usize, removal: &mut Removal) {
+    pub(super) fn read_code(
+        &self,
+        key: usize,
+        removal: &mut Removal,
+        moves: &BTreeMap<usize, usize>,
+    ) {
         let entry = &self.scene.record[&key];
         let snapshot = self.snapshot(removal.seen.expect("there is evidence"));
         if snapshot.iter().any(|it| matches!(it, Content::Broken(_))) {
@@ -108,7 +118,7 @@ impl Model<'_> {
             _ => None,
         };
         if entry.backend.is_none() {
-            self.block_by_command(block, removal);
+            self.block_by_command(block, removal, moves);
         }
         match block.driver {
             Driver::Lasting => removal.block(why("its driver `lasting` has no `destroy`")),
@@ -125,8 +135,14 @@ impl Model<'_> {
         removal.backend = entry.backend.or(answered);
     }
 
-    /// Keeps a stack whose driver does not say where its state is if its command also destroys a stack of the tree.
-    fn block_by_command(&self, block: &Block, removal: &mut Removal) {
+    /// Keeps a stack whose driver does not say where its state is if its command may also destroy another stack: of
+    /// the tree, of the default branch, or a recorded one that is not here.
+    fn block_by_command(
+        &self,
+        block: &Block,
+        removal: &mut Removal,
+        moves: &BTreeMap<usize, usize>,
+    ) {
         // The last word of the command that destroys, without what is just the directory.
         let word = |block: &Block| match block.driver {
             Driver::Blind => Some(format!("t{}", block.text)),
@@ -136,17 +152,63 @@ impl Model<'_> {
             Driver::Placed | Driver::Vacant | Driver::Lasting | Driver::None => None,
         };
         let Some(own) = word(block) else { return };
-        let tree = self.tree().into_iter();
-        let managed = tree.filter(|&path| !self.block(path).is_read);
-        let same = managed.filter(|&path| word(self.block(path)).as_ref() == Some(&own));
-        let texts = same.map(|path| {
+        let name = block.driver.name();
+        let is_same = |snapshot: &Snapshot, path: usize| {
+            let block = snapshot[path].block().filter(|block| !block.is_read);
+            block.and_then(word).as_ref() == Some(&own)
+        };
+        let place = |path: usize, place: &str| {
+            let is_here = self.scene.working[path].block().is_some();
+            let place = if is_here { "" } else { place };
+            format!("{}{place}", PATHS[path])
+        };
+        let same = |other: &str| {
             format!(
-                "the command that destroys it also destroys {}, and its driver `{}` has no `backend`",
-                PATHS[path],
-                block.driver.name()
+                "the command that destroys it also destroys {other}, and its driver `{name}` has no `backend`"
             )
-        });
-        let texts: Why = texts.collect();
+        };
+        let mut texts = Why::new();
+        for path in 0..PATHS.len() {
+            if is_same(&self.scene.working, path) {
+                texts.insert(same(PATHS[path]));
+            }
+            let tip = self.scene.published.filter(|tip| *tip != self.scene.head);
+            if tip.is_some_and(|tip| is_same(self.snapshot(tip), path)) {
+                texts.insert(same(&place(path, ", which origin/main has")));
+            }
+        }
+        for (&path, evidence) in &self.evidence {
+            let entry = &self.scene.record[&path];
+            let is_ignored = entry.is_read || entry.driver == Some(Driver::None);
+            let is_absent = matches!(evidence, Evidence::None(_));
+            if !is_absent || is_ignored || moves.values().any(|key| *key == path) {
+                continue;
+            }
+            let commit = match (&entry.applied, entry.last) {
+                (Some(applied), _) if applied.seen == Seen::None => applied.commit,
+                (Some(applied), _) => applied.seen,
+                (None, Some((_, last))) => Seen::At(last),
+                (None, None) => Seen::None,
+            };
+            let snapshot = match commit {
+                Seen::At(commit) => Some(self.snapshot(commit)),
+                Seen::None | Seen::Lost => None,
+            };
+            let snapshot = snapshot.filter(|snapshot| {
+                let is_broken = |it: &Content| matches!(it, Content::Broken(_));
+                !snapshot.iter().any(is_broken) && snapshot[path].block().is_some()
+            });
+            match snapshot {
+                Some(snapshot) if is_same(snapshot, path) => {
+                    texts.insert(same(&place(path, ", which is recorded")));
+                }
+                None if entry.driver.is_none_or(|driver| driver == block.driver) => {
+                    let other = place(path, ", which is recorded,");
+                    texts.insert(format!("its driver `{name}` has no `backend`, and the command that destroys {other} is unknown: "));
+                }
+                _ => {}
+            }
+        }
         if !texts.is_empty() {
             removal.block(texts);
         }
