@@ -478,6 +478,7 @@ fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
     repository.git("checkout -q -b feature");
     commit(&repository, "elsewhere");
     let elsewhere = repository.git("rev-parse HEAD").trim().to_owned();
+    repository.git("checkout -q main");
     change_document(&clone, |document| {
         document["stacks"]["/a"]["applied"]["seen"] = json!(elsewhere);
     });

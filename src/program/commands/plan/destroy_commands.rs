@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use orch::change::base::{BaseQuery, default_tip};
 use orch::change::{Pairs, moved_or_removed};
+use orch::diagnostic::Diagnostic;
 use orch::driver::{Driver, driver_of};
 use orch::git::{CommitId, CommitTree, Repository};
 use orch::path::StackPath;
@@ -17,10 +18,13 @@ use orch::project::stack::{StackIndex, StackMode};
 use orch::project::{Problems, Project};
 use orch::state::document::{Document, Entry};
 
-use super::removal_code::{BRING_BACK, RemovalCode, first_message};
-use super::removals::{Blocked, Removal, Removals};
+use super::removals::{Blocked, Removals};
 use super::subjects::{Drivers, tools_on_path};
 use crate::program::commands::{Loaded, host_environment};
+
+/// The way out where the code of a commit cannot be used.
+pub(super) const BRING_BACK: &str =
+    "bring its directory back, run `orch destroy` there, and delete it again";
 
 /// Stacks that are not in the working tree, or not as they are there.
 pub(super) struct Elsewhere {
@@ -216,14 +220,7 @@ impl<'s> DestroyCommands<'s> {
 
     /// Returns why the resources of a removed stack may be those of another one: its driver does not say where its
     /// state is, and the same command destroys both. A `removed` block answers.
-    pub(super) fn why_unclear(
-        &self,
-        code: &RemovalCode<'_, '_>,
-        removal: &Removal<'_>,
-    ) -> Option<Blocked> {
-        if code.driver.tool.is_some() || code.backend.is_some() || removal.is_told_apart() {
-            return None;
-        }
+    pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<Blocked> {
         let namespaces = code.environments.namespaces().of_stack(code.stack);
         let own = match code.driver.destroy_words(&namespaces) {
             Ok(Some(words)) => words,
@@ -238,8 +235,7 @@ impl<'s> DestroyCommands<'s> {
         };
         let own = Own {
             code,
-            path: &removal.path,
-            command: DestroyCommand::new(&own, &code.project.root, &removal.path),
+            command: DestroyCommand::new(&own, &code.project.root, code.path),
             by_driver: RefCell::default(),
         };
         for source in self.sources() {
@@ -257,7 +253,7 @@ impl<'s> DestroyCommands<'s> {
     }
 
     /// Returns why the command of a recorded stack that is not here is unknown.
-    fn why_unknown(&self, own: &Own<'_, '_, '_>) -> Option<Blocked> {
+    fn why_unknown(&self, own: &Own<'_, '_>) -> Option<Blocked> {
         self.elsewhere.iter().find_map(|elsewhere| {
             let branch = elsewhere.branch.as_deref();
             if let (Some(branch), Err(why)) = (branch, &elsewhere.project) {
@@ -288,7 +284,7 @@ impl<'s> DestroyCommands<'s> {
     /// Returns why a removal is blocked by another stack: since the command is the same, or unknown.
     fn blocked(
         &self,
-        own: &Own<'_, '_, '_>,
+        own: &Own<'_, '_>,
         other: &StackPath,
         branch: Option<&str>,
         unknown: Option<&str>,
@@ -317,7 +313,7 @@ impl<'s> DestroyCommands<'s> {
                 "merge {branch} into this branch; if this branch deletes {other}, merge the deletion first"
             ),
             _ => moved_or_removed(
-                own.path.as_str(),
+                own.code.path.as_str(),
                 other.as_str(),
                 here.is_none() || key.is_some(),
             ),
@@ -333,16 +329,31 @@ impl<'s> DestroyCommands<'s> {
 const TELL_APART: &str =
     "to tell other stacks apart, add `backend` to the driver; see `orch help drivers`";
 
+/// Returns the message of the first of some problems.
+pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
+    let first = found.into_iter().next();
+    first.map_or_else(String::new, |first| first.message)
+}
+
+/// The code of a removed stack whose driver does not say where its state is.
+#[derive(Clone, Copy)]
+pub(super) struct OwnCode<'c, 'p> {
+    pub(super) stack: StackIndex,
+    pub(super) path: &'c StackPath,
+    pub(super) driver: Driver<'p>,
+    pub(super) project: &'p Project,
+    pub(super) environments: &'c Environments<'p>,
+}
+
 /// A removed stack, and its command.
-struct Own<'c, 'e, 'p> {
-    code: &'c RemovalCode<'e, 'p>,
-    path: &'c StackPath,
+struct Own<'c, 'p> {
+    code: OwnCode<'c, 'p>,
     command: DestroyCommand,
     /// Its commands by the drivers of other projects; none if they cannot be evaluated.
     by_driver: RefCell<BTreeMap<(*const Project, String), Option<DestroyCommand>>>,
 }
 
-impl Own<'_, '_, '_> {
+impl Own<'_, '_> {
     /// Returns whether the same command destroys another stack. Where the driver may have changed since, both stacks
     /// are compared by the same version of it, too.
     fn is_same(&self, source: &Source<'_>, other: &Other<'_>) -> Result<bool, String> {
@@ -362,7 +373,7 @@ impl Own<'_, '_, '_> {
         let own = by_driver.entry(key).or_insert_with(|| {
             let namespaces = code.environments.namespaces().of_stack(code.stack);
             let words = other.driver.destroy_words(&namespaces).ok().flatten()?;
-            Some(DestroyCommand::new(&words, &code.project.root, self.path))
+            Some(DestroyCommand::new(&words, &code.project.root, code.path))
         });
         if let Some(own) = own {
             return Ok(command.is_same(own));

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use orch::diagnostic::Diagnostic;
 use orch::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
 use orch::git::CommitId;
 use orch::path::{Generation, StackPath};
@@ -23,7 +22,7 @@ use orch::state::document::Document;
 
 use super::PlanningArgs;
 use super::ask::{FOLDER, Origin, carry_out};
-use super::destroy_commands::DestroyCommands;
+use super::destroy_commands::{BRING_BACK, DestroyCommands, OwnCode, first_message};
 use super::removals::{Blocked, Decided, Removal, Removals};
 use super::subjects::tools_on_path;
 use crate::program::commands::commits::Commits;
@@ -31,10 +30,6 @@ use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::commands::{Loaded, host_environment};
 use crate::program::error::Result;
 use crate::program::exit::ExitStatus;
-
-/// The way out where the code of a commit cannot be used.
-pub(super) const BRING_BACK: &str =
-    "bring its directory back, run `orch destroy` there, and delete it again";
 
 /// The way out where the tool of a generation fails.
 const DESTROY_BY_HAND: &str =
@@ -49,8 +44,8 @@ pub(in crate::program::commands) struct RemovalCode<'e, 'p> {
     pub(in crate::program::commands) driver: Driver<'p>,
     /// Where the block of its driver says that its state is.
     pub(in crate::program::commands) backend: Option<String>,
-    pub(super) project: &'p Project,
-    pub(super) environments: &'e Environments<'p>,
+    project: &'p Project,
+    environments: &'e Environments<'p>,
     need: Need,
 }
 
@@ -155,7 +150,20 @@ impl Removals<'_> {
             match found() {
                 Ok(code) => {
                     removal.backend_there.clone_from(&code.backend);
-                    match commands.why_unclear(&code, removal) {
+                    let is_told_apart = code.driver.tool.is_some()
+                        || code.backend.is_some()
+                        || removal.is_told_apart();
+                    let own = OwnCode {
+                        stack: code.stack,
+                        path: &removal.path,
+                        driver: code.driver,
+                        project: code.project,
+                        environments: code.environments,
+                    };
+                    let unclear = (!is_told_apart)
+                        .then(|| commands.why_unclear(own))
+                        .flatten();
+                    match unclear {
                         None => codes.push(code),
                         Some(Blocked { why, way_out }) => removal.block(why, way_out),
                     }
@@ -295,12 +303,6 @@ impl Removals<'_> {
             }
         }
     }
-}
-
-/// Returns the message of the first of some problems.
-pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
-    let first = found.into_iter().next();
-    first.map_or_else(String::new, |first| first.message)
 }
 
 impl Loaded {

@@ -168,9 +168,9 @@ impl Model<'_> {
             )
         };
         let mut texts = Why::new();
-        for path in 0..PATHS.len() {
+        for (path, name) in PATHS.iter().enumerate() {
             if is_same(&self.scene.working, path) {
-                texts.insert(same(PATHS[path]));
+                texts.insert(same(name));
             }
             let tip = self.scene.published.filter(|tip| *tip != self.scene.head);
             if tip.is_some_and(|tip| is_same(self.snapshot(tip), path)) {
