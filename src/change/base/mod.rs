@@ -183,7 +183,7 @@ pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<Default
     } else if repository.commit("FETCH_HEAD")?.is_some() {
         // Its branches are elsewhere, whatever is called `main` here.
         return refuse(remote::ONLY_FETCHED).advise(ADD);
-    } else if let Some(branch) = remote::local_branch(repository, query)? {
+    } else if let Some(branch) = remote::known_local_branch(repository, query)? {
         let reference = format!("refs/heads/{branch}");
         (branch, reference, None)
     } else {

@@ -71,8 +71,19 @@ pub(super) fn default_branch(
     Ok("main".to_owned())
 }
 
-/// Returns the default branch where there is no remote; `None` if it is unknown which it is.
+/// Returns the default branch where there is no remote: the known one, else the only one; `None` if it is unknown.
 pub(super) fn local_branch(
+    repository: &Repository,
+    query: &BaseQuery,
+) -> Result<Option<String>, BaseUnknown> {
+    let known = known_local_branch(repository, query)?;
+    let mut branches = repository.branches()?.into_iter();
+    let only = branches.next().filter(|_| branches.next().is_none());
+    Ok(known.or(only))
+}
+
+/// Returns the local branch that the configuration names, or that has a usual name.
+pub(super) fn known_local_branch(
     repository: &Repository,
     query: &BaseQuery,
 ) -> Result<Option<String>, BaseUnknown> {
