@@ -189,9 +189,13 @@ impl Case {
                 }
             }
         }
-        // What may be left out, the user first: what stays leaves before what it used goes, and what goes
-        // does so before what it used is changed.
+        // What may be left out, the user first: what stays leaves before what it used goes, also through others that
+        // stay, and what goes does so before what it used is changed.
         let near = closed(&self.recorded, |node| self.work(node) == Work::default());
+        let staying = closed(&self.recorded, |node| {
+            let work = self.work(node);
+            work.applies || !work.destroys
+        });
         let position = |operation: (Node, bool)| {
             operations
                 .iter()
@@ -202,9 +206,12 @@ impl Case {
             .iter()
             .map(|(effect, earlier, later)| (effect.as_str(), *earlier, *later))
             .collect();
-        for (effect, leaves) in [("destroyed-first", true), ("changed-first", false)] {
+        for (effect, leaves, ways) in [
+            ("destroyed-first", true, &staying),
+            ("changed-first", false, &near),
+        ] {
             let mut left_out = Vec::new();
-            for &(used, user) in &near {
+            for &(used, user) in ways {
                 let (u, v) = (self.work(user), self.work(used));
                 let is_asked = if leaves {
                     u.applies && v.destroys && !v.applies
