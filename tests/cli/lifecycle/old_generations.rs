@@ -270,6 +270,25 @@ fn apply_keeps_an_old_generation_if_a_stack_behind_its_users_fails() {
 }
 
 #[test]
+fn apply_destroys_an_old_generation_whose_last_user_was_found_to_be_destroyed() {
+    let files = prepared(&[
+        ("/net", FIRST),
+        ("/app", &format!("after = [\"/net\"]\n  {FIRST}")),
+    ]);
+    tell(&files, "/app", &["/net"]);
+    let repository = applied_of(files);
+    hook(&repository, "destroy", "app", "rm \"$thing\"\nexit 1\n");
+    let replace = format!("apply {APPROVED} --replace /net --replace /app");
+    fails(&repository, &replace, 1, "/app");
+    unhook(&repository, "destroy", "app");
+    assert_eq!(world(&repository), ["app@2", "net", "net@2"]);
+    assert_eq!(operations(&repository, ""), ["-/net[generation 1]"]);
+    approved(&repository, "");
+    assert_eq!(world(&repository), ["app@2", "net@2"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
 fn apply_uses_no_generation_that_was_not_made() {
     let repository = chain(&[]);
     want(&repository, "/web", "2");

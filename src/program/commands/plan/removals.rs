@@ -219,6 +219,11 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.removed.leaves()
     }
 
+    /// Returns whether its resources are kept.
+    pub(super) fn is_kept(&self) -> bool {
+        self.blocked.is_some() || self.is_left()
+    }
+
     /// Returns what is done with it, unless it is blocked.
     pub(super) fn action(&self) -> Option<Action> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none());

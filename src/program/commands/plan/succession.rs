@@ -245,7 +245,7 @@ impl<'a> Users<'a> {
         let mut all = removals.all.iter();
         match all.find(|it| it.path.as_str() == key) {
             _ if is_own => false,
-            Some(removal) => removal.blocked.is_some() || removal.is_left(),
+            Some(removal) => removal.is_kept(),
             None => {
                 let entry = self.document.stacks.get(key);
                 !removals.is_forgotten(key) && entry.is_some_and(|it| !is_only_forgotten(it))
@@ -254,7 +254,7 @@ impl<'a> Users<'a> {
     }
 }
 
-/// Returns a generation of a stack that is not current and that stays, if there is one: it uses what it ran after.
+/// Returns an old generation of a stack that is kept, if there is one: it may use the generations it was applied with.
 fn kept_generation(
     removals: &Removals<'_>,
     users: &Users<'_>,
@@ -266,8 +266,9 @@ fn kept_generation(
     deposed.find_map(|deposed| {
         let path = path.of_generation(deposed.generation);
         let mut all = removals.all.iter();
-        let goes = all.any(|it| it.path == path && it.may_go());
-        (!goes).then(|| Holder {
+        let is_removed =
+            removals.is_forgotten(path.as_str()) || all.any(|it| it.path == path && !it.is_kept());
+        (!is_removed).then(|| Holder {
             name: path.to_string(),
             is_planned: false,
             is_generation: true,
