@@ -48,7 +48,7 @@ fn holder<'r>(repository: &'r Repository, flags: &str, ending: &str) -> Backgrou
     holder
 }
 
-/// Runs `orch` while another run holds the lock; that one ends as soon as this one has selected its stacks.
+/// Runs `orch` while another run holds the lock; that one ends as soon as this one waits for it.
 fn waiting(repository: &Repository, holder: Background<'_>, flags: &str) -> (Output, Output) {
     let mut command = repository.command(&format!(
         "run -q -X --allow-concurrent --record --lock-timeout 1m {flags} -- sh -c 'echo ${{PWD##*/}} >> ../ran'"
@@ -59,10 +59,10 @@ fn waiting(repository: &Repository, holder: Background<'_>, flags: &str) -> (Out
         .stderr(File::create(place("waiting.err")).unwrap());
     let mut waiting = command.spawn().unwrap();
     let read = |name: &str| std::fs::read(place(name)).unwrap();
-    wait_until("it has selected its stacks", || {
+    wait_until("it waits for the lock", || {
         String::from_utf8(read("waiting.err"))
             .unwrap()
-            .contains("base applied")
+            .contains("waiting for the lock")
     });
     repository.write("/free", "");
     let status = ended(&mut waiting);
