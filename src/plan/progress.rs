@@ -165,7 +165,7 @@ impl AppliedPlan {
             file: folder.open(&self.path, options.append(true).create(true))?,
             path: self.path.clone(),
             length: complete.len() as u64,
-            n_lines: complete.iter().filter(|&&byte| byte == b'\n').count(),
+            n_lines: complete.split_inclusive(|&byte| byte == b'\n').count(),
             pending: Vec::new(),
             has_complained: false,
             turns: Turns::default(),
