@@ -1,6 +1,9 @@
-//! Durations as people write and read them.
+//! Durations and times as people write and read them.
 
 use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 /// The longest duration that can be set.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
@@ -28,6 +31,12 @@ pub fn exact(duration: Duration) -> String {
         Ok(duration) => format!("{duration:#}"),
         Err(_) => format!("{duration:?}"),
     }
+}
+
+/// Formats a time in the local time zone, to the second.
+pub fn local_time(time: Timestamp) -> String {
+    let zoned = time.to_zoned(TimeZone::system());
+    zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Formats a measured duration with the precision that people need: `0.3s`, `2m 05s`, `1h 02m`.

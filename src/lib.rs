@@ -43,33 +43,39 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`printable`], [`path`], [`pattern`], [`source`], [`diagnostic`], [`duration`], [`version`], [`folder`], `on_disk` | leaves: names made safe to show, places, problems, times, versions, the folder `.orch`, whether a file exists |
-//! | [`policy`] | what a Rego file answers |
+//! | [`exit`], [`error`], [`duration`], `on_disk`, [`folder`], [`printable`], [`path`], [`pattern`], [`source`], [`version`], [`diagnostic`], [`notice`] | leaves: exit statuses, errors that end a command, times, files, the folder `.orch`, names made safe to show, paths, positions, problems, what a command has to say |
+//! | [`policy`] | what a Rego file answers, in a process of its own |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
 //! | [`git`] | which files have changed, and in which state the repository is |
 //! | [`driver`] | how a kind of stack is planned and applied |
-//! | [`author`] | who runs `orch`, and where |
+//! | [`author`] | who runs `orch`, on which machine, in which CI job |
 //! | [`state`] | what was applied: a document that machines share |
 //! | [`change`] | changed files to changed stacks |
 //! | [`release`] | which stacks call a module at its old version |
 //! | [`selection`] | which stacks, which before which, and why |
+//! | [`workspace`] | the project that a command works in |
+//! | [`context`] | the project with what git and the state say about it |
 //! | [`record`] | journals and logs of runs |
-//! | [`run`] | in which order, whether at all, and how commands run |
+//! | [`run`] | whether, in which order and how commands run |
 //! | [`plan`] | what an apply would do |
-//! | [`report`] | all of that as text, JSON and drawings |
+//! | [`report`] | all of that as text, JSON, Markdown, HTML and graphs |
 //!
 //! The program itself (command line, terminal, exit status) is the other target of the package, and
 //! stands above all of them.
 
 pub mod author;
 pub mod change;
+pub mod context;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;
+pub mod error;
+pub mod exit;
 pub mod folder;
 pub mod git;
 pub mod language;
+pub mod notice;
 mod on_disk;
 pub mod path;
 pub mod pattern;
@@ -85,3 +91,4 @@ pub mod selection;
 pub mod source;
 pub mod state;
 pub mod version;
+pub mod workspace;

@@ -48,7 +48,5 @@ pub use self::planned::{
 };
 pub use self::rows::PlanRow;
 pub use self::same_command::DestroyCommand;
-pub use self::saved::{
-    SavedPlan, SavedPlanError, SavedPolicies, SavedProject, SavedStack, is_saved_plan,
-};
+pub use self::saved::{SavedPlan, SavedPlanError, SavedPolicies, SavedProject, SavedStack};
 pub use self::totals::{ResourceTotals, StackTotals, Totals};

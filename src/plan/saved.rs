@@ -6,7 +6,6 @@
 mod consistency;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -196,21 +195,4 @@ impl SavedPlan {
         let found = self.stacks.binary_search_by(|saved| saved.stack.cmp(stack));
         found.ok().map(|position| &self.stacks[position])
     }
-}
-
-/// Returns whether a file is a saved plan, by its last bytes: such a file is no work in progress.
-pub fn is_saved_plan(file: &Path) -> bool {
-    let found = || -> io::Result<bool> {
-        use std::io::{Read, Seek, SeekFrom};
-        if !file.symlink_metadata()?.is_file() {
-            return Ok(false);
-        }
-        let mut file = std::fs::File::open(file)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(128)))?;
-        let mut end = Vec::new();
-        file.take(128).read_to_end(&mut end)?;
-        Ok(memchr::memmem::find(&end, archive::MARK.as_bytes()).is_some())
-    };
-    found().unwrap_or(false)
 }

@@ -9,8 +9,8 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
-use orch::change::SinceBase;
 use orch::diagnostic::{self, Diagnostic, RenderStyle};
+use orch::notice::Notice;
 use orch::printable::printable_lines;
 use orch::report::{Filter, StreamWriter, StreamWriters};
 use orch::source::Sources;
@@ -108,14 +108,19 @@ pub(crate) fn help(message: &str) {
     say(&format!("  = help: {}\n", printable_lines(message)));
 }
 
-/// Prints the base of the changes.
-pub(crate) fn base(base: &SinceBase) {
-    let (base, reason) = match base {
-        SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
-        SinceBase::Applied(base) => ("applied", base.to_string()),
-    };
-    let reason = printable_lines(&reason);
-    say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));
+/// Shows a notice.
+pub(crate) fn give(notice: Notice<'_>) {
+    match notice {
+        Notice::Base(base, reason) => {
+            let reason = printable_lines(reason);
+            say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));
+        }
+        Notice::Note(message) => note(message),
+        Notice::Warning(message) => warning(message),
+        Notice::Help(message) => help(message),
+        Notice::Error(problem) => error(problem),
+        Notice::Diagnostics(problems, sources) => diagnostics(problems, sources),
+    }
 }
 
 /// Prints a warning.

@@ -7,8 +7,9 @@ use std::io;
 use orch::project::discover::RootUnknown;
 
 use crate::program::console;
-use crate::program::exit::ExitStatus;
 use crate::program::github;
+use orch::error;
+use orch::exit::ExitStatus;
 
 pub(crate) type Result<T, E = ProgramError> = std::result::Result<T, E>;
 
@@ -120,6 +121,24 @@ impl ProgramError {
 impl From<ExitStatus> for ProgramError {
     fn from(status: ExitStatus) -> Self {
         Self::new(ErrorKind::Reported(status), anyhow::Error::msg("reported"))
+    }
+}
+
+impl From<error::Error> for ProgramError {
+    fn from(error: error::Error) -> Self {
+        let (kind, error, hints) = error.into_parts();
+        let kind = match kind {
+            error::ErrorKind::Usage => ErrorKind::Usage,
+            error::ErrorKind::Configuration => ErrorKind::Configuration,
+            error::ErrorKind::Refused => ErrorKind::Refused,
+            error::ErrorKind::External => ErrorKind::External,
+            error::ErrorKind::Reported(status) => ErrorKind::Reported(status),
+        };
+        ProgramError {
+            kind,
+            error: anyhow::Error::from_boxed(error),
+            hints,
+        }
     }
 }
 

@@ -7,7 +7,6 @@ mod commands;
 mod console;
 mod early_flags;
 mod error;
-mod exit;
 mod github;
 mod help;
 
@@ -22,7 +21,7 @@ use crate::program::commands::{
     answer_completion, command_line, flag_on_record, stray_path, version,
 };
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The stack of the thread that does everything. Expressions nest, and globals refer to globals, while
 /// the main thread's stack may be small.

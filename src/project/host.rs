@@ -9,6 +9,15 @@ pub fn host_variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// Returns the environment that `orch` was started in. No expression can name a variable whose name is not UTF-8; what
+/// is not UTF-8 in a value is replaced.
+pub fn host_environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| {
+        let value = value.to_string_lossy().into_owned();
+        Some((name.into_string().ok()?, value))
+    })
+}
+
 /// Returns the error of an expression that reads a variable of the host, if that is not UTF-8.
 pub(crate) fn unless_text(variable: &str, value: &str, span: Span) -> Option<Diagnostic> {
     value.contains(char::REPLACEMENT_CHARACTER).then(|| {

@@ -59,12 +59,12 @@ pub use run::{
     StreamWriters, failure_reason, failure_text, policy_problems,
 };
 pub use runs::{
-    ListedRun, ShownRun, local_time, write_causes, write_causes_json, write_causes_refusal_json,
-    write_run, write_run_json, write_run_refusal_json, write_runs, write_runs_json,
+    ListedRun, ShownRun, write_causes, write_causes_json, write_causes_refusal_json, write_run,
+    write_run_json, write_run_refusal_json, write_runs, write_runs_json,
 };
 pub use state::{
-    ShownState, Written, holder_text, write_backups, write_backups_json, write_entry,
-    write_entry_json, write_history, write_history_json, write_recorded, write_recorded_graph_json,
+    ShownState, Written, write_backups, write_backups_json, write_entry, write_entry_json,
+    write_history, write_history_json, write_recorded, write_recorded_graph_json,
     write_recorded_json, write_state, write_state_json, write_state_refusal_json,
     write_written_json,
 };

@@ -15,7 +15,7 @@ pub use self::json::{
 use self::stack::nth;
 pub(super) use self::stack::{ShownStack, how_ended};
 pub(super) use self::text::{facts, words};
-pub use self::text::{local_time, write_causes, write_run, write_runs};
+pub use self::text::{write_causes, write_run, write_runs};
 use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 
 /// A run in a list.

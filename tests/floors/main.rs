@@ -11,7 +11,9 @@ use std::path::Path;
 use self::house::{House, Violation};
 
 /// The floors, from the bottom. A module uses only what stands before it.
-const FLOORS: [&str; 24] = [
+const FLOORS: [&str; 29] = [
+    "exit",
+    "error",
     "duration",
     "on_disk",
     "folder",
@@ -21,6 +23,7 @@ const FLOORS: [&str; 24] = [
     "source",
     "version",
     "diagnostic",
+    "notice",
     "policy",
     "language",
     "project",
@@ -31,6 +34,8 @@ const FLOORS: [&str; 24] = [
     "change",
     "release",
     "selection",
+    "workspace",
+    "context",
     "record",
     "run",
     "plan",
@@ -64,6 +69,35 @@ fn every_room_uses_only_lower_floors_and_no_two_form_a_circle() {
         report += &format!("{name}:\n  {}\n", lines.join("\n  "));
     }
     assert!(report.is_empty(), "\n{report}");
+}
+
+/// Returns the modules that the first column of a table of floors names, and what the second says of them.
+fn table(text: &str) -> Vec<(Vec<String>, String)> {
+    let rows = text.lines().map(|line| line.trim_start_matches("//! "));
+    let rows = rows.skip_while(|line| !line.starts_with("| floor |"));
+    let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| {
+        let mut cells = row.trim_matches('|').splitn(2, " | ");
+        let names = cells.next().unwrap().split(", ");
+        let names = names.map(|name| name.trim_matches([' ', '[', ']', '`']).to_owned());
+        (names.collect(), cells.next().unwrap().trim().to_owned())
+    });
+    cells.collect()
+}
+
+#[test]
+fn the_documentation_shows_the_floors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| table(&fs::read_to_string(root.join(file)).unwrap());
+    let mut shown = read(".github/CONTRIBUTING.md");
+    let names: Vec<&str> = shown
+        .iter()
+        .flat_map(|(names, _)| names)
+        .map(|it| &**it)
+        .collect();
+    assert_eq!(names, FLOORS);
+    shown.pop();
+    assert_eq!(read("src/lib.rs"), shown);
 }
 
 /// The violations in a made-up tree: each file begins with a line `//- its/path.rs`.

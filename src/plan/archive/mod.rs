@@ -34,6 +34,8 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
+use crate::context::PLAN_MARK;
+
 /// The format that is written. All formats up to this one can be read.
 pub const FORMAT: u32 = 1;
 
@@ -65,12 +67,9 @@ fn entry_name(index: usize, entries: usize) -> String {
     }
 }
 
-/// How the comment of an archive begins.
-pub(super) const MARK: &str = "orch plan ";
-
 /// Returns the comment of an archive.
 fn comment(format: u32, manifest_sha256: &str) -> String {
-    format!("{MARK}{format} sha256:{manifest_sha256}")
+    format!("{PLAN_MARK}{format} sha256:{manifest_sha256}")
 }
 
 /// Opens a regular file; `None` if something else is there. A pipe would keep a reader waiting for its

@@ -14,7 +14,7 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Show what a run adds to the environment of each stack
 ///

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use orch::context::Context;
 use orch::diagnostic::Diagnostic;
 use orch::language::evaluate::NoValue;
 use orch::language::parse::parse_expression;
@@ -11,16 +12,17 @@ use orch::language::syntax::Expr;
 use orch::language::value::{Value, to_hcl, to_json};
 use orch::printable::printable_lines;
 use orch::project::globals::GlobalDefinition;
+use orch::project::host::host_environment;
 use orch::project::namespaces::{ProjectNamespaces, StackNamespaces};
 use orch::project::overrides::parse_overrides;
 use orch::project::stack::StackIndex;
 use orch::report::{Document, EvaluatedExpression, Evaluation, write_evaluation};
 
 use super::format::Format;
-use super::{Loaded, Reads, host_environment};
+use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 const EVAL_EXAMPLES: &str = "\
 Examples:
@@ -90,7 +92,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     let values = if problems.is_empty() || overrides.len() == args.global.len() {
         let evaluated = loaded.in_generations(|loaded| {
             let mut problems = Vec::new();
-            let values = loaded.values(stack, &overrides, &expressions, &mut problems);
+            let values = values(loaded, stack, &overrides, &expressions, &mut problems);
             (values, problems)
         });
         let (values, found) = evaluated?;
@@ -132,33 +134,31 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     reported.map(|()| ExitStatus::Success)
 }
 
-impl Loaded {
-    /// Evaluates expressions for a stack, or else for the working directory. Those that have been parsed
-    /// and have no value add to the problems.
-    fn values(
-        &self,
-        stack: Option<StackIndex>,
-        overrides: &[GlobalDefinition],
-        expressions: &[Option<Expr>],
-        problems: &mut Vec<Diagnostic>,
-    ) -> Vec<Option<Value>> {
-        let namespaces = ProjectNamespaces::new(&self.project, host_environment())
-            .in_generations(self.generations.clone());
-        let namespaces = namespaces.overriding(overrides);
-        let namespaces: StackNamespaces = match stack {
-            Some(stack) => namespaces.of_stack(stack),
-            None => namespaces.of_directory(&self.directory),
-        };
-        let evaluated = expressions.iter().map(|expr| {
-            let answer = namespaces.evaluate(expr.as_ref()?);
-            let answer = answer.map_err(NoValue::into_diagnostic);
-            answer
-                .map(|answer| answer.value)
-                .map_err(|problem| problems.push(problem))
-                .ok()
-        });
-        evaluated.collect()
-    }
+/// Evaluates expressions for a stack, or else for the working directory. Those that have been parsed
+/// and have no value add to the problems.
+fn values(
+    context: &Context,
+    stack: Option<StackIndex>,
+    overrides: &[GlobalDefinition],
+    expressions: &[Option<Expr>],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<Option<Value>> {
+    let namespaces = ProjectNamespaces::new(&context.project, host_environment())
+        .in_generations(context.generations.clone());
+    let namespaces = namespaces.overriding(overrides);
+    let namespaces: StackNamespaces = match stack {
+        Some(stack) => namespaces.of_stack(stack),
+        None => namespaces.of_directory(&context.directory),
+    };
+    let evaluated = expressions.iter().map(|expr| {
+        let answer = namespaces.evaluate(expr.as_ref()?);
+        let answer = answer.map_err(NoValue::into_diagnostic);
+        answer
+            .map(|answer| answer.value)
+            .map_err(|problem| problems.push(problem))
+            .ok()
+    });
+    evaluated.collect()
 }
 
 /// Returns a value for people and for shells: a string as it is, unless it could mislead its reader.

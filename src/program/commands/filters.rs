@@ -17,11 +17,12 @@ use orch::selection::select::{
 };
 use tracing::info;
 
-use super::changed::{ChangeQuery, note_unselectable};
+use super::changed::note_unselectable;
 use super::selection_flags::SelectArgs;
 use super::{Loaded, count, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
+use orch::context::ChangeQuery;
 
 /// How many wrong lines of a list of stacks are reported one by one.
 const MAX_BAD_LINES: usize = 10;
@@ -77,7 +78,7 @@ impl Filters {
     /// without `--changed` and `--status`, too.
     pub(super) fn of_run(chdir: &[PathBuf], args: &SelectArgs) -> Result<Self> {
         let change = if args.changed {
-            Some(ChangeQuery::new(args)?)
+            Some(args.change_query()?)
         } else if let Some(flag) = args.flag_of_changed() {
             return Err(without_changed(flag));
         } else {

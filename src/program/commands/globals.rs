@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use orch::language::value::hcl_attributes;
 use orch::printable::printable;
+use orch::project::host::host_environment;
 use orch::project::inspected::{GlobalState, inspect};
 use orch::report::{Document, write_globals};
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Filters, Loaded, Reads, host_environment};
+use super::{Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Show the globals of each stack
 ///

@@ -10,7 +10,7 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Draw which stack runs before which
 ///

@@ -13,13 +13,12 @@ use orch::report::{
 };
 use orch::run::order::Order;
 
-use super::changed::ChangeQuery;
 use super::neighbour_flags::NEIGHBOURS;
 use super::selection_flags::{SEE_SELECTION, SelectArgs, StatusWord};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// List stacks, one per line
 ///
@@ -180,7 +179,7 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
             "removed stacks cannot be jobs: with `--removed`, the format must be `text` or `json`";
         return Err(ProgramError::usage(message));
     }
-    let query = ChangeQuery::new(&args.select)?;
+    let query = args.select.change_query()?;
     let mut loaded = Loaded::new(chdir, args.format.document(), Reads::CHANGES)?;
     loaded.check(Some(&query))?;
     let globs = loaded.path_filters("--match", &args.select.globs)?;

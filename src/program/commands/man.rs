@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory};
 use super::working_directory;
 use crate::program::commands::command_line::Cli;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
 use crate::program::help::{TOPICS, command_pages};
+use orch::exit::ExitStatus;
 
 /// Write man pages for all commands and topics
 ///

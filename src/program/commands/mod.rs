@@ -13,7 +13,6 @@ mod filters;
 mod follow_flags;
 mod follower;
 mod format;
-mod generations;
 mod globals;
 mod graph;
 mod help;
@@ -31,13 +30,11 @@ mod protection;
 mod reads;
 mod released;
 mod reports;
-mod rollback;
 mod run;
 mod run_facts;
 mod runs;
 mod selection_flags;
 mod show;
-mod standings;
 mod state;
 mod step_summary;
 mod stray_path;
@@ -48,48 +45,38 @@ mod version;
 mod why;
 mod why_missing;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::mem::ManuallyDrop;
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use orch::change::InputDigests;
-use orch::diagnostic::{self, Diagnostic, Severity};
+use orch::context::{ChangeQuery, Context, GitReader, MARK_ROOT};
+use orch::diagnostic::{Diagnostic, Severity};
 use orch::git::missing_submodules;
+use orch::notice::Notices;
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::project::discover::{self, Listing, RootRule};
-use orch::project::namespaces::Generations;
-use orch::project::per_stack::SharedProblem;
-use orch::project::stack::StackIndex;
-use orch::project::{Problems, Project};
+use orch::project::Problems;
+use orch::project::discover;
 use orch::report::{Document, Refusal, write_problems};
-use orch::selection::graph::Graph;
-use orch::selection::made_first;
-use orch::selection::reference::References;
 use orch::selection::select::Selection;
+use orch::workspace::LocatedProject;
 use tracing::{debug, info};
 
-use self::changed::{ChangeQuery, GitState, PendingGitState};
 pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
 use self::reads::{ReadStatus, Reads};
 use self::released::ReleaseSamples;
 pub(crate) use self::run::flag_on_record;
-use self::standings::Digested;
-use self::state::Opened;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
 use crate::program::github::Github;
+use orch::exit::ExitStatus;
 
 /// The commands, in the order in which the help shows them.
 #[derive(Debug, Subcommand)]
@@ -198,63 +185,43 @@ fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     Ok(current)
 }
 
-/// The project around the working directory, which has not been read.
-struct LocatedProject {
-    root: PathBuf,
-    /// How the root was found.
-    rule: RootRule,
-    /// The working directory.
-    directory: ProjectPath,
-}
-
-/// How to mark the root of a project.
-const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch.hcl` at the root";
-
-impl LocatedProject {
-    /// Returns whether anything marks the root. If not, the root is the working directory, and nothing
-    /// is kept there.
-    fn is_marked(&self) -> bool {
-        self.rule != RootRule::WorkingDirectory
-    }
-
-    /// Prints a note if nothing marks the root; `meaning` is what else that means.
-    fn note_unmarked(&self, meaning: &str) {
-        if !self.is_marked() {
-            console::note(&format!(
-                "nothing marks the root of a project here, so it is `{}`{meaning}; {MARK_ROOT}",
-                self.root.display()
-            ));
-        }
-    }
-
-    /// Prints a note if stacks may be missing because submodules are not checked out.
-    fn note_missing_submodules(&self) {
-        let missing = match missing_submodules(&self.root) {
-            Ok(missing) => missing,
-            Err(error) => {
-                let error = format!("{:#}", anyhow::Error::new(error));
-                console::note(&format!(
-                    "failed to look for submodules, so stacks may be missing: {error}"
-                ));
-                return;
-            }
-        };
-        let path = |it: &ProjectPath| format!("`{}`", printable(it.relative()));
-        let submodules = match missing.as_slice() {
-            [] => return,
-            [only] => format!("the submodule {} is not checked out", path(only)),
-            [first, rest @ ..] => {
-                format!(
-                    "the submodule {} and {} more are not checked out",
-                    path(first),
-                    rest.len()
-                )
-            }
-        };
+/// Prints a note if nothing marks the root; `meaning` is what else that means.
+fn note_unmarked(found: &LocatedProject, meaning: &str) {
+    if !found.is_marked() {
         console::note(&format!(
-            "{submodules}, so stacks may be missing; run `git submodule update --init --recursive`"
+            "nothing marks the root of a project here, so it is `{}`{meaning}; {MARK_ROOT}",
+            found.root.display()
         ));
     }
+}
+
+/// Prints a note if stacks may be missing because submodules are not checked out.
+fn note_missing_submodules(root: &Path) {
+    let missing = match missing_submodules(root) {
+        Ok(missing) => missing,
+        Err(error) => {
+            let error = format!("{:#}", anyhow::Error::new(error));
+            console::note(&format!(
+                "failed to look for submodules, so stacks may be missing: {error}"
+            ));
+            return;
+        }
+    };
+    let path = |it: &ProjectPath| format!("`{}`", printable(it.relative()));
+    let submodules = match missing.as_slice() {
+        [] => return,
+        [only] => format!("the submodule {} is not checked out", path(only)),
+        [first, rest @ ..] => {
+            format!(
+                "the submodule {} and {} more are not checked out",
+                path(first),
+                rest.len()
+            )
+        }
+    };
+    console::note(&format!(
+        "{submodules}, so stacks may be missing; run `git submodule update --init --recursive`"
+    ));
 }
 
 /// Finds the root of the project around the working directory.
@@ -280,45 +247,29 @@ fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
     })
 }
 
-/// A project that has been read, whatever is wrong with it.
-///
-/// What has a part for each stack is never dropped: the program is about to end when it is no longer
-/// needed, and dropping tens of thousands of stacks would cost a tenth of the time of a listing.
+/// What a command knows, and how it reports what is wrong.
 struct Loaded {
-    project: ManuallyDrop<Project>,
-    references: ManuallyDrop<References>,
-    graph: ManuallyDrop<Graph>,
-    /// What is wrong with all that has been read.
-    problems: Problems,
-    /// The state of git while it is being read, if the command needs it.
-    reading: Option<PendingGitState>,
-    /// The state of git once it has been read.
-    read: Option<GitState>,
-    listing: Listing,
-    /// The state, once it has been opened.
-    state: Option<Opened>,
-    /// The keys on record of the stacks that `moved` blocks move, by their keys now.
-    relocated: BTreeMap<String, String>,
-    /// The generations of the stacks, once they have been found.
-    generations: Arc<Generations>,
-    /// The digests of all stacks, once they have been made.
-    digested: Option<Digested>,
+    context: Context,
     /// The inputs that policies of a module want to be kept, once they have been evaluated.
     release_samples: ReleaseSamples,
-    /// Whether to fetch the commits that were applied and are not in this clone, once they are missed.
-    fetches_seen: bool,
-    /// The arguments of each `git fetch` that was run to compare HEAD with what was applied.
-    fetched: BTreeSet<Vec<String>>,
-    /// The digests that a plan rests on, once they have been made.
-    grounds: Option<Rc<InputDigests>>,
-    /// The working directory.
-    directory: ProjectPath,
-    /// How the root was found.
-    rule: RootRule,
     /// The JSON document that standard output expects, if any.
     document: Option<Document>,
     /// Whether that document has a base.
     is_about_changes: bool,
+}
+
+impl Deref for Loaded {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl DerefMut for Loaded {
+    fn deref_mut(&mut self) -> &mut Context {
+        &mut self.context
+    }
 }
 
 impl Loaded {
@@ -327,54 +278,28 @@ impl Loaded {
     /// Where git is asked for, it is read at the same time.
     fn new(chdir: &[PathBuf], document: Option<Document>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
-        found.note_unmarked("");
+        note_unmarked(&found, "");
         Loaded::of(found, document, reads)
     }
 
     /// Loads a project; see [`Self::new`].
     fn of(found: LocatedProject, document: Option<Document>, reads: Reads) -> Result<Self> {
-        found.note_missing_submodules();
-        let LocatedProject {
-            root,
-            rule,
-            directory,
-        } = found;
+        note_missing_submodules(&found.root);
         let reading = (reads.status != ReadStatus::Nothing)
-            .then(|| PendingGitState::start(&root, reads.status == ReadStatus::Rough));
-        let what = "failed to start the threads that read files";
+            .then(|| GitReader::start(&found.root, reads.status == ReadStatus::Rough));
         let mut problems = Problems::default();
-        let (mut project, listing) = if reads.listing {
-            Project::load_with_listing(&root, &mut problems).context(what)?
-        } else {
-            let project = Project::load(&root, &mut problems).context(what)?;
-            (project, Listing::default())
-        };
-        let references = References::resolve(&project, &mut problems.diagnostics);
-        let graph = Graph::new(&project.stacks, &references);
-        made_first::extend(&mut project, &graph, &mut problems.diagnostics);
+        let workspace = found
+            .load(reads.listing, &mut problems)
+            .context("failed to start the threads that read files")?;
         debug!(
-            files = project.sources.len(),
-            stacks = project.stacks.len(),
+            files = workspace.project.sources.len(),
+            stacks = workspace.project.stacks.len(),
             "project loaded"
         );
+        let notices = Notices::new(console::give);
         Ok(Loaded {
-            project: ManuallyDrop::new(project),
-            references: ManuallyDrop::new(references),
-            graph: ManuallyDrop::new(graph),
-            problems,
-            reading,
-            read: None,
-            listing,
-            state: None,
-            relocated: BTreeMap::new(),
-            generations: Arc::default(),
-            digested: None,
+            context: Context::new(workspace, problems, reading, notices),
             release_samples: Vec::new(),
-            fetches_seen: false,
-            fetched: BTreeSet::new(),
-            grounds: None,
-            directory,
-            rule,
             document,
             is_about_changes: false,
         })
@@ -404,7 +329,7 @@ impl Loaded {
     /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> Result<()> {
         self.settle_problems();
-        diagnostic::sort(&mut self.problems.diagnostics, &self.project.sources);
+        self.context.sort_problems();
         let (project, problems) = (&self.project, &self.problems);
         console::diagnostics(&problems.diagnostics, &project.sources);
         if let Some(github) = Github::detect(&project.root) {
@@ -451,41 +376,9 @@ impl Loaded {
         }
     }
 
-    /// Adds the files that problems point into, so that these can be drawn.
-    fn settle_problems(&mut self) {
-        self.problems.settle(&mut self.project.sources);
-    }
-
-    /// Adds the problems of stacks to the diagnostics, each with the stacks that have it.
-    fn add_shared(&mut self, problems: Vec<SharedProblem>) {
-        for SharedProblem { diagnostic, stacks } in problems {
-            let note = format!("evaluated for {}", self.names(&stacks));
-            self.problems.diagnostics.push(diagnostic.note(note));
-        }
-    }
-
-    /// Shows problems of stacks that end the command.
-    fn show_shared(&self, problems: Vec<SharedProblem>) {
-        let told = problems
-            .into_iter()
-            .map(|SharedProblem { diagnostic, stacks }| {
-                diagnostic.note(format!("evaluated for {}", self.names(&stacks)))
-            });
-        let told: Vec<Diagnostic> = told.collect();
-        console::diagnostics(&told, &self.project.sources);
-    }
-
-    /// Returns the path of the first stack and the number of the others.
-    fn names(&self, stacks: &[StackIndex]) -> String {
-        let first = &self.project.stacks[stacks[0]].path;
-        match stacks.len() {
-            1 => format!("stack `{first}`"),
-            more => format!("stack `{first}` and {} more", more - 1),
-        }
-    }
-
     /// Adds the cycles of the graph to the diagnostics, with the severity that `cycles` gives them.
     fn check_cycles(&mut self, cycles: CyclesAre<'_>) {
+        let mut found = Vec::new();
         for knot in self.graph.cycles() {
             let is_fatal = match cycles {
                 CyclesAre::Errors => true,
@@ -498,9 +391,10 @@ impl Loaded {
                 if !is_fatal {
                     diagnostic.severity = Severity::Warning;
                 }
-                self.problems.diagnostics.push(diagnostic);
+                found.push(diagnostic);
             }
         }
+        self.problems.diagnostics.append(&mut found);
     }
 }
 
@@ -519,13 +413,4 @@ enum CyclesAre<'a> {
     Warnings,
     /// An error if a selected stack is part of it, else a warning.
     ErrorsWithin(&'a Selection),
-}
-
-/// The environment that `orch` was started in. No expression can name a variable whose name is not UTF-8; what is
-/// not UTF-8 in a value is replaced.
-fn host_environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| {
-        let value = value.to_string_lossy().into_owned();
-        Some((name.into_string().ok()?, value))
-    })
 }

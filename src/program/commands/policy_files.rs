@@ -54,20 +54,21 @@ impl Loaded {
         &mut self,
         is_wanted: impl Fn(&Attached, usize) -> bool,
     ) -> Result<LoadedPolicies> {
-        let diagnostics = &mut self.problems.diagnostics;
-        let attached = Attached::resolve(&self.project, diagnostics);
+        let (workspace, problems) = self.parts();
+        let (project, diagnostics) = (&workspace.project, &mut problems.diagnostics);
+        let attached = Attached::resolve(project, diagnostics);
         let mut worker = worker()?;
         let mut policies = Vec::new();
-        for (position, policy) in self.project.policies.iter().enumerate() {
+        for (position, policy) in project.policies.iter().enumerate() {
             if !is_wanted(&attached, position) {
                 policies.push(None);
                 continue;
             }
-            let file = policy.file.value.to_host(&self.project.root);
+            let file = policy.file.value.to_host(&project.root);
             let name = policy.file.value.as_str().trim_start_matches('/');
             let message = format!("the policy `{}` cannot be loaded", policy.name.value);
             let wrong = Diagnostic::error(Code::InvalidPolicy, message);
-            let text = match read(&file, Some(&self.project.root)) {
+            let text = match read(&file, Some(&project.root)) {
                 Ok(text) => text,
                 Err(problem) => {
                     diagnostics.push(wrong.label(policy.file.span, problem));

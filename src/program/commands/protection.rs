@@ -23,7 +23,7 @@ use orch::state::document::Document;
 use super::Loaded;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The rules that protect stacks.
 pub(super) struct Protections<'l> {

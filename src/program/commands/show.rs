@@ -21,7 +21,7 @@ use super::plan::shown::show_command;
 use super::{Loaded, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Show a plan that was written to a file
 ///

@@ -11,7 +11,7 @@ use super::globals::{self, GlobalsArgs};
 use super::graph::{self, GraphArgs};
 use super::trigger::{self, TriggerArgs};
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The commands that Terramate calls experimental.
 #[derive(Debug, Subcommand)]

@@ -18,7 +18,7 @@ use super::filters::tag_filters;
 use super::{Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// How many files a warning names.
 const MAX_NAMED: usize = 5;

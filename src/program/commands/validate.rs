@@ -9,12 +9,13 @@ use orch::diagnostic::Severity;
 use orch::project::stack::{self, StackIndex};
 use orch::report::{Document, write_validation};
 use orch::selection::attached::Attached;
+use orch::workspace::Workspace;
 
 use super::format::Format;
 use super::{CyclesAre, Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Check the whole project; warnings count as errors
 ///
@@ -51,13 +52,13 @@ pub(super) fn validate(
     // What is on record does not matter: for any generation, the same is wrong.
     let (_, problems) = loaded.evaluator().of_stacks(all);
     loaded.add_shared(problems);
-    if !loaded.project.policies.is_empty() {
-        Attached::resolve(&loaded.project, &mut loaded.problems.diagnostics);
+    let (Workspace { project, .. }, problems) = loaded.parts();
+    if !project.policies.is_empty() {
+        Attached::resolve(project, &mut problems.diagnostics);
     }
-    let root = &loaded.project.root;
-    let unmatched = stack::unmatched(&loaded.project.stacks, root);
-    loaded.problems.diagnostics.extend(unmatched);
-    trigger::check_all(root, &mut loaded.problems);
+    let unmatched = stack::unmatched(&project.stacks, &project.root);
+    problems.diagnostics.extend(unmatched);
+    trigger::check_all(&project.root, problems);
     loaded.settle_problems();
     for diagnostic in &mut loaded.problems.diagnostics {
         diagnostic.severity = Severity::Error;

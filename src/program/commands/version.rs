@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Print the version
 ///

@@ -12,6 +12,7 @@ use orch::change::{
 use orch::diagnostic::closest;
 use orch::path::StackPath;
 use orch::printable::{command_line, printable};
+use orch::project::host::host_environment;
 use orch::project::stack::StackIndex;
 use orch::report::{
     Document, Ordered, Refusal, Story, write_causes, write_causes_json, write_causes_refusal_json,
@@ -25,10 +26,10 @@ use super::filters::without_changed;
 use super::format::Format;
 use super::runs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Filters, Loaded, Reads, find_project, host_environment};
+use super::{CyclesAre, Filters, Loaded, Reads, find_project};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Explain one stack: why it is selected or not, and what it runs after and before
 ///
@@ -196,8 +197,9 @@ impl Loaded {
         changes: Option<&Changes>,
     ) -> std::result::Result<Vec<Input>, ChangeError> {
         let files = changes.map(|changes| &changes.files);
-        let (project, listing) = (&self.project, &self.listing);
-        let mut inputs = inputs_of(project, listing, files, stack, &mut self.problems)?;
+        let (workspace, problems) = self.parts();
+        let (project, listing) = (&workspace.project, &workspace.listing);
+        let mut inputs = inputs_of(project, listing, files, stack, problems)?;
         let cause = changes.and_then(|changes| changes.stacks.get(&stack));
         let host: Vec<(String, String)> = host_environment().collect();
         add_computed(project, listing, &host, files, cause, stack, &mut inputs)?;
@@ -254,7 +256,8 @@ impl Loaded {
     }
 
     /// Writes the document of a command if there is an error instead of an answer.
-    pub(super) fn refuse<T>(&mut self, found: Result<T>) -> Result<T> {
+    pub(super) fn refuse<T, E: Into<ProgramError>>(&mut self, found: Result<T, E>) -> Result<T> {
+        let found = found.map_err(Into::into);
         if let Err(error) = &found {
             self.settle_problems();
             self.write_problems(Some(Refusal {

@@ -4,11 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::causes::{Causes, policy_problems};
 use super::{ListedRun, ShownRun, ShownStack, how_ended, nth};
-use crate::duration;
+use crate::duration::{self, local_time};
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
     Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, Header, ReactionRecord,
@@ -16,12 +15,6 @@ use crate::record::journal::{
 };
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
-
-/// Formats a time in the local time zone.
-pub fn local_time(time: Timestamp) -> String {
-    let zoned = time.to_zoned(TimeZone::system());
-    zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
 
 /// Writes a line for each run: id, time, how it went, how many stacks ended in
 /// which way, how long it took, and the command.

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{columns, json, or_dash};
+use crate::duration::local_time;
 use crate::printable::printable;
-use crate::report::runs::local_time;
 use crate::state::document::{self, Document};
 
 /// How many stacks of each kind the text names.

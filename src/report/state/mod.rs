@@ -11,9 +11,9 @@ use serde::Serialize;
 
 pub use self::history::{write_history, write_history_json};
 pub use self::recorded::{write_recorded, write_recorded_json};
+use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::document::FORMAT;
-use crate::report::runs::local_time;
 use crate::state::document::{Document, Entry, Lock, Outcome};
 use crate::state::lock::Held;
 use crate::state::timeline::Backup;
@@ -133,7 +133,7 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<(
                 heard: shown.heard,
                 ..Held::default()
             };
-            format!("{}; code {}", holder_text(&held), printable(&lock.code))
+            format!("{held}; code {}", printable(&lock.code))
         },
     );
     let backups: Vec<String> = shown.backups.iter().map(backup_text).collect();
@@ -413,36 +413,4 @@ pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Resu
         out,
         &serde_json::json!({ "refused": { "problem": problem, "command": null } }),
     )
-}
-
-/// Describes the holder of a lock: who, where, since when, and when they were heard from.
-pub fn holder_text(held: &Held) -> String {
-    let Some(lock) = &held.lock else {
-        return "another process of this machine".to_owned();
-    };
-    let Lock {
-        run,
-        action,
-        by,
-        host,
-        process,
-        ci,
-        since,
-        ..
-    } = lock;
-    let mut text = format!(
-        "{} on {}, process {process}, {} in run {} since {}",
-        printable(by),
-        printable(host),
-        printable(action.word()),
-        printable(run),
-        local_time(*since)
-    );
-    if let Some(heard) = held.heard {
-        text += &format!(", last heard from at {}", local_time(heard));
-    }
-    if let Some(ci) = ci {
-        text += &format!(", {}", printable(ci));
-    }
-    text
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{ShownState, columns, json, or_dash, short};
 use crate::change::Standing;
+use crate::duration::local_time;
 use crate::printable::printable;
-use crate::report::runs::local_time;
 use crate::report::standing::why_text;
 use crate::state::document::{Document, Entry};
 

@@ -7,6 +7,7 @@ mod acquire;
 mod queue;
 mod unlock;
 
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -23,6 +24,8 @@ use super::salvage::{self, Damage, FoundRecord};
 use super::store::{Condition, StoreError};
 use super::written::{RunWrite, Tally};
 use crate::author::{self, Author};
+use crate::duration::local_time;
+use crate::printable::printable;
 
 /// How often a write is tried again that somebody else has forestalled.
 pub(super) const ATTEMPTS: usize = 50;
@@ -44,6 +47,41 @@ pub struct Held {
     pub heard: Option<Timestamp>,
     /// Whether its `orch` has ended on this machine, while something that it started has not.
     pub is_outlived: bool,
+}
+
+/// Describes the holder: who, where, since when, and when they were heard from.
+impl Display for Held {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(lock) = &self.lock else {
+            return f.write_str("another process of this machine");
+        };
+        let Lock {
+            run,
+            action,
+            by,
+            host,
+            process,
+            ci,
+            since,
+            ..
+        } = lock;
+        write!(
+            f,
+            "{} on {}, process {process}, {} in run {} since {}",
+            printable(by),
+            printable(host),
+            printable(action.word()),
+            printable(run),
+            local_time(*since)
+        )?;
+        if let Some(heard) = self.heard {
+            write!(f, ", last heard from at {}", local_time(heard))?;
+        }
+        match ci {
+            Some(ci) => write!(f, ", {}", printable(ci)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Held {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use orch::change::Pairs;
+use orch::duration::local_time;
 use orch::path::StackPath;
 use orch::plan::DestroyedResources;
 use orch::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
@@ -15,7 +16,6 @@ use orch::printable::printable;
 use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
-use orch::report::local_time;
 use orch::run::request::new_id;
 use orch::selection::reference::{ReferenceKind, Target};
 
@@ -36,7 +36,7 @@ use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, ch
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 impl Carrying<'_> {
     /// Carries out the rest of the plan. Fails even after success if stacks with something to do

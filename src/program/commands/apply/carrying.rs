@@ -11,7 +11,7 @@ use super::approve::Approval;
 use crate::program::commands::follow_flags::FollowFlags;
 use crate::program::commands::plan::PlanningArgs;
 use crate::program::commands::released::ReleaseSamples;
-use crate::program::commands::rollback::RollbackFlags;
+use orch::context::RollbackFlags;
 
 /// A plan to carry out.
 pub(super) struct Carrying<'a> {

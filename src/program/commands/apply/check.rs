@@ -22,7 +22,7 @@ use crate::program::commands::protection::refuse;
 use crate::program::commands::state::held::{StateLock, follow_all};
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// What is there now, and the plan holds.
 pub(super) struct Now {
@@ -145,7 +145,7 @@ impl Carrying<'_> {
     pub(super) fn standings(&self, loaded: &mut Loaded, document: &Document) -> Result<Standings> {
         let address = self.saved.plan.state.as_ref();
         let address = address.map_or_else(String::new, |state| state.address.clone());
-        loaded.standings_in(document, address, Counted::default(), false)
+        Ok(loaded.standings_in(document, address, Counted::default(), false)?)
     }
 
     /// Loads the project as it is now, and the policies that follow. `is_again` says whether its warnings have been shown.

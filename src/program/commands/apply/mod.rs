@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use orch::context::MARK_ROOT;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
@@ -30,17 +31,17 @@ use super::commits::Commits;
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
-use super::rollback::RollbackFlags;
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
 use super::run::safeguards;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;
 use super::stray_path::directory_as_file;
-use super::{MARK_ROOT, working_directory};
+use super::working_directory;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::context::RollbackFlags;
+use orch::exit::ExitStatus;
 
 const APPLY_EXAMPLES: &str = "\
 Examples:

@@ -35,7 +35,7 @@ use crate::program::commands::state::held::{self, StateLock};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Warns of old generations that were kept because stacks may still use them.
 fn warn_of_kept(kept: &[KeptGeneration]) {

@@ -18,7 +18,7 @@ use crate::program::commands::plan::{PlanRequest, planned};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The file in the folder of a run.
 const FILE: &str = "followup.plan";

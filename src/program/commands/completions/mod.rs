@@ -21,7 +21,7 @@ use self::candidates::Completion;
 use self::line::Line;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The variable that names the shell that asks for candidates.
 const VARIABLE: &str = "ORCH_COMPLETE";

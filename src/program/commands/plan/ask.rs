@@ -34,7 +34,7 @@ use crate::program::commands::run::output::{EndedOutput, How, Output, Show, Show
 use crate::program::commands::run::{begin_error, holder, show_missing};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 pub(in crate::program::commands) use crate::program::commands::private_folder::PLANS as FOLDER;
 
@@ -350,7 +350,7 @@ fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String 
 pub(in crate::program::commands) fn cannot_ask(loaded: &Loaded, cannot: CannotAsk) -> ProgramError {
     match cannot {
         CannotAsk::Problems(shared) => {
-            loaded.show_shared(shared);
+            loaded.give_shared(shared);
             ExitStatus::Configuration.into()
         }
         CannotAsk::Programs(missing) => {

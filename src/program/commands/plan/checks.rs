@@ -19,10 +19,10 @@ use super::entries::{Needed, Settled};
 use super::outputs::OutputReader;
 use super::subjects::Subjects;
 use crate::program::commands::Loaded;
-use crate::program::commands::standings::state_config;
 use crate::program::console;
 use crate::program::error::Result;
 use crate::program::github::Github;
+use orch::context::state_config;
 
 /// The conditions that do not all hold, by stack.
 type ByStack<'p> = BTreeMap<StackIndex, Checked<'p>>;
@@ -52,7 +52,9 @@ impl Loaded {
         environments: &Environments<'l>,
     ) -> Result<Checker<'l>> {
         let has_state = self.project.settings.state.is_some();
-        let namespace = has_state.then(|| state_config(&self.project)).transpose()?;
+        let namespace = has_state
+            .then(|| state_config(&self.project, &self.notices))
+            .transpose()?;
         Ok(Checker::new(
             environments.namespaces(),
             &self.graph,

@@ -14,13 +14,14 @@ use orch::plan::DestroyCommand;
 use orch::plan::removal::is_only_forgotten;
 use orch::project::discover::Listing;
 use orch::project::environment::Environments;
+use orch::project::host::host_environment;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::project::{Problems, Project};
 use orch::state::document::{Document, Entry};
 
 use super::removals::{Blocked, Removals};
 use super::subjects::{Drivers, tools_on_path};
-use crate::program::commands::{Loaded, host_environment};
+use crate::program::commands::Loaded;
 
 /// The way out where the code of a commit cannot be used.
 pub(super) const BRING_BACK: &str =
@@ -187,7 +188,7 @@ impl<'s> DestroyCommands<'s> {
 
     fn sources(&self) -> &[Source<'s>] {
         self.sources.get_or_init(|| {
-            let Loaded { project, .. } = self.loaded;
+            let project = &self.loaded.project;
             let drivers = Drivers::new(self.loaded, self.document);
             let stacks = project.stacks.iter();
             let stacks = stacks.map(|(stack, _)| (stack, drivers.of(stack)));

@@ -16,7 +16,7 @@ use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::state::existing::{ExistingStack, ExistingStacks, Verification};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Asks the tools of stacks, unless there is none to ask.
 pub(in crate::program::commands) fn find_existing(
@@ -116,7 +116,7 @@ fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> Result<ExistingStacks> {
     if problems.is_empty() {
         return Ok(existing);
     }
-    loaded.show_shared(problems);
+    loaded.give_shared(problems);
     Err(ExitStatus::Configuration.into())
 }
 

@@ -23,7 +23,7 @@ use super::subjects::Subjects;
 use crate::program::commands::Loaded;
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// What is known of the stacks of a plan.
 #[derive(Clone, Copy)]
@@ -186,7 +186,7 @@ impl Failing {
         removals: &Removals<'_>,
         document: Option<&Document>,
     ) -> BTreeMap<StackPath, StackPath> {
-        let Loaded { project, graph, .. } = loaded;
+        let (project, graph) = (&loaded.project, &loaded.graph);
         let mut failed: BTreeSet<&StackPath> = removals.failed.keys().collect();
         failed.extend(self.stacks.iter().map(|it| &project.stacks[*it].path));
         if failed.is_empty() {

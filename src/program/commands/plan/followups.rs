@@ -26,9 +26,9 @@ use super::subjects::{Drivers, taken};
 use crate::program::commands::Loaded;
 use crate::program::commands::follow_flags::FollowFlags;
 use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::commands::rollback::RollbackFlags;
 use crate::program::commands::run_facts::on_record;
 use crate::program::error::{ProgramError, Result};
+use orch::context::RollbackFlags;
 
 /// The inputs to foresee the follow-ups of the apply of a plan.
 struct Foreseeing<'a> {
@@ -259,7 +259,7 @@ impl ExpectedTurns<'_, '_> {
         match self.loaded.rollbacks(document, &[stack], flags) {
             Ok(found) => found.get(&stack).map(Rollback::why_with_fetch),
             Err(error) => {
-                self.error.get_or_insert(error);
+                self.error.get_or_insert(error.into());
                 None
             }
         }

@@ -20,7 +20,7 @@ use super::{AskedTools, PlanRequest};
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The way out where two generations have one place.
 const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help lifecycle`";

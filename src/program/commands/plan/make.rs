@@ -31,7 +31,7 @@ use crate::program::commands::state::held::follow_all;
 use crate::program::commands::{CyclesAre, Filters, Loaded, ReadStatus, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Makes a plan.
 pub(in crate::program::commands) fn planned(

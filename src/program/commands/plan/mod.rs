@@ -64,7 +64,7 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{Loaded, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The hint about stacks that fail to plan.
 pub(super) const LEAVE_OUT: &str = "to leave out the failed stacks and those that run after them, add `--on-error skip-dependents`";

@@ -21,7 +21,7 @@ use super::{PlanRequest, PlanningArgs};
 use crate::program::commands::Loaded;
 use crate::program::commands::private_folder::PrivateFolder;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// How many failures are shown with what the tool has printed.
 const MAX_SHOWN: usize = 10;

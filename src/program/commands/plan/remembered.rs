@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use orch::change::{Pairs, Standing};
+use orch::change::Standing;
+use orch::context::Entries;
 use orch::driver::Tool;
 use orch::path::StackPath;
 use orch::plan::backends::{Blocked, Place, blocked};
@@ -14,7 +15,7 @@ use orch::printable::printable;
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
 use orch::selection::select::Query;
-use orch::state::document::{Document, Entry};
+use orch::state::document::Entry;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries::needs;
@@ -22,25 +23,12 @@ use super::{OnRecord, PlanRequest, Subject, Subjects};
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// How many warnings are printed about backends.
 const MAX_WARNINGS: usize = 10;
 
-/// The entries of the project's stacks, each with its key.
-pub(super) type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
-
 impl Loaded {
-    /// Returns the entries of the project's stacks.
-    pub(in crate::program::commands) fn entries_of<'d>(
-        &self,
-        document: &'d Document,
-    ) -> Entries<'d> {
-        let pairs = Pairs::new(&self.project.stacks, document);
-        let entry = |(stack, key)| Some((stack, (key, document.stacks.get(key)?)));
-        pairs.iter().filter_map(entry).collect()
-    }
-
     /// Evaluates where the blocks of drivers say that their states are.
     pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Result<()> {
         let says = |subject: &&mut Subject<'_>| {
@@ -78,7 +66,7 @@ impl Loaded {
         if problems.is_empty() {
             return Ok(());
         }
-        self.show_shared(problems);
+        self.give_shared(problems);
         Err(ExitStatus::Configuration.into())
     }
 

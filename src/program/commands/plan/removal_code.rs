@@ -15,6 +15,7 @@ use orch::plan::entry::{Action, Need};
 use orch::plan::{CannotAsk, Purpose};
 use orch::project::Project;
 use orch::project::environment::Environments;
+use orch::project::host::host_environment;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::run::request::new_id;
@@ -25,11 +26,11 @@ use super::ask::{FOLDER, Origin, carry_out};
 use super::destroy_commands::{BRING_BACK, DestroyCommands, OwnCode, first_message};
 use super::removals::{Blocked, Decided, Removal, Removals};
 use super::subjects::tools_on_path;
+use crate::program::commands::Loaded;
 use crate::program::commands::commits::Commits;
 use crate::program::commands::private_folder::PrivateFolder;
-use crate::program::commands::{Loaded, host_environment};
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The way out where the tool of a generation fails.
 const DESTROY_BY_HAND: &str =

@@ -10,9 +10,9 @@ use orch::selection::select::Selection;
 use super::PlanRequest;
 use super::subjects::OnRecord;
 use crate::program::commands::Loaded;
-use crate::program::commands::rollback::RollbackFlags;
 use crate::program::console;
 use crate::program::error::Result;
+use orch::context::RollbackFlags;
 
 impl Loaded {
     /// Returns which of the selected stacks the plan would roll back.

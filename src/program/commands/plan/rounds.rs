@@ -13,10 +13,10 @@ use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::Conditions;
 use super::entries::{self, find_made_first};
-use super::remembered::Entries;
 use super::subjects::{OnRecord, Subjects};
 use crate::program::commands::Loaded;
 use crate::program::error::Result;
+use orch::context::Entries;
 
 /// What decides about stacks that wait for their preconditions.
 pub(super) struct Waiting<'a, 'l> {

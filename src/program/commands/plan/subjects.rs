@@ -169,10 +169,14 @@ impl<'l, 'd> Drivers<'l, 'd> {
         let recorded = self
             .entry(stack)
             .and_then(|(_, entry)| entry.driver.as_deref());
-        let Loaded {
-            project, listing, ..
-        } = self.loaded;
-        driver_of(project, listing, stack, recorded, self.on_path)
+        let Loaded { context, .. } = self.loaded;
+        driver_of(
+            &context.project,
+            &context.listing,
+            stack,
+            recorded,
+            self.on_path,
+        )
     }
 }
 
@@ -196,7 +200,8 @@ impl Loaded {
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, true)?;
         self.set_generations(&document);
-        extend_as_recorded(&mut self.project, &self.graph, &document);
+        let (workspace, _) = self.parts();
+        extend_as_recorded(&mut workspace.project, &workspace.graph, &document);
         Ok(Some(OnRecord {
             document,
             standings,

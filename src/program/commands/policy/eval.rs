@@ -17,7 +17,7 @@ use crate::program::commands::format::Format;
 use crate::program::commands::{Loaded, Reads, policy_files, working_directory};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// How long an evaluation may take that no block sets a limit for.
 const TIMEOUT: Duration = Duration::from_secs(5);

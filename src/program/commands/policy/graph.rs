@@ -16,7 +16,7 @@ use super::scenario::{EndState, Scenario};
 use crate::program::commands::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// The ends of turns that are looked at.
 const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];

@@ -14,7 +14,7 @@ use crate::program::commands::find_project;
 use crate::program::commands::format::Format;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// List the inputs that were kept because a policy answered `sample = true`
 ///

@@ -10,7 +10,7 @@ use crate::program::commands::format::Format;
 use crate::program::commands::{Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Load every policy of the project, and say what each is attached to
 ///

@@ -53,12 +53,13 @@ impl Loaded {
         let input = input(release, &self.project, repository, consumers)?;
         let stacks = StackNames::new(&self.project.stacks, BTreeSet::new());
         let mut named: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
+        let mut wrong = Vec::new();
         for position in attached {
             // What is wrong with it has been said.
             let Some(policy) = &loaded.policies[position] else {
                 continue;
             };
-            let block = &self.project.policies[position];
+            let block = &self.context.project.policies[position];
             let evaluated =
                 loaded
                     .worker
@@ -90,10 +91,11 @@ impl Loaded {
                         let policies = named.entry(stack).or_default();
                         policies.push(block.name.value.clone());
                     }
-                    None => self.problems.diagnostics.push(unknown(block, &name)),
+                    None => wrong.push(unknown(block, &name)),
                 }
             }
         }
+        self.problems.diagnostics.extend(wrong);
         for policies in named.values_mut() {
             policies.dedup();
         }

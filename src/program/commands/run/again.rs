@@ -11,7 +11,7 @@ use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// What it takes to select anew once the lock of the state is held: another run may have written meanwhile.
 pub(super) struct Again<'a> {

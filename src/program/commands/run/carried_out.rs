@@ -24,7 +24,7 @@ use crate::program::commands::reports::Reports;
 use crate::program::commands::state::held;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// How a run is carried out.
 pub(super) struct CarriedOut<'a> {

@@ -18,7 +18,7 @@ use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Shows what would run; with policies, also what would follow if all succeeds.
 pub(super) fn dry_run(

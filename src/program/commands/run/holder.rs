@@ -2,9 +2,9 @@
 //! be kept.
 
 use orch::diagnostic::{Code, Diagnostic};
+use orch::duration::local_time;
 use orch::printable::{command_line, printable};
 use orch::record::journal::{Holder, RunRecord, UnreadRun};
-use orch::report::local_time;
 use orch::run::recording::{Busy, RecordingNote};
 use orch::source::Sources;
 

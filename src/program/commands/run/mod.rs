@@ -29,6 +29,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use orch::change::{Since, SinceBase};
+use orch::context::MARK_ROOT;
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
 use orch::project::Problems;
@@ -46,6 +47,7 @@ use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
 use orch::selection::select::Selection;
+use orch::workspace::LocatedProject;
 
 use self::again::Again;
 pub(crate) use self::arguments::RunArgs;
@@ -58,15 +60,14 @@ use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use super::follower::EarlierWorkflow;
+use super::note_unmarked;
 use super::reports::Reports;
 use super::state::held;
-use super::{
-    CyclesAre, Filters, Loaded, LocatedProject, MARK_ROOT, ReadStatus, Reads, find_project,
-};
+use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, find_project};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
 use crate::program::github::Github;
+use orch::exit::ExitStatus;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::of_run(chdir, &args.select)?;
@@ -390,11 +391,14 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     if !found.is_marked() && args.resume.is_wanted() {
         return Err(ProgramError::refused("there is no run to resume: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
     }
-    found.note_unmarked(if args.dry_run {
-        ""
-    } else {
-        ", and this run is not recorded: it cannot be resumed, and nothing keeps a second run from starting"
-    });
+    note_unmarked(
+        &found,
+        if args.dry_run {
+            ""
+        } else {
+            ", and this run is not recorded: it cannot be resumed, and nothing keeps a second run from starting"
+        },
+    );
     if !args.dry_run
         && found.is_marked()
         && let Ok(Some(place)) = GuardedFolder::find(&found.root)

@@ -10,7 +10,7 @@ use orch::run::request::{PreparedRun, RunRequest};
 
 use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Writes the reports of a run that is over. Returns whether all of them were written.
 pub(super) fn ended(

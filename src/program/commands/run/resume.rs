@@ -6,6 +6,7 @@ use orch::git::GitError;
 use orch::printable::printable;
 use orch::project::Project;
 use orch::project::config::Recorded;
+use orch::project::host::host_environment;
 use orch::project::stack::Stacks;
 use orch::record::journal::{Header, RunRecord};
 use orch::run::resume::{
@@ -17,11 +18,11 @@ use orch::run::settings::RunSettings;
 use super::arguments::RunArgs;
 use super::holder::unread_hint;
 use super::policy_flags::PoliciesArg;
-use crate::program::commands::changed::GitState;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::program::commands::{Loaded, count, host_environment};
+use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
+use orch::context::GitState;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;
@@ -158,12 +159,13 @@ impl Loaded {
             status: files,
             host: &host,
         });
+        let (workspace, problems) = self.parts();
         let moved = earlier.moved(
-            &self.project,
-            &self.listing,
-            &self.references,
+            &workspace.project,
+            &workspace.listing,
+            &workspace.references,
             unknown.map_or(Ok(tree), Err),
-            &mut self.problems,
+            problems,
         );
         // The safeguards look at it once more.
         self.read = known.map(|(repository, files)| GitState {

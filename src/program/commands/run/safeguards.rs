@@ -12,9 +12,9 @@ use tracing::debug;
 use super::RunArgs;
 use super::safeguard_flags::SafeguardArgs;
 use crate::program::commands::Loaded;
-use crate::program::commands::changed::GitState;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
+use orch::context::GitState;
 
 /// The variables that disable safeguards where the command line does not; the first that is set counts.
 const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"];

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use orch::change::Counted;
+use orch::error::{Error, ErrorKind};
 use orch::path::StackPath;
 use orch::project::Project;
 use orch::project::config::{RecordPatterns, Recorded};
@@ -24,12 +25,12 @@ use super::RunArgs;
 use super::destroy_order::DestroyGuard;
 use super::followed::FollowedRun;
 use crate::program::commands::Loaded;
-use crate::program::commands::rollback::RollbackFlags;
 use crate::program::commands::state::held::{
     LockRequest, Lockable, StateLock, check_keys, follow_moves,
 };
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
+use orch::context::RollbackFlags;
 
 /// The way out where the state is in the way.
 const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";
@@ -98,7 +99,7 @@ pub(super) fn take(
         }
         return Ok(None);
     };
-    let what = |error: ProgramError| match error.kind() {
+    let what = |error: Error| match error.kind() {
         ErrorKind::Configuration => error.hint(NO_RECORD),
         _ => error,
     };
@@ -147,7 +148,7 @@ fn check_stacks(
     stacks: &[StackIndex],
 ) -> Result<()> {
     check_keys(&loaded.project.stacks, document, stacks)?;
-    loaded.refuse_rollbacks(document, stacks, flags)
+    Ok(loaded.refuse_rollbacks(document, stacks, flags)?)
 }
 
 /// Which commands are recorded.
@@ -179,8 +180,8 @@ impl Recorder {
         };
         let patterns = block.patterns(&host_variable).map_err(|problems| {
             console::diagnostics(problems.iter(), &project.sources);
-            let error = anyhow::anyhow!("the configuration of the state is wrong");
-            ProgramError::new(ErrorKind::Configuration, error).hint(NO_RECORD)
+            let error = "the configuration of the state is wrong";
+            Error::new(ErrorKind::Configuration, error).hint(NO_RECORD)
         })?;
         let root = project.root.clone();
         Ok(Some(Recorder {

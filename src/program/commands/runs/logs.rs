@@ -14,7 +14,7 @@ use super::record;
 use crate::program::commands::filters::{missing_quotes, quoted_key};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Print the output of a run's commands: stdout to stdout, stderr to stderr
 ///

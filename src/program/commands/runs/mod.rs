@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use orch::context::MARK_ROOT;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -20,10 +21,10 @@ use orch::report::{
 use self::logs::LogsArgs;
 use super::format::Format;
 use super::reports::ReportArgs;
-use super::{MARK_ROOT, count, find_project};
+use super::{count, find_project};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Show or remove earlier runs, which are on record in `.orch/runs`
 ///

@@ -16,16 +16,16 @@ use orch::project::stack::{StackIndex, StackMode};
 use orch::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
 use serde_json::Map;
 
-use super::errors::clashing;
 use super::evidence::{Published, declared, inputs};
 use super::existing::{ExistingStacks, FindExisting, Verification};
 use super::{State, WriteArgs};
-use crate::program::commands::changed::exact_status;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::context::clashing;
+use orch::context::exact_status;
+use orch::exit::ExitStatus;
 
 /// Record the selected stacks as applied at HEAD
 ///
@@ -164,7 +164,7 @@ impl State {
             ProgramError::refused("there is no commit at which stacks could be adopted")
                 .hint("stacks are recorded with the commit of HEAD, so a git repository is needed")
         };
-        let repository = self.repository.as_ref().ok_or_else(no_commit)?;
+        let repository = self.opened.repository.as_ref().ok_or_else(no_commit)?;
         let failed = "failed to ask git";
         let head = repository
             .commit("HEAD")

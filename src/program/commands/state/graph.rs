@@ -27,7 +27,7 @@ use crate::program::commands::commits::Commits;
 use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Record the stacks of a `CFNgin` persistent graph as applied
 ///
@@ -110,7 +110,7 @@ pub(super) fn export(state: &State, args: &ExportArgs) -> Result<ExitStatus> {
             writeln!(out)?;
         }
         GraphFormat::Json => {
-            let address = state.backend.address();
+            let address = state.opened.backend.address();
             write_recorded_graph_json(&mut out, &address, &document, &dependencies)?;
         }
     }

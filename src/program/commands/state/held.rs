@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use orch::change::{Pairs, relocate};
+use orch::error::Error;
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
 use orch::path::StackPath;
@@ -24,12 +25,11 @@ use orch::state::lock::{LockApplication, lock};
 use orch::state::writer::{Ended, LocalCopy, Pauses, Report, StateWriter};
 
 use crate::program::commands::Loaded;
-use crate::program::commands::state::Opened;
-use crate::program::commands::state::errors::{from_edit, from_lock};
 use crate::program::commands::state::evidence::{Evidence, inputs};
 use crate::program::commands::state::waiting::{WaitNotes, WaitingClock, note_taken_over};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
+use orch::context::{Opened, from_edit, from_lock};
 
 /// The lock of the state. Unless its run begins, it is freed when this is dropped.
 pub(in crate::program::commands) struct StateLock {
@@ -94,7 +94,7 @@ impl Lockable {
             self.evidence.move_seen(stacks, document);
             Ok(())
         });
-        if let Err(error) = moved.map_err(from_edit) {
+        if let Err(error) = moved.map_err(from_edit::<Error>) {
             console::note(&format!(
                 "failed to record that HEAD has what was applied: {}",
                 error.message()
@@ -150,7 +150,8 @@ impl Lockable {
             evidence,
             inbox: Some(inbox),
         };
-        checked.map(|_| lock)
+        checked?;
+        Ok(lock)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `orch state`
 
 mod adopt;
-pub(super) mod errors;
 pub(super) mod evidence;
 pub(super) mod existing;
 mod graph;
@@ -15,31 +14,21 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use orch::author::Author;
-use orch::change::{Pairs, had_stack_on_record, relocate};
-use orch::git::{GitError, Repository};
+use orch::change::relocate;
+use orch::context::{MARK_ROOT, Opened, from_read, missing};
 use orch::path::{KeyFilter, StackPath};
-use orch::project::Project;
-use orch::project::config::StateConfig;
 use orch::project::host::host_variable;
 use orch::report::{Document, write_state_refusal_json};
-use orch::state::backend::{Backend, ReadError};
 use orch::state::clock::SystemClock;
 use orch::state::document;
-use orch::state::edit::Binding;
-use orch::state::open::open;
-use orch::state::patience::patiently;
-use orch::state::store::StoreError;
 
-use self::errors::{clashing, foreign, from_read, from_store};
 use self::existing::FindExisting;
 use super::format::Format;
-use super::{Loaded, MARK_ROOT, Reads, find_project};
+use super::{Loaded, Reads, find_project};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::exit::ExitStatus;
 
 /// Show and change the record of what was applied
 ///
@@ -105,11 +94,7 @@ pub(super) struct WriteArgs {
 /// The state of a project, opened.
 struct State {
     loaded: Loaded,
-    config: StateConfig,
-    backend: Backend,
-    binding: Binding,
-    repository: Option<Repository>,
-    author: Author,
+    opened: Opened,
     clock: SystemClock,
 }
 
@@ -213,54 +198,32 @@ impl State {
         };
         loaded.report()?;
         let config = config.expect("what is wrong is an error");
-        let Opened {
-            config,
-            backend,
-            binding,
-            repository,
-            author,
-        } = Opened::new(&loaded.project, config)?;
+        let opened = Opened::new(&loaded.project, config, loaded.notices.clone())?;
         Ok(State {
             loaded,
-            config,
-            backend,
-            binding,
-            repository,
-            author,
+            opened,
             clock: SystemClock::default(),
         })
     }
 
     /// Reads the document of this project, with what the run that holds its lock has recorded so far.
     fn read(&self) -> Result<document::Document> {
-        let document = read(&self.backend)?;
-        self.check_binding(&document)?;
-        Ok(document)
+        Ok(self.opened.read_own()?)
     }
 
     /// Reads the document of this project alone.
     fn read_alone(&self) -> Result<document::Document> {
-        let read = self.backend.read().map_err(from_read)?;
-        let read = read.ok_or_else(|| errors::missing(&self.backend.address()))?;
-        self.check_binding(&read.document)?;
+        let read = self.opened.backend.read().map_err(from_read)?;
+        let read = read.ok_or_else(|| missing(&self.opened.backend.address()))?;
+        self.opened.check_binding(&read.document)?;
         Ok(read.document)
-    }
-
-    /// Checks that a document is about this project.
-    fn check_binding(&self, document: &document::Document) -> Result<()> {
-        check_binding(&self.backend, &self.binding, document)
     }
 
     /// Checks that the document has something in common with this tree.
     fn check_stacks(&self, document: &document::Document) -> Result<()> {
         let mut document = document.clone();
         self.relocate(&mut document);
-        check_stacks(
-            &self.backend,
-            &self.loaded.project,
-            self.repository.as_ref(),
-            &document,
-        )
+        Ok(self.opened.check_stacks(&self.loaded.project, &document)?)
     }
 
     /// Moves the entries of a document to where `moved` blocks say that they are. Returns the keys on record by
@@ -309,192 +272,4 @@ impl State {
         });
         Err(error)
     }
-}
-
-/// The document of a project, and who would change it.
-pub(super) struct Opened {
-    pub(super) config: StateConfig,
-    pub(super) backend: Backend,
-    pub(super) binding: Binding,
-    pub(super) repository: Option<Repository>,
-    pub(super) author: Author,
-}
-
-impl Opened {
-    /// Opens the backend; nothing is read, and nobody asked.
-    pub(super) fn new(project: &Project, config: StateConfig) -> Result<Self> {
-        let root = &project.root;
-        let repository = repository_of(project)?;
-        let prefix = repository.as_ref().map_or("", Repository::prefix);
-        Ok(Opened {
-            backend: open(&config, root).map_err(from_store)?,
-            binding: Binding {
-                project: config.project.clone(),
-                namespace: config.namespace.clone(),
-                root: prefix.to_owned(),
-            },
-            author: Author::new(repository.as_ref()),
-            repository,
-            config,
-        })
-    }
-
-    /// Opens the git repository again, into which something was fetched.
-    pub(super) fn reopen_repository(&mut self, project: &Project) -> Result<()> {
-        self.repository = repository_of(project)?;
-        Ok(())
-    }
-
-    /// Reads the document, whatever project it is about. A bucket that fails has some time to return.
-    pub(super) fn read(&self) -> Result<document::Document> {
-        let document = patiently(&SystemClock::default(), &note_failing, || {
-            merged(&self.backend)
-        });
-        let document = document.map_err(from_read)?;
-        document.ok_or_else(|| errors::missing(&self.backend.address()))
-    }
-
-    /// Checks that a document is about a project, and moves its entries to where the `moved` blocks of that say
-    /// that they are. Returns the keys on record by the new keys.
-    pub(super) fn check(
-        &self,
-        project: &Project,
-        document: &mut document::Document,
-    ) -> Result<BTreeMap<String, String>> {
-        let before = self.relocate(project, document)?;
-        self.check_stacks(project, document)?;
-        Ok(before)
-    }
-
-    /// Does the same without asking whether the project has, or had, any of the stacks.
-    pub(super) fn relocate(
-        &self,
-        project: &Project,
-        document: &mut document::Document,
-    ) -> Result<BTreeMap<String, String>> {
-        check_binding(&self.backend, &self.binding, document)?;
-        relocate(project, document).map_err(|clashes| clashing(&clashes))
-    }
-
-    /// Checks that a project has, or had, a stack of a document.
-    pub(super) fn check_stacks(
-        &self,
-        project: &Project,
-        document: &document::Document,
-    ) -> Result<()> {
-        check_stacks(&self.backend, project, self.repository.as_ref(), document)
-    }
-}
-
-/// Opens the git repository of a project, if there is one.
-fn repository_of(project: &Project) -> Result<Option<Repository>> {
-    match Repository::open(&project.root) {
-        Ok(repository) => Ok(Some(repository)),
-        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
-        Err(error) => {
-            let error = anyhow::Error::new(error);
-            Err(error.context("failed to open the git repository").into())
-        }
-    }
-}
-
-/// Reads a document, with what the run that holds its lock has recorded so far.
-fn read(backend: &Backend) -> Result<document::Document> {
-    let document = merged(backend).map_err(from_read)?;
-    document.ok_or_else(|| errors::missing(&backend.address()))
-}
-
-/// Reads a document, if there is one, with what the run that holds its lock has recorded so far.
-fn merged(backend: &Backend) -> std::result::Result<Option<document::Document>, ReadError> {
-    let mut serial = None;
-    loop {
-        let Some(read) = backend.read()? else {
-            return Ok(None);
-        };
-        let mut document = read.document;
-        let Some(lock) = &document.lock else {
-            return Ok(Some(document));
-        };
-        let record = match backend.record(&lock.run) {
-            // What that run has done is not known; what is in the document is.
-            Err(error @ ReadError::Damaged { .. }) => {
-                console::warning(&error.to_string());
-                return Ok(Some(document));
-            }
-            record => record?.map(|(record, _)| record),
-        };
-        match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
-            Some(record) => document.merge(&record.stacks),
-            // It may have been merged and removed since the document was read.
-            None if serial != Some(document.serial) => {
-                serial = Some(document.serial);
-                continue;
-            }
-            None => {}
-        }
-        return Ok(Some(document));
-    }
-}
-
-/// Notes that the backend fails and is asked again.
-pub(super) fn note_failing(error: &StoreError) {
-    console::note(&format!("{error}; trying again for up to a minute"));
-}
-
-/// Checks that a document is about a project.
-fn check_binding(
-    backend: &Backend,
-    binding: &Binding,
-    document: &document::Document,
-) -> Result<()> {
-    let Binding {
-        project,
-        namespace,
-        root,
-    } = binding;
-    for (what, here, there) in [
-        ("project", project, &document.project),
-        ("namespace", namespace, &document.namespace),
-        ("root", root, &document.root),
-    ] {
-        if here != there {
-            return Err(foreign(&backend.address(), what, here, there));
-        }
-    }
-    Ok(())
-}
-
-/// Checks that a document has something in common with a tree, or with its history if everything on record
-/// was removed.
-fn check_stacks(
-    backend: &Backend,
-    project: &Project,
-    repository: Option<&Repository>,
-    document: &document::Document,
-) -> Result<()> {
-    if document.stacks.is_empty() || Pairs::exist(&project.stacks, document) {
-        return Ok(());
-    }
-    let was_here = match repository {
-        Some(repository) => had_stack_on_record(repository, document),
-        None => Ok(false),
-    };
-    if was_here.context("failed to look for the stacks on record in the history")? {
-        return Ok(());
-    }
-    let address = backend.address();
-    let message = match repository {
-        Some(_) => format!(
-            "no stack on record in `{address}` is a stack here, or was one in a commit of HEAD that was applied"
-        ),
-        None => format!("no stack on record in `{address}` is a stack here"),
-    };
-    let error = ProgramError::refused(message)
-        .hint("check `project`, `namespace` and the backend in the configuration of the state");
-    Err(match repository {
-        Some(_) => error
-            .hint("if this project had these stacks, check out a branch with the commits that were applied; in a shallow clone, run `git fetch --unshallow`")
-            .hint("if nothing of them is left, take them off the record with `orch state forget`"),
-        None => error,
-    })
 }

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use orch::change::{Pairs, Present, Standing, UncommittedChanges, digests, relocate, standings};
 use orch::project::Problems;
+use orch::project::host::host_environment;
 use orch::report::{
     ShownState, write_backups, write_backups_json, write_entry, write_entry_json, write_history,
     write_history_json, write_recorded, write_recorded_json, write_state, write_state_json,
@@ -15,14 +16,14 @@ use orch::state::backend::ReadError;
 use orch::state::clock::Clock as _;
 use orch::state::document::Document;
 use orch::state::lock::heard;
+use orch::workspace::Workspace;
 
-use super::errors::{clashing, from_read, from_store};
 use super::{Format, State};
-use crate::program::commands::changed::exact_status;
-use crate::program::commands::{Loaded, host_environment};
 use crate::program::console;
 use crate::program::error::Result;
-use crate::program::exit::ExitStatus;
+use orch::context::exact_status;
+use orch::context::{clashing, from_read, from_store};
+use orch::exit::ExitStatus;
 
 /// List the stacks on record, each with its status and the commit, time and run of its last apply
 ///
@@ -83,7 +84,7 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
         console::note("no stack is on record");
     }
     let standings = by_key(state, &document)?;
-    let address = state.backend.address();
+    let address = state.opened.backend.address();
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_recorded(&mut out, &document, &standings)?,
@@ -103,13 +104,13 @@ pub(super) fn list(state: &State, args: &ListArgs) -> Result<ExitStatus> {
 
 /// Returns how each stack on record stands, by its key.
 fn by_key(state: &State, document: &Document) -> Result<BTreeMap<String, Standing>> {
-    let Some(repository) = &state.repository else {
+    let Some(repository) = &state.opened.repository else {
         console::note("the status of the stacks is unknown: this is not a git repository");
         return Ok(BTreeMap::new());
     };
-    let Loaded {
+    let Workspace {
         project, listing, ..
-    } = &state.loaded;
+    } = &**state.loaded;
     let failed = "failed to compare the stacks with what is on record";
     let uncommitted = UncommittedChanges {
         status: exact_status(repository, &project.root).context(failed)?,
@@ -126,7 +127,7 @@ fn by_key(state: &State, document: &Document) -> Result<BTreeMap<String, Standin
         uncommitted: &uncommitted,
         host: &host,
     };
-    let address = state.backend.address();
+    let address = state.opened.backend.address();
     let standings = standings(present, &digests, document, address, false).context(failed)?;
     let pairs = Pairs::new(&project.stacks, document);
     let here = pairs
@@ -153,7 +154,7 @@ pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     let record = match &document.lock {
-        Some(lock) => match state.backend.record(&lock.run) {
+        Some(lock) => match state.opened.backend.record(&lock.run) {
             Err(error @ ReadError::Damaged { .. }) => {
                 // The code of the lock is what takes it away.
                 console::warning(&error.to_string());
@@ -163,8 +164,12 @@ pub(super) fn show(state: &State, args: &ShowArgs) -> Result<ExitStatus> {
         },
         None => None,
     };
-    let backups = state.backend.backups_by_timeline().map_err(from_store)?;
-    let address = state.backend.address();
+    let backups = state
+        .opened
+        .backend
+        .backups_by_timeline()
+        .map_err(from_store)?;
+    let address = state.opened.backend.address();
     let shown = ShownState {
         address: &address,
         document: &document,
@@ -192,7 +197,11 @@ pub(super) fn history(state: &State, args: &HistoryArgs) -> Result<ExitStatus> {
 
 pub(super) fn backups(state: &State, args: &BackupsArgs) -> Result<ExitStatus> {
     // They are what is left when the document is damaged or gone.
-    let backups = state.backend.backups_by_timeline().map_err(from_store)?;
+    let backups = state
+        .opened
+        .backend
+        .backups_by_timeline()
+        .map_err(from_store)?;
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_backups(&mut out, &backups)?,

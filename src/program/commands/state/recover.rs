@@ -4,18 +4,17 @@ use clap::Args;
 use orch::folder::GuardedFolder;
 use orch::printable::printable;
 use orch::record::journal::{Liveness, Runs};
-use orch::report::holder_text;
 use orch::state::lock::{self, UnlockError, Unlocked, Unlocking};
 use orch::state::recover::{self as recovery, RecoverError, Recovery};
 use orch::state::run_record::RunRecord;
 use orch::state::writer::LocalCopy;
 
-use super::errors::{from_lock, is_lost, locked, quoted, where_else};
 use super::write::each;
 use super::{State, WriteArgs};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::context::{from_lock, is_lost, locked, quoted, where_else};
+use orch::exit::ExitStatus;
 
 /// Take the lock away from a run that is gone
 ///
@@ -67,16 +66,20 @@ pub(super) fn unlock(state: &State, args: &UnlockArgs) -> Result<ExitStatus> {
         reason: args.write.reason.clone(),
         dry_run: args.write.dry_run,
     };
-    let unlocked = lock::unlock(&state.backend, &unlocking, &state.author, &state.clock);
+    let unlocked = lock::unlock(
+        &state.opened.backend,
+        &unlocking,
+        &state.opened.author,
+        &state.clock,
+    );
     let unlocked = unlocked.map_err(|error| match error {
-        UnlockError::Lock(error) => from_lock(error),
+        UnlockError::Lock(error) => from_lock(error).into(),
         UnlockError::NotLocked => ProgramError::refused("the state is not locked"),
-        UnlockError::WrongCode(held) => locked(&held),
-        UnlockError::Alive(held) => ProgramError::refused(format!(
-            "the holder of the lock may be alive: {}",
-            holder_text(&held)
-        ))
-        .hint("end that run first; if it is gone, add `--force`"),
+        UnlockError::WrongCode(held) => locked(&held).into(),
+        UnlockError::Alive(held) => {
+            ProgramError::refused(format!("the holder of the lock may be alive: {held}"))
+                .hint("end that run first; if it is gone, add `--force`")
+        }
         UnlockError::Damaged(ref lock, ref damage) => {
             let force = format!(
                 "if that run is gone, add `--force`; {} then",
@@ -132,10 +135,10 @@ pub(super) fn recover(state: &State, args: &RecoverArgs) -> Result<ExitStatus> {
         dry_run: args.write.dry_run,
     };
     let recovered = recovery::recover(
-        &state.backend,
+        &state.opened.backend,
         &record,
         &recovery,
-        &state.author,
+        &state.opened.author,
         &state.clock,
     );
     let recovered = recovered.map_err(|error| explained(error, &id))?;
@@ -199,7 +202,7 @@ fn kept(state: &State, wanted: &str) -> Result<(String, LocalCopy, RunRecord)> {
 
 fn explained(error: RecoverError, run: &str) -> ProgramError {
     match error {
-        RecoverError::Lock(error) => from_lock(error),
+        RecoverError::Lock(error) => from_lock(error).into(),
         RecoverError::Foreign => {
             ProgramError::refused(format!("run {run} has recorded something about another state"))
                 .hint("check the namespace and the backend of the configuration")

@@ -4,15 +4,14 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use orch::context::failing_note;
 use orch::duration::exact;
 use orch::printable::printable;
-use orch::report::holder_text;
 use orch::run::execute::Inbox;
 use orch::state::clock::{Clock, SystemClock};
 use orch::state::document::Lock;
 use orch::state::lock::{TakenOver, Vacancy, WaitReason};
 
-use super::note_failing;
 use crate::program::commands::count;
 use crate::program::console;
 
@@ -57,10 +56,9 @@ impl WaitNotes {
             return;
         }
         match reason {
-            WaitReason::Failing(error) => note_failing(error),
+            WaitReason::Failing(error) => console::note(&failing_note(error)),
             WaitReason::Held(held) => console::note(&format!(
-                "waiting for the lock of the state, which is held by {}",
-                holder_text(held)
+                "waiting for the lock of the state, which is held by {held}"
             )),
             WaitReason::Behind(ahead) => console::note(&format!(
                 "waiting for the lock of the state behind {}",

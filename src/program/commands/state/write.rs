@@ -13,11 +13,11 @@ use orch::state::backend::ReadError;
 use orch::state::document::{Deposed, Document, Entry, Taint};
 use orch::state::edit::{self, Edit, InitError, Restoration, RestoreError};
 
-use super::errors::{from_edit, from_lock, from_read, from_store};
 use super::{Format, State, WriteArgs};
 use crate::program::console;
 use crate::program::error::{ErrorKind, ProgramError, Result};
-use crate::program::exit::ExitStatus;
+use orch::context::{from_edit, from_lock, from_read, from_store};
+use orch::exit::ExitStatus;
 
 /// Create the document
 ///
@@ -127,7 +127,7 @@ impl State {
     /// Returns the frame of a write.
     pub(super) fn edit(&self, what: &'static str, args: &WriteArgs) -> Edit<'_> {
         Edit {
-            author: &self.author,
+            author: &self.opened.author,
             what,
             reason: args.reason.clone(),
             dry_run: args.dry_run,
@@ -142,8 +142,8 @@ impl State {
         did: impl Fn(&[String]) -> String,
         change: impl Fn(&mut Document, jiff::Timestamp) -> Result<Vec<String>>,
     ) -> Result<ExitStatus> {
-        let made = edit.make(&self.backend, &self.clock, |document, now| {
-            self.check_binding(document)?;
+        let made = edit.make(&self.opened.backend, &self.clock, |document, now| {
+            self.opened.check_binding(document)?;
             change(document, now)
         });
         let (stacks, document) = made.map_err(from_edit)?;
@@ -159,7 +159,7 @@ impl State {
         stacks: &[String],
         document: &Document,
     ) -> Result<ExitStatus> {
-        let address = self.backend.address();
+        let address = self.opened.backend.address();
         let mut out = console::stdout();
         match format {
             Format::Text => write!(out, "{text}")?,
@@ -184,16 +184,21 @@ impl State {
 
 pub(super) fn init(state: &State, args: &InitArgs) -> Result<ExitStatus> {
     let edit = state.edit("init", &args.write);
-    let created = edit::init(&state.backend, &state.binding, &edit, &state.clock);
+    let created = edit::init(
+        &state.opened.backend,
+        &state.opened.binding,
+        &edit,
+        &state.clock,
+    );
     let created = created.map_err(|error| match error {
-        InitError::Store(error) => from_store(error),
+        InitError::Store(error) => from_store(error).into(),
         InitError::Exists(_) => ProgramError::new(ErrorKind::Refused, error.into())
             .hint("see what is in it with `orch state show`"),
         InitError::Unconditional(_) => ProgramError::new(ErrorKind::Refused, error.into())
             .hint("use a store that knows `If-None-Match` and `If-Match`"),
     })?;
     let tells = matches!(
-        state.config.backend,
+        state.opened.config.backend,
         BackendConfig::S3(_) | BackendConfig::Azurerm(_)
     );
     if tells && !created.is_numbered {
@@ -206,7 +211,7 @@ pub(super) fn init(state: &State, args: &InitArgs) -> Result<ExitStatus> {
             "there are backups of an earlier document; `orch state restore --abandoned {newest}` restores the newest"
         ));
     }
-    let text = format!("created {}\n", printable(&state.backend.address()));
+    let text = format!("created {}\n", printable(&state.opened.backend.address()));
     state.say(
         edit.dry_run,
         args.write.format,
@@ -319,7 +324,7 @@ pub(super) fn taint(state: &State, args: &TaintArgs) -> Result<ExitStatus> {
             state.check_stacks(document)?;
             let keys = all_recorded(state, document, &args.stacks)?;
             let taint = Taint {
-                by: state.author.by.clone(),
+                by: state.opened.author.by.clone(),
                 at: now,
                 reason: args.write.reason.clone(),
                 other: serde_json::Map::new(),
@@ -378,13 +383,13 @@ pub(super) fn release(state: &State, args: &ReleaseArgs) -> Result<ExitStatus> {
 
 pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
     let edit = state.edit("restore", &args.write);
-    match state.backend.backup(args.serial) {
-        Ok(Some(document)) => state.check_binding(&document)?,
+    match state.opened.backend.backup(args.serial) {
+        Ok(Some(document)) => state.opened.check_binding(&document)?,
         Err(error @ ReadError::Damaged { .. }) => {
             return Err(ProgramError::new(ErrorKind::External, error.into())
                 .hint("restore another one; `orch state backups` lists them"));
         }
-        Err(error) => return Err(from_read(error)),
+        Err(error) => return Err(from_read(error).into()),
         // The restoration lists those that exist.
         Ok(None) => {}
     }
@@ -392,9 +397,9 @@ pub(super) fn restore(state: &State, args: &RestoreArgs) -> Result<ExitStatus> {
         serial: args.serial,
         may_be_abandoned: args.abandoned,
     };
-    let restored = edit::restore(&state.backend, restoration, &edit, &state.clock);
+    let restored = edit::restore(&state.opened.backend, restoration, &edit, &state.clock);
     let document = restored.map_err(|error| match error {
-        RestoreError::Lock(error) => from_lock(error),
+        RestoreError::Lock(error) => from_lock(error).into(),
         RestoreError::Unknown(_, ref known) => {
             let known: Vec<String> = known.iter().map(u64::to_string).collect();
             let hint = if known.is_empty() {

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use orch::project::environment::{Environment, Environments};
-use orch::project::namespaces::Generations;
-use orch::project::stack::StackIndex;
-use orch::state::document::Document;
+use crate::project::environment::{Environment, Environments};
+use crate::project::namespaces::Generations;
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
 
-use super::{Loaded, host_environment};
-use crate::program::error::Result;
+use super::Context;
+use crate::error::Result;
+use crate::project::host::host_environment;
 
-impl Loaded {
+impl Context {
     /// Evaluates something for the generations that are current. What is on record is read only if a value
     /// depends on that.
     ///
     /// # Errors
     ///
     /// If it cannot be read: nothing is to be run for another generation.
-    pub(super) fn in_generations<T>(&mut self, evaluate: impl Fn(&Self) -> T) -> Result<T> {
+    pub fn in_generations<T>(&mut self, evaluate: impl Fn(&Self) -> T) -> Result<T> {
         let value = evaluate(self);
         if !self.generations.were_asked() || self.project.settings.state.is_none() {
             return Ok(value);
@@ -38,19 +39,19 @@ impl Loaded {
     /// # Errors
     ///
     /// If they depend on what is on record, and that cannot be read.
-    pub(super) fn environments(
+    pub fn environments(
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,
     ) -> Result<Vec<(StackIndex, Environment)>> {
         let stacks: Vec<StackIndex> = stacks.collect();
-        let evaluated = |loaded: &Self| loaded.evaluator().of_stacks(stacks.iter().copied());
+        let evaluated = |context: &Self| context.evaluator().of_stacks(stacks.iter().copied());
         let (known, problems) = self.in_generations(evaluated)?;
         self.add_shared(problems);
         Ok(known)
     }
 
     /// Takes the generations of stacks from what is on record.
-    pub(super) fn set_generations(&mut self, document: &Document) {
+    pub fn set_generations(&mut self, document: &Document) {
         let mut all = document.stacks.values();
         if all.all(|entry| entry.generation.is_first()) {
             self.generations = Arc::default();
@@ -68,7 +69,7 @@ impl Loaded {
 
     /// Returns what evaluates the environments of stacks, for the generations that are current as far as they
     /// have been found.
-    pub(super) fn evaluator(&self) -> Environments<'_> {
+    pub fn evaluator(&self) -> Environments<'_> {
         Environments::new(&self.project, host_environment())
             .in_generations(self.generations.clone())
     }

@@ -5,27 +5,26 @@ use std::error::Error as _;
 use std::rc::Rc;
 use std::thread;
 
-use anyhow::Context as _;
-use orch::change::base::{BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command};
-use orch::change::{
-    Counted, InputDigests, NoEvidence, Present, Since, SinceBase, Standings, Status,
-    UncommittedChanges, digests as digests_of, standings,
+use crate::change::base::{
+    BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
-use orch::git::{ChangedFile, FileState, GitError};
-use orch::path::ProjectPath;
-use orch::printable::printable;
-use orch::project::config::StateConfig;
-use orch::project::discover::RootRule;
-use orch::project::host::host_variable;
-use orch::project::{Problems, Project, stack};
-use orch::selection::select::{Query, RecordedQuery};
-use orch::state::document::Document;
+use crate::change::{
+    Counted, InputDigests, NoEvidence, Present, SinceBase, Standings, UncommittedChanges,
+    digests as digests_of, standings,
+};
+use crate::git::{ChangedFile, FileState, GitError};
+use crate::notice::Notices;
+use crate::path::ProjectPath;
+use crate::printable::printable;
+use crate::project::config::StateConfig;
+use crate::project::discover::RootRule;
+use crate::project::host::{host_environment, host_variable};
+use crate::project::{Problems, Project, stack};
+use crate::selection::select::Query;
+use crate::state::document::Document;
 
-use super::changed::{ChangeQuery, GitState, exact_status};
-use super::state::Opened;
-use super::{Loaded, MARK_ROOT, host_environment};
-use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use super::{ChangeQuery, Context, GitState, MARK_ROOT, Opened, exact_status};
+use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 
 /// The base that is the document, unless the project keeps no state.
 const APPLIED: &str = "applied";
@@ -48,54 +47,29 @@ pub(super) struct Digested {
 /// # Errors
 ///
 /// If there is none, or if it is wrong.
-pub(super) fn state_config(project: &Project) -> Result<StateConfig> {
+pub fn state_config(project: &Project, notices: &Notices) -> Result<StateConfig> {
     let Some(block) = &project.settings.state else {
         let what = "this project keeps no state";
-        return Err(ProgramError::refused(what)
+        return Err(Error::refused(what)
             .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
     };
     block.evaluate(&host_variable).map_err(|problems| {
-        console::diagnostics(problems.iter(), &project.sources);
-        let error = anyhow::anyhow!("the configuration of the state is wrong");
-        ProgramError::new(ErrorKind::Configuration, error)
+        notices.diagnostics(&problems, &project.sources);
+        Error::new(
+            ErrorKind::Configuration,
+            "the configuration of the state is wrong",
+        )
     })
 }
 
-impl Loaded {
+impl Context {
     /// Returns whether the user means the document by the base.
-    pub(super) fn is_applied(&self, query: &ChangeQuery) -> bool {
+    pub fn is_applied(&self, query: &ChangeQuery) -> bool {
         query.base() == Some(APPLIED) && self.project.settings.state.is_some()
     }
 
-    /// Returns how the stacks stand, and what is wanted of that.
-    pub(super) fn recorded(
-        &mut self,
-        change: Option<&ChangeQuery>,
-        statuses: BTreeSet<Status>,
-        explains: bool,
-    ) -> Result<RecordedQuery> {
-        let found = self.read_standings(change, explains);
-        let standings = self.refuse(found)?;
-        Ok(RecordedQuery {
-            standings,
-            counted: self.counted(change),
-            changed: change.is_some(),
-            statuses,
-        })
-    }
-
-    /// Returns what changes are measured from if that is the document.
-    pub(super) fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
-        let found = self.read_standings(Some(query), false);
-        let standings = self.refuse(found)?;
-        Ok(Since {
-            removed: standings.removed(),
-            base: SinceBase::Applied(standings.base),
-            outside: false,
-        })
-    }
-
-    fn read_standings(
+    /// Returns how the stacks stand; `change` says which changes count, and gives a note of what it is measured from.
+    pub fn read_standings(
         &mut self,
         change: Option<&ChangeQuery>,
         explains: bool,
@@ -108,21 +82,21 @@ impl Loaded {
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, explains)?;
         if change.is_some() {
-            console::base(&SinceBase::Applied(standings.base.clone()));
-            note_absent(&standings);
+            self.give_base(&SinceBase::Applied(standings.base.clone()));
+            note_absent(&self.notices, &standings);
         }
         Ok(standings)
     }
 
     /// Returns the state of the project, opened once.
-    pub(super) fn opened(&mut self) -> Result<&mut Opened> {
+    pub fn opened(&mut self) -> Result<&mut Opened> {
         if self.state.is_none() {
-            let config = state_config(&self.project)?;
+            let config = state_config(&self.project, &self.notices)?;
             if self.rule == RootRule::WorkingDirectory {
                 let what = "nothing marks the root of a project here, so there is no state";
-                return Err(ProgramError::refused(what).hint(MARK_ROOT));
+                return Err(Error::refused(what).hint(MARK_ROOT));
             }
-            self.state = Some(Opened::new(&self.project, config)?);
+            self.state = Some(Opened::new(&self.project, config, self.notices.clone())?);
         }
         Ok(self.state.as_mut().expect("it has just been opened"))
     }
@@ -132,7 +106,7 @@ impl Loaded {
     /// # Errors
     ///
     /// If the document cannot be used; else, if the digests cannot be made.
-    pub(super) fn read_and_digest(&mut self, counted: Counted) -> Result<Document> {
+    pub fn read_and_digest(&mut self, counted: Counted) -> Result<Document> {
         self.opened()?;
         let opened = self.state.take().context("it has just been opened")?;
         let reading = thread::spawn(move || {
@@ -146,15 +120,15 @@ impl Loaded {
         };
         let opened = self.state.insert(opened);
         let mut document = document?;
-        self.relocated = opened.relocate(&self.project, &mut document)?;
-        let mut checked = opened.check_stacks(&self.project, &document);
+        self.relocated = opened.relocate(&self.workspace.project, &mut document)?;
+        let mut checked = opened.check_stacks(&self.workspace.project, &document);
         if checked.is_err() && self.fetches_seen && digested.is_ok() {
             // What is fetched may show that the stacks on record were here.
             let address = opened.backend.address();
             self.standings_in(&document, address, counted, false)?;
             let opened = self.state.as_mut().context("it has been opened")?;
-            opened.reopen_repository(&self.project)?;
-            checked = opened.check_stacks(&self.project, &document);
+            opened.reopen_repository(&self.workspace.project)?;
+            checked = opened.check_stacks(&self.workspace.project, &document);
         }
         checked?;
         digested?;
@@ -163,6 +137,7 @@ impl Loaded {
 
     /// Notes that a branch or tag has the name that means the document.
     fn note_namesake(&mut self) -> Result<()> {
+        let notices = self.notices.clone();
         let Some(repository) = &self.opened()?.repository else {
             return Ok(());
         };
@@ -175,7 +150,7 @@ impl Loaded {
                 .context("failed to ask git")?
                 .is_some()
             {
-                console::note(&format!(
+                notices.note(&format!(
                     "`--base applied` means the state; for the {what} of that name, write `--base {name}`"
                 ));
             }
@@ -184,7 +159,7 @@ impl Loaded {
     }
 
     /// Returns how the stacks stand according to the document at an address.
-    pub(super) fn standings_in(
+    pub fn standings_in(
         &mut self,
         document: &Document,
         address: String,
@@ -205,7 +180,7 @@ impl Loaded {
         let mut found = self.compare(document, address, counted, explains)?;
         match fetched {
             // Without the commits there is no evidence, and that is said.
-            Err(error) => console::warning(&error.message()),
+            Err(error) => self.notices.warning(&error.message()),
             Ok(()) if missing_history(&found) == history => found.lose_commits(),
             Ok(()) => {}
         }
@@ -216,20 +191,21 @@ impl Loaded {
     fn fetch_default_branch(&mut self) -> Result<()> {
         let read = self.read.as_mut().context("git was read")?;
         let repository = &mut read.repository;
-        let query = BaseQuery::of(&self.project.settings);
+        let query = BaseQuery::of(&self.workspace.project.settings);
         let branch = match ask_default_branch(repository, &query) {
             Ok(Some(branch)) => branch,
             // Where it is unknown, that blocks the removals.
             Ok(None) | Err(BaseUnknown::Refused { .. } | BaseUnknown::Unclear(_)) => return Ok(()),
             Err(BaseUnknown::Git(error)) => {
-                return Err(anyhow::Error::new(error).context(FETCH_FAILED).into());
+                return Err(error).context(FETCH_FAILED);
             }
         };
         let arguments = branch.fetch();
         if !self.fetched.insert(arguments.clone()) {
             return Ok(());
         }
-        console::note(&format!("running `{}`", fetch_command(&arguments)));
+        self.notices
+            .note(&format!("running `{}`", fetch_command(&arguments)));
         // Where the remote no longer has the branch, nothing is known.
         repository.fetch(&arguments).context(FETCH_FAILED)?;
         let RemoteBranch { remote, branch } = branch;
@@ -259,7 +235,7 @@ impl Loaded {
     }
 
     /// Calls a function with the project as it is on disk. Git must have been read.
-    pub(super) fn with_present<T>(
+    pub fn with_present<T>(
         &self,
         counted: Counted,
         call: impl FnOnce(Present<'_>) -> T,
@@ -293,10 +269,10 @@ impl Loaded {
             return Ok(());
         }
         let mut read = self.read().map_err(|error| match error {
-            GitError::NoRepository(_) | GitError::NoWorkingTree(_) => ProgramError::refused(
+            GitError::NoRepository(_) | GitError::NoWorkingTree(_) => Error::refused(
                 "the state needs a git repository: what is applied is recorded by its commit",
             ),
-            error => anyhow::Error::new(error).into(),
+            error => Error::external(error),
         })?;
         let failed = "failed to read the inputs of the stacks";
         if read.is_rough {
@@ -317,7 +293,7 @@ impl Loaded {
                     &counts,
                     &mut problems,
                 )
-                .map_err(anyhow::Error::new)
+                .map_err(Error::external)
             }
             Err(error) => Err(no_status(error)),
         };
@@ -338,7 +314,7 @@ impl Loaded {
 
     /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but what tools
     /// write when they are initialised is as it is committed.
-    pub(super) fn digest_grounds(&mut self) -> Result<()> {
+    pub fn digest_grounds(&mut self) -> Result<()> {
         match self.read() {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
             read => self.read = Some(read.context("failed to ask git")?),
@@ -369,7 +345,7 @@ impl Loaded {
 
     /// Returns the files that tools have written, that git knows, and that have changed since its status was
     /// read, as far as that can be told.
-    pub(super) fn rewritten_by_tools(&self) -> Vec<ProjectPath> {
+    pub fn rewritten_by_tools(&self) -> Vec<ProjectPath> {
         let Some(GitState {
             repository,
             status: Ok(before),
@@ -393,18 +369,14 @@ impl Loaded {
     }
 
     /// Returns the digests of all stacks as they are on disk.
-    pub(super) fn digests_on_disk(&mut self) -> Result<Rc<InputDigests>> {
+    pub fn digests_on_disk(&mut self) -> Result<Rc<InputDigests>> {
         self.digest(Counted::default())?;
         let digested = self.digested.as_ref().context("digests were made")?;
         Ok(Rc::clone(&digested.digests))
     }
 
     /// Returns a query that depends on the document, by another version of it.
-    pub(super) fn by_document(
-        &mut self,
-        query: &Query,
-        document: &Document,
-    ) -> Result<Option<Query>> {
+    pub fn by_document(&mut self, query: &Query, document: &Document) -> Result<Option<Query>> {
         let Some(recorded) = &query.recorded else {
             return Ok(None);
         };
@@ -420,14 +392,16 @@ impl Loaded {
 }
 
 /// Returns the error of a status that git did not tell.
-pub(super) fn no_status(error: &GitError) -> anyhow::Error {
+pub fn no_status(error: &GitError) -> Error {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         text += &format!(": {error}");
         cause = error.source();
     }
-    anyhow::anyhow!("failed to read the status of the working tree: {text}")
+    Error::external(format!(
+        "failed to read the status of the working tree: {text}"
+    ))
 }
 
 /// Returns whether a file is one that Terraform and its kin write beside the files of a stack.
@@ -440,7 +414,7 @@ fn is_written_by_tools(path: &ProjectPath) -> bool {
 }
 
 /// Notes the stacks that are on record and not here, without evidence that they were removed.
-fn note_absent(standings: &Standings) {
+fn note_absent(notices: &Notices, standings: &Standings) {
     let missing = standings.missing.iter();
     let absent: Vec<(&String, &NoEvidence)> = missing
         .filter_map(|(key, missing)| Some((key, missing.evidence.as_ref().err()?)))
@@ -458,7 +432,7 @@ fn note_absent(standings: &Standings) {
         1 => ("is", "it"),
         _ => ("are", "them"),
     };
-    console::note(&printable(&format!(
+    notices.note(&printable(&format!(
         "{named} {verb} on record and not here, and nothing shows that somebody removed {them}; see `orch list --status absent --why`"
     )));
 }

@@ -2,29 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context as _;
-use orch::change::base::fetch_command;
-use orch::change::{Counted, Rollback, rollbacks};
-use orch::project::stack::StackIndex;
-use orch::state::document::Document;
+use crate::change::base::fetch_command;
+use crate::change::{Counted, Rollback, rollbacks};
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
 
-use super::Loaded;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use super::Context;
+use crate::error::{Error, ErrorContext as _, Result};
 
 /// The flags about rollbacks.
 #[derive(Clone, Copy)]
-pub(super) struct RollbackFlags {
+pub struct RollbackFlags {
     /// `--allow-rollback`.
-    pub(super) allows: bool,
+    pub allows: bool,
     /// `--fetch`.
-    pub(super) fetches: bool,
+    pub fetches: bool,
 }
 
-impl Loaded {
+impl Context {
     /// Returns the stacks that an apply of HEAD would roll back; fetches the commits that this
     /// needs, if the flags say so.
-    pub(super) fn rollbacks(
+    pub fn rollbacks(
         &mut self,
         document: &Document,
         stacks: &[StackIndex],
@@ -50,19 +48,20 @@ impl Loaded {
                 self.fetch_applied(arguments)?;
             }
             if let Some(opened) = &mut self.state {
-                opened.reopen_repository(&self.project)?;
+                opened.reopen_repository(&self.workspace.project)?;
             }
         }
     }
 
     /// Runs `git fetch`, unless it was already run.
-    pub(super) fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
+    pub fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
         if self.fetched.contains(&arguments) {
             return Ok(());
         }
         let read = self.read.as_mut().context("git was read")?;
         let mut fetch = |arguments: &[String]| {
-            console::note(&format!("running `{}`", fetch_command(arguments)));
+            self.notices
+                .note(&format!("running `{}`", fetch_command(arguments)));
             read.repository.fetch(arguments)
         };
         let failed = "failed to fetch the applied commits";
@@ -77,14 +76,14 @@ impl Loaded {
                     self.fetched.insert(all);
                 }
             }
-            (Err(error), _) => return Err(anyhow::Error::new(error).context(failed).into()),
+            (Err(error), _) => return Err(error).context(failed),
         }
         self.fetched.insert(arguments);
         Ok(())
     }
 
     /// Refuses to roll back any of these stacks, unless the flags allow it.
-    pub(super) fn refuse_rollbacks(
+    pub fn refuse_rollbacks(
         &mut self,
         document: &Document,
         stacks: &[StackIndex],
@@ -99,7 +98,7 @@ impl Loaded {
         };
         let same = found.iter().filter(|(_, rollback)| *rollback == first);
         let same: Vec<StackIndex> = same.map(|(&stack, _)| stack).collect();
-        let error = ProgramError::refused(format!(
+        let error = Error::refused(format!(
             "this run would roll back {}: {}",
             self.names(&same),
             first.why()

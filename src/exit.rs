@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ExitStatus {
+pub enum ExitStatus {
     /// The command succeeded, or there was nothing to do.
     Success,
     /// A run is over; `RunSummary::exit_status` has the number.
@@ -22,7 +22,7 @@ pub(crate) enum ExitStatus {
 
 impl ExitStatus {
     /// Returns the number of the status.
-    pub(crate) fn number(self) -> u8 {
+    pub fn number(self) -> u8 {
         match self {
             ExitStatus::Success => 0,
             ExitStatus::Run(status) => status,

@@ -2,22 +2,21 @@
 
 use std::path::Path;
 
-use orch::change::Clash;
-use orch::duration::exact;
-use orch::printable::{command_line, printable};
-use orch::report::holder_text;
-use orch::state::backend::ReadError;
-use orch::state::document::Lock;
-use orch::state::edit::EditError;
-use orch::state::lock::{Held, LockError};
-use orch::state::salvage::Damage;
-use orch::state::store::{Failure, StoreError};
+use crate::change::Clash;
+use crate::duration::exact;
+use crate::printable::{command_line, printable};
+use crate::state::backend::ReadError;
+use crate::state::document::Lock;
+use crate::state::edit::EditError;
+use crate::state::lock::{Held, LockError};
+use crate::state::salvage::Damage;
+use crate::state::store::{Failure, StoreError};
 
-use crate::program::error::{ErrorKind, ProgramError};
+use crate::error::{Error, ErrorKind};
 
-pub(in crate::program::commands) fn from_store(error: StoreError) -> ProgramError {
+pub fn from_store(error: StoreError) -> Error {
     let failure = error.failure;
-    let error: ProgramError = anyhow::Error::new(error).into();
+    let error = Error::external(error);
     match failure {
         Failure::NoBucket => error.hint(
             "check the name of the bucket in the configuration of the state; orch creates no buckets",
@@ -29,10 +28,10 @@ pub(in crate::program::commands) fn from_store(error: StoreError) -> ProgramErro
     }
 }
 
-pub(in crate::program::commands) fn from_read(error: ReadError) -> ProgramError {
+pub fn from_read(error: ReadError) -> Error {
     match error {
         ReadError::Store(error) => from_store(error),
-        ReadError::Newer { .. } => ProgramError::new(ErrorKind::Refused, error.into())
+        ReadError::Newer { .. } => Error::new(ErrorKind::Refused, error)
             .hint("install the version of orch that the others use"),
         ReadError::Damaged { ref backup, .. } => {
             let hint = match backup {
@@ -46,12 +45,12 @@ pub(in crate::program::commands) fn from_read(error: ReadError) -> ProgramError 
                 None => "there is no backup of it; look for an earlier version in the backend"
                     .to_owned(),
             };
-            ProgramError::new(ErrorKind::External, error.into()).hint(hint)
+            Error::external(error).hint(hint)
         }
     }
 }
 
-pub(in crate::program::commands) fn from_lock(error: LockError) -> ProgramError {
+pub fn from_lock(error: LockError) -> Error {
     match error {
         LockError::Read(error) => from_read(error),
         LockError::Missing(address) => missing(&address),
@@ -67,16 +66,14 @@ pub(in crate::program::commands) fn from_lock(error: LockError) -> ProgramError 
                 is_lost(damage, lock)
             );
             let elsewhere = where_else(lock);
-            ProgramError::from(anyhow::Error::new(error).context(what))
-                .hint(elsewhere)
-                .hint(force)
+            Error::described(what, error).hint(elsewhere).hint(force)
         }
-        LockError::Busy(_) => ProgramError::new(ErrorKind::External, error.into()),
+        LockError::Busy(_) => Error::external(error),
     }
 }
 
 /// Says what is lost when a lock is taken away whose run record is damaged or missing: a clause.
-pub(super) fn is_lost(damage: &Damage, lock: &Lock) -> String {
+pub fn is_lost(damage: &Damage, lock: &Lock) -> String {
     let run = printable(&lock.run);
     match damage.lost.as_deref() {
         None => format!("what run {run} recorded is lost"),
@@ -86,7 +83,7 @@ pub(super) fn is_lost(damage: &Damage, lock: &Lock) -> String {
 }
 
 /// Returns where the run may have kept what is lost.
-pub(super) fn where_else(lock: &Lock) -> String {
+pub fn where_else(lock: &Lock) -> String {
     format!(
         "on {}, where that run was, `orch state recover {}` may still bring back all of it",
         printable(&lock.host),
@@ -95,27 +92,27 @@ pub(super) fn where_else(lock: &Lock) -> String {
 }
 
 /// Names some stacks.
-pub(super) fn quoted(stacks: &[String]) -> String {
+pub fn quoted(stacks: &[String]) -> String {
     let stacks = stacks.iter().map(|stack| format!("`{}`", printable(stack)));
     stacks.collect::<Vec<_>>().join(", ")
 }
 
 /// Explains an edit that was not made.
-pub(in crate::program::commands) fn from_edit(error: EditError<ProgramError>) -> ProgramError {
+pub fn from_edit<E: From<Error>>(error: EditError<E>) -> E {
     match error {
-        EditError::Lock(error) => from_lock(error),
+        EditError::Lock(error) => from_lock(error).into(),
         EditError::Refused(error) => error,
     }
 }
 
-pub(in crate::program::commands) fn missing(address: &str) -> ProgramError {
-    ProgramError::refused(format!("there is no document at `{address}`"))
+pub fn missing(address: &str) -> Error {
+    Error::refused(format!("there is no document at `{address}`"))
         .hint("check the namespace and the key for a typing error, and whether somebody has removed the document (`git clean -fdx` removes `.orch`)")
         .hint("`orch state init` creates a new document")
 }
 
 /// Explains that `moved` blocks contradict what is on record.
-pub(in crate::program::commands) fn clashing(clashes: &[Clash]) -> ProgramError {
+pub fn clashing(clashes: &[Clash]) -> Error {
     /// How many are told.
     const MOST: usize = 10;
     let told = clashes.iter().take(MOST);
@@ -124,7 +121,7 @@ pub(in crate::program::commands) fn clashing(clashes: &[Clash]) -> ProgramError 
     if let Some(more @ 1..) = clashes.len().checked_sub(MOST) {
         text += &format!("\n  and {more} more");
     }
-    let error = ProgramError::refused(text);
+    let error = Error::refused(text);
     match clashes.first() {
         Some(Clash::Both(from, other, _) | Clash::Same(from, other, _)) => {
             let [from, other] = [from, other].map(|key| command_line(&[key.into()]));
@@ -139,8 +136,8 @@ pub(in crate::program::commands) fn clashing(clashes: &[Clash]) -> ProgramError 
 }
 
 /// Explains that another run holds the lock.
-pub(in crate::program::commands) fn locked(held: &Held) -> ProgramError {
-    let error = ProgramError::refused(format!("the state is locked by {}", holder_text(held)));
+pub fn locked(held: &Held) -> Error {
+    let error = Error::refused(format!("the state is locked by {held}"));
     let Some(lock) = &held.lock else {
         return error.hint("wait until it is free");
     };
@@ -164,18 +161,13 @@ pub(in crate::program::commands) fn locked(held: &Held) -> ProgramError {
     }
 }
 
-pub(in crate::program::commands) fn foreign(
-    address: &str,
-    what: &str,
-    here: &str,
-    there: &str,
-) -> ProgramError {
+pub(super) fn foreign(address: &str, what: &str, here: &str, there: &str) -> Error {
     let shown = |text: &str| match text {
         "" => "the top of the repository".to_owned(),
         text => format!("`{text}`"),
     };
     let (here, there) = (shown(here), shown(there));
-    ProgramError::refused(format!(
+    Error::refused(format!(
         "the document at `{address}` belongs to another {what}: {there}, and this is {here}"
     ))
     .hint("check the configuration of the state")

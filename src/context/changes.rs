@@ -1,0 +1,125 @@
+//! What has changed since a commit: the base, and the files and stacks that differ from it.
+
+use super::{Context, GitReader, GitState};
+use crate::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
+use crate::change::{self, Changes, Counted, SwitchedOff};
+use crate::error::{ErrorContext as _, Result};
+use crate::project::Problems;
+use crate::project::host::host_variable;
+
+/// What the user asks of change detection.
+#[derive(Clone)]
+pub struct ChangeQuery {
+    pub base: Option<String>,
+    pub fetch: bool,
+    pub untracked: Option<bool>,
+    pub uncommitted: Option<bool>,
+}
+
+impl ChangeQuery {
+    /// Returns the base that the user names.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
+    }
+}
+
+/// Returns which changes are switched off: by the flag, else by the setting.
+fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
+    match query {
+        Some(is_on) => (!is_on).then_some(SwitchedOff::Flag),
+        None => (!setting).then_some(SwitchedOff::Configuration),
+    }
+}
+
+impl Context {
+    /// Returns which changes count that are not committed.
+    pub fn counted(&self, query: Option<&ChangeQuery>) -> Counted {
+        let settings = &self.project.settings;
+        let asked = |of: fn(&ChangeQuery) -> Option<bool>| query.and_then(of);
+        Counted {
+            untracked: switched_off(asked(|query| query.untracked), settings.untracked),
+            uncommitted: switched_off(asked(|query| query.uncommitted), settings.uncommitted),
+        }
+    }
+
+    /// Finds what has changed since a base, and adds warnings to `problems`.
+    pub fn find_changes(
+        &mut self,
+        read: GitState,
+        base: Base,
+        query: &ChangeQuery,
+        problems: &mut Problems,
+    ) -> Result<Changes> {
+        let counted = self.counted(Some(query));
+        // What does not count need not be known.
+        let is_needed = counted.untracked.is_none() || counted.uncommitted.is_none();
+        let GitState {
+            repository,
+            status,
+            is_rough,
+        } = read;
+        let status = match status {
+            Err(error) if is_needed => {
+                let what = "failed to read the status of the working tree";
+                return Err(error).context(what);
+            }
+            status => status,
+        };
+        // A run needs it again, for the safeguards.
+        self.read = Some(GitState {
+            repository,
+            status,
+            is_rough,
+        });
+        let changes =
+            self.with_present(counted, |present| change::find(present, base, problems))?;
+        changes.context("failed to find what has changed")
+    }
+
+    /// Finds the base; fetches what is missing for that if the user allows it.
+    pub fn base(
+        &self,
+        reading: GitReader,
+        query: &ChangeQuery,
+    ) -> Result<(GitState, Base), BaseUnknown> {
+        let mut read = reading.join()?;
+        let ci = match query.base {
+            Some(_) => None,
+            None => ci::context(host_variable, |file| {
+                std::fs::read_to_string(file).map_err(|error| error.to_string())
+            })?,
+        };
+        let base_query = BaseQuery {
+            revision: query.base.clone(),
+            ci,
+            ..BaseQuery::of(&self.project.settings)
+        };
+        let mut deepened = 0;
+        let mut previous = None;
+        loop {
+            let unknown = match base::find(&read.repository, &base_query) {
+                Ok(base) => return Ok((read, base)),
+                Err(unknown) => unknown,
+            };
+            let BaseUnknown::Refused { problem, remedy } = unknown else {
+                return Err(unknown);
+            };
+            let Some(arguments) = remedy.fetch(deepened).filter(|_| query.fetch) else {
+                return Err(BaseUnknown::Refused { problem, remedy });
+            };
+            // What did not help once does not help twice.
+            if previous.as_ref() == Some(&arguments) {
+                let advice = "fetching did not help; name another base with `--base REV`";
+                let remedy = Remedy::Advice(advice.to_owned());
+                return Err(BaseUnknown::Refused { problem, remedy });
+            }
+            self.notices
+                .note(&format!("running `{}`", base::fetch_command(&arguments)));
+            if remedy.is_deepening() {
+                deepened += 1;
+            }
+            read.repository.fetch(&arguments)?;
+            previous = Some(arguments);
+        }
+    }
+}

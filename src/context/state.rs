@@ -1,0 +1,222 @@
+//! The state of a project, opened: its backend, and what its document must have in common with the project.
+
+use std::collections::BTreeMap;
+
+use super::state_errors::{clashing, foreign, from_read, from_store, missing};
+use crate::author::Author;
+use crate::change::{Pairs, had_stack_on_record, relocate};
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::git::{GitError, Repository};
+use crate::notice::Notices;
+use crate::project::Project;
+use crate::project::config::StateConfig;
+use crate::project::stack::StackIndex;
+use crate::state::backend::{Backend, ReadError};
+use crate::state::clock::SystemClock;
+use crate::state::document::{Document, Entry};
+use crate::state::edit::Binding;
+use crate::state::open::open;
+use crate::state::patience::patiently;
+use crate::state::store::StoreError;
+use crate::workspace::Workspace;
+
+/// The document of a project, and who would change it.
+pub struct Opened {
+    pub config: StateConfig,
+    pub backend: Backend,
+    pub binding: Binding,
+    pub repository: Option<Repository>,
+    pub author: Author,
+    notices: Notices,
+}
+
+impl Opened {
+    /// Opens the backend; nothing is read, and nobody asked.
+    pub fn new(project: &Project, config: StateConfig, notices: Notices) -> Result<Self> {
+        let root = &project.root;
+        let repository = repository_of(project)?;
+        let prefix = repository.as_ref().map_or("", Repository::prefix);
+        Ok(Opened {
+            backend: open(&config, root).map_err(from_store)?,
+            binding: Binding {
+                project: config.project.clone(),
+                namespace: config.namespace.clone(),
+                root: prefix.to_owned(),
+            },
+            author: Author::new(repository.as_ref()),
+            repository,
+            config,
+            notices,
+        })
+    }
+
+    /// Opens the git repository again, into which something was fetched.
+    pub fn reopen_repository(&mut self, project: &Project) -> Result<()> {
+        self.repository = repository_of(project)?;
+        Ok(())
+    }
+
+    /// Reads the document, whatever project it is about. A bucket that fails has some time to return.
+    pub fn read(&self) -> Result<Document> {
+        let note = |error: &StoreError| self.notices.note(&failing_note(error));
+        let document = patiently(&SystemClock::default(), &note, || {
+            merged(&self.backend, &self.notices)
+        });
+        let document = document.map_err(from_read)?;
+        document.ok_or_else(|| missing(&self.backend.address()))
+    }
+
+    /// Reads the document of this project, with what the run that holds its lock has recorded so far.
+    pub fn read_own(&self) -> Result<Document> {
+        let document = self.read()?;
+        self.check_binding(&document)?;
+        Ok(document)
+    }
+
+    /// Checks that a document is about this project.
+    pub fn check_binding(&self, document: &Document) -> Result<()> {
+        check_binding(&self.backend, &self.binding, document)
+    }
+
+    /// Checks that a document is about a project, and moves its entries to where the `moved` blocks of that say
+    /// that they are. Returns the keys on record by the new keys.
+    pub fn check(
+        &self,
+        project: &Project,
+        document: &mut Document,
+    ) -> Result<BTreeMap<String, String>> {
+        let before = self.relocate(project, document)?;
+        self.check_stacks(project, document)?;
+        Ok(before)
+    }
+
+    /// Does the same without asking whether the project has, or had, any of the stacks.
+    pub fn relocate(
+        &self,
+        project: &Project,
+        document: &mut Document,
+    ) -> Result<BTreeMap<String, String>> {
+        check_binding(&self.backend, &self.binding, document)?;
+        relocate(project, document).map_err(|clashes| clashing(&clashes))
+    }
+
+    /// Checks that a project has, or had, a stack of a document.
+    pub fn check_stacks(&self, project: &Project, document: &Document) -> Result<()> {
+        check_stacks(&self.backend, project, self.repository.as_ref(), document)
+    }
+}
+
+/// The entries of the project's stacks, each with its key.
+pub type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
+
+impl Workspace {
+    /// Returns the entries of the project's stacks.
+    pub fn entries_of<'d>(&self, document: &'d Document) -> Entries<'d> {
+        let pairs = Pairs::new(&self.project.stacks, document);
+        let entry = |(stack, key)| Some((stack, (key, document.stacks.get(key)?)));
+        pairs.iter().filter_map(entry).collect()
+    }
+}
+
+/// Opens the git repository of a project, if there is one.
+fn repository_of(project: &Project) -> Result<Option<Repository>> {
+    match Repository::open(&project.root) {
+        Ok(repository) => Ok(Some(repository)),
+        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
+        Err(error) => Err(error).context("failed to open the git repository"),
+    }
+}
+
+/// Reads a document, if there is one, with what the run that holds its lock has recorded so far.
+pub fn merged(
+    backend: &Backend,
+    notices: &Notices,
+) -> std::result::Result<Option<Document>, ReadError> {
+    let mut serial = None;
+    loop {
+        let Some(read) = backend.read()? else {
+            return Ok(None);
+        };
+        let mut document = read.document;
+        let Some(lock) = &document.lock else {
+            return Ok(Some(document));
+        };
+        let record = match backend.record(&lock.run) {
+            // What that run has done is not known; what is in the document is.
+            Err(error @ ReadError::Damaged { .. }) => {
+                notices.warning(&error.to_string());
+                return Ok(Some(document));
+            }
+            record => record?.map(|(record, _)| record),
+        };
+        match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
+            Some(record) => document.merge(&record.stacks),
+            // It may have been merged and removed since the document was read.
+            None if serial != Some(document.serial) => {
+                serial = Some(document.serial);
+                continue;
+            }
+            None => {}
+        }
+        return Ok(Some(document));
+    }
+}
+
+/// Returns the note that a backend fails and is asked again.
+pub fn failing_note(error: &StoreError) -> String {
+    format!("{error}; trying again for up to a minute")
+}
+
+/// Checks that a document is about a project.
+fn check_binding(backend: &Backend, binding: &Binding, document: &Document) -> Result<()> {
+    let Binding {
+        project,
+        namespace,
+        root,
+    } = binding;
+    for (what, here, there) in [
+        ("project", project, &document.project),
+        ("namespace", namespace, &document.namespace),
+        ("root", root, &document.root),
+    ] {
+        if here != there {
+            return Err(foreign(&backend.address(), what, here, there));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a document has something in common with a tree, or with its history if everything on record
+/// was removed.
+fn check_stacks(
+    backend: &Backend,
+    project: &Project,
+    repository: Option<&Repository>,
+    document: &Document,
+) -> Result<()> {
+    if document.stacks.is_empty() || Pairs::exist(&project.stacks, document) {
+        return Ok(());
+    }
+    let was_here = match repository {
+        Some(repository) => had_stack_on_record(repository, document),
+        None => Ok(false),
+    };
+    if was_here.context("failed to look for the stacks on record in the history")? {
+        return Ok(());
+    }
+    let address = backend.address();
+    let message = match repository {
+        Some(_) => format!(
+            "no stack on record in `{address}` is a stack here, or was one in a commit of HEAD that was applied"
+        ),
+        None => format!("no stack on record in `{address}` is a stack here"),
+    };
+    let error = Error::refused(message)
+        .hint("check `project`, `namespace` and the backend in the configuration of the state");
+    Err(match repository {
+        Some(_) => error
+            .hint("if this project had these stacks, check out a branch with the commits that were applied; in a shallow clone, run `git fetch --unshallow`")
+            .hint("if nothing of them is left, take them off the record with `orch state forget`"),
+        None => error,
+    })
+}

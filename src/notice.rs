@@ -1,0 +1,69 @@
+//! What a command has to say besides its result: notes, warnings, and problems of the configuration.
+//!
+//! The listener decides how a notice looks, and whether it is shown at all.
+
+use std::error::Error;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::source::Sources;
+
+/// Something that the user should know.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// Changes are measured from this base, for a reason.
+    Base(&'a str, &'a str),
+    /// Something worth knowing.
+    Note(&'a str),
+    /// Something that may be wrong.
+    Warning(&'a str),
+    /// What the user can do about the notice before.
+    Help(&'a str),
+    /// Something that failed while the command goes on.
+    Error(&'a (dyn Error + 'static)),
+    /// Problems of the configuration, with the files they point into.
+    Diagnostics(&'a [Diagnostic], &'a Sources),
+}
+
+/// Where notices go, in the order in which they are given.
+#[derive(Clone)]
+pub struct Notices(Arc<dyn Fn(Notice<'_>) + Send + Sync>);
+
+impl Debug for Notices {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Notices")
+    }
+}
+
+impl Notices {
+    /// Returns notices for a listener.
+    pub fn new(listener: impl Fn(Notice<'_>) + Send + Sync + 'static) -> Self {
+        Notices(Arc::new(listener))
+    }
+
+    /// Gives a note.
+    pub fn note(&self, message: &str) {
+        self.0(Notice::Note(message));
+    }
+
+    /// Gives a warning.
+    pub fn warning(&self, message: &str) {
+        self.0(Notice::Warning(message));
+    }
+
+    /// Gives a hint about the notice before.
+    pub fn help(&self, message: &str) {
+        self.0(Notice::Help(message));
+    }
+
+    /// Gives problems of the configuration.
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &Sources) {
+        self.0(Notice::Diagnostics(diagnostics, sources));
+    }
+
+    /// Gives anything else.
+    pub fn give(&self, notice: Notice<'_>) {
+        self.0(notice);
+    }
+}
