@@ -148,3 +148,14 @@ impl<T> ErrorContext<T> for Option<T> {
         self.ok_or_else(|| Error::external(message.into()))
     }
 }
+
+/// Returns the message of an error, with those of its causes.
+pub fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}

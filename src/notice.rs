@@ -2,7 +2,6 @@
 //!
 //! The listener decides how a notice looks, and whether it is shown at all.
 
-use std::error::Error;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
@@ -20,10 +19,10 @@ pub enum Notice<'a> {
     Warning(&'a str),
     /// What the user can do about the notice before.
     Help(&'a str),
-    /// Something that failed while the command goes on.
-    Error(&'a (dyn Error + 'static)),
     /// Problems of the configuration, with the files they point into.
     Diagnostics(&'a [Diagnostic], &'a Sources),
+    /// The same, which a CI system also shows beside the lines of the files.
+    Annotated(&'a [Diagnostic], &'a Sources),
 }
 
 /// Where notices go, in the order in which they are given.
@@ -62,8 +61,13 @@ impl Notices {
         self.0(Notice::Diagnostics(diagnostics, sources));
     }
 
-    /// Gives anything else.
-    pub fn give(&self, notice: Notice<'_>) {
-        self.0(notice);
+    /// Gives problems that a CI system also shows beside the lines of the files.
+    pub fn annotated(&self, diagnostics: &[Diagnostic], sources: &Sources) {
+        self.0(Notice::Annotated(diagnostics, sources));
+    }
+
+    /// Says what changes are measured from, and why.
+    pub fn base(&self, base: &str, reason: &str) {
+        self.0(Notice::Base(base, reason));
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use super::Context;
+use crate::error::Result;
 use crate::project::environment::{Environment, Environments};
+use crate::project::host::host_environment;
 use crate::project::namespaces::Generations;
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
-
-use super::Context;
-use crate::error::Result;
-use crate::project::host::host_environment;
 
 impl Context {
     /// Evaluates something for the generations that are current. What is on record is read only if a value

@@ -5,6 +5,8 @@
 mod changes;
 mod generations;
 mod git;
+mod moves;
+mod private_folder;
 mod rollback;
 mod standings;
 mod state;
@@ -19,17 +21,19 @@ use std::sync::Arc;
 pub use self::changes::ChangeQuery;
 pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitState, exact_status};
+pub use self::moves::{FoundMove, follow_all, follow_moves};
+pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::rollback::RollbackFlags;
 use self::standings::Digested;
 pub use self::standings::{no_status, state_config};
-pub use self::state::{Entries, Opened, failing_note, merged};
+pub use self::state::{Entries, Opened, failing_note};
 pub use self::state_errors::{
     clashing, from_edit, from_lock, from_read, from_store, is_lost, locked, missing, quoted,
     where_else,
 };
 use crate::change::{InputDigests, SinceBase};
 use crate::diagnostic::{self, Diagnostic};
-use crate::notice::{Notice, Notices};
+use crate::notice::Notices;
 use crate::project::Problems;
 use crate::project::namespaces::Generations;
 use crate::project::per_stack::SharedProblem;
@@ -130,7 +134,7 @@ impl Context {
             SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
             SinceBase::Applied(base) => ("applied", base.to_string()),
         };
-        self.notices.give(Notice::Base(base, &reason));
+        self.notices.base(base, &reason);
     }
 
     /// Adds the problems of stacks, each with the stacks that have it.

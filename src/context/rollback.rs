@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::Context;
 use crate::change::base::fetch_command;
 use crate::change::{Counted, Rollback, rollbacks};
+use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
-
-use super::Context;
-use crate::error::{Error, ErrorContext as _, Result};
 
 /// The flags about rollbacks.
 #[derive(Clone, Copy)]

@@ -1,10 +1,10 @@
 //! How stacks stand according to the document of applied stacks, for the flags and commands that ask.
 
 use std::collections::BTreeSet;
-use std::error::Error as _;
 use std::rc::Rc;
 use std::thread;
 
+use super::{ChangeQuery, Context, GitState, MARK_ROOT, Opened, exact_status};
 use crate::change::base::{
     BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
@@ -12,6 +12,7 @@ use crate::change::{
     Counted, InputDigests, NoEvidence, Present, SinceBase, Standings, UncommittedChanges,
     digests as digests_of, standings,
 };
+use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
 use crate::git::{ChangedFile, FileState, GitError};
 use crate::notice::Notices;
 use crate::path::ProjectPath;
@@ -22,9 +23,6 @@ use crate::project::host::{host_environment, host_variable};
 use crate::project::{Problems, Project, stack};
 use crate::selection::select::Query;
 use crate::state::document::Document;
-
-use super::{ChangeQuery, Context, GitState, MARK_ROOT, Opened, exact_status};
-use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 
 /// The base that is the document, unless the project keeps no state.
 const APPLIED: &str = "applied";
@@ -393,12 +391,7 @@ impl Context {
 
 /// Returns the error of a status that git did not tell.
 pub fn no_status(error: &GitError) -> Error {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
+    let text = with_causes(error);
     Error::external(format!(
         "failed to read the status of the working tree: {text}"
     ))

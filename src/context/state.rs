@@ -66,9 +66,11 @@ impl Opened {
         document.ok_or_else(|| missing(&self.backend.address()))
     }
 
-    /// Reads the document of this project, with what the run that holds its lock has recorded so far.
-    pub fn read_own(&self) -> Result<Document> {
-        let document = self.read()?;
+    /// Reads the document of this project, with what the run that holds its lock has recorded so far. A store that
+    /// fails is not asked again.
+    pub fn read_once(&self) -> Result<Document> {
+        let document = merged(&self.backend, &self.notices).map_err(from_read)?;
+        let document = document.ok_or_else(|| missing(&self.backend.address()))?;
         self.check_binding(&document)?;
         Ok(document)
     }
@@ -128,7 +130,7 @@ fn repository_of(project: &Project) -> Result<Option<Repository>> {
 }
 
 /// Reads a document, if there is one, with what the run that holds its lock has recorded so far.
-pub fn merged(
+fn merged(
     backend: &Backend,
     notices: &Notices,
 ) -> std::result::Result<Option<Document>, ReadError> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::change::Clash;
 use crate::duration::exact;
+use crate::error::{Error, ErrorKind};
 use crate::printable::{command_line, printable};
 use crate::state::backend::ReadError;
 use crate::state::document::Lock;
@@ -11,8 +12,6 @@ use crate::state::edit::EditError;
 use crate::state::lock::{Held, LockError};
 use crate::state::salvage::Damage;
 use crate::state::store::{Failure, StoreError};
-
-use crate::error::{Error, ErrorKind};
 
 pub fn from_store(error: StoreError) -> Error {
     let failure = error.failure;

@@ -20,6 +20,7 @@ mod left_behind;
 pub mod made_first;
 pub mod order;
 mod planned;
+pub mod planner;
 pub mod progress;
 pub mod protection;
 pub mod read_outputs;

@@ -10,7 +10,6 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use orch::diagnostic::{self, Diagnostic, RenderStyle};
-use orch::notice::Notice;
 use orch::printable::printable_lines;
 use orch::report::{Filter, StreamWriter, StreamWriters};
 use orch::source::Sources;
@@ -108,19 +107,10 @@ pub(crate) fn help(message: &str) {
     say(&format!("  = help: {}\n", printable_lines(message)));
 }
 
-/// Shows a notice.
-pub(crate) fn give(notice: Notice<'_>) {
-    match notice {
-        Notice::Base(base, reason) => {
-            let reason = printable_lines(reason);
-            say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));
-        }
-        Notice::Note(message) => note(message),
-        Notice::Warning(message) => warning(message),
-        Notice::Help(message) => help(message),
-        Notice::Error(problem) => error(problem),
-        Notice::Diagnostics(problems, sources) => diagnostics(problems, sources),
-    }
+/// Prints the base of the changes.
+pub(crate) fn base(base: &str, reason: &str) {
+    let reason = printable_lines(reason);
+    say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));
 }
 
 /// Prints a warning.

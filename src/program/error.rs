@@ -4,12 +4,11 @@
 
 use std::io;
 
+use orch::error::{Error, ErrorKind};
+use orch::exit::ExitStatus;
 use orch::project::discover::RootUnknown;
 
-use crate::program::console;
-use crate::program::github;
-use orch::error;
-use orch::exit::ExitStatus;
+use crate::program::{console, github};
 
 pub(crate) type Result<T, E = ProgramError> = std::result::Result<T, E>;
 
@@ -20,23 +19,6 @@ pub(crate) struct ProgramError {
     /// The error and its causes.
     error: anyhow::Error,
     hints: Vec<String>,
-}
-
-/// The kind of an error, which decides the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// The command line is wrong.
-    Usage,
-    /// The configuration is wrong.
-    Configuration,
-    /// `orch` refuses to do it.
-    Refused,
-    /// I/O failed, git did, or a program is missing.
-    External,
-    /// The reader of the output has gone away, as in `orch list | head -1`.
-    OutputClosed,
-    /// Everything about it has been shown.
-    Reported(ExitStatus),
 }
 
 impl ProgramError {
@@ -74,7 +56,7 @@ impl ProgramError {
 
     /// Returns whether nothing is to be shown.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self.kind, ErrorKind::OutputClosed | ErrorKind::Reported(_))
+        matches!(self.kind, ErrorKind::Reported(_))
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {
@@ -112,7 +94,6 @@ impl ProgramError {
             ErrorKind::Configuration => ExitStatus::Configuration,
             ErrorKind::Refused => ExitStatus::Refused,
             ErrorKind::External => ExitStatus::External,
-            ErrorKind::OutputClosed => ExitStatus::Success,
             ErrorKind::Reported(status) => status,
         }
     }
@@ -124,21 +105,22 @@ impl From<ExitStatus> for ProgramError {
     }
 }
 
-impl From<error::Error> for ProgramError {
-    fn from(error: error::Error) -> Self {
+impl From<Error> for ProgramError {
+    fn from(error: Error) -> Self {
         let (kind, error, hints) = error.into_parts();
-        let kind = match kind {
-            error::ErrorKind::Usage => ErrorKind::Usage,
-            error::ErrorKind::Configuration => ErrorKind::Configuration,
-            error::ErrorKind::Refused => ErrorKind::Refused,
-            error::ErrorKind::External => ErrorKind::External,
-            error::ErrorKind::Reported(status) => ErrorKind::Reported(status),
-        };
         ProgramError {
             kind,
             error: anyhow::Error::from_boxed(error),
             hints,
         }
+    }
+}
+
+impl From<ProgramError> for Error {
+    fn from(error: ProgramError) -> Self {
+        let ProgramError { kind, error, hints } = error;
+        let error = Error::new(kind, error);
+        hints.into_iter().fold(error, Error::hint)
     }
 }
 
@@ -153,7 +135,8 @@ impl From<anyhow::Error> for ProgramError {
 impl From<io::Error> for ProgramError {
     fn from(error: io::Error) -> Self {
         let kind = match error.kind() {
-            io::ErrorKind::BrokenPipe => ErrorKind::OutputClosed,
+            // The reader of the output has gone away, as in `orch list | head -1`.
+            io::ErrorKind::BrokenPipe => ErrorKind::Reported(ExitStatus::Success),
             _ => ErrorKind::External,
         };
         let error = anyhow::Error::from(error).context("failed to write to stdout");

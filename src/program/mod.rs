@@ -9,19 +9,19 @@ mod early_flags;
 mod error;
 mod github;
 mod help;
+mod notices;
 
-use std::io;
 use std::process::ExitCode;
-use std::thread;
+use std::{io, thread};
 
 use clap::error::ErrorKind;
+use orch::exit::ExitStatus;
 use tracing_subscriber::EnvFilter;
 
 use crate::program::commands::{
     answer_completion, command_line, flag_on_record, stray_path, version,
 };
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// The stack of the thread that does everything. Expressions nest, and globals refer to globals, while
 /// the main thread's stack may be small.

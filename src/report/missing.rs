@@ -9,6 +9,7 @@ use super::state::{columns, entry_lines};
 use crate::change::{MissingStack, Removal, RemovedBy};
 use crate::git::CommitId;
 use crate::plan::entry::Action;
+use crate::plan::planner::Foreseen;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
 use crate::state::document::Entry;
@@ -100,31 +101,6 @@ pub fn missing_text(stack: &MissingStack) -> String {
             RemovedBy::Block(block) => format!("removed by {block}"),
         },
         Err(why) => format!("absent: {why}"),
-    }
-}
-
-/// What a plan over all stacks would do with a stack that is not here, as far as the record tells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreseen {
-    /// What is done with it: it is destroyed, only taken off the record, or nothing is done.
-    pub action: Action,
-    /// Why nothing is done although it was removed, and the way out.
-    pub blocked: Option<(String, String)>,
-    /// If it is destroyed: this stack, and all others that are destroyed and that ran after it or that it ran
-    /// after, in the order of their destruction.
-    pub order: Vec<String>,
-    /// The stacks that stay and ran after it.
-    pub users: Vec<String>,
-}
-
-impl Default for Foreseen {
-    fn default() -> Self {
-        Foreseen {
-            action: Action::NoOp,
-            blocked: None,
-            order: Vec::new(),
-            users: Vec::new(),
-        }
     }
 }
 

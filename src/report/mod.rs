@@ -44,7 +44,7 @@ pub use html::write_html;
 pub use json::{List, ShownEnvironment, write_environments, write_list, write_removed};
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
-pub use missing::{Foreseen, MissingStory, missing_text, write_missing, write_missing_json};
+pub use missing::{MissingStory, missing_text, write_missing, write_missing_json};
 pub use plan::{
     PlanDetails, ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json,
     write_plan_markdown,

@@ -26,14 +26,13 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use self::error::{Problem, ReadError, WriteError};
-pub use self::read::Archive;
-pub use self::write::{check_target, write};
-
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
+pub use self::error::{Problem, ReadError, WriteError};
+pub use self::read::Archive;
+pub use self::write::{check_target, write};
 use crate::context::PLAN_MARK;
 
 /// The format that is written. All formats up to this one can be read.

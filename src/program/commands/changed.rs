@@ -7,6 +7,7 @@ use orch::change::base::{BaseUnknown, Remedy};
 use orch::change::{Changes, Since, SinceBase, Status};
 use orch::context::ChangeQuery;
 use orch::diagnostic::Code;
+use orch::error::ErrorKind;
 use orch::git::GitError;
 use orch::path::StackPath;
 use orch::printable::printable;
@@ -18,7 +19,7 @@ use tracing::info;
 use super::Loaded;
 use super::selection_flags::{ChangeSource, SelectArgs};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
 
 impl SelectArgs {
     /// Returns what the flags ask of change detection.

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::environment::EnvOrigin;
 use orch::report::{Document, ShownEnvironment, write_environments};
@@ -14,7 +15,6 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Show what a run adds to the environment of each stack
 ///

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orch::context::Context;
 use orch::diagnostic::Diagnostic;
+use orch::exit::ExitStatus;
 use orch::language::evaluate::NoValue;
 use orch::language::parse::parse_expression;
 use orch::language::syntax::Expr;
@@ -22,7 +23,6 @@ use super::format::Format;
 use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 const EVAL_EXAMPLES: &str = "\
 Examples:

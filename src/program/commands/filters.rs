@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use orch::change::{MissingStack, Status, shared_data};
+use orch::context::ChangeQuery;
 use orch::path::{KeyFilter, StackPath};
 use orch::printable::{command_line, printable};
 use orch::project::stack::StackIndex;
@@ -22,7 +23,6 @@ use super::selection_flags::SelectArgs;
 use super::{Loaded, count, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::context::ChangeQuery;
 
 /// How many wrong lines of a list of stacks are reported one by one.
 const MAX_BAD_LINES: usize = 10;

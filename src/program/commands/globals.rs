@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use orch::exit::ExitStatus;
 use orch::language::value::hcl_attributes;
 use orch::printable::printable;
 use orch::project::host::host_environment;
@@ -15,7 +16,6 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Show the globals of each stack
 ///

@@ -7,13 +7,13 @@ use anstream::{AutoStream, ColorChoice};
 use clap::{Args, CommandFactory};
 use console::Term;
 use orch::diagnostic::closest;
+use orch::exit::ExitStatus;
 use orch::printable::printable;
 
 use crate::program::commands::command_line::Cli;
 use crate::program::console::stdout;
 use crate::program::error::{ProgramError, Result};
 use crate::program::help::{TOPICS, Topic, TopicStyle};
-use orch::exit::ExitStatus;
 
 /// The width of a topic if the terminal's is not known.
 const WIDTH: usize = 80;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use orch::change::MissingStack;
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
@@ -18,7 +19,6 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs, StatusWord};
 use super::{CyclesAre, Filters, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// List stacks, one per line
 ///

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, CommandFactory};
+use orch::exit::ExitStatus;
 
 use super::working_directory;
 use crate::program::commands::command_line::Cli;
 use crate::program::error::Result;
 use crate::program::help::{TOPICS, command_pages};
-use orch::exit::ExitStatus;
 
 /// Write man pages for all commands and topics
 ///

@@ -5,7 +5,6 @@
 mod apply;
 mod changed;
 pub(crate) mod command_line;
-mod commits;
 mod completions;
 mod env;
 mod eval;
@@ -25,8 +24,6 @@ mod nothing;
 mod plan;
 mod policy;
 mod policy_files;
-mod private_folder;
-mod protection;
 mod reads;
 mod released;
 mod reports;
@@ -54,12 +51,12 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use orch::context::{ChangeQuery, Context, GitReader, MARK_ROOT};
 use orch::diagnostic::{Diagnostic, Severity};
+use orch::exit::ExitStatus;
 use orch::git::missing_submodules;
 use orch::notice::Notices;
 use orch::path::ProjectPath;
 use orch::printable::printable;
-use orch::project::Problems;
-use orch::project::discover;
+use orch::project::{Problems, discover};
 use orch::report::{Document, Refusal, write_problems};
 use orch::selection::select::Selection;
 use orch::workspace::LocatedProject;
@@ -73,10 +70,9 @@ pub(crate) use self::run::flag_on_record;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
-use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::github::Github;
-use orch::exit::ExitStatus;
+use crate::program::{console, notices};
 
 /// The commands, in the order in which the help shows them.
 #[derive(Debug, Subcommand)]
@@ -296,7 +292,8 @@ impl Loaded {
             stacks = workspace.project.stacks.len(),
             "project loaded"
         );
-        let notices = Notices::new(console::give);
+        let root = workspace.project.root.clone();
+        let notices = Notices::new(move |notice| notices::give(&root, &notice));
         Ok(Loaded {
             context: Context::new(workspace, problems, reading, notices),
             release_samples: Vec::new(),

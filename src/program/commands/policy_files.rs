@@ -11,7 +11,6 @@ use orch::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
 use orch::printable::printable;
 use orch::project::policy::PolicyBlock;
 use orch::selection::attached::Attached;
-
 use sha2::{Digest as _, Sha256};
 
 use super::{Loaded, own_program};

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use orch::author;
 use orch::change::Pairs;
 use orch::change::base::{self, BaseQuery};
+use orch::error::ErrorKind;
 use orch::git::{CommitId, CommitText, GitError, Repository};
 use orch::project::Project;
 use orch::project::host::host_variable;
@@ -14,7 +15,7 @@ use orch::run::workflow::{CommitInput, RunFacts, SessionInput, StackOnRecord, st
 use orch::state::document::{Document, Entry};
 
 use super::Loaded;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
 
 const NO_ANSWER: &str = "failed to ask git";
 

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use orch::driver::Driver;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::plan::archive::ReadError;
 use orch::plan::entry::{Action, PlanEntry};
@@ -20,8 +22,7 @@ use super::format::{PlanFormat, PlanFormatArgs};
 use super::plan::shown::show_command;
 use super::{Loaded, Reads, working_directory};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// Show a plan that was written to a file
 ///

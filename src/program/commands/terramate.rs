@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use orch::exit::ExitStatus;
 
 use super::env::{self, EnvArgs};
 use super::eval::{self, EvalArgs};
@@ -11,7 +12,6 @@ use super::globals::{self, GlobalsArgs};
 use super::graph::{self, GraphArgs};
 use super::trigger::{self, TriggerArgs};
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// The commands that Terramate calls experimental.
 #[derive(Debug, Subcommand)]

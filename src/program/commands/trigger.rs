@@ -7,6 +7,7 @@ use clap::Args;
 use orch::author;
 use orch::change::trigger::{Created, TriggerKind, TriggerTarget, create};
 use orch::diagnostic::{Code, Diagnostic, closest};
+use orch::exit::ExitStatus;
 use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::printable;
@@ -18,7 +19,6 @@ use super::filters::tag_filters;
 use super::{Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// How many files a warning names.
 const MAX_NAMED: usize = 5;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orch::change::trigger;
 use orch::diagnostic::Severity;
+use orch::exit::ExitStatus;
 use orch::project::stack::{self, StackIndex};
 use orch::report::{Document, write_validation};
 use orch::selection::attached::Attached;
@@ -15,7 +16,6 @@ use super::format::Format;
 use super::{CyclesAre, Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Check the whole project; warnings count as errors
 ///

@@ -10,6 +10,8 @@ use orch::change::{
     inputs_of, mark_ignored,
 };
 use orch::diagnostic::closest;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::printable::{command_line, printable};
 use orch::project::host::host_environment;
@@ -24,12 +26,10 @@ use orch::source::Spanned;
 
 use super::filters::without_changed;
 use super::format::Format;
-use super::runs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Filters, Loaded, Reads, find_project};
+use super::{CyclesAre, Filters, Loaded, Reads, find_project, runs};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// Explain one stack: why it is selected or not, and what it runs after and before
 ///

@@ -4,13 +4,13 @@ use std::io::Write as _;
 
 use orch::change::{Counted, MissingStack};
 use orch::path::{KeyFilter, StackPath};
+use orch::plan::planner::OnRecord;
 use orch::printable::printable;
 use orch::report::{MissingStory, write_missing, write_missing_json};
 use orch::state::document::Entry;
 
 use super::Loaded;
 use super::format::Format;
-use super::plan::subjects::OnRecord;
 use crate::program::console;
 use crate::program::error::Result;
 

@@ -1,12 +1,13 @@
 //! The first line of a journal: what a run was meant to do, and under which circumstances.
 
-use std::ffi::{OsStr, OsString};
-
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 
 use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::change::{Since, SinceBase};
 
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
@@ -238,6 +239,22 @@ pub struct BaseRecord {
     pub commit: Option<String>,
     /// Why it was this one.
     pub reason: String,
+}
+
+impl BaseRecord {
+    /// Returns what a journal has of a base.
+    pub fn of(since: &Since) -> Self {
+        match &since.base {
+            SinceBase::Commit(base) => BaseRecord {
+                commit: Some(base.commit.to_string()),
+                reason: base.reason.clone(),
+            },
+            SinceBase::Applied(base) => BaseRecord {
+                commit: None,
+                reason: base.to_string(),
+            },
+        }
+    }
 }
 
 /// A word of a command line: a string, or if it is not Unicode, the numbers that it consists of

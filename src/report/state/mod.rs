@@ -14,7 +14,7 @@ pub use self::recorded::{write_recorded, write_recorded_json};
 use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::document::FORMAT;
-use crate::state::document::{Document, Entry, Lock, Outcome};
+use crate::state::document::{Document, Entry, Outcome};
 use crate::state::lock::Held;
 use crate::state::timeline::Backup;
 

@@ -6,11 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use orch::change::Pairs;
+use orch::context::{PLANS as FOLDER, PrivateFolder};
 use orch::duration::local_time;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::plan::DestroyedResources;
 use orch::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
+use orch::plan::planner::{Commits, Protections};
 use orch::plan::stale::{LastRun, failed_beside, last_run};
 use orch::printable::printable;
 use orch::project::environment::Environments;
@@ -27,16 +31,12 @@ use super::lock::{Held, action_of, before_planning};
 use super::record::upstream;
 use super::turns::Todo;
 use super::unconfirmed::{Unconfirmed, plan_again};
-use crate::program::commands::commits::Commits;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::program::commands::plan::ask::{FOLDER, cannot_ask};
-use crate::program::commands::private_folder::PrivateFolder;
-use crate::program::commands::protection::Protections;
+use crate::program::commands::plan::tools::{Tools, cannot_ask};
 use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 impl Carrying<'_> {
     /// Carries out the rest of the plan. Fails even after success if stacks with something to do
@@ -323,7 +323,14 @@ impl Carrying<'_> {
         removals.check_out(loaded, &mut commits)?;
         let of_commits = removals.environments(&commits);
         let codes = removals.codes(loaded, document, &commits, &of_commits, &extra);
-        loaded.ready(self.planning, document, &commits, &mut removals, &codes)?;
+        loaded.ready(
+            &Tools,
+            self.planning.jobs(),
+            document,
+            &commits,
+            &mut removals,
+            &codes,
+        )?;
         self.check_removals(now, &to_do, &mut removals, &codes)?;
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()
@@ -385,7 +392,7 @@ impl Carrying<'_> {
                 let followed = followed.transpose()?;
                 self.run(now, run, applying, &to_do, lock, followed)
             }
-            Err(cannot) => Err(cannot_ask(loaded, cannot)),
+            Err(cannot) => Err(cannot_ask(loaded, cannot).into()),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use orch::context::RollbackFlags;
 use orch::plan::SavedPlan;
 use orch::plan::archive::Archive;
 use orch::run::safeguard::Disabled;
@@ -11,7 +12,6 @@ use super::approve::Approval;
 use crate::program::commands::follow_flags::FollowFlags;
 use crate::program::commands::plan::PlanningArgs;
 use crate::program::commands::released::ReleaseSamples;
-use orch::context::RollbackFlags;
 
 /// A plan to carry out.
 pub(super) struct Carrying<'a> {

@@ -3,8 +3,12 @@
 use std::path::Path;
 
 use orch::change::{Counted, Standings, causes_since};
+use orch::context::follow_all;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::git::CommitId;
 use orch::plan::entry::PlanMode;
+use orch::plan::planner::{Drivers, refuse, refuse_left_behind};
 use orch::plan::progress::{AppliedPlan, ProgressError};
 use orch::plan::protection::Destroyer;
 use orch::plan::stale::{Grounds, OperationKey, Present, Progress, Stale};
@@ -15,14 +19,10 @@ use orch::state::document::Document;
 
 use super::carrying::Carrying;
 use super::followed::{NowPolicies, earlier_workflow};
-use crate::program::commands::plan::left_behind;
-use crate::program::commands::plan::subjects::Drivers;
 use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::commands::protection::refuse;
-use crate::program::commands::state::held::{StateLock, follow_all};
+use crate::program::commands::state::held::StateLock;
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// What is there now, and the plan holds.
 pub(super) struct Now {
@@ -212,8 +212,8 @@ impl Carrying<'_> {
         if self.saved.plan.mode != PlanMode::Destroy {
             return Ok(());
         }
-        match left_behind::refused(&loaded.left_behind(&self.saved.plan, document)) {
-            Some(refused) => Err(refused),
+        match refuse_left_behind(&loaded.left_behind(&self.saved.plan, document)) {
+            Some(refused) => Err(refused.into()),
             None => Ok(()),
         }
     }

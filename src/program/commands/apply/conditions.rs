@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use orch::plan::Purpose;
 use orch::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
 use orch::plan::entry::PlanMode;
+use orch::plan::planner::{Origin, OutputReader};
 use orch::project::lifecycle::ConditionKind;
 use orch::project::stack::StackIndex;
 use orch::state::document::Document;
@@ -14,8 +15,7 @@ use orch::state::document::Document;
 use super::carrying::Carrying;
 use super::turns::Todo;
 use crate::program::commands::Loaded;
-use crate::program::commands::plan::ask::Origin;
-use crate::program::commands::plan::outputs::OutputReader;
+use crate::program::commands::plan::tools::Tools;
 use crate::program::error::Result;
 
 impl Carrying<'_> {
@@ -42,8 +42,9 @@ impl Carrying<'_> {
         }
         let applied = if has_own { applied } else { Vec::new() };
         let reader = OutputReader {
-            loaded,
-            args: self.planning,
+            context: loaded,
+            tools: &Tools,
+            jobs: self.planning.jobs(),
             document,
             origin: Origin {
                 purpose: Purpose::Plan,

@@ -19,15 +19,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use orch::context::MARK_ROOT;
+use orch::context::{MARK_ROOT, RollbackFlags};
+use orch::exit::ExitStatus;
 use orch::plan::entry::{PlanMode, PlanOptions};
+use orch::plan::planner::Commits;
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
 use orch::run::schedule::OnError;
 
 use self::approve::Approval;
 use self::carrying::Carrying;
-use super::commits::Commits;
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
@@ -40,8 +41,6 @@ use super::stray_path::directory_as_file;
 use super::working_directory;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::context::RollbackFlags;
-use orch::exit::ExitStatus;
 
 const APPLY_EXAMPLES: &str = "\
 Examples:

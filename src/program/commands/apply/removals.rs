@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use orch::path::StackPath;
 use orch::plan::backends::Place;
 use orch::plan::entry::Action;
+use orch::plan::planner::{RemovalCode, Removals};
 use orch::plan::stale::Stale;
 use orch::project::stack::StackIndex;
 
 use super::carrying::Carrying;
 use super::check::{Now, explained};
 use super::turns::{ToDestroy, Todo};
-use crate::program::commands::plan::removal_code::RemovalCode;
-use crate::program::commands::plan::removals::Removals;
 use crate::program::error::Result;
 
 impl Now {

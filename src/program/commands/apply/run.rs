@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::plan::apply::{Applying, KeptGeneration};
 use orch::plan::progress::ApplyRun;
@@ -35,7 +36,6 @@ use crate::program::commands::state::held::{self, StateLock};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Warns of old generations that were kept because stacks may still use them.
 fn warn_of_kept(kept: &[KeptGeneration]) {

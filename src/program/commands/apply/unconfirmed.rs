@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::printable::command_line;
@@ -18,7 +19,6 @@ use crate::program::commands::plan::{PlanRequest, planned};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// The file in the folder of a run.
 const FILE: &str = "followup.plan";

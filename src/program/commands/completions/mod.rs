@@ -16,12 +16,12 @@ use clap::Args;
 use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::{Elvish, EnvCompleter, Powershell};
+use orch::exit::ExitStatus;
 
 use self::candidates::Completion;
 use self::line::Line;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// The variable that names the shell that asks for candidates.
 const VARIABLE: &str = "ORCH_COMPLETE";

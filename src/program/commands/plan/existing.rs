@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::plan::entry::{PlanMode, PlanOptions};
+use orch::plan::planner::Drivers;
 use orch::project::driver::{DriverStep, NONE};
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
 
-use super::subjects::Drivers;
 use super::{PlanRequest, Planned, PlanningArgs, planned};
 use crate::program::commands::Loaded;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::state::existing::{ExistingStack, ExistingStacks, Verification};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Asks the tools of stacks, unless there is none to ask.
 pub(in crate::program::commands) fn find_existing(

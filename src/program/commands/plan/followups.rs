@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::change::Rollback;
+use orch::context::RollbackFlags;
 use orch::path::StackPath;
 use orch::plan::apply::Places;
 use orch::plan::entry::PlanMode;
 use orch::plan::facts::{NamedChanges, foreseen_facts};
+use orch::plan::planner::{AskedTools, Drivers, Removals, taken};
 use orch::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPlan};
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
@@ -20,15 +22,11 @@ use orch::run::workflow::{
 use orch::state::document::Document;
 
 use super::PlanRequest;
-use super::ask::AskedTools;
-use super::removals::Removals;
-use super::subjects::{Drivers, taken};
 use crate::program::commands::Loaded;
 use crate::program::commands::follow_flags::FollowFlags;
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
 use crate::program::error::{ProgramError, Result};
-use orch::context::RollbackFlags;
 
 /// The inputs to foresee the follow-ups of the apply of a plan.
 struct Foreseeing<'a> {

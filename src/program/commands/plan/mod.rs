@@ -1,37 +1,12 @@
 //! `orch plan`
 
-pub(super) mod ask;
-mod checks;
-mod destroy_commands;
-mod entries;
-mod environment;
 pub(super) mod existing;
-mod failing;
 mod followups;
-mod foreseen;
-mod generations;
-mod grounds;
-mod ignored;
-mod kept;
-pub(super) mod left_behind;
-mod make;
-mod missing_outputs;
-pub(super) mod outputs;
-mod protected;
-mod readers;
-mod remembered;
-pub(super) mod removal_code;
-pub(super) mod removals;
-mod replaced;
-mod rollbacks;
-mod rounds;
-mod sequence;
 pub(super) mod shown;
 mod starts;
-pub(super) mod subjects;
-mod succession;
-mod triggers;
+pub(super) mod tools;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
@@ -40,31 +15,28 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use orch::context::{PLANS, PrivateFolder};
 use orch::driver::steering;
+use orch::exit::ExitStatus;
 use orch::path::{ProjectPath, StackPath};
 use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::{
-    LeftBehind, Outlook, PlannedFollowUps, Purpose, RequestedOptions, SavedPlan, archive,
-};
+use orch::plan::planner::{self, AskedTools, Commits, Made, Planner, warn_of_left_behind};
+use orch::plan::{LeftBehind, Outlook, PlannedFollowUps, SavedPlan, archive};
 use orch::printable::printable;
 use orch::report::{Document, write_plan_json};
 use orch::run::safeguard::Disabled;
-use orch::selection::select::Query;
+use orch::selection::select::{Query, Selection};
 
-use self::ask::{AskedTools, Origin};
-pub(super) use self::make::planned;
-use self::subjects::{Drivers, OnRecord, Subject, Subjects};
-use super::commits::Commits;
+use self::tools::Tools;
+use super::filters::check_fetch;
 use super::follow_flags::FollowFlags;
 use super::format::{PlanFormat, PlanFormatArgs};
-use super::private_folder::PrivateFolder;
-use super::run::{base_record, jobs};
+use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Loaded, working_directory};
+use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// The hint about stacks that fail to plan.
 pub(super) const LEAVE_OUT: &str = "to leave out the failed stacks and those that run after them, add `--on-error skip-dependents`";
@@ -281,7 +253,7 @@ impl Planned {
             return Ok((self.saved, None));
         }
         let failed = "failed to keep the plan";
-        let folder = PrivateFolder::of(&self.loaded, ask::FOLDER)?;
+        let folder = PrivateFolder::of(&self.loaded, PLANS)?;
         let file = folder.path().join("plan");
         self.saved.write(&file, &self.plans).context(failed)?;
         let (saved, archive) = SavedPlan::read(&file).context(failed)?;
@@ -290,26 +262,125 @@ impl Planned {
 }
 
 impl PlanRequest<'_> {
-    /// Returns where the runs come from in which tools are asked, given what is selected.
-    fn origin(&self, query: &Query) -> Origin {
-        Origin {
-            purpose: match self.only {
-                None => Purpose::Plan,
-                Some(_) => Purpose::PlanFollowUps,
+    /// Returns what the planner has to know.
+    fn of_planner(&self) -> planner::PlanRequest<'_> {
+        let PlanningArgs {
+            extra,
+            init,
+            allow_rollback,
+            no_removals,
+            skip_protected,
+            ..
+        } = self.planning;
+        planner::PlanRequest {
+            tools: &Tools,
+            extra,
+            init: *init,
+            jobs: self.planning.jobs(),
+            // The files of a stack are as they were applied while a module that it calls has a new version.
+            options: PlanOptions {
+                is_full: self.options.is_full || self.select.released.is_some(),
+                ..self.options
             },
-            base: base_record(query.since().as_ref()),
-            is_recorded: true,
+            replace: self.replace,
+            allow_rollback: *allow_rollback,
+            no_removals: *no_removals,
+            skip_protected: *skip_protected,
+            fetches: self.select.fetch,
+            is_release: self.select.released.is_some(),
+            is_kept: self.is_kept,
+            is_verification: self.is_verification,
+            only: self.only,
+            leaves_out_failed: self.leaves_out_failed,
+            lock_timeout: self.lock_timeout,
         }
     }
+}
 
-    fn requested(&self) -> RequestedOptions {
-        RequestedOptions {
-            full: self.options.is_full,
-            init: self.planning.init,
-            allow_rollback: self.planning.allow_rollback,
-            replace: self.replace.to_vec(),
-            arguments: !self.planning.extra.is_empty(),
+/// Makes a plan.
+pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Planned> {
+    request.planning.check_extra()?;
+    let filters = Filters::of_run(chdir, request.select)?.with_missing();
+    let reads = Reads::for_selection(request.select)
+        .with_listing()
+        .with_status(ReadStatus::Exact);
+    let mut loaded = Loaded::new(chdir, request.document, reads)?;
+    loaded.check(filters.change())?;
+    if loaded.project.settings.state.is_none() {
+        check_fetch(request.select)?;
+    }
+    let policies = loaded.policies_of_plan(request)?;
+    let query = loaded.query(filters)?;
+    let selection = loaded.planned_selection(request, &query);
+    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    // Nothing is checked of what is destroyed, or only looked at.
+    if request.options.mode == PlanMode::Normal {
+        loaded.check_conditions(selection.stacks());
+    }
+    let replaced = loaded.named_by(request.replace, &selection)?;
+    let of_planner = request.of_planner();
+    let recorded = loaded.on_record(&of_planner);
+    let recorded = loaded.refuse(recorded)?;
+    loaded.report_unless_shown(request.only.is_some())?;
+    loaded.sweep();
+    if request.only.is_none() {
+        let nothing = BTreeMap::new();
+        let missing = recorded
+            .as_ref()
+            .map_or(&nothing, |it| &it.standings.missing);
+        loaded.warn_of_idle(&query, missing);
+        loaded.check_named(query.named.as_ref(), missing)?;
+    }
+    let removals = loaded.removals(&of_planner, &query, recorded.as_ref());
+    if removals.all.is_empty() {
+        loaded.note_if_empty(&query, &selection);
+    }
+    if let Some(disabled) = request.guard {
+        if !loaded.is_safe(disabled) {
+            return Err(ExitStatus::Refused.into());
         }
+        loaded.warn_if_behind(disabled)?;
+    }
+    let planner = Planner {
+        request: &of_planner,
+        query: &query,
+        selection: &selection,
+        replaced: &replaced,
+        recorded: recorded.as_ref(),
+        is_applied_now: request.guard.is_some(),
+    };
+    let Made {
+        mut saved,
+        plans,
+        left_behind,
+        asked,
+        commits,
+        removals,
+        amended,
+    } = planner.plan(&mut loaded, removals)?;
+    saved.excluded = loaded.excluded_paths(&query);
+    let document = recorded.as_ref().map(|recorded| &recorded.document);
+    let document = amended.as_ref().or(document);
+    let known = (&removals, document, &asked);
+    loaded.add_followups(&mut saved, request, policies, known)?;
+    Ok(Planned {
+        loaded,
+        saved,
+        plans,
+        left_behind,
+        asked,
+        commits,
+    })
+}
+
+impl Loaded {
+    /// Returns the stacks that are planned.
+    fn planned_selection(&self, request: &PlanRequest<'_>, query: &Query) -> Selection {
+        let Some(paths) = request.only else {
+            return self.select_silently(query);
+        };
+        let stacks = paths.iter();
+        Selection::recorded(stacks.filter_map(|path| self.project.stacks.find(path)))
     }
 }
 
@@ -365,7 +436,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         }
         return Ok(ExitStatus::Run(1));
     }
-    left_behind::warn(&planned.left_behind);
+    warn_of_left_behind(&loaded.notices, &planned.left_behind);
     let outlook = plan.outlook();
     let followups = plan.followups.as_ref().map(PlannedFollowUps::check);
     let has_failed_policies = match followups {

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use orch::path::StackPath;
 use orch::plan::Plan;
+use orch::plan::planner::AskedTools;
 use orch::printable::command_line;
 use orch::report::{PlanDetails, ToolText, ToolTexts, write_plan, write_plan_markdown};
 
 use super::Planned;
-use super::ask::AskedTools;
 use crate::program::commands::step_summary::StepSummary;
 use crate::program::console;
 use crate::program::error::Result;

@@ -1,8 +1,7 @@
 //! Where in its log the plan of each tool begins: what `init` has printed comes before it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 use orch::path::StackPath;
 use orch::project::driver::DriverStep;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::policy::{Answer, Dialect, PolicyNumber, Problem, Worker};
 use orch::printable::printable;
 use orch::report::write_answer;
@@ -16,8 +18,7 @@ use super::scenario::{EndState, Scenario};
 use crate::program::commands::format::Format;
 use crate::program::commands::{Loaded, Reads, policy_files, working_directory};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// How long an evaluation may take that no block sets a limit for.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::Project;
 use orch::project::policy::OnPolicyError;
@@ -16,7 +17,6 @@ use super::scenario::{EndState, Scenario};
 use crate::program::commands::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// The ends of turns that are looked at.
 const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];

@@ -11,9 +11,9 @@ mod validate;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use orch::exit::ExitStatus;
 
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Check and try out trigger policies
 ///

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::record::journal::{FindError, Runs};
 use orch::record::samples::{Sample, Samples};
@@ -14,7 +15,6 @@ use crate::program::commands::find_project;
 use crate::program::commands::format::Format;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// List the inputs that were kept because a policy answered `sample = true`
 ///

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 use clap::Args;
+use orch::exit::ExitStatus;
 
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// What policies are given.
 const SCHEMA: &str = include_str!("schema.json");

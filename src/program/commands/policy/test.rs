@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::policy::{RegoFile, Worker};
 use orch::printable::printable;
 use orch::project::discover::is_skip_mark;
@@ -16,8 +18,7 @@ use walkdir::WalkDir;
 use crate::program::commands::format::Format;
 use crate::program::commands::{count, policy_files, working_directory};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// How long loading the files and each test may take.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use orch::exit::ExitStatus;
 use orch::report::{Document, ValidPolicy, write_policies};
 
 use crate::program::commands::format::Format;
 use crate::program::commands::{Loaded, Reads, count};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Load every policy of the project, and say what each is attached to
 ///

@@ -6,7 +6,7 @@ mod policies;
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-
+use orch::error::ErrorKind;
 use orch::git::{GitError, Repository};
 use orch::project::stack::StackIndex;
 use orch::release::{Release, ReleaseError, ReleaseName, consumers};
@@ -17,7 +17,7 @@ use orch::selection::select::ReleasedQuery;
 pub(super) use self::policies::ReleaseSamples;
 use super::{Loaded, count};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
 
 /// Gets the tags of the repository.
 const FETCH_TAGS: &str = "git fetch --tags";

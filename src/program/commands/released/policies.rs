@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::diagnostic::{Code, Diagnostic};
+use orch::error::ErrorKind;
 use orch::git::Repository;
 use orch::policy::Answer;
 use orch::printable::printable;
 use orch::project::policy::{OnPolicyError, PolicyBlock};
 use orch::project::stack::StackIndex;
 use orch::release::Release;
-use orch::run::workflow::StackNames;
-use orch::run::workflow::StackOnRecord;
+use orch::run::workflow::{StackNames, StackOnRecord};
 use serde_json::value::RawValue;
 use tracing::info;
 
 use super::input::input;
 use crate::program::commands::Loaded;
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
 
 /// The inputs that policies of a module want to be kept, with the names of the policies.
 pub(in crate::program::commands) type ReleaseSamples = Vec<(String, Box<RawValue>)>;

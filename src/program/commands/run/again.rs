@@ -1,5 +1,6 @@
 //! What a run does once it holds the lock of the state.
 
+use orch::exit::ExitStatus;
 use orch::project::Problems;
 use orch::run::safeguard::Disabled;
 use orch::run::state::StatePlan;
@@ -11,7 +12,6 @@ use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// What it takes to select anew once the lock of the state is held: another run may have written meanwhile.
 pub(super) struct Again<'a> {

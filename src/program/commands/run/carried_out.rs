@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use orch::exit::ExitStatus;
 use orch::printable::command_line;
 use orch::project::discover::RootRule;
 use orch::project::stack::StackIndex;
@@ -24,7 +25,6 @@ use crate::program::commands::reports::Reports;
 use crate::program::commands::state::held;
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// How a run is carried out.
 pub(super) struct CarriedOut<'a> {

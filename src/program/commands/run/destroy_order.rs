@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use orch::context::follow_moves;
 use orch::plan::DestroyingRun;
 use orch::project::config::{Recorded, Safeguard};
 use orch::project::stack::StackIndex;
@@ -13,7 +14,6 @@ use orch::state::document::Document;
 use super::resume::Resumed;
 use super::{Ready, RunArgs, safeguards};
 use crate::program::commands::Loaded;
-use crate::program::commands::state::held::follow_moves;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

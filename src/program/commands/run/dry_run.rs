@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, Stacks};
 use orch::report::RunText;
@@ -18,7 +19,6 @@ use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
-use orch::exit::ExitStatus;
 
 /// Shows what would run; with policies, also what would follow if all succeeds.
 pub(super) fn dry_run(

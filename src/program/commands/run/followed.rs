@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::Path;
 
+use orch::error::ErrorKind;
 use orch::project::config::{RecordPatterns, Recorded};
 use orch::project::environment::{Environment, lookup};
 use orch::project::host::host_variable;
@@ -29,7 +30,7 @@ use crate::program::commands::follower::{self, EarlierWorkflow, TRACKED, check_d
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
+use crate::program::error::{ProgramError, Result};
 
 /// The word of a journal for turns that are tasks.
 const TASK: &str = "task";

@@ -3,13 +3,14 @@
 
 use orch::diagnostic::{Code, Diagnostic};
 use orch::duration::local_time;
+use orch::error::ErrorKind;
 use orch::printable::{command_line, printable};
 use orch::record::journal::{Holder, RunRecord, UnreadRun};
 use orch::run::recording::{Busy, RecordingNote};
 use orch::source::Sources;
 
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError};
+use crate::program::error::ProgramError;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;

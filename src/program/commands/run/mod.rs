@@ -28,8 +28,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use orch::change::{Since, SinceBase};
-use orch::context::MARK_ROOT;
+use orch::context::{Context, MARK_ROOT};
+use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
 use orch::project::Problems;
@@ -60,14 +60,12 @@ use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use super::follower::EarlierWorkflow;
-use super::note_unmarked;
 use super::reports::Reports;
 use super::state::held;
-use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, find_project};
+use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, find_project, note_unmarked};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::github::Github;
-use orch::exit::ExitStatus;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = Filters::of_run(chdir, &args.select)?;
@@ -322,7 +320,7 @@ fn request(
     command: RunCommand,
     resumed: Option<Resumed>,
 ) -> RunRequest {
-    let base = base_record(selection.since());
+    let base = selection.since().map(BaseRecord::of);
     let forward = || Order::new(&loaded.graph, selection);
     let (order, direction, settings, earlier) = match resumed {
         Some(Resumed { run, settings, .. }) => {
@@ -347,20 +345,6 @@ fn request(
         },
         id: None,
     }
-}
-
-/// Returns what changes are measured from, as a journal has it.
-pub(super) fn base_record(since: Option<&Since>) -> Option<BaseRecord> {
-    Some(match &since?.base {
-        SinceBase::Commit(base) => BaseRecord {
-            commit: Some(base.commit.to_string()),
-            reason: base.reason.clone(),
-        },
-        SinceBase::Applied(base) => BaseRecord {
-            commit: None,
-            reason: base.to_string(),
-        },
-    })
 }
 
 /// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
@@ -434,12 +418,12 @@ fn exit_status(
 }
 
 /// Shows which programs are missing, and where.
-pub(super) fn show_missing(loaded: &Loaded, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
+pub(super) fn show_missing(context: &Context, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
     for (error, stacks) in missing {
         console::error(error);
         console::note(&format!(
             "needed in {}; nothing was run",
-            loaded.names(stacks)
+            context.names(stacks)
         ));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::record::journal::{Liveness, RunRecord, RunState, Runs, run_folder};
 use orch::record::logs::Logs;
@@ -10,7 +11,6 @@ use orch::run::request::{PreparedRun, RunRequest};
 
 use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
-use orch::exit::ExitStatus;
 
 /// Writes the reports of a run that is over. Returns whether all of them were written.
 pub(super) fn ended(

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use orch::context::GitState;
+use orch::error::ErrorKind;
 use orch::git::GitError;
 use orch::printable::printable;
 use orch::project::Project;
@@ -21,8 +23,7 @@ use super::policy_flags::PoliciesArg;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::context::GitState;
+use crate::program::error::{ProgramError, Result};
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use orch::change::base::{self, BaseQuery, BaseUnknown};
+use orch::context::GitState;
 use orch::git::{CommitId, GitError, Repository};
 use orch::project::config::{Safeguard, SafeguardKeyword};
 use orch::record::journal::UncommittedFile;
@@ -14,7 +15,6 @@ use super::safeguard_flags::SafeguardArgs;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::context::GitState;
 
 /// The variables that disable safeguards where the command line does not; the first that is set counts.
 const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"];

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use orch::change::Counted;
+use orch::context::{RollbackFlags, follow_moves};
 use orch::error::{Error, ErrorKind};
 use orch::path::StackPath;
 use orch::project::Project;
@@ -25,12 +26,9 @@ use super::RunArgs;
 use super::destroy_order::DestroyGuard;
 use super::followed::FollowedRun;
 use crate::program::commands::Loaded;
-use crate::program::commands::state::held::{
-    LockRequest, Lockable, StateLock, check_keys, follow_moves,
-};
+use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::context::RollbackFlags;
 
 /// The way out where the state is in the way.
 const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";

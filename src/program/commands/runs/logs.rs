@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use anyhow::Context as _;
 use clap::Args;
 use orch::diagnostic::closest;
+use orch::exit::ExitStatus;
 use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::printable;
 use orch::record::journal::{RunRecord, Runs};
@@ -14,7 +15,6 @@ use super::record;
 use crate::program::commands::filters::{missing_quotes, quoted_key};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// Print the output of a run's commands: stdout to stdout, stderr to stderr
 ///

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use orch::context::MARK_ROOT;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::printable;
@@ -23,8 +25,7 @@ use super::format::Format;
 use super::reports::ReportArgs;
 use super::{count, find_project};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// Show or remove earlier runs, which are on record in `.orch/runs`
 ///

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use orch::change::trigger;
-use orch::change::{Pairs, digests, relocate};
+use orch::change::{Pairs, digests, relocate, trigger};
+use orch::context::{clashing, exact_status};
+use orch::exit::ExitStatus;
 use orch::path::{Generation, StackPath};
 use orch::plan::triggers::named_outputs;
 use orch::plan::upstream::{Upstream, outputs_digest};
@@ -23,9 +24,6 @@ use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::context::clashing;
-use orch::context::exact_status;
-use orch::exit::ExitStatus;
 
 /// Record the selected stacks as applied at HEAD
 ///

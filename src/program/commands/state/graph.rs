@@ -9,8 +9,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::git::{CommitId, Repository};
 use orch::path::{ProjectPath, StackPath};
+use orch::plan::planner::Commits;
 use orch::printable::printable;
 use orch::project::Project;
 use orch::report::write_recorded_graph_json;
@@ -23,11 +26,9 @@ use serde_json::Map;
 use super::existing::{ExistingStacks, FindExisting, Verification};
 use super::write::each;
 use super::{Format, State, WriteArgs};
-use crate::program::commands::commits::Commits;
 use crate::program::commands::working_directory;
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// Record the stacks of a `CFNgin` persistent graph as applied
 ///

@@ -1,14 +1,13 @@
 //! A run that holds the lock of the state, and what it knows of the stacks that it puts on record.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use orch::change::{Pairs, relocate};
+use orch::context::{FoundMove, Opened, follow_all, from_edit, from_lock};
 use orch::error::Error;
 use orch::folder::GuardedFolder;
 use orch::git::CommitId;
-use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::Project;
 use orch::project::config::BackendConfig;
@@ -29,7 +28,6 @@ use crate::program::commands::state::evidence::{Evidence, inputs};
 use crate::program::commands::state::waiting::{WaitNotes, WaitingClock, note_taken_over};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::context::{Opened, from_edit, from_lock};
 
 /// The lock of the state. Unless its run begins, it is freed when this is dropped.
 pub(in crate::program::commands) struct StateLock {
@@ -153,46 +151,6 @@ impl Lockable {
         checked?;
         Ok(lock)
     }
-}
-
-/// Gives the entries of stacks that lie elsewhere now the keys of their new paths.
-pub(in crate::program::commands) fn follow_moves(stacks: &Stacks, document: &mut Document) {
-    let moved = Pairs::new(stacks, document).moved(stacks);
-    document.rename(moved);
-}
-
-/// A stack of the tree that is on record under another key, as a plan has found: its path and the key.
-pub(in crate::program::commands) type FoundMove = (StackPath, String);
-
-/// Gives the entries of stacks that lie elsewhere now the keys of their new paths: those that their ids tell,
-/// and those that a plan has found.
-pub(in crate::program::commands) fn follow_all(
-    stacks: &Stacks,
-    found: &[FoundMove],
-    document: &mut Document,
-) {
-    follow_moves(stacks, document);
-    let pairs = Pairs::new(stacks, document);
-    let taken: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
-    let is_open = |(path, key): &&FoundMove| {
-        let stack = stacks.find(path);
-        let is_new = stack.is_some_and(|stack| pairs.key(stack).is_none());
-        is_new && !taken.contains(key.as_str()) && document.stacks.contains_key(key)
-    };
-    let open: Vec<&FoundMove> = found.iter().filter(is_open).collect();
-    for (path, key) in &open {
-        // Whatever id it had, it is this stack now.
-        let stack = stacks.find(path).map(|stack| &stacks[stack]);
-        let id = stack.and_then(|stack| stack.id.as_ref());
-        if let Some(entry) = document.stacks.get_mut(key) {
-            entry.id = id.map(|id| id.value.clone());
-        }
-    }
-    let keys = open.into_iter();
-    document.rename(
-        keys.map(|(path, key)| (key.clone(), path.to_string()))
-            .collect(),
-    );
 }
 
 /// Checks that no other stack is on record at the paths of some stacks.

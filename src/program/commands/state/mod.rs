@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use orch::change::relocate;
 use orch::context::{MARK_ROOT, Opened, from_read, missing};
+use orch::exit::ExitStatus;
 use orch::path::{KeyFilter, StackPath};
 use orch::project::host::host_variable;
 use orch::report::{Document, write_state_refusal_json};
@@ -28,7 +29,6 @@ use super::format::Format;
 use super::{Loaded, Reads, find_project};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use orch::exit::ExitStatus;
 
 /// Show and change the record of what was applied
 ///
@@ -208,7 +208,7 @@ impl State {
 
     /// Reads the document of this project, with what the run that holds its lock has recorded so far.
     fn read(&self) -> Result<document::Document> {
-        Ok(self.opened.read_own()?)
+        Ok(self.opened.read_once()?)
     }
 
     /// Reads the document of this project alone.

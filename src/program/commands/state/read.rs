@@ -6,6 +6,8 @@ use std::io::Write as _;
 use anyhow::Context as _;
 use clap::Args;
 use orch::change::{Pairs, Present, Standing, UncommittedChanges, digests, relocate, standings};
+use orch::context::{clashing, exact_status, from_read, from_store};
+use orch::exit::ExitStatus;
 use orch::project::Problems;
 use orch::project::host::host_environment;
 use orch::report::{
@@ -21,9 +23,6 @@ use orch::workspace::Workspace;
 use super::{Format, State};
 use crate::program::console;
 use crate::program::error::Result;
-use orch::context::exact_status;
-use orch::context::{clashing, from_read, from_store};
-use orch::exit::ExitStatus;
 
 /// List the stacks on record, each with its status and the commit, time and run of its last apply
 ///

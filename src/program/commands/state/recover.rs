@@ -1,6 +1,9 @@
 //! `orch state unlock` and `recover`
 
 use clap::Args;
+use orch::context::{from_lock, is_lost, locked, quoted, where_else};
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::printable::printable;
 use orch::record::journal::{Liveness, Runs};
@@ -12,9 +15,7 @@ use orch::state::writer::LocalCopy;
 use super::write::each;
 use super::{State, WriteArgs};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::context::{from_lock, is_lost, locked, quoted, where_else};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// Take the lock away from a run that is gone
 ///

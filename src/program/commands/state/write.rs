@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use clap::Args;
+use orch::context::{from_edit, from_lock, from_read, from_store};
+use orch::error::ErrorKind;
+use orch::exit::ExitStatus;
 use orch::plan::protection::Protection;
 use orch::printable::{command_line, printable};
 use orch::project::config::BackendConfig;
@@ -15,9 +18,7 @@ use orch::state::edit::{self, Edit, InitError, Restoration, RestoreError};
 
 use super::{Format, State, WriteArgs};
 use crate::program::console;
-use crate::program::error::{ErrorKind, ProgramError, Result};
-use orch::context::{from_edit, from_lock, from_read, from_store};
-use orch::exit::ExitStatus;
+use crate::program::error::{ProgramError, Result};
 
 /// Create the document
 ///

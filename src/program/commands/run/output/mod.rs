@@ -11,16 +11,16 @@ mod printer;
 mod recorder;
 
 use std::collections::{HashMap, HashSet};
-use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
+use orch::plan::planner::EndedOutput;
 use orch::printable::printable;
 use orch::project::attempt::Attempts;
 use orch::record::logs::Logs;
@@ -184,21 +184,6 @@ pub(in crate::program::commands) struct Captured {
     logs_directory: PathBuf,
     /// The temporary location of logs that are not kept.
     temporary: Option<TempDir>,
-}
-
-/// The output of a run that is over.
-pub(in crate::program::commands) struct EndedOutput {
-    /// Its logs, if it was captured.
-    pub(in crate::program::commands) logs: Option<Logs>,
-    /// Their temporary location, if they are not kept.
-    temporary: Option<TempDir>,
-}
-
-impl EndedOutput {
-    /// Returns whether its logs stay.
-    pub(in crate::program::commands) fn is_kept(&self) -> bool {
-        self.logs.is_some() && self.temporary.is_none()
-    }
 }
 
 impl Output {

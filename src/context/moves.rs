@@ -1,0 +1,44 @@
+//! Entries of the state whose stacks lie elsewhere now.
+
+use std::collections::BTreeSet;
+
+use crate::change::Pairs;
+use crate::path::StackPath;
+use crate::project::stack::Stacks;
+use crate::state::document::Document;
+
+/// Gives the entries of stacks that lie elsewhere now the keys of their new paths.
+pub fn follow_moves(stacks: &Stacks, document: &mut Document) {
+    let moved = Pairs::new(stacks, document).moved(stacks);
+    document.rename(moved);
+}
+
+/// A stack of the tree that is on record under another key, as a plan has found: its path and the key.
+pub type FoundMove = (StackPath, String);
+
+/// Gives the entries of stacks that lie elsewhere now the keys of their new paths: those that their ids tell,
+/// and those that a plan has found.
+pub fn follow_all(stacks: &Stacks, found: &[FoundMove], document: &mut Document) {
+    follow_moves(stacks, document);
+    let pairs = Pairs::new(stacks, document);
+    let taken: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
+    let is_open = |(path, key): &&FoundMove| {
+        let stack = stacks.find(path);
+        let is_new = stack.is_some_and(|stack| pairs.key(stack).is_none());
+        is_new && !taken.contains(key.as_str()) && document.stacks.contains_key(key)
+    };
+    let open: Vec<&FoundMove> = found.iter().filter(is_open).collect();
+    for (path, key) in &open {
+        // Whatever id it had, it is this stack now.
+        let stack = stacks.find(path).map(|stack| &stacks[stack]);
+        let id = stack.and_then(|stack| stack.id.as_ref());
+        if let Some(entry) = document.stacks.get_mut(key) {
+            entry.id = id.map(|id| id.value.clone());
+        }
+    }
+    let keys = open.into_iter();
+    document.rename(
+        keys.map(|(path, key)| (key.clone(), path.to_string()))
+            .collect(),
+    );
+}

@@ -1,0 +1,90 @@
+//! The commits whose code destroys stacks that were removed: each is checked out once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::context::{Context, PLANS, PrivateFolder, sweep};
+use crate::error::{ErrorContext as _, Result};
+use crate::folder::GuardedFolder;
+use crate::git::{CommitId, Repository};
+use crate::plan::commit_code::CommitCode;
+
+/// The folder of `.orch` for checkouts.
+const FOLDER: &str = "worktrees";
+
+/// Commits that are checked out. The checkouts go when this is dropped.
+#[derive(Default)]
+pub struct Commits {
+    /// Why there is no code, where there is none.
+    by_commit: BTreeMap<CommitId, std::result::Result<CommitCode, String>>,
+    /// Dropped after what is in it.
+    folder: Option<PrivateFolder>,
+}
+
+impl Commits {
+    /// Checks out commits, as far as that has not been done. What killed processes have left goes first.
+    pub fn check_out(&mut self, context: &Context, commits: BTreeSet<CommitId>) -> Result<()> {
+        let new = commits.into_iter();
+        let new = new.filter(|it| !self.by_commit.contains_key(it));
+        let new: Vec<CommitId> = new.collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let read = context.read.as_ref().context("git was read")?;
+        self.check_out_of(context, &read.repository, new)
+    }
+
+    /// Checks out commits of a repository.
+    pub fn check_out_of(
+        &mut self,
+        context: &Context,
+        repository: &Repository,
+        commits: impl IntoIterator<Item = CommitId>,
+    ) -> Result<()> {
+        let folder = match self.folder.take() {
+            Some(folder) => folder,
+            None => PrivateFolder::of(context, FOLDER)?,
+        };
+        let folder = self.folder.insert(folder);
+        for commit in commits {
+            let path = folder.path().join(commit.as_str());
+            let code = CommitCode::check_out(repository, &commit, &path);
+            let code = code.map_err(|why| why.to_string());
+            self.by_commit.insert(commit, code);
+        }
+        Ok(())
+    }
+
+    /// Returns the code of a commit that was checked out.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in words.
+    pub fn code(&self, commit: &CommitId) -> std::result::Result<&CommitCode, String> {
+        match self.by_commit.get(commit) {
+            Some(code) => code.as_ref().map_err(Clone::clone),
+            None => Err("its commit was not checked out".to_owned()),
+        }
+    }
+}
+
+impl Context {
+    /// Removes the checkouts and the plans that killed processes have left. Git must have been read, if there is any.
+    pub fn sweep(&self) {
+        if !matches!(GuardedFolder::find(&self.project.root), Ok(Some(_))) {
+            return;
+        }
+        let folder = self.project.root.join(crate::folder::NAME);
+        let is_there = |place: &Path| place.symlink_metadata().is_ok_and(|it| it.is_dir());
+        let plans = folder.join(PLANS);
+        if is_there(&plans) {
+            sweep(&plans, &|_| {});
+        }
+        let checkouts = folder.join(FOLDER);
+        if let Some(read) = self.read.as_ref().filter(|_| is_there(&checkouts)) {
+            sweep(&checkouts, &|folder| {
+                read.repository.remove_checkouts(folder);
+            });
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The commands that destroy stacks which are not removed: those of the working tree, of the default branch, and
+//! recorded ones that this commit lacks. A driver without `backend` cannot tell them from a removed stack.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+
+use super::removals::{Blocked, Removals};
+use super::subjects::{Drivers, tools_on_path};
+use crate::change::base::{BaseQuery, default_tip};
+use crate::change::{Pairs, moved_or_removed};
+use crate::context::Context;
+use crate::diagnostic::Diagnostic;
+use crate::driver::{Driver, driver_of};
+use crate::git::{CommitId, CommitTree, Repository};
+use crate::path::StackPath;
+use crate::plan::DestroyCommand;
+use crate::plan::removal::is_only_forgotten;
+use crate::project::discover::Listing;
+use crate::project::environment::Environments;
+use crate::project::host::host_environment;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::project::{Problems, Project};
+use crate::state::document::{Document, Entry};
+
+/// The way out where the code of a commit cannot be used.
+pub(super) const BRING_BACK: &str =
+    "bring its directory back, run `orch destroy` there, and delete it again";
+
+/// Stacks that are not in the working tree, or not as they are there.
+pub(super) struct Elsewhere {
+    /// The default branch; none if they are recorded.
+    branch: Option<String>,
+    /// The recorded ones, each with its driver.
+    recorded: Vec<(StackPath, Option<String>)>,
+    /// The commit's project, or why it is unknown.
+    project: Result<Project, String>,
+}
+
+impl Removals<'_> {
+    /// Reads the stacks of the default branch, unless that is at HEAD, and the recorded stacks that are not here.
+    pub(super) fn elsewhere(
+        &self,
+        context: &Context,
+        document: Option<&Document>,
+    ) -> Vec<Elsewhere> {
+        let mut all: Vec<Elsewhere> = context.default_branch().into_iter().collect();
+        let mut by_commit: BTreeMap<Option<CommitId>, Vec<(StackPath, Option<String>)>> =
+            BTreeMap::new();
+        for key in self.absent() {
+            let entry = document.and_then(|document| document.stacks.get(key));
+            let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
+                continue;
+            };
+            let driver = entry.driver.as_deref();
+            let driver = driver.and_then(|name| Driver::named(&context.project, name));
+            let is_of_tool = driver.is_some_and(|driver| driver.tool.is_some());
+            if !is_of_tool && !is_only_forgotten(entry) {
+                let stacks = by_commit.entry(last_commit(entry)).or_default();
+                stacks.push((path, entry.driver.clone()));
+            }
+        }
+        all.extend(by_commit.into_iter().map(|(commit, recorded)| {
+            let none = || Err("no commit is recorded for it".to_owned());
+            Elsewhere {
+                branch: None,
+                recorded,
+                project: commit.map_or_else(none, |commit| context.project_at(&commit)),
+            }
+        }));
+        all
+    }
+}
+
+/// Returns the newest commit that is known to have had a stack.
+fn last_commit(entry: &Entry) -> Option<CommitId> {
+    let applied = entry.applied.as_ref();
+    let last = || entry.last.as_ref()?.commit.as_deref();
+    let commit = applied.and_then(|it| it.seen.as_deref().or(it.commit.as_deref()));
+    CommitId::new(commit.or_else(last)?)
+}
+
+impl Context {
+    /// Returns the stacks of the default branch, unless that is at HEAD.
+    fn default_branch(&self) -> Option<Elsewhere> {
+        let query = BaseQuery::of(&self.project.settings);
+        let repository = &self.read.as_ref()?.repository;
+        let (branch, project) = match default_tip(repository, &query) {
+            Ok(tip) if repository.commit("HEAD").ok().flatten() == Some(tip.commit.clone()) => {
+                return None;
+            }
+            Ok(tip) => (tip.branch, self.project_at(&tip.commit)),
+            Err(unknown) => ("the default branch".to_owned(), Err(unknown.to_string())),
+        };
+        Some(Elsewhere {
+            branch: Some(branch),
+            recorded: Vec::new(),
+            project,
+        })
+    }
+
+    /// Reads the project as a commit has it.
+    fn project_at(&self, commit: &CommitId) -> Result<Project, String> {
+        let own = Repository::open(&self.project.root).map_err(|error| error.to_string())?;
+        let found = own.commit(commit.as_str());
+        if found.map_err(|error| error.to_string())?.as_ref() != Some(commit) {
+            return Err(format!("commit {} is not in this clone", commit.short()));
+        }
+        let tree = CommitTree::new(own, commit.clone());
+        let project = Project::load_tree(&self.project.root, &tree, &mut Problems::default());
+        let project = project.map_err(|error| error.to_string())?;
+        match project.broken.first() {
+            Some(file) => Err(format!(
+                "`{}` cannot be parsed as it is in commit {}",
+                file.relative(),
+                commit.short()
+            )),
+            None => Ok(project),
+        }
+    }
+}
+
+/// The commands that destroy the stacks of a project.
+struct Source<'s> {
+    project: &'s Project,
+    environments: Environments<'s>,
+    /// The default branch, for its stacks.
+    branch: Option<&'s str>,
+    stacks: Vec<Other<'s>>,
+}
+
+/// A stack that is not removed.
+struct Other<'s> {
+    stack: StackIndex,
+    driver: Driver<'s>,
+    /// Its command, or why that is unknown.
+    command: Result<DestroyCommand, String>,
+}
+
+impl<'s> Source<'s> {
+    fn new(
+        project: &'s Project,
+        environments: Environments<'s>,
+        branch: Option<&'s str>,
+        stacks: impl Iterator<Item = (StackIndex, Option<Driver<'s>>)>,
+    ) -> Self {
+        let managed = stacks.filter(|(stack, _)| project.stacks[*stack].mode == StackMode::Manage);
+        let others = managed.filter_map(|(stack, driver)| {
+            let driver = driver?;
+            let namespaces = environments.namespaces().of_stack(stack);
+            let words = driver.destroy_words(&namespaces).transpose()?;
+            let path = &project.stacks[stack].path;
+            let command = words.map(|words| DestroyCommand::new(&words, &project.root, path));
+            Some(Other {
+                stack,
+                driver,
+                command: command.map_err(first_message),
+            })
+        });
+        let stacks = others.collect();
+        Source {
+            project,
+            environments,
+            branch,
+            stacks,
+        }
+    }
+}
+
+/// The commands that destroy stacks which are not removed.
+pub(super) struct DestroyCommands<'s> {
+    context: &'s Context,
+    document: Option<&'s Document>,
+    elsewhere: &'s [Elsewhere],
+    /// Made once they are needed.
+    sources: OnceCell<Vec<Source<'s>>>,
+}
+
+impl<'s> DestroyCommands<'s> {
+    pub(super) fn new(
+        context: &'s Context,
+        document: Option<&'s Document>,
+        elsewhere: &'s [Elsewhere],
+    ) -> Self {
+        DestroyCommands {
+            context,
+            document,
+            elsewhere,
+            sources: OnceCell::new(),
+        }
+    }
+
+    fn sources(&self) -> &[Source<'s>] {
+        self.sources.get_or_init(|| {
+            let project = &self.context.project;
+            let drivers = Drivers::new(self.context, self.document);
+            let stacks = project.stacks.iter();
+            let stacks = stacks.map(|(stack, _)| (stack, drivers.of(stack)));
+            let here = Source::new(project, self.context.evaluator(), None, stacks);
+            let elsewhere = self.elsewhere.iter();
+            let elsewhere = elsewhere.filter_map(|it| self.source(it, it.project.as_ref().ok()?));
+            std::iter::once(here).chain(elsewhere).collect()
+        })
+    }
+
+    fn source(&self, of: &'s Elsewhere, project: &'s Project) -> Option<Source<'s>> {
+        // Files of tools are not read: their drivers have no words.
+        let listing = Listing::default();
+        let on_path = tools_on_path();
+        let stacks = project.stacks.iter().filter(|(_, stack)| {
+            let mut recorded = of.recorded.iter();
+            of.branch.is_some() || recorded.any(|(path, _)| *path == stack.path)
+        });
+        let stacks = stacks.map(|(index, stack)| {
+            let entries = self.document.map(|document| &document.stacks);
+            let entry = entries.and_then(|entries| entries.get(stack.path.as_str()));
+            let recorded = entry.and_then(|entry| entry.driver.as_deref());
+            let driver = driver_of(project, &listing, index, recorded, on_path);
+            (index, driver)
+        });
+        let environments = Environments::new(project, host_environment());
+        let source = Source::new(project, environments, of.branch.as_deref(), stacks);
+        (!source.stacks.is_empty()).then_some(source)
+    }
+
+    /// Returns why the resources of a removed stack may be those of another one: its driver does not say where its
+    /// state is, and the same command destroys both. A `removed` block answers.
+    pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<Blocked> {
+        let namespaces = code.environments.namespaces().of_stack(code.stack);
+        let own = match code.driver.destroy_words(&namespaces) {
+            Ok(Some(words)) => words,
+            // That has been reported.
+            Ok(None) => return None,
+            Err(found) => {
+                return Some(Blocked {
+                    why: first_message(found),
+                    way_out: BRING_BACK.to_owned(),
+                });
+            }
+        };
+        let own = Own {
+            code,
+            command: DestroyCommand::new(&own, &code.project.root, code.path),
+            by_driver: RefCell::default(),
+        };
+        for source in self.sources() {
+            for other in &source.stacks {
+                let path = &source.project.stacks[other.stack].path;
+                let blocked = match own.is_same(source, other) {
+                    Ok(false) => continue,
+                    Ok(true) => self.blocked(&own, path, source.branch, None),
+                    Err(why) => self.blocked(&own, path, source.branch, Some(&why)),
+                };
+                return Some(blocked);
+            }
+        }
+        self.why_unknown(&own)
+    }
+
+    /// Returns why the command of a recorded stack that is not here is unknown.
+    fn why_unknown(&self, own: &Own<'_, '_>) -> Option<Blocked> {
+        self.elsewhere.iter().find_map(|elsewhere| {
+            let branch = elsewhere.branch.as_deref();
+            if let (Some(branch), Err(why)) = (branch, &elsewhere.project) {
+                return Some(Blocked {
+                    why: format!(
+                        "its driver `{}` has no `backend`, and the stacks of {branch} are unknown: {why}",
+                        own.code.driver.name
+                    ),
+                    way_out: TELL_APART.to_owned(),
+                });
+            }
+            let stacks = elsewhere.recorded.iter().filter(|(_, driver)| {
+                let driver = driver.as_deref();
+                driver.is_none_or(|driver| driver == own.code.driver.name)
+            });
+            let mut stacks = stacks.map(|(path, _)| path);
+            let (path, why) = match &elsewhere.project {
+                Err(why) => (stacks.next()?, why.clone()),
+                Ok(project) => {
+                    let path = stacks.find(|path| project.stacks.find(path).is_none())?;
+                    (path, "its commit does not have it".to_owned())
+                }
+            };
+            Some(self.blocked(own, path, branch, Some(&why)))
+        })
+    }
+
+    /// Returns why a removal is blocked by another stack: since the command is the same, or unknown.
+    fn blocked(
+        &self,
+        own: &Own<'_, '_>,
+        other: &StackPath,
+        branch: Option<&str>,
+        unknown: Option<&str>,
+    ) -> Blocked {
+        let stacks = &self.context.project.stacks;
+        let here = stacks.find(other);
+        let place = match (here, branch) {
+            (Some(_), _) => String::new(),
+            (None, Some(branch)) => format!(", which {branch} has,"),
+            (None, None) => ", which is recorded,".to_owned(),
+        };
+        let name = own.code.driver.name;
+        let why = match unknown {
+            None => format!(
+                "the command that destroys it also destroys {other}{}, and its driver `{name}` has no `backend`",
+                place.trim_end_matches(',')
+            ),
+            Some(why) => format!(
+                "its driver `{name}` has no `backend`, and the command that destroys {other}{place} is unknown: {why}"
+            ),
+        };
+        let pairs = self.document.map(|document| Pairs::new(stacks, document));
+        let key = here.and_then(|stack| pairs.as_ref()?.key(stack));
+        let answer = match (here, branch) {
+            (None, Some(branch)) => format!(
+                "merge {branch} into this branch; if this branch deletes {other}, merge the deletion first"
+            ),
+            _ => moved_or_removed(
+                own.code.path.as_str(),
+                other.as_str(),
+                here.is_none() || key.is_some(),
+            ),
+        };
+        Blocked {
+            why,
+            way_out: format!("{answer}\n{TELL_APART}"),
+        }
+    }
+}
+
+/// The fix for other stacks.
+const TELL_APART: &str =
+    "to tell other stacks apart, add `backend` to the driver; see `orch help drivers`";
+
+/// Returns the message of the first of some problems.
+pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
+    let first = found.into_iter().next();
+    first.map_or_else(String::new, |first| first.message)
+}
+
+/// The code of a removed stack whose driver does not say where its state is.
+#[derive(Clone, Copy)]
+pub(super) struct OwnCode<'c, 'p> {
+    pub(super) stack: StackIndex,
+    pub(super) path: &'c StackPath,
+    pub(super) driver: Driver<'p>,
+    pub(super) project: &'p Project,
+    pub(super) environments: &'c Environments<'p>,
+}
+
+/// A removed stack, and its command.
+struct Own<'c, 'p> {
+    code: OwnCode<'c, 'p>,
+    command: DestroyCommand,
+    /// Its commands by the drivers of other projects; none if they cannot be evaluated.
+    by_driver: RefCell<BTreeMap<(*const Project, String), Option<DestroyCommand>>>,
+}
+
+impl Own<'_, '_> {
+    /// Returns whether the same command destroys another stack. Where the driver may have changed since, both stacks
+    /// are compared by the same version of it, too.
+    fn is_same(&self, source: &Source<'_>, other: &Other<'_>) -> Result<bool, String> {
+        let command = other.command.as_ref().map_err(Clone::clone)?;
+        if command.is_same(&self.command) {
+            return Ok(true);
+        }
+        let (code, name) = (self.code, other.driver.name);
+        let may_be_driver = name == code.driver.name
+            || !code.project.drivers.contains_key(name)
+            || !source.project.drivers.contains_key(code.driver.name);
+        if !may_be_driver {
+            return Ok(false);
+        }
+        let mut by_driver = self.by_driver.borrow_mut();
+        let key = (std::ptr::from_ref(source.project), name.to_owned());
+        let own = by_driver.entry(key).or_insert_with(|| {
+            let namespaces = code.environments.namespaces().of_stack(code.stack);
+            let words = other.driver.destroy_words(&namespaces).ok().flatten()?;
+            Some(DestroyCommand::new(&words, &code.project.root, code.path))
+        });
+        if let Some(own) = own {
+            return Ok(command.is_same(own));
+        }
+        let namespaces = source.environments.namespaces().of_stack(other.stack);
+        let words = code.driver.destroy_words(&namespaces);
+        let path = &source.project.stacks[other.stack].path;
+        let command = words.map_err(first_message)?;
+        let command = command.map(|it| DestroyCommand::new(&it, &source.project.root, path));
+        Ok(command.is_some_and(|command| command.is_same(&self.command)))
+    }
+}

@@ -1,0 +1,459 @@
+//! From what is on record and what the tools have answered to the entries of a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ignored::ignored;
+use super::{OnRecord, Subject, Subjects};
+use crate::context::Context;
+use crate::driver::{Answer, Driver, PlanKind};
+use crate::path::{Generation, StackPath};
+use crate::plan::entry::{
+    Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource,
+};
+use crate::plan::protection::Destroyed;
+use crate::plan::{Condition, FailedAsk};
+use crate::project::Project;
+use crate::project::driver::DriverStep;
+use crate::project::stack::StackIndex;
+
+/// A stack, and what has to be found out about it.
+pub(super) struct Needed<'s, 'p> {
+    pub(super) subject: &'s Subject<'p>,
+    pub(super) need: Need,
+}
+
+impl Needed<'_, '_> {
+    /// Returns what its tool is asked, if it is.
+    pub(super) fn question(&self) -> Option<(PlanKind, Asked)> {
+        match self.need {
+            Need::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
+            Need::Ask(..) | Need::Settled(..) => None,
+        }
+    }
+
+    /// Returns the generation that its tool is asked about, if that is not the current one.
+    pub(super) fn generation(&self) -> Option<Generation> {
+        self.subject.made().map(|next| next.generation)
+    }
+}
+
+/// Finds the stacks that are made anew before the old ones are destroyed, as far as that is known.
+pub(super) fn find_made_first(
+    context: &Context,
+    subjects: &mut Subjects<'_>,
+    recorded: Option<&OnRecord>,
+    options: PlanOptions,
+) {
+    if subjects.all.iter().all(|subject| subject.next.is_none()) {
+        return;
+    }
+    let needs = needs(context, subjects, recorded, options).into_iter();
+    let is_made = needs.map(|needed| {
+        matches!(
+            needed.need,
+            Need::Ask(_, Asked::Anew) | Need::Settled(Action::Replace, _)
+        )
+    });
+    let is_made: Vec<bool> = is_made.collect();
+    for (subject, is_made) in subjects.all.iter_mut().zip(is_made) {
+        if let Some(next) = &mut subject.next {
+            next.is_made = is_made;
+        }
+    }
+}
+
+fn known<'a>(
+    context: &'a Context,
+    subject: &'a Subject<'a>,
+    recorded: Option<&'a OnRecord>,
+) -> Known<'a> {
+    Known {
+        standing: recorded.and_then(|recorded| recorded.standings.stacks.get(&subject.stack)),
+        driver: subject.driver,
+        mode: context.project.stacks[subject.stack].mode,
+        is_replaced: subject.is_replaced,
+        is_made_first: subject.next.is_some(),
+        is_gone: subject.is_gone,
+        trigger: subject.trigger.as_ref(),
+        is_moved: subject.is_moved,
+        outputs_differ: subject.outputs_differ.as_deref(),
+        ignored: recorded.and_then(|recorded| ignored(context, subject.stack, recorded)),
+        accepts_drift: subject.accepts_drift,
+        is_released: subject.is_released,
+    }
+}
+
+/// Returns what has to be found out about each stack, by path.
+pub(super) fn needs<'s, 'p>(
+    context: &'p Context,
+    subjects: &'s Subjects<'p>,
+    recorded: Option<&'p OnRecord>,
+    options: PlanOptions,
+) -> Vec<Needed<'s, 'p>> {
+    let all = subjects.all.iter();
+    let need = |subject: &'s Subject<'p>| Needed {
+        subject,
+        need: match &subject.blocked {
+            // Nobody is asked about what is not to be done.
+            Some(why) => Need::Settled(Action::NoOp, Reason::new(ReasonSource::State, why)),
+            None => known(context, subject, recorded).need(options),
+        },
+    };
+    all.map(need).collect()
+}
+
+/// What is to be done with each stack, before it is known what runs after what.
+pub(super) struct Settled(Vec<(StackIndex, Result<Decided, String>)>);
+
+struct Decided {
+    action: Action,
+    reason: Reason,
+    answer: Answer,
+    has_drifted: bool,
+}
+
+impl Decided {
+    /// Says of a stack that was moved that it is on record.
+    fn moved(self, subject: &Subject<'_>) -> Self {
+        let from = subject.previous_path.as_deref().unwrap_or_default();
+        let reason = |text: String| Reason::new(ReasonSource::State, text);
+        match self.action {
+            Action::Adopt | Action::NoOp if subject.is_moved => Decided {
+                action: Action::NoOp,
+                reason: reason(format!("moved from {from}")),
+                ..self
+            },
+            // Something is on record, so something is there, as far as nobody says otherwise.
+            Action::Create if subject.is_moved && self.answer.exists != Some(false) => Decided {
+                action: Action::Update,
+                reason: reason(format!("moved from {from}, and has changes")),
+                ..self
+            },
+            Action::Update if subject.is_moved => Decided {
+                reason: reason(format!("moved from {from}, and has changes")),
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
+impl Decided {
+    /// Describes the commit that an allowed rollback reverts.
+    fn puts_back(mut self, subject: &Subject<'_>) -> Self {
+        if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
+            self.reason.text = format!("{effect}: {}", self.reason.text);
+        }
+        self
+    }
+}
+
+/// Decides what is to be done, given what the tools have answered, and where nothing may be done.
+pub(super) fn settle(
+    context: &Context,
+    recorded: Option<&OnRecord>,
+    needs: &[Needed<'_, '_>],
+    answers: &BTreeMap<StackPath, Result<Answer, String>>,
+    blocked: &BTreeMap<StackIndex, String>,
+) -> Settled {
+    let settled = needs.iter().map(|needed| {
+        let stack = needed.subject.stack;
+        let settled = |action: Action, reason: Reason| Decided {
+            action,
+            reason,
+            answer: Answer {
+                is_complete: true,
+                ..Answer::default()
+            },
+            has_drifted: false,
+        };
+        if let Some(why) = blocked.get(&stack) {
+            let reason = Reason::new(ReasonSource::State, why);
+            return (stack, Ok(settled(Action::NoOp, reason)));
+        }
+        let decided = match &needed.need {
+            Need::Settled(action, reason) => {
+                let reason = placed(context, needed.subject, *action, reason.clone());
+                Ok(settled(*action, reason))
+            }
+            Need::Ask(_, asked) => match answers.get(&context.project.stacks[stack].path) {
+                Some(Ok(answer)) => known(context, needed.subject, recorded)
+                    .decide(*asked, answer)
+                    .map(|(action, reason)| Decided {
+                        action,
+                        reason: placed(context, needed.subject, action, reason),
+                        answer: answer.clone(),
+                        has_drifted: matches!(asked, Asked::Refresh | Asked::Read)
+                            && answer.has_drifted(),
+                    })
+                    .map_err(|problem| problem.to_string()),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("its tool was not asked".to_owned()),
+            },
+        };
+        let decided = decided.map(|it| it.moved(needed.subject).puts_back(needed.subject));
+        (stack, decided)
+    });
+    Settled(settled.collect())
+}
+
+/// Returns a reason with the place of the block that is behind it: that of the driver, or that of a stack
+/// which is only read.
+fn placed(context: &Context, subject: &Subject<'_>, action: Action, reason: Reason) -> Reason {
+    let span = match reason.source {
+        ReasonSource::Driver => subject.driver.block.map(|block| block.name.span),
+        ReasonSource::Config if action == Action::Read => {
+            Some(context.project.stacks[subject.stack].span)
+        }
+        _ => None,
+    };
+    let Some(span) = span else { return reason };
+    let (file, line) = context.project.sources.file_and_line(span);
+    reason.said_in(Some(file), Some(line))
+}
+
+/// Returns the stacks whose new generation is created before the old one is destroyed.
+fn made_first(subjects: &Subjects<'_>) -> BTreeSet<StackIndex> {
+    let made = subjects.all.iter().filter(|it| it.made().is_some());
+    made.map(|it| it.stack).collect()
+}
+
+impl Settled {
+    /// Returns what is done with each stack, as far as it is decided.
+    pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, Action)> {
+        let settled = self.0.iter();
+        settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
+    }
+
+    /// Returns what is done with each stack itself: of those that are made anew first, the old ones are destroyed
+    /// on their own.
+    pub(super) fn steps(
+        &self,
+        subjects: &Subjects<'_>,
+    ) -> impl Iterator<Item = (StackIndex, Action)> {
+        let made = made_first(subjects);
+        self.actions().map(move |(stack, action)| match action {
+            Action::Replace if made.contains(&stack) => (stack, Action::Create),
+            action => (stack, action),
+        })
+    }
+
+    fn position(&self, stack: StackIndex) -> Option<usize> {
+        self.0
+            .binary_search_by_key(&stack, |(stack, _)| *stack)
+            .ok()
+    }
+
+    /// Returns why something is done with a stack, if that is decided.
+    pub(super) fn reason(&self, stack: StackIndex) -> Option<&Reason> {
+        let (_, decided) = &self.0[self.position(stack)?];
+        Some(&decided.as_ref().ok()?.reason)
+    }
+
+    /// Returns what is done with a stack, if that is decided.
+    pub(super) fn action(&self, stack: StackIndex) -> Option<Action> {
+        let (_, decided) = &self.0[self.position(stack)?];
+        Some(decided.as_ref().ok()?.action)
+    }
+
+    /// Returns the stacks of which it is not known what is done, since their tools have failed.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = StackIndex> {
+        let unknown = self.0.iter().filter(|(_, decided)| decided.is_err());
+        unknown.map(|(stack, _)| *stack)
+    }
+
+    /// Returns the stacks that are updated by drivers that don't report how many resources change.
+    pub(super) fn unreported(&self) -> impl Iterator<Item = StackIndex> {
+        let unreported = self.0.iter().filter(|(_, decided)| {
+            let decided = decided.as_ref();
+            decided.is_ok_and(|it| it.action == Action::Update && it.answer.counts.is_none())
+        });
+        unreported.map(|(stack, _)| *stack)
+    }
+
+    /// Returns the stacks that are destroyed or replaced.
+    pub(super) fn going(&self) -> impl Iterator<Item = StackIndex> {
+        let going = self
+            .actions()
+            .filter(|(_, it)| matches!(it, Action::Delete | Action::Replace));
+        going.map(|(stack, _)| stack)
+    }
+
+    /// Returns the stacks that are destroyed, replaced, or lose resources, with the reason.
+    pub(super) fn destroyed(
+        &self,
+        subjects: &Subjects<'_>,
+    ) -> impl Iterator<Item = (StackIndex, &Reason, Destroyed<'_>)> {
+        let made = made_first(subjects);
+        self.0.iter().filter_map(move |(stack, decided)| {
+            let decided = decided.as_ref().ok()?;
+            let is_made_first = made.contains(stack);
+            let destroyed = Destroyed::of_answer(decided.action, &decided.answer, is_made_first)?;
+            Some((*stack, &decided.reason, destroyed))
+        })
+    }
+
+    /// Returns whether a stack with which nothing is done has other inputs than those on record.
+    pub(super) fn differs(&self, stack: StackIndex) -> bool {
+        let decided = self.position(stack).map(|position| &self.0[position].1);
+        let decided = decided.and_then(|decided| decided.as_ref().ok());
+        decided.is_some_and(|decided| {
+            decided.action == Action::NoOp && decided.reason.source == ReasonSource::Config
+        })
+    }
+
+    /// Returns whether the action for a stack is unknown because its tool has failed.
+    pub(super) fn is_unknown(&self, stack: StackIndex) -> bool {
+        let position = self.position(stack);
+        position.is_some_and(|position| self.0[position].1.is_err())
+    }
+
+    /// Leaves a stack as it is.
+    pub(super) fn block(&mut self, stack: StackIndex, why: &str) {
+        let Some(position) = self.position(stack) else {
+            return;
+        };
+        let decided = &mut self.0[position].1;
+        let answer = decided.as_ref().map(|decided| decided.answer.clone());
+        *decided = Ok(Decided {
+            action: Action::NoOp,
+            reason: Reason::new(ReasonSource::Config, why),
+            answer: answer.unwrap_or_default(),
+            has_drifted: false,
+        });
+    }
+
+    /// Blocks what would be destroyed by a driver that has no command for it; returns which stacks, with why.
+    pub(super) fn block_without_destroy(
+        &mut self,
+        subjects: &Subjects<'_>,
+    ) -> BTreeMap<StackIndex, String> {
+        let drivers = subjects.all.iter();
+        let drivers: BTreeMap<StackIndex, &Driver<'_>> = drivers
+            .map(|subject| (subject.stack, &subject.driver))
+            .collect();
+        let mut blocked = BTreeMap::new();
+        for (stack, decided) in &mut self.0 {
+            let (Ok(decided), Some(driver)) = (decided, drivers.get(stack)) else {
+                continue;
+            };
+            let destroys = matches!(decided.action, Action::Delete | Action::Replace);
+            if destroys && !driver.has(DriverStep::Destroy) {
+                let why = format!("its driver `{}` has no `destroy`", driver.name);
+                decided.action = Action::NoOp;
+                decided.reason = Reason::new(ReasonSource::Driver, &why);
+                blocked.insert(*stack, why);
+            }
+        }
+        blocked
+    }
+
+    /// Returns the stacks with work.
+    pub(super) fn working(&self) -> BTreeSet<StackIndex> {
+        let settled = self.0.iter();
+        let is_working = |decided: &Result<Decided, String>| {
+            decided
+                .as_ref()
+                .is_ok_and(|decided| decided.action.is_work())
+        };
+        settled
+            .filter(|(_, decided)| is_working(decided))
+            .map(|(stack, _)| *stack)
+            .collect()
+    }
+
+    /// Returns the entries and the stacks that failed to plan, given the stacks with work that each
+    /// runs after. A tool that fails may succeed once these are applied, unless its configuration
+    /// is `invalid`.
+    pub(super) fn entries(
+        self,
+        project: &Project,
+        mut after: BTreeMap<StackIndex, Condition>,
+        invalid: &BTreeSet<StackIndex>,
+    ) -> (Vec<PlanEntry>, Vec<FailedAsk>) {
+        let mut entries = Vec::with_capacity(self.0.len());
+        let mut failed = Vec::new();
+        let path = |stack: &StackIndex| project.stacks[*stack].path.clone();
+        for (stack, decided) in self.0 {
+            let after = after.remove(&stack).unwrap_or_default();
+            match decided {
+                Ok(Decided {
+                    action,
+                    reason,
+                    answer,
+                    has_drifted,
+                }) => entries.push(PlanEntry {
+                    stack: path(&stack),
+                    action,
+                    reason,
+                    counts: answer.counts,
+                    resources: answer.resources,
+                    is_complete: answer.is_complete,
+                    is_planned: true,
+                    after,
+                    blocked: None,
+                    replaced_if: Vec::new(),
+                    previous_path: None,
+                    generation: None,
+                    source_commit: None,
+                    removed: None,
+                    has_drifted,
+                    leaves_nothing: answer.leaves_nothing,
+                }),
+                Err(why) if !after.is_empty() && !invalid.contains(&stack) => {
+                    entries.push(PlanEntry {
+                        stack: path(&stack),
+                        action: Action::NoOp,
+                        reason: Reason::new(ReasonSource::Driver, why),
+                        counts: None,
+                        resources: Vec::new(),
+                        is_complete: false,
+                        is_planned: false,
+                        after,
+                        blocked: None,
+                        replaced_if: Vec::new(),
+                        previous_path: None,
+                        generation: None,
+                        source_commit: None,
+                        removed: None,
+                        has_drifted: false,
+                        leaves_nothing: false,
+                    });
+                }
+                Err(why) => failed.push(FailedAsk {
+                    stack: path(&stack),
+                    why,
+                    conditions: Vec::new(),
+                }),
+            }
+        }
+        (entries, failed)
+    }
+}
+
+/// Adds to entries what is known of their stacks besides the answers: why they are blocked, and what is on
+/// record.
+pub(super) fn add_known(
+    subjects: &Subjects<'_>,
+    blocked: &BTreeMap<StackIndex, String>,
+    project: &Project,
+    entries: &mut [PlanEntry],
+) {
+    let by_path = subjects.all.iter();
+    let by_path = by_path.map(|subject| (&project.stacks[subject.stack].path, subject));
+    let by_path: BTreeMap<_, _> = by_path.collect();
+    for entry in entries {
+        let Some(subject) = by_path.get(&entry.stack) else {
+            continue;
+        };
+        let why = subject.blocked.as_ref();
+        entry.replaced_if.clone_from(&subject.open_triggers);
+        entry.blocked = why.or_else(|| blocked.get(&subject.stack)).cloned();
+        entry.previous_path.clone_from(&subject.previous_path);
+        entry.source_commit.clone_from(&subject.source_commit);
+        let made = subject.made();
+        entry.generation = made
+            .map(|next| next.generation)
+            .filter(|_| entry.action == Action::Replace && entry.blocked.is_none());
+    }
+}

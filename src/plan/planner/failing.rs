@@ -1,0 +1,215 @@
+//! Stacks that fail to plan: which of them fail in any case, and what an apply leaves out because
+//! of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::PlanRequest;
+use super::ask::{AskEnd, AskRun, AskedTools, Origin};
+use super::entries::Settled;
+use super::removals::Removals;
+use super::subjects::Subjects;
+use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
+use crate::driver::Driver;
+use crate::error::Result;
+use crate::exit::ExitStatus;
+use crate::path::StackPath;
+use crate::plan::ask::{AskOptions, prepare_validation};
+use crate::plan::code::{Code, Codes};
+use crate::plan::entry::{Action, PlanMode};
+use crate::plan::{Condition, PlannedOrder};
+use crate::project::stack::StackIndex;
+use crate::run::event::Outcome;
+use crate::run::request::new_id;
+use crate::selection::select::Query;
+use crate::state::document::Document;
+
+/// What is known of the stacks of a plan.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a, 'p> {
+    pub(super) subjects: &'a Subjects<'p>,
+    pub(super) settled: &'a Settled,
+    /// The stacks with work that each stack runs after.
+    pub(super) runs_after: &'a BTreeMap<StackIndex, Condition>,
+}
+
+/// The stacks of the project that fail to plan.
+pub(super) struct Failing {
+    mode: PlanMode,
+    /// Those that fail even though they run after stacks with work, which do not explain the
+    /// failure.
+    pub(super) invalid: BTreeSet<StackIndex>,
+    /// All of them.
+    stacks: BTreeSet<StackIndex>,
+    /// The stacks that run after stacks with work.
+    conditional: BTreeSet<StackIndex>,
+}
+
+impl Context {
+    /// Returns the stacks that fail to plan.
+    pub(super) fn failing(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        known: Known<'_, '_>,
+        asked: &AskedTools,
+    ) -> Result<Failing> {
+        let Known {
+            subjects,
+            settled,
+            runs_after,
+        } = known;
+        let unknown = subjects
+            .all
+            .iter()
+            .filter(|it| settled.is_unknown(it.stack));
+        let unknown = unknown.map(|it| (it.stack, it.driver));
+        let (open, failed): (Vec<_>, Vec<_>) =
+            unknown.partition(|(stack, _)| runs_after.contains_key(stack));
+        let invalid = invalid(self, request, query, asked, open)?;
+        let failed = failed.into_iter().map(|(stack, _)| stack);
+        Ok(Failing {
+            mode: request.options.mode,
+            stacks: failed.chain(invalid.iter().copied()).collect(),
+            invalid,
+            conditional: runs_after.keys().copied().collect(),
+        })
+    }
+}
+
+/// Returns the stacks that fail to plan in any case, of those whose tools failed. Either the answer
+/// is unusable, or the tool rejects the configuration itself.
+fn invalid(
+    context: &Context,
+    request: &PlanRequest<'_>,
+    query: &Query,
+    asked: &AskedTools,
+    failed: Vec<(StackIndex, Driver<'_>)>,
+) -> Result<BTreeSet<StackIndex>> {
+    if failed.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let path = |stack: StackIndex| &context.project.stacks[stack].path;
+    let end = |it: &(StackIndex, Driver<'_>)| asked.end(path(it.0));
+    let (mut invalid, open): (Vec<_>, Vec<_>) = failed
+        .into_iter()
+        .partition(|it| end(it) == Some(AskEnd::Answered));
+    let open = open.into_iter();
+    let open: Vec<_> = open
+        .filter(|it| end(it) == Some(AskEnd::PlanFailed))
+        .collect();
+    let id = new_id(&context.project.root);
+    let place = PrivateFolder::of(context, FOLDER)?;
+    let options = AskOptions {
+        run: &id,
+        folder: place.path(),
+        init: false,
+        extra: &[],
+        jobs: request.jobs,
+        lock_timeout: None,
+    };
+    let environments = context.evaluator();
+    let codes = Codes {
+        tree: Code {
+            project: &context.project,
+            environments: &environments,
+        },
+        removed: &[],
+    };
+    let asking = match prepare_validation(codes, &open, &options) {
+        Ok(asking) => asking,
+        Err(cannot) => return Err(request.tools.refuse(context, cannot)),
+    };
+    let turns = asking.execution.turns.clone();
+    if !turns.is_empty() {
+        let origin = Origin {
+            is_recorded: false,
+            ..request.origin(query)
+        };
+        let run = AskRun {
+            id: &id,
+            origin,
+            jobs: request.jobs,
+            asking,
+        };
+        let summary = request.tools.run(context, run)?.summary;
+        if summary.signal.is_some() {
+            return Err(ExitStatus::Run(summary.exit_status()).into());
+        }
+        let refused = summary
+            .endings
+            .iter()
+            .filter(|ending| matches!(ending.outcome, Outcome::Failed(_)))
+            .map(|ending| &turns[ending.turn.get()].stack);
+        let refused: BTreeSet<&StackPath> = refused.collect();
+        invalid.extend(
+            open.iter()
+                .filter(|(stack, _)| refused.contains(path(*stack))),
+        );
+    }
+    Ok(invalid.into_iter().map(|(stack, _)| stack).collect())
+}
+
+impl Failing {
+    /// Adds stacks that fail for another reason.
+    pub(super) fn with(mut self, stacks: impl Iterator<Item = StackIndex>) -> Self {
+        self.stacks.extend(stacks);
+        self
+    }
+
+    /// Blocks the stacks that an apply would skip if these stacks, and removed ones that failed to
+    /// plan, failed.
+    pub(super) fn leave_out(
+        &self,
+        context: &Context,
+        subjects: &Subjects<'_>,
+        document: Option<&Document>,
+        (settled, removals, blocked): (
+            &mut Settled,
+            &mut Removals<'_>,
+            &mut BTreeMap<StackIndex, String>,
+        ),
+    ) {
+        for (path, cause) in self.behind(context, subjects, settled, removals, document) {
+            let why = format!("runs after {cause}, which failed to plan");
+            if let Some(stack) = context.project.stacks.find(&path) {
+                settled.block(stack, &why);
+                blocked.insert(stack, why);
+            } else if let Some(removal) = removals.of_key(path.as_str()) {
+                removal.block(why, "");
+            }
+        }
+    }
+
+    /// Returns the stacks that an apply would skip, each with the failed one.
+    fn behind(
+        &self,
+        context: &Context,
+        subjects: &Subjects<'_>,
+        settled: &Settled,
+        removals: &Removals<'_>,
+        document: Option<&Document>,
+    ) -> BTreeMap<StackPath, StackPath> {
+        let (project, graph) = (&context.project, &context.graph);
+        let mut failed: BTreeSet<&StackPath> = removals.failed.keys().collect();
+        failed.extend(self.stacks.iter().map(|it| &project.stacks[*it].path));
+        if failed.is_empty() {
+            return BTreeMap::new();
+        }
+        let mut actions: BTreeMap<StackIndex, Action> = settled.steps(subjects).collect();
+        let work = match self.mode {
+            PlanMode::Destroy => Action::Delete,
+            PlanMode::Normal | PlanMode::RefreshOnly => Action::Update,
+        };
+        for stack in self.conditional.iter().chain(&self.stacks) {
+            let action = actions.entry(*stack).or_insert(work);
+            if !action.is_work() {
+                *action = work;
+            }
+        }
+        let mut gone = removals.actions();
+        let failed_gone = removals.failed.keys();
+        gone.extend(failed_gone.map(|path| (path.to_string(), Action::Delete)));
+        let actions = actions.into_iter();
+        PlannedOrder::new(project, graph, document, actions, &gone).behind(project, &failed)
+    }
+}

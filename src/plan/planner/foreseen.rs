@@ -1,0 +1,177 @@
+//! What a plan over all stacks would do with stacks that were removed, as far as the record tells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::ask::AskedTools;
+use super::commits::Commits;
+use super::removals::Removals;
+use super::subjects::{Drivers, OnRecord, Subjects};
+use crate::context::Context;
+use crate::error::Result;
+use crate::path::StackPath;
+use crate::plan::entry::Action;
+use crate::plan::order::{Record, Work};
+use crate::plan::removal::is_only_forgotten;
+use crate::plan::ties::Ties;
+use crate::plan::{Fate, PlannedOrder};
+use crate::project::driver::NONE;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::state::document::Document;
+
+/// What a plan over all stacks would do with a stack that is not here, as far as the record tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreseen {
+    /// What is done with it: it is destroyed, only taken off the record, or nothing is done.
+    pub action: Action,
+    /// Why nothing is done although it was removed, and the way out.
+    pub blocked: Option<(String, String)>,
+    /// If it is destroyed: this stack, and all others that are destroyed and that ran after it or that it ran
+    /// after, in the order of their destruction.
+    pub order: Vec<String>,
+    /// The stacks that stay and ran after it.
+    pub users: Vec<String>,
+}
+
+impl Default for Foreseen {
+    fn default() -> Self {
+        Foreseen {
+            action: Action::NoOp,
+            blocked: None,
+            order: Vec::new(),
+            users: Vec::new(),
+        }
+    }
+}
+
+impl Context {
+    /// Returns what a plan over all stacks would do with some stacks that are on record and not in the tree,
+    /// each by its key. No tool is asked: one may find that nothing is left to destroy, or that another
+    /// stack keeps its state at the same place.
+    ///
+    /// # Errors
+    ///
+    /// If the code of removed stacks cannot be looked at.
+    pub fn foreseen(&mut self, recorded: &OnRecord, keys: &[&str]) -> Result<Vec<Foreseen>> {
+        let OnRecord {
+            document,
+            standings,
+        } = recorded;
+        self.set_generations(document);
+        let is_left = |key: &str| {
+            let missing = standings.missing.get(key);
+            missing.is_some_and(|missing| missing.leaving().is_some())
+        };
+        let is_forgotten =
+            |key: &str| is_left(key) || document.stacks.get(key).is_none_or(is_only_forgotten);
+        let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
+        let paths = missing.filter_map(|key| StackPath::parse(key));
+        // A stack of the tree at the path of another one comes first.
+        let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
+        let paths: Vec<StackPath> = paths.collect();
+        let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
+        self.block_as_planned(&mut removals, recorded)?;
+        let actions = removals.going();
+        let goes: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
+
+        let project = &self.project;
+        let no_work = vec![Work::default(); project.stacks.len()];
+        let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &goes);
+        let order = order.operations(project);
+        let record = Record::new(project, &self.graph, Some(document));
+        let ties = Ties::new(&record.recorded);
+        let n_in_tree = project.stacks.len();
+        let stacks: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
+        let nodes = record.gone.iter().zip(n_in_tree..);
+        let nodes: BTreeMap<&str, usize> = nodes.map(|(key, node)| (*key, node)).collect();
+        let drivers = Drivers::new(self, Some(document));
+        let fate = |node: usize| match node.checked_sub(n_in_tree) {
+            Some(position) if goes.contains(record.gone[position]) => Fate::Goes,
+            Some(position) if is_left(record.gone[position]) => Fate::Stays,
+            Some(position) if is_forgotten(record.gone[position]) => Fate::Nothing,
+            Some(_) => Fate::Stays,
+            None if project.stacks[stacks[node]].mode == StackMode::Read => Fate::Nothing,
+            None => match drivers.entry(stacks[node]) {
+                Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Fate::Stays,
+                _ => Fate::Nothing,
+            },
+        };
+        let name = |node: usize| {
+            let node = u32::try_from(node).unwrap_or(u32::MAX);
+            record.name(project, node)
+        };
+        let foreseen = keys.iter().map(|key| {
+            let is_proven = standings
+                .missing
+                .get(*key)
+                .is_some_and(|it| it.evidence.is_ok());
+            let node = nodes.get(key).copied();
+            let users = node.map(|node| ties.staying_users(node, fate));
+            let mut foreseen = Foreseen {
+                users: users.into_iter().flatten().map(name).collect(),
+                ..Foreseen::default()
+            };
+            if !is_proven {
+                return foreseen;
+            }
+            if is_forgotten(key) {
+                foreseen.action = Action::Forget;
+                foreseen.users.clear();
+            } else if goes.contains(key) {
+                let with = node.map(|node| ties.with(node)).unwrap_or_default();
+                let is_tied = |path: &str| {
+                    let node = nodes.get(path).copied();
+                    node.is_some_and(|node| with.get(node) == Some(&true))
+                };
+                foreseen.action = Action::Delete;
+                let order = order.iter().map(|operation| operation.stack.to_string());
+                foreseen.order = order.filter(|path| is_tied(path)).collect();
+            } else if let Some(removal) = removals.of_key(key) {
+                let blocked = removal.blocked.as_ref();
+                foreseen.blocked = blocked.map(|it| (it.why.clone(), it.way_out.clone()));
+            }
+            foreseen
+        });
+        Ok(foreseen.collect())
+    }
+
+    /// Keeps the stacks that a plan would keep, as far as that needs no answer of a tool.
+    fn block_as_planned(&self, removals: &mut Removals<'_>, recorded: &OnRecord) -> Result<()> {
+        let OnRecord {
+            document,
+            standings,
+        } = recorded;
+        let entries = self.entries_of(document);
+        let nothing = Subjects {
+            all: Vec::new(),
+            without_driver: 0,
+        };
+        let recorded_places = self.places(&nothing, &entries, &AskedTools::none(self));
+        let places = self.with_said(&recorded_places, document);
+        for (stack, key) in self.moved_by_backend(&places, &entries, Some(recorded)) {
+            let to = &self.project.stacks[stack].path;
+            if let Some(removal) = removals.of_key(&key) {
+                removal.block(
+                    format!("it was moved to {to}, which has the same backend"),
+                    "the next `orch apply` records that",
+                );
+            }
+        }
+        self.block_by_backends(removals, &places, document, standings);
+        let mut commits = Commits::default();
+        removals.check_out(self, &mut commits)?;
+        let environments = removals.environments(&commits);
+        removals.codes(self, Some(document), &commits, &environments, &[]);
+        // The code tells of backends that are not on record.
+        self.block_by_backends(removals, &places, document, standings);
+        self.keep_what_is_used(removals, Some(document), &self.plannable(document));
+        Ok(())
+    }
+
+    /// Returns the stacks of the tree that a plan over all stacks is about.
+    fn plannable(&self, document: &Document) -> BTreeMap<StackIndex, Action> {
+        let drivers = Drivers::new(self, Some(document));
+        let stacks = self.project.stacks.iter();
+        let planned = stacks.filter(|(stack, _)| drivers.of(*stack).is_some());
+        planned.map(|(stack, _)| (stack, Action::NoOp)).collect()
+    }
+}

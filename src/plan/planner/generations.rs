@@ -1,0 +1,286 @@
+//! Stacks that are made anew before the old ones are destroyed: what is made is another generation, and each
+//! generation that is not current is destroyed with the code of its own commit.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entries::{Settled, find_made_first, needs, settle};
+use super::removals::{Removal, Removals};
+use super::subjects::{Next, OnRecord, Subjects};
+use super::{AskedTools, PlanRequest};
+use crate::context::Context;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::error::Result;
+use crate::exit::ExitStatus;
+use crate::git::CommitId;
+use crate::path::{Generation, StackPath};
+use crate::plan::backends::Place;
+use crate::plan::entry::{Action, PlanMode, Removed};
+use crate::printable::printable;
+use crate::project::stack::StackIndex;
+use crate::state::document::{Document, Entry};
+
+/// The way out where two generations have one place.
+const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help lifecycle`";
+
+impl<'d> Removal<'d> {
+    /// Returns the generation of a stack that is not current, or will not be any more, given its current entry;
+    /// `None` if there is no such generation.
+    pub fn of_generation(path: &StackPath, entry: &Entry, by: Generation) -> Option<Self> {
+        let generation = path.generation()?;
+        let old = entry.of_generation(generation)?;
+        let applied = old.applied.as_ref();
+        let seen = applied.and_then(|it| it.seen.as_deref().or(it.commit.as_deref()));
+        let mut removal = Removal {
+            path: path.clone(),
+            removed: if generation < by {
+                Removed::Replaced { by }
+            } else {
+                Removed::Unfinished
+            },
+            seen: seen.and_then(CommitId::new),
+            blocked: None,
+            backend_there: None,
+            decided: None,
+            is_planned: false,
+            leaving: Vec::new(),
+            entry: Cow::Owned(old),
+        };
+        if removal.seen.is_none() {
+            removal.block(
+                "the commit that was applied to it is not on record",
+                "destroy it by hand",
+            );
+        }
+        Some(removal)
+    }
+
+    /// Returns all generations of a stack that are not current.
+    pub(super) fn deposed<'a>(
+        path: &'a StackPath,
+        entry: &'a Entry,
+    ) -> impl Iterator<Item = Removal<'d>> + use<'a, 'd> {
+        // Somebody may have edited the record: what is current is never one of them.
+        let deposed = entry.deposed.iter();
+        let deposed = deposed.filter(|it| it.generation != entry.generation);
+        deposed.filter_map(move |deposed| {
+            let path = path.of_generation(deposed.generation);
+            Removal::of_generation(&path, entry, entry.generation)
+        })
+    }
+}
+
+impl Removals<'_> {
+    /// Adds what is to be destroyed, by path.
+    fn add(&mut self, removal: Removal<'static>) {
+        if let Err(at) = self.all.binary_search_by(|it| it.path.cmp(&removal.path)) {
+            self.all.insert(at, removal);
+        }
+    }
+
+    /// Returns the document in which the generations that are to be destroyed are stacks of their own; none if
+    /// there are none.
+    pub fn with_generations(&self, document: Option<&Document>) -> Option<Document> {
+        let paths = self.all.iter().map(|removal| &removal.path);
+        let mut generations = paths.filter(|path| path.generation().is_some()).peekable();
+        generations.peek()?;
+        document.map(|document| document.with_generations(generations))
+    }
+
+    /// Drops the generations that stay current after all.
+    pub(super) fn keep_current(&mut self, context: &Context, settled: &Settled) {
+        self.all.retain(|removal| {
+            let Some(stack) = context.project.stacks.find(&removal.path.current()) else {
+                return true;
+            };
+            !removal.is_planned || settled.action(stack) == Some(Action::Replace)
+        });
+    }
+}
+
+impl Subjects<'_> {
+    /// Notes the stacks of which nothing exists; returns those of which that was not known.
+    pub(super) fn find_gone(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
+        let all = self.all.iter_mut();
+        let found = all.filter(|it| gone.contains(&it.stack) && !it.is_gone);
+        found
+            .map(|subject| {
+                subject.is_gone = true;
+                subject.stack
+            })
+            .collect()
+    }
+
+    /// Finds the stacks that their drivers want to replace, and that are made anew before the old ones are
+    /// destroyed: their tools are asked about the new ones. Returns these.
+    pub(super) fn find_made_by_driver(&mut self, settled: &Settled) -> Vec<StackIndex> {
+        let mut found = Vec::new();
+        for subject in &mut self.all {
+            let is_made = subject.next.as_ref().is_none_or(|next| next.is_made);
+            if is_made || settled.action(subject.stack) != Some(Action::Replace) {
+                continue;
+            }
+            subject.trigger = settled.reason(subject.stack).cloned();
+            found.push(subject.stack);
+        }
+        found
+    }
+}
+
+impl Context {
+    /// Adds the generations of selected stacks that are on record and not current.
+    pub(super) fn add_deposed(
+        &self,
+        request: &PlanRequest<'_>,
+        subjects: &Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        removals: &mut Removals<'_>,
+    ) {
+        let Some(recorded) = recorded.filter(|_| request.options.mode != PlanMode::RefreshOnly)
+        else {
+            return;
+        };
+        let mut all = recorded.document.stacks.values();
+        if all.all(|entry| entry.deposed.is_empty()) {
+            return;
+        }
+        let entries = self.entries_of(&recorded.document);
+        for subject in &subjects.all {
+            let path = &self.project.stacks[subject.stack].path;
+            if let Some((_, entry)) = entries.get(&subject.stack) {
+                Removal::deposed(path, entry).for_each(|it| removals.add(it));
+            }
+        }
+    }
+
+    /// Adds the current generations of stacks that are made anew first.
+    pub(super) fn depose_replaced(
+        &self,
+        request: &PlanRequest<'_>,
+        subjects: &mut Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        places: &BTreeMap<StackIndex, Place>,
+        asked: &AskedTools,
+        removals: &mut Removals<'_>,
+    ) {
+        let Some(on_record) = recorded else { return };
+        find_made_first(self, subjects, recorded, request.options);
+        if subjects.all.iter().all(|subject| subject.made().is_none()) {
+            return;
+        }
+        let needs = needs(self, subjects, recorded, request.options);
+        let blocked = self.find_blocked(subjects, places).stacks;
+        let settled = settle(self, recorded, &needs, &asked.answers, &blocked);
+        let entries = self.entries_of(&on_record.document);
+        for subject in &subjects.all {
+            let Some(next) = subject.made() else { continue };
+            let path = &self.project.stacks[subject.stack].path;
+            let entry = entries.get(&subject.stack).map(|(_, entry)| entry);
+            if let Some(entry) = entry
+                && settled.action(subject.stack) == Some(Action::Replace)
+            {
+                let old = path.of_generation(entry.generation);
+                let old = Removal::of_generation(&old, entry, next.generation);
+                if let Some(mut old) = old {
+                    old.is_planned = true;
+                    removals.add(old);
+                }
+            }
+        }
+    }
+
+    /// Refuses to make generations whose states would not be their own.
+    pub(super) fn refuse_shared_generations(
+        &self,
+        subjects: &Subjects<'_>,
+        settled: &Settled,
+        recorded: Option<&OnRecord>,
+        places: &BTreeMap<StackIndex, Place>,
+        asked: &AskedTools,
+    ) -> Result<()> {
+        let entries = recorded.map(|recorded| self.entries_of(&recorded.document));
+        let entries = entries.unwrap_or_default();
+        let replaced = subjects.all.iter().filter(|subject| {
+            self.is_made_first(subject.stack)
+                && settled.action(subject.stack) == Some(Action::Replace)
+        });
+        let refusals = replaced.filter_map(|subject| {
+            let stack = subject.stack;
+            let entry = entries.get(&stack).map(|(_, entry)| *entry);
+            let now = places.get(&stack).and_then(|place| place.now.as_deref());
+            let path = &self.project.stacks[stack].path;
+            let answer = asked.answers.get(path).and_then(|it| it.as_ref().ok());
+            let exists = answer.and_then(|answer| answer.exists) == Some(true);
+            let (what, note, help) = match (subject.made(), entry) {
+                (Some(next), Some(entry)) => shared(path, next, entry, now, exists)?,
+                _ => (
+                    format!("`{path}` cannot be made before the old one is destroyed"),
+                    "both exist for a while, and nothing would tell them apart".to_owned(),
+                    "let the project keep a state; see `orch help state`",
+                ),
+            };
+            let rule = self.project.rules_of(stack).create_before_destroy;
+            let refusal = Diagnostic::error(Code::Conflict, what);
+            let refusal = match rule.and_then(|rule| rule.span) {
+                Some(span) => refusal.label(span, "the new one is made first"),
+                None => refusal,
+            };
+            Some(refusal.note(note).help(help))
+        });
+        let refusals: Vec<Diagnostic> = refusals.collect();
+        if refusals.is_empty() {
+            return Ok(());
+        }
+        self.notices.diagnostics(&refusals, &self.project.sources);
+        Err(ExitStatus::Refused.into())
+    }
+}
+
+/// Returns why a new generation does not have a state of its own, and the way out, given what is on record, where
+/// its own state would be, and whether anything exists there.
+fn shared(
+    path: &StackPath,
+    next: &Next,
+    entry: &Entry,
+    now: Option<&str>,
+    exists: bool,
+) -> Option<(String, String, &'static str)> {
+    let new = next.generation;
+    let Some(now) = now else {
+        return Some((
+            format!(
+                "generation {new} of `{path}` may have the state of generation {}",
+                entry.generation
+            ),
+            "where its driver keeps its state is not known".to_owned(),
+            "name the place in the block of the driver, as `backend`; see `orch help drivers`",
+        ));
+    };
+    let deposed = entry.deposed.iter();
+    let deposed = deposed.map(|deposed| (deposed.generation, deposed.backend.as_deref()));
+    let mut others = std::iter::once((entry.generation, entry.backend.as_deref())).chain(deposed);
+    let shown = printable(now);
+    if let Some((other, backend)) = others.find(|(_, backend)| backend.is_none_or(|it| it == now)) {
+        return Some(match backend {
+            Some(_) => (
+                format!(
+                    "generation {new} of `{path}` would have the state of generation {other}: {shown}"
+                ),
+                "both exist for a while".to_owned(),
+                OWN_PLACE,
+            ),
+            None => (
+                format!("generation {new} of `{path}` may have the state of generation {other}"),
+                format!("where generation {other} has its state is not on record"),
+                "`orch apply --full` puts that on record",
+            ),
+        });
+    }
+    exists.then(|| {
+        (
+            format!("generation {new} of `{path}` exists already: {shown}"),
+            "what is there is not on record".to_owned(),
+            "destroy what is there, or give the generation another state",
+        )
+    })
+}

@@ -1,0 +1,118 @@
+//! What a plan rests on: written into its file, and compared when it is carried out.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::ask::AskedTools;
+use super::removals::Removals;
+use super::{Subject, Subjects};
+use crate::change::{Standing, Standings};
+use crate::context::Context;
+use crate::driver::{BadOutputs, Outputs};
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::stale::{Grounds, Present};
+use crate::plan::triggers::named_outputs;
+use crate::plan::{SavedPlan, SavedProject, SavedStack};
+use crate::state::document::Document;
+
+/// Returns whether an entry is carried out: something is done, decided or put on record.
+fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
+    entry.blocked.is_none() && (entry.action != Action::NoOp || entry.is_undecided() || is_pending)
+}
+
+impl Context {
+    /// Says what a plan rests on. Returns the plans of the tools, in the order in which it counts them.
+    ///
+    /// # Errors
+    ///
+    /// If an output cannot be compared with what is on record.
+    pub(super) fn rest(
+        &self,
+        saved: &mut SavedPlan,
+        subjects: &Subjects<'_>,
+        removals: &Removals<'_>,
+        recorded: Option<(&Document, &Standings)>,
+        asked: &AskedTools,
+    ) -> std::result::Result<Vec<PathBuf>, BadOutputs> {
+        let document = recorded.map(|(document, _)| document);
+        saved.project = document.map(|document| SavedProject {
+            project: document.project.clone(),
+            namespace: document.namespace.clone(),
+            lineage: document.lineage.clone(),
+        });
+        let present = Present {
+            project: &self.project,
+            graph: &self.graph,
+            digests: self.grounds.as_deref(),
+            document,
+            missing: None,
+            is_later: false,
+        };
+        let mut grounds = Grounds::new(present);
+        saved.unfinished = grounds.unfinished();
+        let subjects: BTreeMap<&StackPath, &Subject<'_>> = subjects
+            .all
+            .iter()
+            .map(|subject| (&self.project.stacks[subject.stack].path, subject))
+            .collect();
+        let mut plans = Vec::new();
+        let named = named_outputs(&self.references);
+        let recorded_outputs = document.map(|document| self.entries_of(document));
+        for entry in &saved.plan.entries {
+            let Some(subject) = subjects.get(&entry.stack) else {
+                if let Some(removed) = removals.rest(entry, asked, &mut plans) {
+                    saved.stacks.push(removed);
+                }
+                continue;
+            };
+            let stack = subject.stack;
+            let answer = asked.answers.get(&entry.stack);
+            let answer = answer.and_then(|answer| answer.as_ref().ok());
+            let standing = recorded.and_then(|(_, it)| it.stacks.get(&stack));
+            let is_pending = asked.answers.contains_key(&entry.stack)
+                || standing.is_some_and(|standing| *standing != Standing::Applied);
+            if !is_carried_out(entry, is_pending) {
+                continue;
+            }
+            let compared = named.get(&stack);
+            let on_record = recorded_outputs.as_ref();
+            let on_record = on_record.and_then(|all| all.get(&stack)?.1.outputs.as_ref());
+            let salted = |outputs: &Outputs| match compared {
+                Some(compared) => outputs.salting(compared, on_record, false),
+                None => Ok(outputs.clone()),
+            };
+            let (before, after) = match answer {
+                Some(answer) => (&answer.outputs_before, &answer.outputs),
+                None => (&None, &None),
+            };
+            let outputs_before = before.as_ref().map(salted).transpose()?;
+            let outputs = after.as_ref().map(salted).transpose()?;
+            let plan = asked.plan_of(&entry.stack);
+            let plan = plan.map(|plan| {
+                plans.push(plan);
+                plans.len() - 1
+            });
+            saved.stacks.push(SavedStack {
+                stack: entry.stack.clone(),
+                driver: subject.driver.name.to_owned(),
+                inputs: grounds.inputs(stack),
+                order: grounds.order(stack),
+                record: grounds.record(stack),
+                records_before: grounds.records_before(stack),
+                backend: (subject
+                    .made()
+                    .map_or(&subject.backend, |next| &next.backend)
+                    .clone())
+                .or_else(|| answer.and_then(|answer| answer.backend.clone())),
+                outputs_before,
+                outputs,
+                changes: answer.and_then(|answer| answer.changes.clone()),
+                plan,
+                tool_version: answer.and_then(|answer| answer.tool_version.clone()),
+            });
+        }
+        saved.stacks.sort_by(|a, b| a.stack.cmp(&b.stack));
+        Ok(plans)
+    }
+}

@@ -1,0 +1,68 @@
+//! What `ignore_changes` leaves out of the stacks of a plan.
+
+use std::collections::BTreeSet;
+
+use super::{OnRecord, Subjects};
+use crate::change::Standing;
+use crate::context::Context;
+use crate::plan::entry::IgnoredInputs;
+use crate::project::lifecycle::IgnoredChanges;
+use crate::project::stack::StackIndex;
+
+/// Returns what `ignore_changes` leaves out of a stack, if it leaves out anything.
+pub(super) fn ignored<'a>(
+    context: &'a Context,
+    stack: StackIndex,
+    recorded: &'a OnRecord,
+) -> Option<IgnoredInputs<'a>> {
+    let rule = context.project.rules_of(stack).ignore_changes?;
+    let (file, line) = context.project.sources.file_and_line(rule.span);
+    let names = recorded.standings.ignored.get(&stack);
+    Some(IgnoredInputs {
+        names: names.map_or(&[], Vec::as_slice),
+        is_all: rule.value == IgnoredChanges::All,
+        file,
+        line,
+    })
+}
+
+/// Returns the stacks with which something may be done, depending on those that they run after: not those that
+/// ignore everything and are as they were left.
+pub(super) fn may_change(
+    context: &Context,
+    subjects: &Subjects<'_>,
+    recorded: Option<&OnRecord>,
+    working: &BTreeSet<StackIndex>,
+) -> Vec<StackIndex> {
+    let stays = |stack: &StackIndex| {
+        let standing = recorded.and_then(|recorded| recorded.standings.stacks.get(stack));
+        let rule = context.project.rules_of(*stack).ignore_changes;
+        standing == Some(&Standing::Applied)
+            && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
+    };
+    let stacks = subjects.all.iter().map(|subject| subject.stack);
+    stacks
+        .filter(|stack| working.contains(stack) || !stays(stack))
+        .collect()
+}
+
+/// Notes that `ignore_changes` of stacks has no effect without a state, if any of them has it.
+pub(super) fn note_without_state(
+    context: &Context,
+    subjects: &Subjects<'_>,
+    recorded: Option<&OnRecord>,
+) {
+    if recorded.is_some() {
+        return;
+    }
+    let mut rules = subjects
+        .all
+        .iter()
+        .filter_map(|subject| context.project.rules_of(subject.stack).ignore_changes);
+    if let Some(first) = rules.next() {
+        let place = context.project.sources.line(first.span);
+        context.notices.note(&format!(
+            "`ignore_changes` does nothing without a state ({place}); see `orch help state`"
+        ));
+    }
+}

@@ -1,0 +1,248 @@
+//! What keeps stacks that were removed from being destroyed, besides a lack of evidence: others that have the
+//! same backend, or may have it, and others that run after them and stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::removals::{Removal, Removals};
+use super::subjects::{Drivers, Subjects};
+use crate::change::{Standing, Standings};
+use crate::context::Context;
+use crate::driver::{Driver, Tool};
+use crate::plan::backends::Place;
+use crate::plan::entry::{Action, Removed};
+use crate::plan::order::Record;
+use crate::plan::removal::{Part, held, is_only_forgotten};
+use crate::printable::command_line;
+use crate::project::driver::NONE;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::state::document::Document;
+
+/// The way out where it is not known where a tool keeps its state.
+const ASK_IT: &str = "`orch plan --full` asks the tools of all selected stacks, and `orch apply --full` puts on record where they keep their states";
+
+/// The way out where a stack outside of the plan may be concerned.
+const PLAN_IT: &str = "plan that stack as well";
+
+/// The way out where a stack is only forgotten.
+const LEFT: &str = "its `removed` block says that what it has made stays: if that needs nothing of what is kept here, take it off the record with an apply, and plan again";
+
+impl Context {
+    /// Returns the stacks of the tree whose backends are not known: nobody has asked their tools, and what is on
+    /// record may not hold any more. Each comes with its driver.
+    fn of_unknown_backend<'l>(
+        &'l self,
+        places: &BTreeMap<StackIndex, Place>,
+        document: &Document,
+        standings: &Standings,
+    ) -> Vec<(StackIndex, Driver<'l>)> {
+        let drivers = Drivers::new(self, Some(document));
+        let standings = &standings.stacks;
+        let is_unknown = |stack: StackIndex, driver: &Driver<'_>| {
+            let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
+            let is_applied = standings.get(&stack) == Some(&Standing::Applied);
+            let entry = drivers.entry(stack).filter(|_| is_applied);
+            // Of Terragrunt nobody can tell. What it has applied existed beside the others.
+            let can_tell = driver.tool != Some(Tool::Terragrunt);
+            let is_on_record = entry.is_some_and(|(_, it)| it.backend.is_some() || !can_tell);
+            !is_told && !is_on_record
+        };
+        let stacks = self.project.stacks.iter();
+        let managed = stacks.filter(|(_, it)| it.mode == StackMode::Manage);
+        let with_driver = managed.filter_map(|(stack, _)| Some((stack, drivers.of(stack)?)));
+        with_driver
+            .filter(|(stack, driver)| is_unknown(*stack, driver))
+            .collect()
+    }
+
+    /// Adds where the blocks of drivers say that stacks of the tree keep their states, of which nobody has asked.
+    pub(super) fn with_said(
+        &self,
+        places: &BTreeMap<StackIndex, Place>,
+        document: &Document,
+    ) -> BTreeMap<StackIndex, Place> {
+        let mut places = places.clone();
+        let drivers = Drivers::new(self, Some(document));
+        let environments = self.evaluator();
+        for (stack, _) in self.project.stacks.iter() {
+            let place = places.entry(stack).or_default();
+            let driver = drivers.of(stack).filter(|_| place.now.is_none());
+            let says = driver.filter(|it| it.block.is_some_and(|block| block.backend.is_some()));
+            if let Some(driver) = says {
+                let namespaces = environments.namespaces().of_stack(stack);
+                // If it cannot be evaluated, it is unknown, as is that of a tool that was not asked.
+                place.now = driver.backend(&namespaces).ok().flatten();
+            }
+        }
+        places
+    }
+
+    /// Keeps the stacks whose backends another stack has, or may have.
+    pub fn block_by_backends(
+        &self,
+        removals: &mut Removals<'_>,
+        places: &BTreeMap<StackIndex, Place>,
+        document: &Document,
+        standings: &Standings,
+    ) {
+        let has_backend = |removal: &Removal<'_>| removal.may_go() && removal.backend().is_some();
+        if !removals.all.iter().any(has_backend) {
+            return;
+        }
+        let places = &self.with_said(places, document);
+        let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
+        for (&stack, place) in places {
+            let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
+            // A stack that says another place than is on record still has resources in both.
+            let recorded = recorded.filter(|_| !(place.is_anew && place.now.is_some()));
+            for backend in recorded.into_iter().chain(&place.now) {
+                of_tree.insert(backend, stack);
+            }
+        }
+        let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for key in standings.missing.keys() {
+            let entry = document.stacks.get(key);
+            if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
+                missing.entry(backend).or_default().push(key);
+            }
+        }
+        let mut unknown = None;
+        for removal in &mut removals.all {
+            let Some(backend) = removal.backend().map(str::to_owned) else {
+                continue;
+            };
+            if !removal.may_go() {
+                continue;
+            }
+            let others = missing.get(backend.as_str()).into_iter().flatten();
+            let mut others = others.filter(|key| **key != removal.path.as_str());
+            if let Some(other) = of_tree.get(backend.as_str()) {
+                let other = &self.project.stacks[*other].path;
+                removal.block(
+                    format!("the same backend as {other}, which is in the tree"),
+                    "if what it stands for belongs to that stack now, run `orch state forget`",
+                );
+            } else if let Some(other) = others.next() {
+                removal.block(
+                    format!("the same backend as {other} on record"),
+                    "take the wrong one off the record with `orch state forget`",
+                );
+            } else {
+                let unknown = unknown
+                    .get_or_insert_with(|| self.of_unknown_backend(places, document, standings));
+                let own = removal.entry.driver.as_deref();
+                let mut alike = unknown.iter().filter(|(_, driver)| is_alike(driver, own));
+                if let Some((other, _)) = alike.next() {
+                    let other = &self.project.stacks[*other].path;
+                    removal.block(format!("{other} may have the same backend"), ASK_IT);
+                }
+            }
+        }
+    }
+
+    /// Keeps the stacks that another stack runs after, if that one stays and the plan does nothing with it. `planned`
+    /// are the stacks of the tree that are part of it and not blocked.
+    pub fn keep_what_is_used(
+        &self,
+        removals: &mut Removals<'_>,
+        document: Option<&Document>,
+        planned: &BTreeMap<StackIndex, Action>,
+    ) {
+        let actions = removals.going();
+        let mut going = actions.values().filter(|action| **action == Action::Delete);
+        let Some(document) = document.filter(|_| going.next().is_some()) else {
+            return;
+        };
+        let record = Record::new(&self.project, &self.graph, Some(document));
+        let stacks = self.project.stacks.iter();
+        let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
+        let n_in_tree = stacks.len();
+        let drivers = Drivers::new(self, Some(document));
+        let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
+        let left = removals.all.iter().filter(|removal| removal.is_left());
+        let left: BTreeSet<String> = left.map(|removal| removal.path.to_string()).collect();
+        let part = |node: usize| {
+            if let Some(position) = node.checked_sub(n_in_tree) {
+                let key = record.gone[position];
+                return match actions.get(key) {
+                    Some(Action::Delete) => Part::Goes,
+                    Some(_) if left.contains(key) => Part::Holds,
+                    Some(_) => Part::Nothing,
+                    None if moved.contains(key) => Part::MovesAway,
+                    None if is_only_forgotten(&document.stacks[key]) => Part::Nothing,
+                    None => Part::Holds,
+                };
+            }
+            let stack = stacks[node];
+            if self.project.stacks[stack].mode == StackMode::Read {
+                return Part::Nothing;
+            }
+            match planned.get(&stack) {
+                Some(Action::Delete) => Part::Goes,
+                Some(Action::NoOp) if drivers.of(stack).is_some_and(|it| it.is_none()) => {
+                    Part::Nothing
+                }
+                Some(_) => Part::MovesAway,
+                None => match drivers.entry(stack) {
+                    Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Part::Holds,
+                    _ => Part::Nothing,
+                },
+            }
+        };
+        let held = held(&record.recorded, part);
+        let is_kept = |removals: &mut Removals<'_>, stack: usize| {
+            let key = stack
+                .checked_sub(n_in_tree)
+                .map(|position| record.gone[position]);
+            let removal = key.and_then(|key| removals.of_key(key));
+            held.contains_key(&stack) || removal.is_some_and(|it| it.blocked.is_some())
+        };
+        for (&kept, &holder) in &held {
+            let Some(position) = kept.checked_sub(n_in_tree) else {
+                continue;
+            };
+            let key = record.gone[position];
+            let name = u32::try_from(holder).map(|holder| record.name(&self.project, holder));
+            let name = name.unwrap_or_default();
+            let way_out = if left.contains(&name) {
+                LEFT.to_owned()
+            } else if is_kept(removals, holder) {
+                let word = command_line(&[name.as_str().into()]);
+                format!("mend what keeps that stack: `orch why {word}` says more")
+            } else {
+                PLAN_IT.to_owned()
+            };
+            // Nothing has ever run after what was never finished, and old generations have rules of their own.
+            let is_held = |it: &&mut Removal<'_>| {
+                it.removed != Removed::Unfinished && self.succeeded(it, planned).is_none()
+            };
+            if let Some(removal) = removals.of_key(key).filter(is_held) {
+                removal.block(format!("{name} runs after it, and stays as it is"), way_out);
+            }
+        }
+    }
+}
+
+/// Returns whether stacks with these drivers may keep their states in the same place.
+fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
+    let is_tool = |name: &str| matches!(name, "terraform" | "opentofu" | "terragrunt");
+    match (driver.tool, recorded) {
+        (_, None) => !driver.is_none(),
+        (Some(_), Some(recorded)) => is_tool(recorded),
+        (None, Some(recorded)) => {
+            let says = driver.block.is_some_and(|block| block.backend.is_some());
+            says && driver.name == recorded
+        }
+    }
+}
+
+impl Subjects<'_> {
+    /// Gives stacks of the tree the entries that they have on record under other keys: from the stack to the key.
+    pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
+        for subject in &mut self.all {
+            if let Some(key) = moves.get(&subject.stack) {
+                subject.previous_path = Some(key.clone());
+                subject.is_moved = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Stacks that stay although a stack that they run after is destroyed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Drivers;
+use crate::context::Context;
+use crate::error::Error;
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::order::Record;
+use crate::plan::removal::is_only_forgotten;
+use crate::plan::{Fate, LeftBehind, Plan, left_behind};
+use crate::printable::printable;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::state::document::Document;
+
+/// How many stacks are named.
+const MAX_NAMED: usize = 10;
+
+impl Context {
+    /// Returns what stays and runs after what a plan destroys, by path.
+    ///
+    /// With a state, what is on record exists, also where its last attempt failed; without one, every stack
+    /// with a driver does. What a plan has found not to exist does not, and what has the driver `none`, or is
+    /// only read, is not destroyed by anybody.
+    pub fn left_behind(&self, plan: &Plan, document: Option<&Document>) -> Vec<LeftBehind> {
+        let stacks = &self.project.stacks;
+        let mut goes = BTreeSet::new();
+        let mut is_found = BTreeMap::new();
+        for entry in &plan.entries {
+            let Some(stack) = stacks.find(&entry.stack) else {
+                continue;
+            };
+            if entry.action == Action::Delete && entry.blocked.is_none() {
+                goes.insert(stack);
+            }
+            is_found.insert(stack, entry.blocked.is_some());
+        }
+        let is_gone = |entry: &PlanEntry| entry.removed.is_some() && entry.action == Action::Delete;
+        if goes.is_empty() && !plan.entries.iter().any(is_gone) {
+            return Vec::new();
+        }
+        let drivers = Drivers::new(self, document);
+        let exists = |stack: StackIndex| {
+            let driver = drivers.of(stack);
+            if stacks[stack].mode == StackMode::Read || driver.is_some_and(|it| it.is_none()) {
+                return false;
+            }
+            // Of what is blocked nobody was asked.
+            is_found.get(&stack).copied().unwrap_or(true)
+                && match document {
+                    Some(_) => drivers.entry(stack).is_some(),
+                    None => driver.is_some(),
+                }
+        };
+        let fate = |stack| {
+            if goes.contains(&stack) {
+                Fate::Goes
+            } else if exists(stack) {
+                Fate::Stays
+            } else {
+                Fate::Nothing
+            }
+        };
+        let record = Record::new(&self.project, &self.graph, document);
+        let of_gone = |key: &str| {
+            let entry = StackPath::parse(key).and_then(|path| plan.entry(&path));
+            let action = entry.filter(|it| it.blocked.is_none()).map(|it| it.action);
+            let recorded = document.and_then(|document| document.stacks.get(key));
+            match action {
+                Some(Action::Delete) => Fate::Goes,
+                Some(Action::Forget) => Fate::Nothing,
+                _ if recorded.is_some_and(is_only_forgotten) => Fate::Nothing,
+                _ => Fate::Stays,
+            }
+        };
+        left_behind(&self.project, &self.graph, &record, fate, of_gone)
+    }
+}
+
+/// The way out where something stays.
+const WAY_OUT: &str =
+    "destroy them too; `orch state forget` takes off the record what exists no longer";
+
+/// Returns why an apply is refused, if anything stays.
+pub fn refuse_left_behind(left_behind: &[LeftBehind]) -> Option<Error> {
+    let first = left_behind.first()?;
+    let (stays, goes) = (printable(&first.stays), printable(&first.goes));
+    let more = match left_behind.len() - 1 {
+        0 => String::new(),
+        more => format!(", and so does what {more} more run after"),
+    };
+    let what = format!("`{stays}` stays and runs after `{goes}`, which goes{more}");
+    Some(Error::refused(what).hint(WAY_OUT))
+}
+
+/// Warns that an apply would be refused.
+pub fn warn_of_left_behind(notices: &Notices, left_behind: &[LeftBehind]) {
+    for LeftBehind { stays, goes } in left_behind.iter().take(MAX_NAMED) {
+        let (stays, goes) = (printable(stays), printable(goes));
+        notices.warning(&format!(
+            "`{stays}` stays and runs after `{goes}`, which goes: an apply is refused"
+        ));
+    }
+    if let Some(more @ 1..) = left_behind.len().checked_sub(MAX_NAMED) {
+        notices.warning(&format!("{more} more stacks stay like these"));
+    }
+    if !left_behind.is_empty() {
+        notices.help(WAY_OUT);
+    }
+}

@@ -1,0 +1,448 @@
+//! Making a plan: what is on record is compared with the tree, the tools are asked, and their answers become entries
+//! in one order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::PlanRequest;
+use super::ask::{self, AskedTools, RemovedQuestions};
+use super::checks::{Conditions, Unchanged};
+use super::commits::Commits;
+use super::entries::{self, Settled, find_made_first};
+use super::failing::Known;
+use super::ignored::{may_change, note_without_state};
+use super::outputs::OutputReader;
+use super::protection::refuse;
+use super::removals::Removals;
+use super::rounds::Waiting;
+use super::subjects::{OnRecord, Subjects};
+use crate::context::{Context, follow_all};
+use crate::error::{Error, Result};
+use crate::plan::backends::Place;
+use crate::plan::code::RemovedCode;
+use crate::plan::entry::{Action, PlanMode};
+use crate::plan::protection::Destroyer;
+use crate::plan::{FailedAsk, LeftBehind, Plan, PlannedOrder, SavedPlan, conditions};
+use crate::project::stack::StackIndex;
+use crate::record::journal::arguments;
+use crate::selection::select::{Query, Selection};
+use crate::state::document::Document;
+
+/// What a plan is made of.
+pub struct Planner<'a, 'd> {
+    /// What is to be planned, and how.
+    pub request: &'a PlanRequest<'a>,
+    /// What the user selects.
+    pub query: &'a Query,
+    /// The selected stacks.
+    pub selection: &'a Selection,
+    /// Those of them that are to be replaced.
+    pub replaced: &'a BTreeSet<StackIndex>,
+    /// What the state says, if the project keeps one.
+    pub recorded: Option<&'d OnRecord>,
+    /// Whether it is applied without going through a file.
+    pub is_applied_now: bool,
+}
+
+/// A plan that was made.
+pub struct Made<'d> {
+    /// The plan, and what it rests on.
+    pub saved: SavedPlan,
+    /// The plans of the tools, in the order in which that counts them.
+    pub plans: Vec<PathBuf>,
+    /// What stays and runs after what it destroys, if it is a plan to destroy.
+    pub left_behind: Vec<LeftBehind>,
+    /// What the tools have answered.
+    pub asked: AskedTools,
+    /// The commits whose code was asked.
+    pub commits: Commits,
+    /// The removed stacks that it is about.
+    pub removals: Removals<'d>,
+    /// The document with the entries that the plan found elsewhere, if it found any.
+    pub amended: Option<Document>,
+}
+
+impl<'d> Planner<'_, 'd> {
+    /// Asks the tools and makes the plan, given the removed stacks that it is about.
+    ///
+    /// # Errors
+    ///
+    /// If git or the state cannot answer, no tool can be asked, or the plan would destroy what is protected.
+    pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<Made<'d>> {
+        let Planner {
+            request,
+            query,
+            selection,
+            replaced,
+            recorded,
+            is_applied_now,
+        } = self;
+        let head = context.head()?.map(|head| head.to_string());
+        if request.is_kept {
+            context.digest_grounds()?;
+        }
+        if !is_applied_now && request.is_kept && context.grounds.is_none() {
+            context.notices.warning(
+                "outside of git, nothing will tell whether the plan still holds: `orch apply FILE` will refuse it",
+            );
+        }
+        let rollbacks = context.planned_rollbacks(request, selection, recorded, replaced)?;
+        let mut subjects = context.subjects(request, selection, recorded, replaced, &rollbacks)?;
+        context.add_deposed(request, &subjects, recorded, &mut removals);
+        let document = recorded.map(|recorded| &recorded.document);
+        let reader = OutputReader::new(context, request, document, query);
+        let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
+        context.add_backends(&mut subjects)?;
+        let mut commits = Commits::default();
+        let planning = Planning {
+            request,
+            query,
+            recorded,
+            commits: &mut commits,
+        };
+        let (mut plan, asked) =
+            context.plan(planning, &mut subjects, &mut removals, head, &mut checks)?;
+        plan.failed.extend(checks.into_failed());
+        plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
+        removals.warn(&context.notices);
+        context.warn_of_kept(&plan, replaced);
+        let is_destroy = plan.mode == PlanMode::Destroy;
+        let left_behind = is_destroy.then(|| context.left_behind(&plan, document));
+        let mut saved = SavedPlan::new(plan, Vec::new());
+        let mut plans = Vec::new();
+        let amended = context.amended(document, &removals.moved);
+        let document = amended.as_ref().or(document);
+        if request.is_kept {
+            saved.extra = arguments(request.extra);
+            let recorded = document.zip(recorded.map(|it| &it.standings));
+            plans = context
+                .rest(&mut saved, &subjects, &removals, recorded, &asked)
+                .map_err(Error::external)?;
+        }
+        Ok(Made {
+            saved,
+            plans,
+            left_behind: left_behind.unwrap_or_default(),
+            asked,
+            commits,
+            removals,
+            amended,
+        })
+    }
+}
+
+/// What a plan is made of.
+struct Planning<'a, 'd> {
+    request: &'a PlanRequest<'a>,
+    query: &'a Query,
+    recorded: Option<&'d OnRecord>,
+    commits: &'a mut Commits,
+}
+
+/// What decides about what has to stay.
+struct Kept<'a, 'p> {
+    subjects: &'a Subjects<'p>,
+    document: Option<&'a Document>,
+    /// Why stacks of the tree are blocked.
+    blocked: &'a mut BTreeMap<StackIndex, String>,
+    /// The stacks of the tree that run after others with work.
+    conditional: &'a BTreeSet<StackIndex>,
+}
+
+/// What the tools have answered.
+struct Answers {
+    asked: AskedTools,
+    places: BTreeMap<StackIndex, Place>,
+    /// The stacks of the tree that are stacks on record under these keys.
+    moves: BTreeMap<StackIndex, String>,
+}
+
+impl Context {
+    /// Asks the tools and returns the plan.
+    fn plan<'d>(
+        &self,
+        planning: Planning<'_, 'd>,
+        subjects: &mut Subjects<'_>,
+        removals: &mut Removals<'d>,
+        head: Option<String>,
+        checks: &mut Conditions<'_>,
+    ) -> Result<(Plan, AskedTools)> {
+        let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
+        note_without_state(self, subjects, recorded);
+        let answers = self.ask_all(planning, subjects, removals, checks)?;
+        let Answers { asked, places, .. } = answers;
+        let document = recorded.map(|recorded| &recorded.document);
+        let amended = self.amended(document, &answers.moves);
+        let document = amended.as_ref().or(document);
+        if let Some(document) = document {
+            subjects.block_taken(&self.project.stacks, document);
+        }
+        let with_generations = removals.with_generations(document);
+        let document = with_generations.as_ref().or(document);
+        let subjects = &*subjects;
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        self.warn_of_readers(subjects, &places);
+        self.warn_of_missing_outputs(subjects, document, &asked);
+        let mut blocked = self.blocked_by_backends(subjects, &places);
+        let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+        blocked.extend(settled.block_without_destroy(subjects));
+        let shared = self.refuse_shared_generations(subjects, &settled, recorded, &places, &asked);
+        shared?;
+        let after = |settled: &Settled| {
+            let working: BTreeSet<StackIndex> = settled.working();
+            let stacks = may_change(self, subjects, recorded, &working);
+            match request.options.mode {
+                PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
+                PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
+            }
+        };
+        let kept = Kept {
+            subjects,
+            document,
+            blocked: &mut blocked,
+            conditional: &after(&settled).into_keys().collect(),
+        };
+        self.keep(request, kept, &mut settled, removals)?;
+        removals.keep_current(self, &settled);
+        let mut runs_after = after(&settled);
+        let unchanged = Unchanged {
+            subjects,
+            settled: &settled,
+            asked: &asked,
+            after: &runs_after,
+            blocked: &blocked,
+        };
+        checks.check_unchanged(&unchanged, &needs)?;
+        let known = Known {
+            subjects,
+            settled: &settled,
+            runs_after: &runs_after,
+        };
+        let failing = self.failing(request, query, known, &asked)?;
+        let failing = failing.with(checks.failed_stacks());
+        if request.leaves_out_failed {
+            let parts = (&mut settled, &mut *removals, &mut blocked);
+            failing.leave_out(self, subjects, document, parts);
+            runs_after = after(&settled);
+        }
+        let steps: Vec<(StackIndex, Action)> = settled.steps(subjects).collect();
+        let gone = removals.actions();
+        let of_steps = steps.iter().copied();
+        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &gone);
+        let (mut entries, mut failed) =
+            settled.entries(&self.project, runs_after, &failing.invalid);
+        entries.retain(|entry| {
+            let stack = self.project.stacks.find(&entry.stack);
+            stack.is_none_or(|stack| !checks.has_failed(stack))
+        });
+        entries::add_known(subjects, &blocked, &self.project, &mut entries);
+        removals.add_to(&mut entries, &mut failed);
+        self.show_failed_tools(request, &asked, &failed)?;
+        let sequence = self.sequence(document, steps, &gone, &entries);
+        let plan = Plan {
+            id: asked.id.clone(),
+            mode: request.options.mode,
+            options: request.requested(),
+            commit: head,
+            state: recorded.map(|recorded| recorded.standings.base.clone()),
+            entries,
+            operations: order.operations(&self.project),
+            relaxed: order.relaxed,
+            failed,
+            without_driver: subjects.without_driver,
+            removals: removals.unplanned,
+            sequence,
+            followups: None,
+        };
+        Ok((plan, asked))
+    }
+
+    /// Shows the output of the tools of stacks that failed to plan.
+    fn show_failed_tools(
+        &self,
+        request: &PlanRequest<'_>,
+        asked: &AskedTools,
+        failed: &[FailedAsk],
+    ) -> Result<()> {
+        for failed in failed {
+            asked.show_output(request.tools, &failed.stack, &failed.why)?;
+        }
+        let is_gone = |failed: &FailedAsk| {
+            let current = failed.stack.current();
+            self.project.stacks.find(&current).is_none()
+        };
+        if failed.iter().any(is_gone) {
+            self.notices.help(
+                "`--no-removals` plans without the stacks that were removed from the tree; `--exclude` leaves one of them out",
+            );
+        }
+        Ok(())
+    }
+
+    /// Keeps what has to stay.
+    ///
+    /// # Errors
+    ///
+    /// If the plan would destroy what may not be destroyed.
+    fn keep(
+        &self,
+        request: &PlanRequest<'_>,
+        kept: Kept<'_, '_>,
+        settled: &mut Settled,
+        removals: &mut Removals<'_>,
+    ) -> Result<()> {
+        let Kept {
+            subjects,
+            document,
+            blocked,
+            conditional,
+        } = kept;
+        let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
+        let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
+        let keep_used = |settled: &Settled,
+                         blocked: &BTreeMap<StackIndex, String>,
+                         removals: &mut Removals<'_>| {
+            let is_free = |it: &StackIndex| !blocked.contains_key(it) && !of_subjects.contains(it);
+            let actions = settled.actions().filter(|(stack, _)| is_free(stack));
+            let planned: BTreeMap<StackIndex, Action> = actions.collect();
+            let open = settled.unknown().filter(|it| conditional.contains(it));
+            let is_applied = |(stack, action): (&StackIndex, &Action)| {
+                (action.is_work() || conditional.contains(stack)).then_some(*stack)
+            };
+            let applied = planned.iter().filter_map(is_applied);
+            let applied: BTreeSet<StackIndex> = applied.chain(open).collect();
+            self.keep_old_generations(removals, document, &planned, &applied);
+            self.keep_what_is_used(removals, document, &planned);
+            self.keep_old_generations(removals, document, &planned, &applied);
+        };
+        keep_used(settled, blocked, removals);
+        self.note_unreported(settled);
+        let protected = self.protected(settled, subjects, removals, document);
+        if !protected.is_empty() && !request.skip_protected {
+            return Err(refuse(self, Destroyer::Plan, &protected).into());
+        }
+        if !protected.is_empty() {
+            self.skip_protected(&protected, settled, removals, document, blocked);
+            // What stays in turn keeps others.
+            keep_used(settled, blocked, removals);
+        }
+        Ok(())
+    }
+
+    /// Asks the tools of all stacks that have to be asked.
+    fn ask_all<'d>(
+        &self,
+        planning: Planning<'_, 'd>,
+        subjects: &mut Subjects<'_>,
+        removals: &mut Removals<'d>,
+        checks: &mut Conditions<'_>,
+    ) -> Result<Answers> {
+        let Planning {
+            request,
+            query,
+            recorded,
+            commits,
+        } = planning;
+        let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
+        let on_record = on_record.unwrap_or_default();
+        let read = self.read_first(request, query, subjects, recorded, &on_record)?;
+        // Where drivers name the places of their states, these tell before anybody is asked.
+        let places = self.places(subjects, &on_record, &read);
+        subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
+        find_made_first(self, subjects, recorded, request.options);
+        let needs = entries::needs(self, subjects, recorded, request.options);
+        let nothing = RemovedQuestions::default();
+        let asked = ask::ask(self, request, query, &needs, nothing, read)?;
+        drop(needs);
+        let waiting = Waiting {
+            request,
+            query,
+            recorded,
+            on_record: &on_record,
+            checks,
+        };
+        let asked = self.ask_waiting(waiting, subjects, asked)?;
+        let document = recorded.map(|recorded| &recorded.document);
+        let places = self.places(subjects, &on_record, &asked);
+        let moves = self.moved_by_backend(&places, &on_record, recorded);
+        subjects.follow(&moves);
+        removals.follow(&moves);
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            // What is on record may keep a stack already: then its tool is not asked.
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
+        let places = self.places(subjects, &on_record, &asked);
+        self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
+        let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
+        // Answers tell of backends that are not on record.
+        if let Some(OnRecord {
+            document,
+            standings,
+        }) = recorded
+        {
+            self.block_by_backends(removals, &places, document, standings);
+        }
+        Ok(Answers {
+            asked,
+            places,
+            moves,
+        })
+    }
+
+    /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the
+    /// stack to its key. None if there are none.
+    fn amended(
+        &self,
+        document: Option<&Document>,
+        moves: &BTreeMap<StackIndex, String>,
+    ) -> Option<Document> {
+        let mut document = document.filter(|_| !moves.is_empty())?.clone();
+        let stacks = &self.project.stacks;
+        let moves = moves.iter();
+        let moves = moves.map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
+        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
+        Some(document)
+    }
+
+    /// Asks the tools of stacks that were removed, in the code of their commits.
+    fn ask_removed(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        removals: &mut Removals<'_>,
+        document: Option<&Document>,
+        commits: &mut Commits,
+        asked: AskedTools,
+    ) -> Result<AskedTools> {
+        removals.check_out(self, commits)?;
+        let commits = &*commits;
+        let environments = removals.environments(commits);
+        let extra = request.extra;
+        let codes = removals.codes(self, document, commits, &environments, extra);
+        self.ready(
+            request.tools,
+            request.jobs,
+            document,
+            commits,
+            removals,
+            &codes,
+        )?;
+        let questions = removals.questions(&codes);
+        let of_commands: Vec<RemovedCode<'_, '_>> = codes
+            .iter()
+            .map(|code| code.code(&removals.all[code.removal]))
+            .collect();
+        let removed = RemovedQuestions {
+            codes: &of_commands,
+            questions,
+        };
+        let asked = ask::ask(self, request, query, &[], removed, asked)?;
+        removals.decide(self, &codes, &asked.answers);
+        Ok(asked)
+    }
+}

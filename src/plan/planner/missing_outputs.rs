@@ -1,0 +1,81 @@
+//! Triggers that never replace anything: they name outputs that their stacks do not have.
+
+use std::collections::BTreeSet;
+
+use super::ask::AskedTools;
+use super::subjects::{Drivers, Subjects};
+use crate::context::Context;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::driver::Outputs;
+use crate::project::driver::DriverStep;
+use crate::project::stack::StackIndex;
+use crate::selection::reference::{ReferenceKind, Target};
+use crate::state::document::Document;
+
+/// How many names of outputs a note lists.
+const MAX_NAMES: usize = 20;
+
+impl Context {
+    /// Warns of outputs in `replace_triggered_by` of planned stacks that do not exist, as far as that is known.
+    pub(super) fn warn_of_missing_outputs(
+        &self,
+        subjects: &Subjects<'_>,
+        document: Option<&Document>,
+        asked: &AskedTools,
+    ) {
+        let drivers = Drivers::new(self, document);
+        let planned: BTreeSet<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
+        let mut warnings = Vec::new();
+        for reference in &self.references.list {
+            let (Some(output), Target::Stack(named)) = (&reference.output, &reference.target)
+            else {
+                continue;
+            };
+            if reference.kind != ReferenceKind::ReplaceTriggeredBy
+                || !planned.contains(&reference.from)
+            {
+                continue;
+            }
+            let path = &self.project.stacks[*named].path;
+            let warn = |message: String, label: &str| {
+                let warning = Diagnostic::warning(Code::UnknownName, message);
+                warning.label(reference.span, format!("{label}, so this replaces nothing"))
+            };
+            if let Some(driver) = drivers.of(*named)
+                && !driver.has(DriverStep::Outputs)
+            {
+                let message = format!("the outputs of `{path}` are not known");
+                let label = format!("its driver `{}` has no `outputs`", driver.name);
+                warnings.push(warn(message, &label));
+                continue;
+            }
+            let answer = asked.answers.get(path).and_then(|it| it.as_ref().ok());
+            let now = answer.and_then(|answer| answer.outputs.as_ref());
+            let before = answer.and_then(|answer| answer.outputs_before.as_ref());
+            let recorded = drivers.entry(*named).and_then(|it| it.1.outputs.as_ref());
+            if now.is_none() && recorded.is_none() {
+                continue;
+            }
+            let read = now.into_iter().chain(before).flat_map(Outputs::names);
+            let recorded = recorded
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str());
+            let known: BTreeSet<&str> = read.chain(recorded).collect();
+            if known.contains(output.as_str()) {
+                continue;
+            }
+            let listed = known.iter().take(MAX_NAMES).map(|name| format!("`{name}`"));
+            let listed = listed.collect::<Vec<_>>().join(", ");
+            let note = match known.len().checked_sub(MAX_NAMES) {
+                _ if known.is_empty() => "it has no outputs".to_owned(),
+                Some(more @ 1..) => format!("its outputs are {listed} and {more} more"),
+                _ => format!("its outputs are {listed}"),
+            };
+            let message = format!("`{path}` has no output `{output}`");
+            let warning = warn(message, "there is no such output").note(note);
+            warnings.push(warning.did_you_mean(output, known));
+        }
+        self.notices.annotated(&warnings, &self.project.sources);
+    }
+}

@@ -1,0 +1,117 @@
+//! Making a plan: what the state says is compared with the project, the tools are asked, and their answers become
+//! entries in one order.
+//!
+//! Runs no command itself, and shows nothing: see [`Ask`] and the context's notices.
+
+mod ask;
+mod checks;
+mod commits;
+mod destroy_commands;
+mod entries;
+mod environment;
+mod failing;
+mod foreseen;
+mod generations;
+mod grounds;
+mod ignored;
+mod kept;
+mod left_behind;
+mod make;
+mod missing_outputs;
+mod outputs;
+mod protected;
+mod protection;
+mod readers;
+mod remembered;
+mod removal_code;
+mod removals;
+mod replaced;
+mod rollbacks;
+mod rounds;
+mod sequence;
+mod subjects;
+mod succession;
+mod triggers;
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+pub use self::ask::{Ask, AskEnd, AskRun, AskedRun, AskedTools, EndedOutput, NO_ROOM, Origin};
+pub use self::commits::Commits;
+pub use self::foreseen::Foreseen;
+pub use self::left_behind::{refuse_left_behind, warn_of_left_behind};
+pub use self::make::{Made, Planner};
+pub use self::outputs::OutputReader;
+pub use self::protection::{Protections, refuse};
+pub use self::removal_code::{CommitEnvironments, RemovalCode};
+pub use self::removals::{Removal, Removals};
+pub use self::subjects::{Drivers, OnRecord, taken};
+use self::subjects::{Subject, Subjects};
+use super::entry::PlanOptions;
+use super::{Purpose, RequestedOptions};
+use crate::path::StackPath;
+use crate::record::journal::BaseRecord;
+use crate::selection::select::Query;
+
+/// What is to be planned, and how.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub struct PlanRequest<'a> {
+    /// How tools are asked.
+    pub tools: &'a dyn Ask,
+    /// What each `plan` gets besides.
+    pub extra: &'a [OsString],
+    /// Whether `init` runs in each stack that is asked.
+    pub init: bool,
+    /// How many tools run at once.
+    pub jobs: NonZeroUsize,
+    /// The mode, and whether stacks are planned that are as they were applied.
+    pub options: PlanOptions,
+    /// The stacks to replace, as written.
+    pub replace: &'a [String],
+    /// Whether stacks are planned that were applied from a commit that HEAD lacks.
+    pub allow_rollback: bool,
+    /// Whether removed stacks are left out.
+    pub no_removals: bool,
+    /// Whether protected stacks are left out of the plan, rather than refusing it.
+    pub skip_protected: bool,
+    /// Whether applied commits that this clone lacks are fetched.
+    pub fetches: bool,
+    /// Whether stacks are planned because a module that they call has a new version.
+    pub is_release: bool,
+    /// Whether the plan is to be applied, now or later.
+    pub is_kept: bool,
+    /// Whether it is only found out whether stacks are as the configuration says, whatever is recorded of them.
+    pub is_verification: bool,
+    /// The stacks to plan, and no others, if they are known already.
+    pub only: Option<&'a [StackPath]>,
+    /// Whether stacks that fail to plan, and those that run after them, are left out of the apply.
+    pub leaves_out_failed: bool,
+    /// How long tools wait for the locks of their own states.
+    pub lock_timeout: Option<Duration>,
+}
+
+impl PlanRequest<'_> {
+    /// Returns where the runs come from in which tools are asked, given what is selected.
+    fn origin(&self, query: &Query) -> Origin {
+        Origin {
+            purpose: match self.only {
+                None => Purpose::Plan,
+                Some(_) => Purpose::PlanFollowUps,
+            },
+            base: query.since().as_ref().map(BaseRecord::of),
+            is_recorded: true,
+        }
+    }
+
+    fn requested(&self) -> RequestedOptions {
+        RequestedOptions {
+            full: self.options.is_full,
+            init: self.init,
+            allow_rollback: self.allow_rollback,
+            replace: self.replace.to_vec(),
+            arguments: !self.extra.is_empty(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Protected stacks in a plan: it is refused, or made without them and without destroying what they run after.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entries::Settled;
+use super::protection::Protections;
+use super::removals::Removals;
+use super::subjects::{Drivers, Subjects};
+use crate::context::Context;
+use crate::plan::entry::Action;
+use crate::plan::order::Record;
+use crate::plan::protection::{Protected, Protection, Refusal};
+use crate::plan::removal::{Part, held};
+use crate::printable::printable;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::state::document::Document;
+
+/// What `--skip-protected` is for.
+const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
+
+impl Context {
+    /// Returns the protected stacks that a plan would destroy, in whole or in part, by path. Notes
+    /// those that are only removed from the state.
+    pub(super) fn protected(
+        &self,
+        settled: &Settled,
+        subjects: &Subjects<'_>,
+        removals: &Removals<'_>,
+        document: Option<&Document>,
+    ) -> Vec<Protected> {
+        let stacks = &self.project.stacks;
+        let protections = Protections::new(self, document);
+        let here = settled.destroyed(subjects);
+        let here = here.filter_map(|(stack, reason, destroyed)| {
+            Some(Protected {
+                stack: stacks[stack].path.clone(),
+                because: reason.text.clone(),
+                refusal: protections.refuse_here(stack, &destroyed)?,
+            })
+        });
+        let mut protected: Vec<Protected> = here.collect();
+        for removal in &removals.all {
+            let here = removal
+                .path
+                .generation()
+                .and_then(|_| stacks.find(&removal.path.current()));
+            match removal.destroyed() {
+                Some(destroyed) => {
+                    let refusal = match here {
+                        Some(stack) => protections.refuse_here(stack, &destroyed),
+                        None => Refusal::new(
+                            Protection::of_gone(&self.project, &removal.path, &removal.entry),
+                            &destroyed,
+                        ),
+                    };
+                    // What is replaced is named already.
+                    let is_new = |it: &Refusal| !(removal.is_planned && it.is_of_stack());
+                    let stack = if removal.is_planned {
+                        removal.path.current()
+                    } else {
+                        removal.path.clone()
+                    };
+                    protected.extend(refusal.filter(is_new).map(|refusal| Protected {
+                        stack,
+                        because: removal.because(),
+                        refusal,
+                    }));
+                }
+                None if removal.action() == Some(Action::Forget) && here.is_none() => {
+                    let rules = Protection::of_gone(&self.project, &removal.path, &removal.entry);
+                    if let Some(protection) = rules.first() {
+                        self.notices.note(&format!(
+                            "`{}` was {}; nothing of it is destroyed",
+                            printable(removal.path.as_str()),
+                            protection.text()
+                        ));
+                    }
+                }
+                None => {}
+            }
+        }
+        protected.sort_by(|a, b| a.stack.cmp(&b.stack));
+        protected
+    }
+
+    /// Notes the updates that `prevent_resource_destroy` can't cover.
+    pub(super) fn note_unreported(&self, settled: &Settled) {
+        let has_rule = |stack: &StackIndex| {
+            let rule = self.project.rules_of(*stack).prevent_resource_destroy;
+            rule.is_some_and(|rule| !rule.value.is_empty())
+        };
+        let mut unreported = settled.unreported().filter(has_rule);
+        let Some(first) = unreported.next() else {
+            return;
+        };
+        let first = printable(self.project.stacks[first].path.as_str());
+        self.notices.note(&match unreported.count() {
+            0 => format!(
+                "`prevent_resource_destroy` doesn't cover the update of `{first}`: its driver doesn't report what it destroys"
+            ),
+            more => format!(
+                "`prevent_resource_destroy` doesn't cover the updates of `{first}` and {more} more: their drivers don't report what they destroy"
+            ),
+        });
+    }
+
+    /// Leaves protected stacks as they are, and what they run after. Adds the stacks of the tree that are kept to
+    /// `blocked`, with why.
+    pub(super) fn skip_protected(
+        &self,
+        protected: &[Protected],
+        settled: &mut Settled,
+        removals: &mut Removals<'_>,
+        document: Option<&Document>,
+        blocked: &mut BTreeMap<StackIndex, String>,
+    ) {
+        let record = Record::new(&self.project, &self.graph, document);
+        let stacks = self.project.stacks.iter();
+        let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
+        let drivers = Drivers::new(self, document);
+        let going: BTreeSet<StackIndex> = settled.going().collect();
+        let is_protected = |path: &str| {
+            let found = protected.binary_search_by(|it| it.stack.as_str().cmp(path));
+            found.is_ok()
+        };
+        let n_in_tree = stacks.len();
+        let actions = removals.going();
+        let part = |node: usize| {
+            if let Some(position) = node.checked_sub(n_in_tree) {
+                let key = record.gone[position];
+                return match actions.get(key) {
+                    _ if is_protected(key) => Part::Holds,
+                    Some(Action::Delete) => Part::Goes,
+                    Some(_) => Part::Nothing,
+                    None => Part::MovesAway,
+                };
+            }
+            let stack = stacks[node];
+            let here = &self.project.stacks[stack];
+            if is_protected(here.path.as_str()) {
+                Part::Holds
+            } else if going.contains(&stack) {
+                Part::Goes
+            } else if here.mode == StackMode::Manage
+                && (document.is_none() || drivers.entry(stack).is_some())
+            {
+                Part::MovesAway
+            } else {
+                Part::Nothing
+            }
+        };
+        let held = held(&record.recorded, part);
+        let holder = |kept: usize| {
+            let mut holder = kept;
+            while let Some(&next) = held.get(&holder) {
+                holder = next;
+            }
+            let number = u32::try_from(holder).expect("nodes count in 32 bits");
+            record.name(&self.project, number)
+        };
+        let kept = held.keys().map(|&kept| {
+            let why = format!("kept: protected {} runs after it", holder(kept));
+            (kept, why)
+        });
+        let mut all: Vec<(usize, String)> = kept.collect();
+        for protected in protected {
+            let why = protected.refusal.protection().text();
+            let of_gone = || {
+                let mut gone = record.gone.iter();
+                let position = gone.position(|key| *key == protected.stack.as_str())?;
+                Some(n_in_tree + position)
+            };
+            let here = self.project.stacks.find(&protected.stack);
+            let node = here.map(StackIndex::get).or_else(of_gone);
+            all.extend(node.map(|node| (node, why)));
+        }
+        for (node, why) in all {
+            if let Some(position) = node.checked_sub(n_in_tree) {
+                if let Some(removal) = removals.of_key(record.gone[position]) {
+                    removal.block(why, WAY_OUT);
+                }
+            } else {
+                settled.block(stacks[node], &why);
+                blocked.insert(stacks[node], why);
+            }
+        }
+    }
+}

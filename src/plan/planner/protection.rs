@@ -1,0 +1,296 @@
+//! Stacks that may not be destroyed: which of those that a plan or a command would destroy are protected.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use crate::change::Pairs;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result, with_causes};
+use crate::exit::ExitStatus;
+use crate::git::{CommitTree, GitError, Repository};
+use crate::path::StackPath;
+use crate::plan::SavedPlan;
+use crate::plan::protection::{
+    Destroyed, Destroyer, Guard, Protected, Protection, Refusal, refusals,
+};
+use crate::printable::printable;
+use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::environment::lookup;
+use crate::project::host::host_variable;
+use crate::project::stack::StackIndex;
+use crate::project::{Problems, Project};
+use crate::run::request::PreparedRun;
+use crate::run::run_command::RunCommand;
+use crate::state::document::Document;
+
+/// The rules that protect stacks.
+pub struct Protections<'l> {
+    context: &'l Context,
+    document: Option<&'l Document>,
+    pairs: OnceCell<Pairs<'l>>,
+    /// The project as HEAD has it, once somebody has asked.
+    /// If it cannot be read, every rule that it may have.
+    head: OnceCell<std::result::Result<Option<Head>, Vec<Protection>>>,
+}
+
+/// The project as HEAD has it.
+struct Head {
+    project: Project,
+    /// Its stacks by where the `moved` blocks of the tree say that they are now.
+    by_destination: BTreeMap<StackPath, Vec<StackIndex>>,
+    /// By id, in lower case.
+    by_id: BTreeMap<String, StackIndex>,
+}
+
+impl<'l> Protections<'l> {
+    /// Returns the rules, given the document of the state.
+    pub fn new(context: &'l Context, document: Option<&'l Document>) -> Self {
+        Protections {
+            context,
+            document,
+            pairs: OnceCell::new(),
+            head: OnceCell::new(),
+        }
+    }
+
+    /// Returns the guard that enforces the rules during an apply.
+    pub fn into_guard(self) -> Guard<'l> {
+        Guard(Box::new(move |stack, destroyed| {
+            self.refuse(stack, destroyed)
+        }))
+    }
+
+    /// Refuses the destruction of protected parts of a stack; `None` if it is allowed.
+    fn refuse(&self, path: &StackPath, destroyed: &Destroyed<'_>) -> Option<Refusal> {
+        let project = &self.context.project;
+        let current = path.current();
+        if let Some(stack) = project.stacks.find(&current) {
+            return self.refuse_here(stack, destroyed);
+        }
+        let recorded = self.document?.stacks.get(current.as_str())?;
+        Refusal::new(Protection::of_gone(project, path, recorded), destroyed)
+    }
+
+    /// Refuses the destruction of protected parts of a stack of the project; `None` if it is
+    /// allowed. A change that lifts the protection counts once it is committed: HEAD decides too,
+    /// if it has the stack; otherwise, the record of the stack does. The record also counts if
+    /// HEAD has links, which are not followed in a commit.
+    pub(super) fn refuse_here(
+        &self,
+        stack: StackIndex,
+        destroyed: &Destroyed<'_>,
+    ) -> Option<Refusal> {
+        let project = &self.context.project;
+        let of_tree = Refusal::new(Protection::of_tree(project, stack), destroyed);
+        of_tree.or_else(|| {
+            let head = match self.head.get_or_init(|| self.load_head()) {
+                Ok(head) => head.as_ref(),
+                Err(unread) => return Refusal::new(unread.clone(), destroyed),
+            };
+            let there = head.map(|head| head.stacks(project, stack));
+            let rules = match there.as_deref() {
+                None | Some([]) => self.on_record(stack),
+                Some(there) => {
+                    let head = &head?.project;
+                    let of_head = there.iter().flat_map(|&it| Protection::of_head(head, it));
+                    let is_broken = !head.broken.is_empty();
+                    let recorded = is_broken.then(|| self.on_record(stack));
+                    of_head.chain(recorded.into_iter().flatten()).collect()
+                }
+            };
+            Refusal::new(rules, destroyed)
+        })
+    }
+
+    /// Returns the recorded rules that protect a stack of the project.
+    fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
+        let Some(document) = self.document else {
+            return Vec::new();
+        };
+        let stacks = &self.context.project.stacks;
+        let pairs = self.pairs.get_or_init(|| Pairs::new(stacks, document));
+        let recorded = pairs.key(stack).and_then(|key| document.stacks.get(key));
+        recorded.map(Protection::on_record).unwrap_or_default()
+    }
+
+    /// Returns the project of HEAD; none outside of git and before the first commit.
+    ///
+    /// # Errors
+    ///
+    /// Every rule, if HEAD cannot be read.
+    fn load_head(&self) -> std::result::Result<Option<Head>, Vec<Protection>> {
+        const ADVICE: &str = "see what `git status` reports in this directory";
+        let root = &self.context.project.root;
+        let asked = Repository::open(root)
+            .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));
+        let unread = |error: GitError| {
+            let trust = |command| format!("if you trust the repository, run `{command}`");
+            let way_out = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
+            Protection::unread(&with_causes(&error), &way_out)
+        };
+        let (head, repository) = match asked {
+            Ok((Some(head), repository)) => (head, repository),
+            Ok((None, repository)) => {
+                if repository.is_unborn().map_err(unread)? {
+                    return Ok(None);
+                }
+                let why = "HEAD names no commit, though the repository has or had some";
+                return Err(Protection::unread(why, "check out a commit"));
+            }
+            Err(GitError::NoRepository(_)) => return Ok(None),
+            Err(error) => return Err(unread(error)),
+        };
+        let tree = CommitTree::new(repository, head);
+        let project = Project::load_tree(root, &tree, &mut Problems::default());
+        let project = project.map_err(|error| Protection::unread(&with_causes(&error), ADVICE))?;
+        if let Some(file) = project.unparsed().next() {
+            let why = format!("`{}` is damaged there", file.relative());
+            return Err(Protection::unread(
+                &why,
+                "commit a version of that file that orch can read",
+            ));
+        }
+        let moves = &self.context.project.moves;
+        let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
+        let mut by_destination: BTreeMap<StackPath, Vec<StackIndex>> = BTreeMap::new();
+        for (from, to) in moves.destinations(paths) {
+            if let Some(stack) = project.stacks.find(from) {
+                by_destination.entry(to).or_default().push(stack);
+            }
+        }
+        let ids = project.stacks.iter();
+        let ids = ids.filter_map(|(stack, it)| Some((it.id.as_ref()?.value.to_lowercase(), stack)));
+        Ok(Some(Head {
+            by_id: ids.collect(),
+            by_destination,
+            project,
+        }))
+    }
+}
+
+impl Head {
+    /// Returns the stacks of HEAD that a stack of the tree may be: at its path, with its id, or moved to it.
+    fn stacks(&self, project: &Project, stack: StackIndex) -> Vec<StackIndex> {
+        let stack = &project.stacks[stack];
+        let id = stack.id.as_ref().map(|id| id.value.to_lowercase());
+        let by_id = id.and_then(|id| self.by_id.get(&id).copied());
+        let moved = self.by_destination.get(&stack.path).into_iter().flatten();
+        let at_path = self.project.stacks.find(&stack.path);
+        at_path
+            .into_iter()
+            .chain(by_id)
+            .chain(moved.copied())
+            .collect()
+    }
+}
+
+/// Prints why protected stacks are not destroyed; returns the exit status.
+pub fn refuse(context: &Context, destroyer: Destroyer, protected: &[Protected]) -> ExitStatus {
+    let refusals = refusals(protected, destroyer);
+    context
+        .notices
+        .diagnostics(&refusals, &context.project.sources);
+    ExitStatus::Refused
+}
+
+impl Context {
+    /// Returns the protected stacks that a saved plan would destroy, in whole or in part, given the
+    /// current record.
+    pub fn protected_in(&self, saved: &SavedPlan, document: Option<&Document>) -> Vec<Protected> {
+        let protections = Protections::new(self, document);
+        let entries = saved.plan.entries.iter();
+        let entries = entries.filter(|entry| entry.blocked.is_none());
+        let protected = entries.filter_map(|entry| {
+            let destroyed = Destroyed::of_entry(entry)?;
+            Some(Protected {
+                stack: entry.stack.clone(),
+                because: entry.reason.text.clone(),
+                refusal: protections.refuse(&entry.stack, &destroyed)?,
+            })
+        });
+        protected.collect()
+    }
+
+    /// Prints which protected stacks a run would destroy, given the document of the state if the run is recorded.
+    /// Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// If it is unknown which commands destroy.
+    pub fn destroys_protected(
+        &self,
+        run: &PreparedRun,
+        command: &RunCommand,
+        document: Option<&Document>,
+    ) -> Result<bool> {
+        let protections = Protections::new(self, document);
+        let all = Destroyed::unknown();
+        let destroyed = self.destroyed_in_run(run, command)?.into_iter();
+        let protected = destroyed.filter_map(|(stack, because)| {
+            Some(Protected {
+                stack: self.project.stacks[stack].path.clone(),
+                because,
+                refusal: protections.refuse_here(stack, &all)?,
+            })
+        });
+        let protected: Vec<Protected> = protected.collect();
+        if !protected.is_empty() {
+            refuse(self, Destroyer::Command, &protected);
+        }
+        Ok(!protected.is_empty())
+    }
+
+    /// Refuses a run that would destroy protected stacks, as far as the document of the state protects them.
+    ///
+    /// # Errors
+    ///
+    /// If the run would, or if it is unknown which commands destroy.
+    pub fn refuse_protected(
+        &self,
+        run: &PreparedRun,
+        command: &RunCommand,
+        document: &Document,
+    ) -> Result<()> {
+        if self.destroys_protected(run, command, Some(document))? {
+            self.notices.note("nothing was run");
+            return Err(ExitStatus::Refused.into());
+        }
+        Ok(())
+    }
+
+    /// Returns the stacks that a run would destroy, and why: those whose commands are known to destroy what a
+    /// stack has built, or are recorded as such.
+    ///
+    /// # Errors
+    ///
+    /// If it is unknown which commands destroy.
+    pub fn destroyed_in_run(
+        &self,
+        run: &PreparedRun,
+        command: &RunCommand,
+    ) -> Result<Vec<(StackIndex, String)>> {
+        let is_destroy = run.recording() == Some(Recorded::Destroy);
+        let patterns = match &self.project.settings.state {
+            None => RecordPatterns::built_in(),
+            Some(block) => block.destroying(&host_variable).map_err(|problems| {
+                self.notices.diagnostics(&problems, &self.project.sources);
+                let error = "it is not known which commands destroy";
+                Error::new(ErrorKind::Configuration, error)
+            })?,
+        };
+        let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
+        let destroying = turns.filter_map(|((&stack, task), plan)| {
+            let variable = |name: &str| lookup(&task.environment, name);
+            let because = match patterns.destroys(command.of(stack), variable) {
+                Some(pattern) => format!("the command is `{pattern}`"),
+                None if is_destroy => "`--record=destroy` says so".to_owned(),
+                None => {
+                    let plan = plan.as_ref().filter(|plan| plan.destroys() == Some(true))?;
+                    format!("the plan file `{}` destroys it", printable(&plan.name))
+                }
+            };
+            Some((stack, because))
+        });
+        Ok(destroying.collect())
+    }
+}

@@ -1,0 +1,58 @@
+//! Stacks that only read what other stacks manage, where both have conditions.
+
+use std::collections::BTreeMap;
+
+use super::subjects::Subjects;
+use crate::context::Context;
+use crate::plan::backends::Place;
+use crate::printable::printable;
+use crate::project::lifecycle::Condition;
+use crate::project::stack::{StackIndex, StackMode};
+
+/// How many warnings are printed.
+const MAX_WARNINGS: usize = 10;
+
+impl Context {
+    /// Warns of conditions on planned stacks that are only read, and on the stacks that manage the same: those of
+    /// the latter are enough, since reading waits for their end. Conditions that both inherit are none of these.
+    pub(super) fn warn_of_readers(
+        &self,
+        subjects: &Subjects<'_>,
+        places: &BTreeMap<StackIndex, Place>,
+    ) {
+        let mode = |stack: StackIndex| self.project.stacks[stack].mode;
+        let conditions = |stack: StackIndex| self.project.rules_of(stack).conditions;
+        let readers = subjects.all.iter().map(|subject| subject.stack);
+        let readers = readers.filter(|&it| mode(it) == StackMode::Read);
+        let readers: Vec<(StackIndex, &str)> = readers
+            .filter(|&it| !conditions(it).is_empty())
+            .filter_map(|it| Some((it, places.get(&it)?.backend()?)))
+            .collect();
+        if readers.is_empty() {
+            return;
+        }
+        let managed = places.iter().filter_map(|(&stack, place)| {
+            let is_managed = mode(stack) == StackMode::Manage;
+            Some((place.backend().filter(|_| is_managed)?, stack))
+        });
+        let managed: BTreeMap<&str, StackIndex> = managed.collect();
+        let pairs = readers.into_iter().filter_map(|(reader, backend)| {
+            let &keeper = managed.get(backend)?;
+            let (of_reader, of_keeper) = (conditions(reader), conditions(keeper));
+            let has_own = |own: &[&Condition], others: &[&Condition]| {
+                let is_shared =
+                    |it: &&Condition| others.iter().any(|other| std::ptr::eq(*it, *other));
+                !own.iter().all(is_shared)
+            };
+            let both = has_own(&of_reader, &of_keeper) && has_own(&of_keeper, &of_reader);
+            both.then_some((reader, keeper, backend))
+        });
+        let path = |stack: StackIndex| &self.project.stacks[stack].path;
+        for (reader, keeper, backend) in pairs.take(MAX_WARNINGS) {
+            let (reader, keeper) = (path(reader), path(keeper));
+            self.notices.warning(&printable(&format!(
+                "{reader} and {keeper} have conditions on the same infrastructure, `{backend}`; keep those of {keeper}, and let {reader} run after it: then reading waits until they hold"
+            )));
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What is on record of stacks besides their inputs: the outputs that they were applied with, and where their
+//! tools keep their own states.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::ask::{self, AskedTools, RemovedQuestions};
+use super::entries::needs;
+use super::{OnRecord, PlanRequest, Subject, Subjects};
+use crate::change::Standing;
+use crate::context::{Context, Entries};
+use crate::driver::Tool;
+use crate::error::Result;
+use crate::exit::ExitStatus;
+use crate::path::StackPath;
+use crate::plan::backends::{Blocked, Place, blocked};
+use crate::plan::entry::PlanMode;
+use crate::plan::upstream::{Upstream, outputs_differ, outputs_digest};
+use crate::printable::printable;
+use crate::project::per_stack::SharedProblems;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::selection::select::Query;
+use crate::state::document::Entry;
+
+/// How many warnings are printed about backends.
+const MAX_WARNINGS: usize = 10;
+
+impl Context {
+    /// Evaluates where the blocks of drivers say that their states are.
+    pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Result<()> {
+        let says = |subject: &&mut Subject<'_>| {
+            let block = subject.driver.block;
+            block.is_some_and(|block| block.backend.is_some())
+        };
+        let next = subjects.all.iter().filter_map(|subject| {
+            let path = &self.project.stacks[subject.stack].path;
+            Some((path.clone(), subject.next.as_ref()?.generation))
+        });
+        let next = self.generations.planning(next);
+        let mut saying = subjects.all.iter_mut().filter(says).peekable();
+        if saying.peek().is_none() {
+            return Ok(());
+        }
+        let environments = self.evaluator();
+        let of_next = self.evaluator().in_generations(Arc::new(next));
+        let mut problems = SharedProblems::default();
+        for subject in saying {
+            let namespaces = environments.namespaces().of_stack(subject.stack);
+            match subject.driver.backend(&namespaces) {
+                Ok(backend) => subject.backend = backend,
+                Err(found) => problems.add(subject.stack, found),
+            }
+            let Some(next) = &mut subject.next else {
+                continue;
+            };
+            let namespaces = of_next.namespaces().of_stack(subject.stack);
+            match subject.driver.backend(&namespaces) {
+                Ok(backend) => next.backend = backend,
+                Err(found) => problems.add(subject.stack, found),
+            }
+        }
+        let problems = problems.into_vec();
+        if problems.is_empty() {
+            return Ok(());
+        }
+        self.give_shared(problems);
+        Err(ExitStatus::Configuration.into())
+    }
+
+    /// Asks the tools of stacks that are only read, if what others were applied with is on record, and finds
+    /// where that differs now.
+    pub(super) fn read_first(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        subjects: &mut Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        entries: &Entries<'_>,
+    ) -> Result<AskedTools> {
+        let mut read = AskedTools::none(self);
+        let Some(recorded) = recorded.filter(|_| request.options.mode == PlanMode::Normal) else {
+            return Ok(read);
+        };
+        let upstream_of = |entry: &Entry| entry.applied.as_ref()?.upstream.clone();
+        if entries
+            .values()
+            .all(|(_, entry)| upstream_of(entry).is_none())
+        {
+            return Ok(read);
+        }
+        let own = |stack| {
+            let (_, entry) = entries.get(&stack)?;
+            entry.outputs.as_ref().map(outputs_digest)
+        };
+        let stacks = &self.project.stacks;
+        let own: Vec<Option<String>> = stacks.iter().map(|(stack, _)| own(stack)).collect();
+        let mut upstream = Upstream::new(&self.graph, stacks, own.clone());
+        let needs = needs(self, subjects, Some(recorded), request.options);
+        let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
+        let needs = needs.into_iter();
+        let needs: Vec<_> = needs.filter(|it| is_read(it.subject.stack)).collect();
+        read = ask::ask(
+            self,
+            request,
+            query,
+            &needs,
+            RemovedQuestions::default(),
+            read,
+        )?;
+        let mut changed: BTreeSet<StackIndex> = BTreeSet::new();
+        for (path, answer) in &read.answers {
+            let Some(stack) = stacks.find(path) else {
+                continue;
+            };
+            let Some(outputs) = answer.as_ref().ok().and_then(|it| it.outputs.as_ref()) else {
+                continue;
+            };
+            let earlier = entries.get(&stack).and_then(|it| it.1.outputs.as_ref());
+            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false));
+            if own[stack.get()].as_ref() != Some(&now) {
+                changed.insert(stack);
+                upstream.set(stack, Some(now));
+            }
+        }
+        for subject in &mut subjects.all {
+            let stack = subject.stack;
+            let standing = recorded.standings.stacks.get(&stack);
+            let Some((_, entry)) = entries.get(&stack) else {
+                continue;
+            };
+            let Some(applied) = &entry.applied else {
+                continue;
+            };
+            let is_as_before = match &applied.upstream {
+                Some(before) => {
+                    standing != Some(&Standing::Applied) || upstream.of(stack) == *before
+                }
+                None => true,
+            };
+            if is_as_before {
+                continue;
+            }
+            let is_newer = |source: &StackIndex| {
+                let theirs = entries.get(source).and_then(|it| it.1.applied.as_ref());
+                changed.contains(source) || theirs.is_some_and(|it| it.serial > applied.serial)
+            };
+            let sources = upstream.sources(stack).into_iter().filter(is_newer);
+            let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
+            subject.outputs_differ = Some(outputs_differ(&paths));
+        }
+        Ok(read)
+    }
+
+    /// Returns where the tools of the project's stacks keep their states, as far as that is known.
+    pub(super) fn places(
+        &self,
+        subjects: &Subjects<'_>,
+        entries: &Entries<'_>,
+        asked: &AskedTools,
+    ) -> BTreeMap<StackIndex, Place> {
+        let mut places: BTreeMap<StackIndex, Place> = BTreeMap::new();
+        for (&stack, (key, entry)) in entries {
+            if let Some(backend) = &entry.backend {
+                places.entry(stack).or_default().recorded =
+                    Some(((*key).to_owned(), backend.clone()));
+            }
+        }
+        for subject in &subjects.all {
+            let path = &self.project.stacks[subject.stack].path;
+            let answer = asked.answers.get(path);
+            let answer = answer.and_then(|answer| answer.as_ref().ok());
+            let of_tool = || answer.and_then(|answer| answer.backend.as_deref());
+            let made = subject.made();
+            let written = made.map_or(&subject.backend, |next| &next.backend);
+            let place = places.entry(subject.stack).or_default();
+            place.now = written.as_deref().or_else(of_tool).map(str::to_owned);
+            place.is_anew = made.is_some();
+        }
+        places
+    }
+
+    /// Returns the stacks that were moved, each with its key on record. Such a stack is in the tree and not on
+    /// record, and its state is where the record has the state of a stack that is not in the tree.
+    pub(super) fn moved_by_backend(
+        &self,
+        places: &BTreeMap<StackIndex, Place>,
+        entries: &Entries<'_>,
+        recorded: Option<&OnRecord>,
+    ) -> BTreeMap<StackIndex, String> {
+        let Some(recorded) = recorded else {
+            return BTreeMap::new();
+        };
+        let mut by_place: BTreeMap<&str, (Vec<&str>, Vec<StackIndex>)> = BTreeMap::new();
+        for key in recorded.standings.missing.keys() {
+            let entry = recorded.document.stacks.get(key);
+            if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
+                by_place.entry(backend).or_default().0.push(key);
+            }
+        }
+        let is_managed = |stack| self.project.stacks[stack].mode == StackMode::Manage;
+        for (&stack, place) in places.iter().filter(|(stack, _)| is_managed(**stack)) {
+            let here = place.backend().and_then(|it| by_place.get_mut(it));
+            if let Some((_, stacks)) = here {
+                stacks.push(stack);
+            }
+        }
+        let pairs = by_place.into_values();
+        let moved = pairs.filter_map(|(keys, stacks)| match (&keys[..], &stacks[..]) {
+            ([key], [stack]) if !entries.contains_key(stack) => Some((*stack, (*key).to_owned())),
+            _ => None,
+        });
+        moved.collect()
+    }
+
+    /// Returns the stacks with which nothing may be done because of where their tools keep their states, and
+    /// warns of them.
+    pub(super) fn blocked_by_backends(
+        &self,
+        subjects: &Subjects<'_>,
+        places: &BTreeMap<StackIndex, Place>,
+    ) -> BTreeMap<StackIndex, String> {
+        let Blocked { stacks, warnings } = self.find_blocked(subjects, places);
+        for warning in warnings.iter().take(MAX_WARNINGS) {
+            self.notices.warning(&printable(warning));
+        }
+        let more = warnings.len().saturating_sub(MAX_WARNINGS);
+        if more > 0 {
+            self.notices
+                .warning(&format!("{more} more are blocked for such reasons"));
+        }
+        stacks
+    }
+
+    /// Does the same without printing anything.
+    pub(super) fn find_blocked(
+        &self,
+        subjects: &Subjects<'_>,
+        places: &BTreeMap<StackIndex, Place>,
+    ) -> Blocked {
+        let planned = subjects.all.iter().map(|subject| subject.stack).collect();
+        let mut places = places.clone();
+        for subject in subjects.all.iter().filter(|_| !self.relocated.is_empty()) {
+            let path = self.project.stacks[subject.stack].path.as_str();
+            let before = self.relocated.get(path).cloned();
+            if let (Some(before), Some(place)) = (before, places.get_mut(&subject.stack)) {
+                let program = match subject.driver.tool {
+                    Some(Tool::Terraform) => Some("terraform"),
+                    Some(Tool::OpenTofu) => Some("tofu"),
+                    Some(Tool::Terragrunt) => Some("terragrunt"),
+                    None => None,
+                };
+                place.moved = Some((before, program));
+            }
+        }
+        blocked(&self.project, &places, &planned)
+    }
+}

@@ -1,0 +1,433 @@
+//! The code that destroys removed stacks: that of the commits that were applied to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ask::{Ask, AskRun, Origin};
+use super::commits::Commits;
+use super::destroy_commands::{BRING_BACK, DestroyCommands, OwnCode, first_message};
+use super::removals::{Blocked, Decided, Removal, Removals};
+use super::subjects::tools_on_path;
+use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
+use crate::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
+use crate::error::Result;
+use crate::exit::ExitStatus;
+use crate::git::CommitId;
+use crate::path::{Generation, StackPath};
+use crate::plan::ask::{self, AskOptions, Question};
+use crate::plan::code::{Code, Codes, PlanStack, RemovedCode};
+use crate::plan::commit_code::find_local_state;
+use crate::plan::entry::{Action, Need};
+use crate::plan::{CannotAsk, Purpose};
+use crate::project::Project;
+use crate::project::environment::Environments;
+use crate::project::host::host_environment;
+use crate::project::namespaces::Generations;
+use crate::project::stack::StackIndex;
+use crate::run::request::new_id;
+use crate::state::document::Document;
+
+/// The way out where the tool of a generation fails.
+const DESTROY_BY_HAND: &str =
+    "run `orch plan` again once its tool can plan; or destroy it by hand, and plan again";
+
+/// A stack whose code is at hand.
+pub struct RemovalCode<'e, 'p> {
+    /// The position of the stack among the removals.
+    pub removal: usize,
+    /// The stack in the code.
+    pub stack: StackIndex,
+    pub driver: Driver<'p>,
+    /// Where the block of its driver says that its state is.
+    pub backend: Option<String>,
+    project: &'p Project,
+    environments: &'e Environments<'p>,
+    need: Need,
+}
+
+/// The environments of the projects of commits.
+pub type CommitEnvironments<'p> = BTreeMap<CommitEnvironment, Environments<'p>>;
+
+/// What the environment of a stack depends on in the project of a commit: its own generation, and those of the other
+/// stacks that it was applied with, by path.
+type CommitEnvironment = (CommitId, Generation, BTreeMap<StackPath, Generation>);
+
+/// Returns what the environment of a stack depends on that is destroyed with the code of a commit.
+fn environment_of(removal: &Removal<'_>) -> Option<CommitEnvironment> {
+    let applied = removal.entry.applied.as_ref();
+    let used = applied.into_iter().flat_map(|applied| &applied.generations);
+    let used = used.filter_map(|(key, generation)| Some((StackPath::parse(key)?, *generation)));
+    let seen = removal.seen.clone()?;
+    Some((seen, removal.entry.generation, used.collect()))
+}
+
+impl Removals<'_> {
+    /// Checks out the commits that are needed.
+    pub fn check_out(&self, context: &Context, commits: &mut Commits) -> Result<()> {
+        let needed = self.all.iter().filter(|removal| removal.needs_code());
+        let seen = needed.filter_map(|removal| removal.seen.clone());
+        commits.check_out(context, seen.collect::<BTreeSet<CommitId>>())
+    }
+
+    /// Returns the environments of the projects that were checked out.
+    pub fn environments<'c>(&self, commits: &'c Commits) -> CommitEnvironments<'c> {
+        let seen = self.all.iter().filter(|removal| removal.needs_code());
+        let seen: BTreeSet<CommitEnvironment> = seen.filter_map(environment_of).collect();
+        let environment = |of: CommitEnvironment| {
+            let (seen, generation, used) = &of;
+            let code = commits.code(seen).ok()?;
+            let environments = Environments::new(&code.project, host_environment());
+            let generations = Generations::all(*generation).with(used.clone().into_iter());
+            let environments = environments.in_generations(Arc::new(generations));
+            Some((of, environments))
+        };
+        seen.into_iter().filter_map(environment).collect()
+    }
+
+    /// Returns the code of the stacks that were removed; blocks those whose code cannot be used.
+    pub fn codes<'e, 'p>(
+        &mut self,
+        context: &'p Context,
+        document: Option<&Document>,
+        commits: &'p Commits,
+        environments: &'e CommitEnvironments<'p>,
+        extra: &[OsString],
+    ) -> Vec<RemovalCode<'e, 'p>> {
+        let on_path = tools_on_path();
+        let root = &context.project.root;
+        let is_compared = |it: &Removal<'_>| it.needs_code() && !it.is_told_apart();
+        let elsewhere = if self.all.iter().any(is_compared) {
+            self.elsewhere(context, document)
+        } else {
+            Vec::new()
+        };
+        let commands = DestroyCommands::new(context, document, &elsewhere);
+        let mut codes = Vec::new();
+        for (position, removal) in self.all.iter_mut().enumerate() {
+            let seen = removal.seen.clone().filter(|_| removal.needs_code());
+            let Some(seen) = seen else { continue };
+            let found = || -> std::result::Result<RemovalCode<'e, 'p>, String> {
+                let code = commits.code(&seen)?;
+                let words = |no: crate::plan::commit_code::NoCode| no.to_string();
+                let path = path_in(context, &code.project, removal);
+                let stack = code.stack(&path, &removal.entry).map_err(words)?;
+                let recorded = removal.entry.driver.as_deref();
+                let driver = code.driver(stack, recorded, on_path).map_err(words)?;
+                let need = removal.known().need(&driver)?;
+                let of = environment_of(removal).ok_or("its commit is not known")?;
+                let environments = &environments[&of];
+                if let Some(backend) = &removal.entry.backend {
+                    find_local_state(root, backend).map_err(words)?;
+                }
+                let namespaces = environments.namespaces().of_stack(stack);
+                let backend = driver.backend(&namespaces);
+                let backend = backend.map_err(first_message)?;
+                let code = RemovalCode {
+                    removal: position,
+                    stack,
+                    driver,
+                    backend,
+                    project: &code.project,
+                    environments,
+                    need,
+                };
+                code.check(context, removal, extra)?;
+                Ok(code)
+            };
+            match found() {
+                Ok(code) => {
+                    removal.backend_there.clone_from(&code.backend);
+                    let is_told_apart = code.driver.tool.is_some()
+                        || code.backend.is_some()
+                        || removal.is_told_apart();
+                    let own = OwnCode {
+                        stack: code.stack,
+                        path: &removal.path,
+                        driver: code.driver,
+                        project: code.project,
+                        environments: code.environments,
+                    };
+                    let unclear = (!is_told_apart)
+                        .then(|| commands.why_unclear(own))
+                        .flatten();
+                    match unclear {
+                        None => codes.push(code),
+                        Some(Blocked { why, way_out }) => removal.block(why, way_out),
+                    }
+                }
+                Err(why) => removal.block(why, BRING_BACK),
+            }
+        }
+        codes
+    }
+
+    /// Links the states that tools keep in the tree into the checkouts, once the tools are initialised there: Terraform
+    /// would want to copy what lies where it keeps states by itself. Blocks those whose states cannot be linked.
+    fn link_states(
+        &mut self,
+        root: &Path,
+        document: Option<&Document>,
+        commits: &Commits,
+        codes: &[RemovalCode<'_, '_>],
+    ) {
+        // Others may read their states, which are the tree's.
+        let entries = document.into_iter().flat_map(|it| it.stacks.values());
+        let backends = entries.filter_map(|entry| entry.backend.as_deref());
+        let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
+        let seen = codes
+            .iter()
+            .filter_map(|it| self.all[it.removal].seen.as_ref());
+        let seen: BTreeSet<&CommitId> = seen.collect();
+        for code in seen.into_iter().filter_map(|it| commits.code(it).ok()) {
+            for backend in &backends {
+                // The states of those that are destroyed have to be there, as is checked below.
+                _ = code.link_local_state(root, backend);
+            }
+        }
+        for of_removal in codes {
+            let removal = &mut self.all[of_removal.removal];
+            let code = removal.seen.as_ref().map(|seen| commits.code(seen));
+            let Some(Ok(code)) = code else { continue };
+            match &removal.entry.backend {
+                Some(backend) => {
+                    if let Err(why) = code.link_local_state(root, backend) {
+                        removal.block(why.to_string(), BRING_BACK);
+                    }
+                }
+                // It may be where Terraform keeps it by itself.
+                None if of_removal.driver.tool.is_some() => {
+                    let usual = usual_local_state(removal.path.directory().relative());
+                    _ = code.link_local_state(root, &usual);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Decides what needs no answer, and returns the questions whose answers decide the rest.
+    pub(super) fn questions<'p>(
+        &mut self,
+        codes: &[RemovalCode<'_, 'p>],
+    ) -> Vec<(Question<'p>, Option<String>)> {
+        let mut questions = Vec::new();
+        for (position, code) in codes.iter().enumerate() {
+            match &code.need {
+                Need::Ask(kind, asked) => questions.push((
+                    Question {
+                        stack: PlanStack::Removed(position),
+                        driver: code.driver,
+                        kind: *kind,
+                        asked: *asked,
+                    },
+                    code.backend.clone(),
+                )),
+                Need::Settled(action, reason) => {
+                    self.all[code.removal].decided = Some(Decided {
+                        action: *action,
+                        reason: reason.clone(),
+                        answer: None,
+                        driver: code.driver.name.to_owned(),
+                    });
+                }
+            }
+        }
+        questions
+    }
+
+    /// Decides what is done according to the answers.
+    pub(super) fn decide(
+        &mut self,
+        context: &Context,
+        codes: &[RemovalCode<'_, '_>],
+        answers: &BTreeMap<StackPath, std::result::Result<Answer, String>>,
+    ) {
+        for code in codes {
+            let removal = &mut self.all[code.removal];
+            if removal.decided.is_some() {
+                continue;
+            }
+            let answered = match answers.get(&removal.path) {
+                Some(Ok(answer)) => Ok(answer),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err("its tool was not asked".to_owned()),
+            };
+            let decided = answered.and_then(|answer| {
+                let decided = removal.known().decide(&code.driver, answer);
+                let (action, reason) = decided.map_err(|problem| problem.to_string())?;
+                Ok((action, reason, answer.clone()))
+            });
+            match decided {
+                Ok((action, reason, answer)) => {
+                    let (recorded, now) = (&removal.entry.backend, &answer.backend);
+                    let is_tool = code.driver.tool.is_some();
+                    if recorded.is_some() && now != recorded && (is_tool || now.is_some()) {
+                        removal.block("another backend than recorded", BRING_BACK);
+                    } else if is_tool && recorded.is_none() && action == Action::Forget {
+                        // Its tool may have looked at a state other than the one that has its resources.
+                        removal.block(
+                            "its tool finds nothing, but where its state is kept is not on record",
+                            "if nothing of it is left, run `orch state forget`",
+                        );
+                    }
+                    removal.decided = Some(Decided {
+                        action,
+                        reason,
+                        answer: Some(answer),
+                        driver: code.driver.name.to_owned(),
+                    });
+                }
+                // What is left of a stack that stays must not keep others from being applied.
+                Err(why)
+                    if context
+                        .project
+                        .stacks
+                        .find(&removal.path.current())
+                        .is_some() =>
+                {
+                    removal.block(format!("its tool failed to plan: {why}"), DESTROY_BY_HAND);
+                }
+                Err(why) => _ = self.failed.insert(removal.path.clone(), why),
+            }
+        }
+    }
+}
+
+impl Context {
+    /// Gets the code of stacks that were removed ready: initialises their tools, and links the states that these keep
+    /// in the tree. Where a tool fails, it is initialised again, and fails then.
+    pub fn ready<'p>(
+        &'p self,
+        tools: &dyn Ask,
+        jobs: NonZeroUsize,
+        document: Option<&Document>,
+        commits: &Commits,
+        removals: &mut Removals<'_>,
+        codes: &[RemovalCode<'_, 'p>],
+    ) -> Result<()> {
+        let is_local = |code: &RemovalCode<'_, '_>| {
+            let backend = removals.all[code.removal].entry.backend.as_deref();
+            code.driver.selects_workspaces() && backend.is_none_or(|it| local_state(it).is_some())
+        };
+        let local = codes.iter().enumerate().filter(|(_, code)| is_local(code));
+        let local: Vec<_> = local
+            .map(|(position, code)| (PlanStack::Removed(position), code.driver))
+            .collect();
+        if !local.is_empty() {
+            let of_commands: Vec<RemovedCode<'_, '_>> = codes
+                .iter()
+                .map(|code| code.code(&removals.all[code.removal]))
+                .collect();
+            let environments = self.evaluator();
+            let all = Codes {
+                tree: Code {
+                    project: &self.project,
+                    environments: &environments,
+                },
+                removed: &of_commands,
+            };
+            let id = new_id(&self.project.root);
+            let place = PrivateFolder::of(self, FOLDER)?;
+            let options = AskOptions {
+                run: &id,
+                folder: place.path(),
+                init: false,
+                extra: &[],
+                jobs,
+                lock_timeout: None,
+            };
+            let asking = ask::prepare_init(all, &local, &options);
+            if let Ok(asking) = asking
+                && !asking.execution.turns.is_empty()
+            {
+                let origin = Origin {
+                    purpose: Purpose::Plan,
+                    base: None,
+                    is_recorded: false,
+                };
+                let run = AskRun {
+                    id: &id,
+                    origin,
+                    jobs,
+                    asking,
+                };
+                let summary = tools.run(self, run)?.summary;
+                if summary.signal.is_some() {
+                    return Err(ExitStatus::Run(summary.exit_status()).into());
+                }
+            }
+        }
+        removals.link_states(&self.project.root, document, commits, codes);
+        Ok(())
+    }
+}
+
+/// Returns the path that a stack has in the project of its commit: a generation may have been made before a `moved`
+/// block moved the stack.
+fn path_in(context: &Context, there: &Project, removal: &Removal<'_>) -> StackPath {
+    let path = removal.path.current();
+    if removal.path.generation().is_none() || there.stacks.find(&path).is_some() {
+        return path;
+    }
+    let paths = there.stacks.iter().map(|(_, stack)| &stack.path);
+    let mut moved = context.project.moves.destinations(paths).into_iter();
+    let from = moved.find_map(|(from, to)| (to == path).then(|| from.clone()));
+    from.unwrap_or(path)
+}
+
+impl<'p> RemovalCode<'_, 'p> {
+    /// Returns the code as commands need it.
+    pub fn code<'a>(&'a self, removal: &'a Removal<'_>) -> RemovedCode<'a, 'p> {
+        let backend = removal.entry.backend.as_deref();
+        RemovedCode {
+            code: Code {
+                project: self.project,
+                environments: self.environments,
+            },
+            stack: self.stack,
+            path: &removal.path,
+            workspace: backend.and_then(workspace_of),
+        }
+    }
+
+    /// Checks that the commands of the stack can be made.
+    fn check(
+        &self,
+        context: &'p Context,
+        removal: &Removal<'_>,
+        extra: &[OsString],
+    ) -> std::result::Result<(), String> {
+        let Need::Ask(kind, asked) = self.need else {
+            return Ok(());
+        };
+        let environments = Environments::new(&context.project, host_environment());
+        let removed = [self.code(removal)];
+        let codes = Codes {
+            tree: Code {
+                project: &context.project,
+                environments: &environments,
+            },
+            removed: &removed,
+        };
+        let question = Question {
+            stack: PlanStack::Removed(0),
+            driver: self.driver,
+            kind,
+            asked,
+        };
+        let options = AskOptions {
+            run: "",
+            folder: &std::env::temp_dir(),
+            init: false,
+            extra,
+            jobs: NonZeroUsize::MIN,
+            lock_timeout: None,
+        };
+        match ask::check(codes, &question, &options) {
+            Err(CannotAsk::Removed(_, why)) => Err(why),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}

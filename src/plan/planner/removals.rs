@@ -1,0 +1,495 @@
+//! Stacks that are on record and not in the tree: those with evidence that they were removed are destroyed with
+//! the code of the commit that was applied to them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::PlanRequest;
+use super::ask::AskedTools;
+use super::subjects::OnRecord;
+use crate::change::{MissingStack, RemovedBy};
+use crate::context::Context;
+use crate::driver::Answer;
+use crate::git::CommitId;
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
+use crate::plan::protection::Destroyed;
+use crate::plan::removal::RemovedStack;
+use crate::plan::stale::{Stale, record_of, record_of_generation};
+use crate::plan::succession::Leaving;
+use crate::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
+use crate::printable::printable;
+use crate::project::stack::StackIndex;
+use crate::selection::select::Query;
+use crate::state::document::{Action as Written, Document, Entry, Outcome};
+
+/// How many warnings are printed about stacks that are not destroyed.
+const MAX_WARNINGS: usize = 10;
+
+/// A stack that is on record, not in the tree, and in the scope of a plan.
+pub struct Removal<'d> {
+    pub path: StackPath,
+    pub entry: Cow<'d, Entry>,
+    pub removed: Removed,
+    /// The commit whose code destroys it, if it is known to have been removed.
+    pub seen: Option<CommitId>,
+    /// Why nothing may be done with it, and the way out.
+    pub blocked: Option<Blocked>,
+    /// Where its tool keeps its own state, as the driver of its commit says.
+    pub(super) backend_there: Option<String>,
+    /// What is done, once that is known.
+    pub(super) decided: Option<Decided>,
+    /// Whether it is a generation that is current as long as the plan is not carried out.
+    pub(super) is_planned: bool,
+    /// The stacks that may use this old generation until they are applied.
+    pub leaving: Vec<Leaving>,
+}
+
+/// Why nothing may be done with a stack that is not in the tree.
+pub struct Blocked {
+    pub why: String,
+    pub way_out: String,
+}
+
+/// What is done with a stack that was removed.
+pub(super) struct Decided {
+    pub(super) action: Action,
+    pub(super) reason: Reason,
+    /// What its tool has answered, if it was asked.
+    pub(super) answer: Option<Answer>,
+    pub(super) driver: String,
+}
+
+/// The stacks on record that a plan removes.
+#[derive(Default)]
+pub struct Removals<'d> {
+    /// By path.
+    pub all: Vec<Removal<'d>>,
+    pub(super) unplanned: UnplannedRemovals,
+    /// The stacks of the tree that are stacks on record under these keys: their tools keep their states in the
+    /// same places.
+    pub(super) moved: BTreeMap<StackIndex, String>,
+    /// The stacks whose tools could not be asked, with why.
+    pub(super) failed: BTreeMap<StackPath, String>,
+    /// The keys of stacks that an existing plan only takes off the record.
+    forgotten: BTreeSet<String>,
+    /// The keys of recorded stacks that are not here, and that nothing proves to be removed.
+    absent: BTreeSet<String>,
+}
+
+/// Returns how an apply ended that came after what was applied, if it did not succeed and may have been of another
+/// commit.
+fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
+    let intent = entry.intent.as_ref();
+    if intent.is_some_and(|intent| intent.action == Written::Apply) {
+        return Some("its last apply was interrupted".to_owned());
+    }
+    let last = entry.last.as_ref()?;
+    let has_failed = last.action == Written::Apply && last.outcome != Outcome::Succeeded;
+    let commit = last.commit.as_deref().and_then(CommitId::new);
+    let applied = entry.applied.as_ref()?.commit.as_deref();
+    let commit =
+        commit.filter(|commit| has_failed && commit != seen && applied != Some(commit.as_str()))?;
+    Some(format!(
+        "its last apply, of commit {}, failed",
+        commit.short()
+    ))
+}
+
+/// Returns the keys of recorded stacks that nothing proves to be removed.
+fn absent(missing: &BTreeMap<String, MissingStack>) -> BTreeSet<String> {
+    let absent = missing.iter().filter(|(_, it)| it.evidence.is_err());
+    absent.map(|(key, _)| key.clone()).collect()
+}
+
+impl<'d> Removal<'d> {
+    /// Returns what is known of a stack on record.
+    fn new(path: StackPath, entry: &'d Entry, missing: &MissingStack) -> Self {
+        let (removed, seen, mut blocked) = match &missing.evidence {
+            Ok(removal) => {
+                let removed = match &removal.by {
+                    RemovedBy::Commit(commit) => Removed::Commit(commit.to_string()),
+                    RemovedBy::Key => Removed::Key,
+                    RemovedBy::Block(block) => Removed::Block {
+                        file: block.file.clone(),
+                        line: block.line,
+                        destroys: block.destroys,
+                    },
+                };
+                (removed, removal.seen.clone(), None)
+            }
+            Err(none) => {
+                let blocked = Blocked {
+                    why: none.to_string(),
+                    way_out: none.way_out(),
+                };
+                let removed = if none.is_doubt() {
+                    Removed::Doubtful
+                } else {
+                    Removed::Unproven
+                };
+                (removed, None, Some(blocked))
+            }
+        };
+        // Who knows where the tool keeps its state finds out whether that has changed.
+        if let (Some(seen), None) = (&seen, &entry.backend)
+            && !removed.leaves()
+            && let Some(why) = failed_since(entry, seen)
+        {
+            blocked = Some(Blocked {
+                why,
+                way_out: "bring it back, run `orch destroy` on it, and delete it again".to_owned(),
+            });
+        }
+        Removal {
+            path,
+            entry: Cow::Borrowed(entry),
+            removed,
+            seen,
+            blocked,
+            backend_there: None,
+            decided: None,
+            is_planned: false,
+            leaving: Vec::new(),
+        }
+    }
+
+    pub(super) fn known(&self) -> RemovedStack<'_> {
+        RemovedStack {
+            entry: &self.entry,
+            removed: &self.removed,
+        }
+    }
+
+    /// Keeps the stack as it is.
+    pub(super) fn block(&mut self, why: impl Into<String>, way_out: impl Into<String>) {
+        self.blocked.get_or_insert_with(|| Blocked {
+            why: why.into(),
+            way_out: way_out.into(),
+        });
+    }
+
+    /// Returns where its tool keeps its own state, if that is known.
+    pub(super) fn backend(&self) -> Option<&str> {
+        let answer = self.decided.as_ref().and_then(|it| it.answer.as_ref());
+        let answered = answer.and_then(|answer| answer.backend.as_deref());
+        let there = self.backend_there.as_deref();
+        self.entry.backend.as_deref().or(answered).or(there)
+    }
+
+    /// Returns whether it may be destroyed, as far as is known.
+    pub(super) fn may_go(&self) -> bool {
+        let decided = self.decided.as_ref();
+        self.blocked.is_none() && decided.is_none_or(|it| it.action == Action::Delete)
+    }
+
+    /// Returns whether its code is needed.
+    pub(super) fn needs_code(&self) -> bool {
+        self.blocked.is_none() && self.decided.is_none()
+    }
+
+    /// Returns whether its resources are known not to be those of another stack, whatever destroys them.
+    pub(super) fn is_told_apart(&self) -> bool {
+        self.entry.backend.is_some()
+            || self.path.generation().is_some()
+            || matches!(self.removed, Removed::Block { .. })
+    }
+
+    /// Returns the part of it that would be destroyed; `None` if nothing.
+    pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
+        let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
+        match &decided.answer {
+            Some(answer) => Destroyed::of_answer(decided.action, answer, false),
+            None => (decided.action == Action::Delete).then(Destroyed::unknown),
+        }
+    }
+
+    /// Returns why it would be destroyed.
+    pub(super) fn because(&self) -> String {
+        let decided = self.decided.as_ref();
+        decided.map_or_else(String::new, |decided| decided.reason.text.clone())
+    }
+
+    /// Returns whether it is only forgotten, and what it has made stays.
+    pub(super) fn is_left(&self) -> bool {
+        self.blocked.is_none() && self.removed.leaves()
+    }
+
+    /// Returns whether its resources are kept.
+    pub(super) fn is_kept(&self) -> bool {
+        self.blocked.is_some() || self.is_left()
+    }
+
+    /// Returns what is done with it, unless it is blocked.
+    pub(super) fn action(&self) -> Option<Action> {
+        let decided = self.decided.as_ref().filter(|_| self.blocked.is_none());
+        decided.map(|decided| decided.action)
+    }
+}
+
+impl Context {
+    /// Returns the stacks on record that a plan is about and that are not in the tree.
+    pub fn removals<'d>(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        recorded: Option<&'d OnRecord>,
+    ) -> Removals<'d> {
+        if request.only.is_some() {
+            return Removals::default();
+        }
+        let Some(recorded) = recorded.filter(|_| request.options.mode != PlanMode::RefreshOnly)
+        else {
+            return Removals::default();
+        };
+        let standings = &recorded.standings;
+        let mut removals = Removals {
+            absent: absent(&standings.missing),
+            ..Removals::default()
+        };
+        for (key, missing) in &standings.missing {
+            let entry = recorded.document.stacks.get(key);
+            let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
+                self.notices.warning(&format!(
+                    "`{}` is on record and not the path of a stack: the plan leaves what it stands for as it is",
+                    printable(key)
+                ));
+                continue;
+            };
+            // A stack of the tree at the path of another one is told of by its own entry.
+            if self.project.stacks.find(&path).is_some() {
+                continue;
+            }
+            if !query.passes_missing(key, missing) {
+                removals.unplanned.out_of_scope += 1;
+            } else if request.no_removals {
+                removals.unplanned.left_out += 1;
+            } else {
+                let removal = Removal::new(path, entry, missing);
+                let deposed = Removal::deposed(&removal.path, entry).map(|mut deposed| {
+                    if let Some(blocked) = &removal.blocked {
+                        deposed.block(blocked.why.clone(), blocked.way_out.clone());
+                    }
+                    if removal.removed.leaves() {
+                        deposed.removed = removal.removed.clone();
+                    }
+                    deposed
+                });
+                removals.all.extend(deposed.collect::<Vec<_>>());
+                removals.all.push(removal);
+            }
+        }
+        removals.all.sort_by(|a, b| a.path.cmp(&b.path));
+        for removal in &mut removals.all {
+            if removal.blocked.is_none()
+                && let Some((action, reason)) = removal.known().forgotten()
+            {
+                removal.decided = Some(Decided {
+                    action,
+                    reason,
+                    answer: None,
+                    driver: removal.entry.driver.clone().unwrap_or_default(),
+                });
+            }
+        }
+        removals
+    }
+}
+
+impl<'d> Removals<'d> {
+    /// Returns some stacks that a plan destroys, given what is on record and not in the tree.
+    pub fn to_destroy<'s>(
+        document: &'d Document,
+        missing: &BTreeMap<String, MissingStack>,
+        stacks: impl Iterator<Item = &'s StackPath>,
+    ) -> Self {
+        let all = stacks.filter_map(|path| {
+            if path.generation().is_some() {
+                let entry = document.stacks.get(path.current().as_str())?;
+                let is_current = path.generation() == Some(entry.generation);
+                let by = if is_current {
+                    entry.next_generation()
+                } else {
+                    entry.generation
+                };
+                return Removal::of_generation(path, entry, by);
+            }
+            let key = path.as_str();
+            let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
+            Some(Removal::new(path.clone(), entry, missing))
+        });
+        let mut all: Vec<Removal<'d>> = all.collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        Removals {
+            all,
+            absent: absent(missing),
+            ..Removals::default()
+        }
+    }
+
+    /// Adds stacks that the same plan only takes off the record.
+    #[must_use]
+    pub fn forgetting<'s>(mut self, stacks: impl Iterator<Item = &'s StackPath>) -> Self {
+        let keys = stacks.map(StackPath::to_string);
+        self.forgotten.extend(keys);
+        self
+    }
+
+    /// Leaves out the stacks that are in the tree at other paths: from the stack to the key.
+    pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
+        self.moved.clone_from(moves);
+        let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
+        self.all
+            .retain(|removal| !keys.contains(removal.path.as_str()));
+    }
+
+    /// Returns the keys of recorded stacks that are not here, and that nothing proves to be removed.
+    pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
+        let is_moved = |key: &&String| self.moved.values().any(|moved| moved == *key);
+        self.absent.iter().filter(move |key| !is_moved(key))
+    }
+
+    /// Returns why stacks may not be destroyed, by path.
+    pub fn stale(&self) -> Vec<Stale> {
+        let blocked = self.all.iter();
+        let blocked = blocked.filter_map(|it| Some((it.path.clone(), it.blocked.as_ref()?)));
+        let stale = blocked.map(|(path, blocked)| Stale::NotRemoved(path, blocked.why.clone()));
+        stale.collect()
+    }
+
+    /// Returns the stack that is on record under a key.
+    pub(super) fn of_key(&mut self, key: &str) -> Option<&mut Removal<'d>> {
+        let path = StackPath::parse(key)?;
+        let found = self.all.binary_search_by(|it| it.path.cmp(&path));
+        self.all.get_mut(found.ok()?)
+    }
+
+    /// Returns whether the plan only takes a stack off the record.
+    pub(super) fn is_forgotten(&self, key: &str) -> bool {
+        self.forgotten.contains(key)
+    }
+
+    /// Returns what is done with the stacks, by key; what is not decided yet goes.
+    pub(super) fn going(&self) -> BTreeMap<String, Action> {
+        let going = self.all.iter().filter(|removal| removal.may_go());
+        let going = going.map(|removal| (removal.path.to_string(), Action::Delete));
+        going.chain(self.actions()).collect()
+    }
+
+    /// Returns what is done with the stacks, by key.
+    pub(super) fn actions(&self) -> BTreeMap<String, Action> {
+        let all = self.all.iter();
+        let all = all.filter_map(|removal| Some((removal.path.to_string(), removal.action()?)));
+        let forgotten = self.forgotten.iter().cloned();
+        all.chain(forgotten.map(|key| (key, Action::Forget)))
+            .collect()
+    }
+
+    /// Warns of the stacks that are not destroyed.
+    pub(super) fn warn(&self, notices: &Notices) {
+        let blocked = self.all.iter();
+        let blocked = blocked.filter_map(|it| Some((&it.path, it.blocked.as_ref()?)));
+        let blocked: Vec<(&StackPath, &Blocked)> = blocked.collect();
+        for (removal, Blocked { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
+            let path = printable(removal.as_str());
+            let why = printable(why);
+            notices.warning(&if removal.generation().is_some() {
+                format!("`{path}` is not destroyed: {why}")
+            } else {
+                format!("`{path}` is on record and not in the tree, and is not destroyed: {why}")
+            });
+            if !way_out.is_empty() {
+                notices.help(way_out);
+            }
+        }
+        if let Some(more @ 1..) = blocked.len().checked_sub(MAX_WARNINGS) {
+            notices.warning(&format!("{more} more stacks on record are kept like these"));
+        }
+    }
+
+    /// Adds the entries of the stacks, and those whose tools failed.
+    pub(super) fn add_to(&self, entries: &mut Vec<PlanEntry>, failed: &mut Vec<FailedAsk>) {
+        for removal in &self.all {
+            if let Some(why) = self.failed.get(&removal.path) {
+                failed.push(FailedAsk {
+                    stack: removal.path.clone(),
+                    why: why.clone(),
+                    conditions: Vec::new(),
+                });
+                continue;
+            }
+            let blocked = removal.blocked.as_ref().map(|blocked| blocked.why.clone());
+            let decided = removal.decided.as_ref().filter(|_| blocked.is_none());
+            // What is forgotten changes no resources.
+            let deleted = decided.filter(|decided| decided.action == Action::Delete);
+            let answer = deleted.and_then(|decided| decided.answer.as_ref());
+            let why = || blocked.clone().unwrap_or_default();
+            let seen = removal.seen.as_ref().map(CommitId::to_string);
+            let applied = removal.entry.applied.as_ref();
+            entries.push(PlanEntry {
+                stack: removal.path.clone(),
+                action: decided.map_or(Action::NoOp, |decided| decided.action),
+                reason: match decided {
+                    Some(decided) => decided.reason.clone(),
+                    None => Reason::new(ReasonSource::State, why()),
+                },
+                counts: answer.and_then(|answer| answer.counts),
+                resources: answer.map_or_else(Vec::new, |answer| answer.resources.clone()),
+                is_complete: answer.is_none_or(|answer| answer.is_complete),
+                is_planned: true,
+                after: Condition::default(),
+                blocked,
+                replaced_if: Vec::new(),
+                previous_path: None,
+                generation: None,
+                source_commit: seen.or_else(|| applied?.commit.clone()),
+                removed: Some(removal.removed.clone()),
+                has_drifted: false,
+                leaves_nothing: false,
+            });
+        }
+        entries.sort_by(|a, b| a.stack.cmp(&b.stack));
+        failed.sort_by(|a, b| a.stack.cmp(&b.stack));
+    }
+
+    /// Returns what the entry of a stack rests on, if the stack was removed and something is done with it. Adds
+    /// the plan of its tool to those of the file.
+    pub(super) fn rest(
+        &self,
+        entry: &PlanEntry,
+        asked: &AskedTools,
+        plans: &mut Vec<PathBuf>,
+    ) -> Option<SavedStack> {
+        let found = self.all.binary_search_by(|it| it.path.cmp(&entry.stack));
+        let removal = &self.all[found.ok()?];
+        let decided = removal.decided.as_ref()?;
+        let action = removal.action()?;
+        let plan = asked
+            .plan_of(&entry.stack)
+            .filter(|_| action == Action::Delete);
+        let plan = plan.map(|plan| {
+            plans.push(plan);
+            plans.len() - 1
+        });
+        let answer = decided.answer.as_ref();
+        Some(SavedStack {
+            stack: entry.stack.clone(),
+            driver: decided.driver.clone(),
+            inputs: None,
+            order: String::new(),
+            record: Some(match entry.stack.generation() {
+                Some(_) => record_of_generation(&removal.entry),
+                None => record_of(&removal.entry),
+            }),
+            records_before: None,
+            backend: removal.backend().map(str::to_owned),
+            outputs_before: None,
+            outputs: None,
+            changes: answer.and_then(|answer| answer.changes.clone()),
+            plan,
+            tool_version: answer.and_then(|answer| answer.tool_version.clone()),
+        })
+    }
+}

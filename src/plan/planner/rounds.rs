@@ -1,0 +1,103 @@
+//! Asking tools in rounds: those that wait for what others do, and those whose answers show that the question was
+//! another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::PlanRequest;
+use super::ask::{self, AskedTools, RemovedQuestions};
+use super::checks::Conditions;
+use super::entries::{self, find_made_first};
+use super::subjects::{OnRecord, Subjects};
+use crate::context::{Context, Entries};
+use crate::error::Result;
+use crate::plan::backends::Place;
+use crate::plan::entry::{Action, Asked, Need};
+use crate::project::stack::StackIndex;
+use crate::selection::reference::{Reference, ReferenceKind};
+use crate::selection::select::Query;
+
+/// What decides about stacks that wait for their preconditions.
+pub(super) struct Waiting<'a, 'l> {
+    pub(super) request: &'a PlanRequest<'a>,
+    pub(super) query: &'a Query,
+    pub(super) recorded: Option<&'a OnRecord>,
+    pub(super) on_record: &'a Entries<'a>,
+    pub(super) checks: &'a mut Conditions<'l>,
+}
+
+impl Context {
+    /// Asks the tools of stacks that wait for their preconditions, in rounds: each after what is done with the stacks
+    /// is known whose outputs they need.
+    pub(super) fn ask_waiting(
+        &self,
+        waiting: Waiting<'_, '_>,
+        subjects: &mut Subjects<'_>,
+        mut asked: AskedTools,
+    ) -> Result<AskedTools> {
+        let Waiting {
+            request,
+            query,
+            recorded,
+            on_record,
+            checks,
+        } = waiting;
+        while subjects.all.iter().any(|subject| subject.is_waiting) {
+            let places = self.places(subjects, on_record, &asked);
+            asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
+            let needs = entries::needs(self, subjects, recorded, request.options);
+            let blocked = self.find_blocked(subjects, &places).stacks;
+            let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+            drop(needs);
+            checks.decide_waiting(subjects, &settled)?;
+            let needs = entries::needs(self, subjects, recorded, request.options);
+            let nothing = RemovedQuestions::default();
+            asked = ask::ask(self, request, query, &needs, nothing, asked)?;
+        }
+        Ok(asked)
+    }
+
+    /// Asks the tools again whose answers have shown that the question was another one: others replace the stack, its
+    /// driver does, or nothing is left of what was to be replaced.
+    pub(super) fn ask_again(
+        &self,
+        request: &PlanRequest<'_>,
+        query: &Query,
+        subjects: &mut Subjects<'_>,
+        recorded: Option<&OnRecord>,
+        places: &BTreeMap<StackIndex, Place>,
+        mut asked: AskedTools,
+    ) -> Result<AskedTools> {
+        let document = recorded.map(|recorded| &recorded.document);
+        loop {
+            let needs = entries::needs(self, subjects, recorded, request.options);
+            let may_change = needs.iter().any(|it| {
+                it.subject.next.is_some() || matches!(it.need, Need::Ask(_, Asked::Replace))
+            });
+            let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
+            if !may_change && !self.references.list.iter().any(is_trigger) {
+                return Ok(asked);
+            }
+            let blocked = self.find_blocked(subjects, places).stacks;
+            let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+            let replaced = needs.iter().filter(|needed| {
+                let is_asked = matches!(needed.need, Need::Ask(_, Asked::Replace));
+                is_asked && settled.action(needed.subject.stack) == Some(Action::Create)
+            });
+            let gone: BTreeSet<StackIndex> = replaced.map(|it| it.subject.stack).collect();
+            drop(needs);
+            let mut others = subjects.find_made_by_driver(&settled);
+            others.extend(subjects.find_gone(&gone));
+            others.extend(self.find_triggered(subjects, &settled, document, request.options.mode));
+            if others.is_empty() {
+                return Ok(asked);
+            }
+            for &stack in &others {
+                asked.forget(&self.project.stacks[stack].path);
+            }
+            find_made_first(self, subjects, recorded, request.options);
+            let needs = entries::needs(self, subjects, recorded, request.options);
+            let nothing = RemovedQuestions::default();
+            asked = ask::ask(self, request, query, &needs, nothing, asked)?;
+        }
+    }
+}

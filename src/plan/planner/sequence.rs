@@ -1,0 +1,33 @@
+//! The sequence of a plan, including the stacks that are decided during the apply.
+
+use std::collections::BTreeMap;
+
+use crate::context::Context;
+use crate::path::StackPath;
+use crate::plan::PlannedOrder;
+use crate::plan::entry::{Action, PlanEntry};
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
+
+impl Context {
+    /// Returns the stacks that an apply changes, and those that are decided during the apply, in
+    /// the sequence of a serial run; nothing if there are none of the latter.
+    pub(super) fn sequence(
+        &self,
+        document: Option<&Document>,
+        steps: Vec<(StackIndex, Action)>,
+        gone: &BTreeMap<String, Action>,
+        entries: &[PlanEntry],
+    ) -> Vec<StackPath> {
+        let undecided = entries.iter().filter(|entry| entry.is_undecided());
+        let undecided = undecided.filter_map(|entry| self.project.stacks.find(&entry.stack));
+        let undecided: Vec<_> = undecided.map(|stack| (stack, Action::Update)).collect();
+        if undecided.is_empty() {
+            return Vec::new();
+        }
+        let all = steps.into_iter().chain(undecided);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, all, gone);
+        let operations = order.operations(&self.project).into_iter();
+        operations.map(|operation| operation.stack).collect()
+    }
+}

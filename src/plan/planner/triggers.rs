@@ -1,0 +1,178 @@
+//! Stacks that `replace_triggered_by` replaces because others change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entries::Settled;
+use super::subjects::{Drivers, Subjects};
+use crate::context::Context;
+use crate::driver::are_incomparable;
+use crate::plan::entry::{Action, PlanMode, Reason, ReasonSource};
+use crate::plan::triggers::{Course, Known, Trigger, triggered};
+use crate::project::stack::{StackIndex, StackMode};
+use crate::state::document::{Document, Entry};
+
+/// What a plan knows of the stacks.
+struct Planned<'a> {
+    context: &'a Context,
+    drivers: Drivers<'a, 'a>,
+    courses: BTreeMap<StackIndex, Course>,
+    /// The stacks that exist, if that is not on record.
+    existing: Option<BTreeSet<StackIndex>>,
+}
+
+impl Planned<'_> {
+    /// Returns what is on record of an output: as a stack was applied with it, and now.
+    fn output_marks(
+        &self,
+        from: StackIndex,
+        named: StackIndex,
+        output: &str,
+    ) -> Option<(&str, &str)> {
+        let applied = self.entry(from)?.applied.as_ref()?;
+        let (key, _) = self.drivers.entry(named)?;
+        let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
+        let outputs = self.entry(named)?.outputs.as_ref()?;
+        let now = outputs.get(output).map_or("", String::as_str);
+        Some((noted, now))
+    }
+
+    /// Returns whether a sensitive output that triggers a replacement may be the same as before.
+    fn is_unsure(&self, from: StackIndex, trigger: &Trigger<'_>) -> bool {
+        let output = trigger.output.filter(|_| trigger.is_past);
+        let marks = output.and_then(|output| self.output_marks(from, trigger.stack, output));
+        marks.is_some_and(|(noted, now)| are_incomparable(noted, now))
+    }
+
+    fn entry(&self, stack: StackIndex) -> Option<&Entry> {
+        self.drivers.entry(stack).map(|(_, entry)| entry)
+    }
+}
+
+impl Known for Planned<'_> {
+    fn course(&self, stack: StackIndex) -> Course {
+        self.courses.get(&stack).copied().unwrap_or(Course::Still)
+    }
+
+    fn may_be_replaced(&self, stack: StackIndex) -> bool {
+        let is_here = self.context.project.stacks[stack].mode == StackMode::Manage;
+        let is_applied = match &self.existing {
+            Some(existing) => existing.contains(&stack),
+            None => self.entry(stack).is_some_and(|it| it.applied.is_some()),
+        };
+        is_here && is_applied && self.courses.contains_key(&stack)
+    }
+
+    fn changed(&self, stack: StackIndex) -> Option<u64> {
+        self.entry(stack)?.changed
+    }
+
+    fn applied(&self, stack: StackIndex) -> Option<u64> {
+        let applied = self.entry(stack)?.applied.as_ref()?;
+        Some(applied.serial)
+    }
+
+    fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool {
+        let marks = self.output_marks(from, named, output);
+        marks.is_some_and(|(noted, now)| noted != now)
+    }
+}
+
+impl Context {
+    /// Finds the stacks that are replaced because others change, and notes the reason on each. Returns those that
+    /// would not be replaced otherwise. `settled` is what is done apart from that.
+    pub(super) fn find_triggered(
+        &self,
+        subjects: &mut Subjects<'_>,
+        settled: &Settled,
+        document: Option<&Document>,
+        mode: PlanMode,
+    ) -> Vec<StackIndex> {
+        if mode != PlanMode::Normal {
+            return Vec::new();
+        }
+        let actions: BTreeMap<StackIndex, Action> = settled.actions().collect();
+        let drivers = Drivers::new(self, document);
+        let exists = |(stack, action): (&StackIndex, &Action)| {
+            let exists = matches!(action, Action::NoOp | Action::Update | Action::Replace);
+            exists.then_some(*stack)
+        };
+        let existing = document
+            .is_none()
+            .then(|| actions.iter().filter_map(exists).collect());
+        let is_tainted = |stack: StackIndex| {
+            let entry = drivers.entry(stack);
+            entry.is_some_and(|(_, entry)| entry.tainted.is_some())
+        };
+        let courses = subjects.all.iter().map(|subject| {
+            let action = actions.get(&subject.stack);
+            let course = match action {
+                _ if subject.blocked.is_some() => Course::Still,
+                Some(Action::Update | Action::Replace) => Course::Changes,
+                Some(Action::Create | Action::Delete) => Course::Work,
+                // What has no tool changes with its inputs, or because somebody says so.
+                _ if subject.driver.is_none() => {
+                    if settled.differs(subject.stack) || is_tainted(subject.stack) {
+                        Course::Changes
+                    } else {
+                        Course::Still
+                    }
+                }
+                _ => Course::Open,
+            };
+            (subject.stack, course)
+        });
+        let courses = courses.collect();
+        let known = Planned {
+            context: self,
+            drivers,
+            courses,
+            existing,
+        };
+        let stacks = &self.project.stacks;
+        let found = triggered(stacks, &self.graph, &self.references, &known);
+        let mut replaced = Vec::new();
+        for subject in &mut subjects.all {
+            if subject.blocked.is_some() || subject.driver.is_none() {
+                continue;
+            }
+            if let Some(trigger) = found.fired.get(&subject.stack) {
+                let is_replaced = found.fired.contains_key(&trigger.stack);
+                let is_unsure = known.is_unsure(subject.stack, trigger);
+                let reason = self.trigger_reason(trigger, (is_replaced, is_unsure), &actions);
+                if subject.trigger.replace(reason).is_none() && !subject.is_replaced {
+                    replaced.push(subject.stack);
+                }
+            } else if let Some(open) = found.open.get(&subject.stack) {
+                subject.open_triggers = open.iter().map(|it| self.trigger_name(it)).collect();
+            }
+        }
+        replaced
+    }
+
+    /// Returns what a trigger names: a stack, or an output of one.
+    fn trigger_name(&self, trigger: &Trigger<'_>) -> String {
+        let stack = &self.project.stacks[trigger.stack].path;
+        let output = trigger.output.map(|output| format!("#{output}"));
+        format!("{stack}{}", output.unwrap_or_default())
+    }
+
+    /// Returns why a stack is replaced.
+    fn trigger_reason(
+        &self,
+        trigger: &Trigger<'_>,
+        (is_replaced, is_unsure): (bool, bool),
+        actions: &BTreeMap<StackIndex, Action>,
+    ) -> Reason {
+        let name = self.trigger_name(trigger);
+        let text = match actions.get(&trigger.stack) {
+            _ if trigger.is_past && is_unsure => {
+                format!("{name} may have changed since it was applied")
+            }
+            _ if trigger.is_past => format!("{name} has changed since it was applied"),
+            Some(Action::Update | Action::NoOp) if !is_replaced => format!("{name} is updated"),
+            _ => format!("{name} is replaced"),
+        };
+        let (file, line) = self.project.sources.file_and_line(trigger.span);
+        Reason::new(ReasonSource::Config, text).said_in(Some(file), Some(line))
+    }
+}
