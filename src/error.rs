@@ -15,8 +15,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
-    /// The error and its causes.
-    error: BoxedError,
+    /// The message and its causes.
+    cause: BoxedError,
     hints: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Error {
     pub fn new(kind: ErrorKind, error: impl Into<BoxedError>) -> Self {
         Error {
             kind,
-            error: error.into(),
+            cause: error.into(),
             hints: Vec::new(),
         }
     }
@@ -85,24 +85,24 @@ impl Error {
 
     /// Returns the message without causes and hints.
     pub fn message(&self) -> String {
-        self.error.to_string()
+        self.cause.to_string()
     }
 
     /// Returns the kind, the error with its causes, and the hints.
     pub fn into_parts(self) -> (ErrorKind, BoxedError, Vec<String>) {
-        (self.kind, self.error, self.hints)
+        (self.kind, self.cause, self.hints)
     }
 }
 
 impl Display for Error {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Display::fmt(&self.error, f)
+        Display::fmt(&self.cause, f)
     }
 }
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.error.source()
+        self.cause.source()
     }
 }
 

@@ -47,7 +47,7 @@ impl PrivateFolder {
                 directory => Some(directory.context(failed)?),
             }
         };
-        Ok(Self::inside(place.as_deref()).context(failed)?)
+        Self::inside(place.as_deref()).context(failed)
     }
 
     /// Makes a folder in another one, or where the system has these.

@@ -229,7 +229,7 @@ impl Context {
         let standings = self.with_present(counted, |present| {
             standings(present, digests, document, address, explains)
         });
-        Ok(standings?.context(failed)?)
+        standings?.context(failed)
     }
 
     /// Calls a function with the project as it is on disk. Git must have been read.
@@ -243,7 +243,7 @@ impl Context {
             Ok(status) => status.clone(),
             // What does not count need not be known.
             Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
-            Err(error) => return Err(no_status(error).into()),
+            Err(error) => return Err(no_status(error)),
         };
         let host: Vec<(String, String)> = host_environment().collect();
         let uncommitted = UncommittedChanges {

@@ -255,12 +255,26 @@ pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) questions: Vec<(Question<'p>, Option<String>)>,
 }
 
+/// Returns what the tool of a stack of the project is asked, and where the block of its driver says that its state is.
+fn question<'p>(needed: &Needed<'_, 'p>) -> Option<(Question<'p>, Option<String>)> {
+    let (kind, about) = needed.question()?;
+    let question = Question {
+        stack: PlanStack::Here(needed.subject.stack),
+        driver: needed.subject.driver,
+        kind,
+        asked: about,
+    };
+    let made = needed.subject.made();
+    let backend = made.map_or(&needed.subject.backend, |next| &next.backend);
+    Some((question, backend.clone()))
+}
+
 /// Asks the tools of all stacks that have to be asked, and have not been asked before.
 pub(super) fn ask<'p>(
     context: &'p Context,
     request: &PlanRequest<'_>,
     query: &Query,
-    needs: &[Needed<'_, '_>],
+    needs: &[Needed<'_, 'p>],
     removed: RemovedQuestions<'_, 'p>,
     earlier: AskedTools,
 ) -> Result<AskedTools> {
@@ -281,19 +295,8 @@ pub(super) fn ask<'p>(
         },
         removed: removed.codes,
     };
-    let of_tree = needs.iter().filter_map(|needed| {
-        let (kind, about) = needed.question()?;
-        let question = Question {
-            stack: PlanStack::Here(needed.subject.stack),
-            driver: needed.subject.driver,
-            kind,
-            asked: about,
-        };
-        let made = needed.subject.made();
-        let backend = made.map_or(&needed.subject.backend, |next| &next.backend);
-        Some((question, backend.clone()))
-    });
-    let questions = of_tree.chain(removed.questions);
+    let of_project = needs.iter().filter_map(question);
+    let questions = of_project.chain(removed.questions);
     let questions = questions.filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
     let (questions, backends): (Vec<Question<'_>>, Vec<Option<String>>) = questions.unzip();
     if questions.is_empty() {

@@ -77,7 +77,7 @@ fn all_preconditions<'p>(
 ) -> Result<ByStack<'p>> {
     let stacks: Vec<_> = stacks.map(|stack| (stack, Itself::Nothing)).collect();
     let found = checker.check_all(ConditionKind::Precondition, &stacks);
-    Ok(found.context("failed to check conditions")?)
+    found.context("failed to check conditions")
 }
 
 impl<'l> Conditions<'l> {
