@@ -27,7 +27,8 @@ pub struct Opened {
     pub binding: Binding,
     pub repository: Option<Repository>,
     pub author: Author,
-    notices: Notices,
+    /// Where notices go.
+    pub notices: Notices,
 }
 
 impl Opened {

@@ -19,6 +19,7 @@ pub mod resume;
 pub mod run_command;
 pub mod safeguard;
 pub mod schedule;
+pub mod session;
 pub mod settings;
 mod stack_record;
 pub mod state;

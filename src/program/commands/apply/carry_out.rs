@@ -21,6 +21,7 @@ use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
 use orch::project::stack::StackIndex;
 use orch::run::request::new_id;
+use orch::run::session::{LockRequest, Lockable, StateLock, check_keys};
 use orch::selection::reference::{ReferenceKind, Target};
 
 use super::approve::{Approved, approve, rejected};
@@ -33,7 +34,6 @@ use super::turns::Todo;
 use super::unconfirmed::{Unconfirmed, plan_again};
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::plan::tools::{Tools, cannot_ask};
-use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -457,7 +457,7 @@ impl Carrying<'_> {
             Ok(lock) => Ok(Some(lock)),
             // Another run holds it and needs nothing from this one.
             Err(error) if !is_left && error.kind() == ErrorKind::Refused => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 

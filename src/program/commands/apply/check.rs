@@ -14,13 +14,13 @@ use orch::plan::protection::Destroyer;
 use orch::plan::stale::{Grounds, OperationKey, Present, Progress, Stale};
 use orch::project::stack::StackIndex;
 use orch::record::journal::UncommittedFile;
+use orch::run::session::StateLock;
 use orch::selection::select::Selection;
 use orch::state::document::Document;
 
 use super::carrying::Carrying;
 use super::followed::{NowPolicies, earlier_workflow};
 use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::commands::state::held::StateLock;
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
 use crate::program::error::{ProgramError, Result};
 

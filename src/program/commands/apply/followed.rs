@@ -18,6 +18,7 @@ use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
 use orch::run::begun::BegunRun;
 use orch::run::following::PreparedFollowUp;
+use orch::run::session::StateLock;
 use orch::run::state::StackRecord;
 use orch::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
@@ -29,7 +30,6 @@ use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::run_facts::on_record;
-use crate::program::commands::state::held::StateLock;
 use crate::program::error::{ProgramError, Result};
 
 /// The policies of an apply as they are now.

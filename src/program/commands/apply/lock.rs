@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use orch::change::Counted;
 use orch::plan::entry::PlanMode;
 use orch::run::request::new_id;
+use orch::run::session::{LockRequest, Lockable, StateLock};
 use orch::state::document::Action;
 
 use super::CarryingArgs;
-use crate::program::commands::state::held::{LockRequest, Lockable, StateLock};
 use crate::program::commands::{Loaded, ReadStatus, Reads};
 use crate::program::error::Result;
 

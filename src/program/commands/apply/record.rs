@@ -12,6 +12,7 @@ use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Project;
 use orch::project::environment::Environments;
 use orch::project::stack::{StackIndex, StackMode};
+use orch::run::session::{StateLock, declared};
 use orch::run::state::{Effect, Findings, Made, StackRecord, StatePlan};
 use orch::run::turn::Operation;
 use orch::selection::graph::Graph;
@@ -19,8 +20,6 @@ use orch::state::document::{Action, Document};
 use orch::state::writer::Change;
 
 use super::turns::{Todo, follows_other_rules};
-use crate::program::commands::state::evidence::declared;
-use crate::program::commands::state::held::StateLock;
 
 /// Returns the digests of the outputs that stacks are applied with, given those on record and those that are
 /// put on record without a turn.

@@ -19,6 +19,7 @@ use orch::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use orch::run::execute::{Execution, Outlet, Task};
 use orch::run::request::Typed;
 use orch::run::run_command::RunCommand;
+use orch::run::session::{StateLock, or_give_up};
 use orch::run::turn::TurnIndex;
 
 use super::OutputArg;
@@ -31,8 +32,7 @@ use super::unconfirmed::Unconfirmed;
 use crate::program::commands::follower::keep_release_samples;
 use crate::program::commands::run::command::CommandLines;
 use crate::program::commands::run::output::{How, Output, Show, Shown, is_nobody_there};
-use crate::program::commands::run::{annotate, begin_error, holder};
-use crate::program::commands::state::held::{self, StateLock};
+use crate::program::commands::run::{annotate, begin_error, holder, is_lost};
 use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::Result;
@@ -98,7 +98,7 @@ impl Carrying<'_> {
         let applied = now.applied.as_ref();
         let progress = applied.map(|applied| applied.begin(root, &apply_run));
         let progress = progress.transpose().map_err(unknown_progress);
-        let (begun, mut progress) = held::or_give_up(begun, progress)?;
+        let (begun, mut progress) = or_give_up(begun, progress)?;
         let begun = match lock {
             None => begun,
             Some(lock) => {
@@ -128,7 +128,7 @@ impl Carrying<'_> {
             None => begun,
         };
         let output = self.output(loaded, run, &begun, is_quiet);
-        let (begun, mut output) = held::or_give_up(begun, output)?;
+        let (begun, mut output) = or_give_up(begun, output)?;
         let streams = output.streams()?;
         let mut sinks: Vec<&mut dyn Sink> = Vec::new();
         sinks.extend(progress.as_mut().map(|progress| progress as &mut dyn Sink));
@@ -147,7 +147,7 @@ impl Carrying<'_> {
         let sequence: Vec<Option<StackIndex>> =
             turns.iter().map(|&(stack, _)| stack.here()).collect();
         annotate(loaded, &sequence, summary);
-        let is_lost = held::is_lost(ended.state.as_ref(), run);
+        let is_lost = is_lost(ended.state.as_ref(), run);
         if !is_lost && ended.state.is_some() {
             let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
             for (records, what) in [(put, "put on record"), (gone, "taken off the record")] {

@@ -15,11 +15,11 @@ use orch::plan::{Plan, SavedPlan, SavedStack};
 use orch::project::Project;
 use orch::project::driver::DriverStep;
 use orch::project::stack::{StackIndex, StackMode};
+use orch::run::session::declared;
 use orch::state::document::{Document, Entry, Inputs};
 use orch::state::rules::RecordedRules;
 
 use super::check::Now;
-use crate::program::commands::state::evidence::declared;
 
 /// What an apply does with the stacks of a plan.
 pub(super) struct Todo<'p> {

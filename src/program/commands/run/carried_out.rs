@@ -12,6 +12,7 @@ use orch::record::journal::UncommittedFile;
 use orch::run::begun::{BegunRun, Circumstances};
 use orch::run::event_stream::EventStream;
 use orch::run::request::{PreparedRun, past_durations};
+use orch::run::session::or_give_up;
 use orch::run::state::StatePlan;
 
 use super::command::CommandLines;
@@ -22,7 +23,6 @@ use super::{Ready, RunArgs, annotate, begin_error, exit_status, holder, report};
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::keep_release_samples;
 use crate::program::commands::reports::Reports;
-use crate::program::commands::state::held;
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -90,7 +90,7 @@ impl CarriedOut<'_> {
                 past: &|| past_durations(root, &command),
             },
         );
-        let (begun, mut output) = held::or_give_up(begun, output)?;
+        let (begun, mut output) = or_give_up(begun, output)?;
         let ended = begun.carry_out(output.streams()?, &mut [&mut output], None);
         let ended_output = output.end();
         if let Some(problem) = &ended.problem {

@@ -47,6 +47,7 @@ use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
 use orch::selection::select::Selection;
+use orch::state::writer::Ended;
 use orch::workspace::LocatedProject;
 
 use self::again::Again;
@@ -61,7 +62,6 @@ pub(crate) use self::recorded::flag_on_record;
 use self::resume::Resumed;
 use super::follower::EarlierWorkflow;
 use super::reports::Reports;
-use super::state::held;
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, find_project, note_unmarked};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -401,7 +401,7 @@ fn exit_status(
     ended: &EndedRun,
 ) -> Result<ExitStatus> {
     let summary = &ended.summary;
-    let is_lost = held::is_lost(ended.state.as_ref(), run);
+    let is_lost = is_lost(ended.state.as_ref(), run);
     let stuck = summary.stuck().map(|turn| sequence[turn.get()]);
     let stuck: Vec<StackIndex> = stuck.collect();
     if !stuck.is_empty() {
@@ -426,4 +426,24 @@ pub(super) fn show_missing(context: &Context, missing: &BTreeMap<LookupError, Ve
             context.names(stacks)
         ));
     }
+}
+
+/// Says what could not be put on record; returns whether anything could not.
+pub(super) fn is_lost(ended: Option<&Ended>, run: &str) -> bool {
+    let Some(Ended::Lost { loss, unkept }) = ended else {
+        return false;
+    };
+    let error = anyhow::anyhow!("not everything is on record: {loss}");
+    console::error(error.as_ref());
+    console::note(&match unkept {
+        None => {
+            format!(
+                "once it can be written, `orch state recover {run}` puts what is missing on record"
+            )
+        }
+        Some(problem) => format!(
+            "what is missing cannot be recovered, as it could not be kept on this machine either: {problem}"
+        ),
+    });
+    true
 }

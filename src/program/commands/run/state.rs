@@ -18,6 +18,7 @@ use orch::run::begun::BegunRun;
 use orch::run::execute::{Inbox, Task};
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
+use orch::run::session::{LockRequest, Lockable, StateLock, check_keys};
 use orch::run::state::{StackRecord, StatePlan};
 use orch::run::tool::{AppliedPlan, ToolPlace};
 use orch::state::document::{Action, Document};
@@ -26,7 +27,6 @@ use super::RunArgs;
 use super::destroy_order::DestroyGuard;
 use super::followed::FollowedRun;
 use crate::program::commands::Loaded;
-use crate::program::commands::state::held::{LockRequest, Lockable, StateLock, check_keys};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -345,6 +345,6 @@ impl KeptState {
         project: &Project,
         run: &str,
     ) -> Result<BegunRun> {
-        self.lock.begin(begun, plan, project, run)
+        Ok(self.lock.begin(begun, plan, project, run)?)
     }
 }

@@ -14,10 +14,10 @@ use orch::plan::triggers::named_outputs;
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Problems;
 use orch::project::stack::{StackIndex, StackMode};
+use orch::run::session::{Published, declared};
 use orch::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
 use serde_json::Map;
 
-use super::evidence::{Published, declared, inputs};
 use super::existing::{ExistingStacks, FindExisting, Verification};
 use super::{State, WriteArgs};
 use crate::program::commands::selection_flags::SelectArgs;
@@ -201,7 +201,7 @@ impl State {
                     commit: Some(head.to_string()),
                     dirty: false,
                     seen: seen.clone(),
-                    inputs: Some(inputs(&digests.rules, digest)),
+                    inputs: Some(digest.recorded(&digests.rules)),
                     triggers: asking.map(|it| it.file.to_string()).collect(),
                     upstream: None,
                     triggered_by: BTreeMap::new(),

@@ -1,13 +1,10 @@
 //! `orch state`
 
 mod adopt;
-pub(super) mod evidence;
 pub(super) mod existing;
 mod graph;
-pub(super) mod held;
 mod read;
 mod recover;
-mod waiting;
 mod write;
 
 use std::collections::BTreeMap;

@@ -4,16 +4,15 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use orch::context::failing_note;
-use orch::duration::exact;
-use orch::printable::printable;
-use orch::run::execute::Inbox;
-use orch::state::clock::{Clock, SystemClock};
-use orch::state::document::Lock;
-use orch::state::lock::{TakenOver, Vacancy, WaitReason};
 
-use crate::program::commands::count;
-use crate::program::console;
+use crate::context::failing_note;
+use crate::duration::exact;
+use crate::notice::Notices;
+use crate::printable::printable;
+use crate::run::execute::Inbox;
+use crate::state::clock::{Clock, SystemClock};
+use crate::state::document::Lock;
+use crate::state::lock::{TakenOver, Vacancy, WaitReason};
 
 /// A clock for waiting for the lock.
 pub(super) struct WaitingClock<'a> {
@@ -47,7 +46,7 @@ pub(super) struct WaitNotes {
 }
 
 impl WaitNotes {
-    pub(super) fn note(&self, reason: &WaitReason<'_>) {
+    pub(super) fn note(&self, notices: &Notices, reason: &WaitReason<'_>) {
         let is_known = match reason {
             WaitReason::Failing(_) => &self.has_failed,
             WaitReason::Held(_) | WaitReason::Behind(_) => &self.has_told,
@@ -56,20 +55,23 @@ impl WaitNotes {
             return;
         }
         match reason {
-            WaitReason::Failing(error) => console::note(&failing_note(error)),
-            WaitReason::Held(held) => console::note(&format!(
+            WaitReason::Failing(error) => notices.note(&failing_note(error)),
+            WaitReason::Held(held) => notices.note(&format!(
                 "waiting for the lock of the state, which is held by {held}"
             )),
-            WaitReason::Behind(ahead) => console::note(&format!(
+            WaitReason::Behind(ahead) => notices.note(&format!(
                 "waiting for the lock of the state behind {}",
-                count(*ahead, "other run")
+                match ahead {
+                    1 => "1 other run".to_owned(),
+                    more => format!("{more} other runs"),
+                }
             )),
         }
     }
 }
 
 /// Notes that a lock was taken over.
-pub(super) fn note_taken_over(taken_over: &TakenOver) {
+pub(super) fn note_taken_over(notices: &Notices, taken_over: &TakenOver) {
     let Lock { run, by, host, .. } = &taken_over.lock;
     let [run, by, host] = [run, by, host].map(|text| printable(text));
     let what = match taken_over.why {
@@ -80,5 +82,5 @@ pub(super) fn note_taken_over(taken_over: &TakenOver) {
             exact(expires)
         ),
     };
-    console::note(&format!("{what}; what it had begun counts as interrupted"));
+    notices.note(&format!("{what}; what it had begun counts as interrupted"));
 }

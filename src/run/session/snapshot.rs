@@ -3,28 +3,27 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use anyhow::Context as _;
-use orch::change::base::{self, BaseQuery, BaseUnknown};
-use orch::change::{InputDigest, InputDigests, Pairs, trigger};
-use orch::git::{CommitId, GitError, Repository};
-use orch::path::{KeyFilter, ProjectPath, StackPath};
-use orch::project::config::ProjectSettings;
-use orch::project::environment::Environments;
-use orch::project::stack::{StackIndex, Stacks};
-use orch::project::{Project, Rules};
-use orch::run::state::StackRecord;
-use orch::source::Span;
-use orch::state::document::{Action, Document, Entry, Inputs};
-use orch::state::rules::{RecordedRule, RecordedRules};
 use serde_json::Map;
 
-use crate::program::commands::Loaded;
-use crate::program::error::Result;
+use crate::change::base::{self, BaseQuery, BaseUnknown};
+use crate::change::{InputDigests, Pairs, trigger};
+use crate::context::Context;
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::git::{CommitId, GitError, Repository};
+use crate::path::{KeyFilter, ProjectPath, StackPath};
+use crate::project::config::ProjectSettings;
+use crate::project::environment::Environments;
+use crate::project::stack::{StackIndex, Stacks};
+use crate::project::{Project, Rules};
+use crate::run::state::StackRecord;
+use crate::source::Span;
+use crate::state::document::{Action, Document, Entry};
+use crate::state::rules::{RecordedRule, RecordedRules};
 
 /// Whether the default branch of the remote has a commit; if there is no remote, any commit counts as
 /// published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::program::commands) enum Published {
+pub enum Published {
     /// It is not known to: it lacks the commit, is not in this clone, or nobody knows which branch it is. Nothing is
     /// recorded then, and git is asked again once that matters.
     Unknown,
@@ -36,7 +35,7 @@ pub(in crate::program::commands) enum Published {
 
 impl Published {
     /// Asks about the default branch of the remote, as `--changed` finds it.
-    pub(in crate::program::commands) fn of(
+    pub fn of(
         repository: &Repository,
         settings: &ProjectSettings,
         commit: &CommitId,
@@ -63,7 +62,7 @@ impl Published {
 }
 
 /// What is known of the stacks before the first command of a run.
-pub(in crate::program::commands) struct Evidence {
+pub struct InputSnapshot {
     pub(super) digests: Rc<InputDigests>,
     pub(super) head: Option<CommitId>,
     /// Whether the default branch of the remote has HEAD.
@@ -73,18 +72,15 @@ pub(in crate::program::commands) struct Evidence {
     outdated: BTreeSet<CommitId>,
 }
 
-impl Evidence {
-    pub(in crate::program::commands) fn new(
-        loaded: &mut Loaded,
-        document: &Document,
-    ) -> Result<Self> {
+impl InputSnapshot {
+    pub fn new(context: &mut Context, document: &Document) -> Result<Self> {
         let failed = "failed to ask git";
-        let digests = loaded.digests_on_disk()?;
-        loaded.opened()?;
-        let opened = loaded.state.as_ref().context("it was opened")?;
+        let digests = context.digests_on_disk()?;
+        context.opened()?;
+        let opened = context.state.as_ref().context("it was opened")?;
         let repository = opened.repository.as_ref();
         let repository = repository.context("digests come from a repository")?;
-        let settings = &loaded.project.settings;
+        let settings = &context.project.settings;
         let head = repository.commit("HEAD").context(failed)?;
         let published = match &head {
             Some(head) => Published::of(repository, settings, head).context(failed)?,
@@ -110,21 +106,17 @@ impl Evidence {
                 }
             }
         }
-        Ok(Evidence {
+        Ok(InputSnapshot {
             digests,
             is_published: published != Published::Unknown,
             head,
-            triggers: trigger::asking(&loaded.project.root).map_err(anyhow::Error::new)?,
+            triggers: trigger::asking(&context.project.root).map_err(Error::external)?,
             outdated,
         })
     }
 
     /// Says of all stacks whose inputs are those on record that HEAD has them; returns whether that is news.
-    pub(in crate::program::commands) fn move_seen(
-        &self,
-        stacks: &Stacks,
-        document: &mut Document,
-    ) -> bool {
+    pub fn move_seen(&self, stacks: &Stacks, document: &mut Document) -> bool {
         let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
             return false;
         };
@@ -153,7 +145,7 @@ impl Evidence {
     }
 
     /// Returns what is put on record of a stack with which something is done by a command.
-    pub(in crate::program::commands) fn record(
+    pub fn record(
         &self,
         environments: &Environments<'_>,
         stack: StackIndex,
@@ -176,7 +168,7 @@ impl Evidence {
             commit: head.clone(),
             seen: head.filter(|_| is_seen),
             is_dirty: digest.is_dirty,
-            inputs: inputs(&self.digests.rules, digest),
+            inputs: digest.recorded(&self.digests.rules),
             triggers: asking.map(|it| it.file.to_string()).collect(),
             generations,
             declared,
@@ -193,18 +185,9 @@ impl Evidence {
     }
 }
 
-/// Returns the inputs of a stack as they are on record.
-pub(in crate::program::commands) fn inputs(rules: &str, digest: &InputDigest) -> Inputs {
-    digest.recorded(rules)
-}
-
 /// Returns what a stack declares and which rules are in force for it, as it is on record at this commit: with
 /// paths from the project root. What triggers its replacement counts as something it runs after.
-pub(in crate::program::commands) fn declared(
-    project: &Project,
-    stack: StackIndex,
-    commit: Option<&CommitId>,
-) -> Entry {
+pub fn declared(project: &Project, stack: StackIndex, commit: Option<&CommitId>) -> Entry {
     let rules = project.rules_of(stack);
     let stack = &project.stacks[stack];
     let absolute = |written: &str| {

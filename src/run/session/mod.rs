@@ -1,0 +1,8 @@
+//! A run with the state of the project: the lock, and what is recorded of stacks.
+
+mod lock;
+mod snapshot;
+mod waiting;
+
+pub use self::lock::{LockRequest, Lockable, StateLock, check_keys, or_give_up};
+pub use self::snapshot::{InputSnapshot, Published, declared};
