@@ -2,9 +2,8 @@
 //!
 //! A run that cannot be recorded still runs. The reason is data, which the caller shows.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use jiff::Timestamp;
 use tracing::debug;

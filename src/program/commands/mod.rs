@@ -28,7 +28,6 @@ mod reads;
 mod released;
 mod reports;
 mod run;
-mod run_facts;
 mod runs;
 mod selection_flags;
 mod show;

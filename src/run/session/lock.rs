@@ -70,6 +70,7 @@ impl Lockable {
     }
 
     /// Also makes the entries follow that a plan has found elsewhere.
+    #[must_use]
     pub fn following(self, moves: Vec<FoundMove>) -> Self {
         Lockable { moves, ..self }
     }

@@ -17,6 +17,7 @@ use orch::project::environment::Environments;
 use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
 use orch::run::begun::BegunRun;
+use orch::run::facts::on_record;
 use orch::run::following::PreparedFollowUp;
 use orch::run::session::StateLock;
 use orch::run::state::StackRecord;
@@ -29,7 +30,6 @@ use super::carrying::Carrying;
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
 use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::commands::run_facts::on_record;
 use crate::program::error::{ProgramError, Result};
 
 /// The policies of an apply as they are now.

@@ -13,6 +13,7 @@ use orch::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPla
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::policy_problems;
+use orch::run::facts::on_record;
 use orch::run::schedule::OnError;
 use orch::run::turn::Operation;
 use orch::run::workflow::{
@@ -25,7 +26,6 @@ use super::PlanRequest;
 use crate::program::commands::Loaded;
 use crate::program::commands::follow_flags::FollowFlags;
 use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::commands::run_facts::on_record;
 use crate::program::error::{ProgramError, Result};
 
 /// The inputs to foresee the follow-ups of the apply of a plan.

@@ -8,11 +8,11 @@ use orch::project::Project;
 use orch::project::module::ModuleSource;
 use orch::project::stack::StackIndex;
 use orch::release::Release;
+use orch::run::facts::repository_facts;
 use orch::run::workflow::{StackInput, StackOnRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::program::commands::run_facts::repository_facts;
 use crate::program::error::Result;
 
 #[derive(Serialize)]

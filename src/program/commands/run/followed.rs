@@ -13,6 +13,7 @@ use orch::project::stack::StackIndex;
 use orch::record::journal::{AskedRecord, PoliciesRecord};
 use orch::run::begun::BegunRun;
 use orch::run::execute::Task;
+use orch::run::facts::on_record;
 use orch::run::following::{FollowUpWork, PreparedFollowUp};
 use orch::run::order::Direction;
 use orch::run::request::{PreparedRun, TaskFinder};
@@ -28,7 +29,6 @@ use super::{Ready, RunArgs, command};
 use crate::program::commands::Loaded;
 use crate::program::commands::follower::{self, EarlierWorkflow, TRACKED, check_digests};
 use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::commands::run_facts::on_record;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

@@ -46,6 +46,7 @@ use orch::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
 use orch::run::run_command::RunCommand;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::settings::RunSettings;
+use orch::run::violations::OF_STATUS;
 use orch::selection::select::Selection;
 use orch::state::writer::Ended;
 use orch::workspace::LocatedProject;
@@ -282,8 +283,8 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
         return reads;
     }
     let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
-    let is_unguarded = safeguards::OF_STATUS.iter().all(is_off)
-        || !args.eval && !guards(&args.command, disabled, &[]);
+    let is_unguarded =
+        OF_STATUS.iter().all(is_off) || !args.eval && !guards(&args.command, disabled, &[]);
     // The journal names what is not committed, whether or not safeguards are off.
     let reads = reads.with_status(if is_unguarded {
         ReadStatus::Rough

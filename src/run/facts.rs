@@ -2,35 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Context as _;
-use orch::author;
-use orch::change::Pairs;
-use orch::change::base::{self, BaseQuery};
-use orch::error::ErrorKind;
-use orch::git::{CommitId, CommitText, GitError, Repository};
-use orch::project::Project;
-use orch::project::host::host_variable;
-use orch::project::stack::StackIndex;
-use orch::run::workflow::{CommitInput, RunFacts, SessionInput, StackOnRecord, state_on_record};
-use orch::state::document::{Document, Entry};
-
-use super::Loaded;
-use crate::program::error::{ProgramError, Result};
+use crate::author;
+use crate::change::Pairs;
+use crate::change::base::{self, BaseQuery};
+use crate::context::Context;
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::git::{CommitId, CommitText, GitError, Repository};
+use crate::project::Project;
+use crate::project::host::host_variable;
+use crate::project::stack::StackIndex;
+use crate::run::workflow::{CommitInput, RunFacts, SessionInput, StackOnRecord, state_on_record};
+use crate::state::document::{Document, Entry};
 
 const NO_ANSWER: &str = "failed to ask git";
 
-impl Loaded {
+impl Context {
     /// Returns what policies are told of a run.
     ///
     /// # Errors
     ///
     /// If git cannot answer.
-    pub(super) fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
+    pub fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
         let uncommitted = self.uncommitted();
         let repository = match Repository::open(&self.project.root) {
             Ok(repository) => Some(repository),
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
-            Err(error) => return Err(anyhow::Error::new(error).context(NO_ANSWER).into()),
+            Err(error) => return Err(Error::described(NO_ANSWER, error)),
         };
         let user = author::known_user(repository.as_ref()).context(NO_ANSWER)?;
         let user = user.unwrap_or_default();
@@ -65,10 +62,8 @@ impl Loaded {
                 None if repository.is_none() => false,
                 None => {
                     let what = "whether the working tree has uncommitted changes is not known";
-                    return Err(
-                        ProgramError::new(ErrorKind::External, anyhow::anyhow!(what))
-                            .hint("see what `git status` reports in this directory"),
-                    );
+                    return Err(Error::external(what)
+                        .hint("see what `git status` reports in this directory"));
                 }
             },
             metadata: metadata.to_vec(),
@@ -82,7 +77,7 @@ impl Loaded {
     /// # Errors
     ///
     /// If the document cannot be used, or git cannot answer.
-    pub(super) fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
+    pub fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
         let document = self.read_document()?;
         on_record(&self.project, &document)
     }
@@ -92,7 +87,7 @@ impl Loaded {
     /// # Errors
     ///
     /// If it cannot be used.
-    pub(super) fn read_document(&mut self) -> Result<Document> {
+    pub fn read_document(&mut self) -> Result<Document> {
         let mut document = self.opened()?.read()?;
         let opened = self.state.as_ref().context("it has been opened")?;
         opened.check(&self.project, &mut document)?;
@@ -105,7 +100,7 @@ impl Loaded {
 /// # Errors
 ///
 /// If git cannot answer.
-pub(super) fn on_record(
+pub fn on_record(
     project: &Project,
     document: &Document,
 ) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
@@ -156,7 +151,7 @@ fn commit_input(id: &CommitId, text: Option<&CommitText>, branch: String) -> Com
 /// # Errors
 ///
 /// If git cannot answer.
-pub(super) fn repository_facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
+pub fn repository_facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
     let mut facts = RunFacts::default();
     let preferred = project.settings.default_remote.as_deref();
     let mut remotes = repository.remotes().context(NO_ANSWER)?;

@@ -1,0 +1,208 @@
+//! What violates the safeguards of a project now: git is asked, and the remote where a safeguard needs it.
+
+use tracing::debug;
+
+use super::resume;
+use super::safeguard::{self, Behind, Disabled, Relation, Violation};
+use crate::change::base::{self, BaseQuery, BaseUnknown};
+use crate::context::{Context, GitState};
+use crate::error::{ErrorContext as _, Result};
+use crate::git::{CommitId, GitError, Repository};
+use crate::project::config::Safeguard;
+use crate::record::journal::UncommittedFile;
+
+/// The safeguards that need to know the state of the working tree.
+pub const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUncommitted];
+
+impl Context {
+    /// Returns what violates the safeguards that are on. If the working tree has not changed since the last time, it
+    /// is not looked at again.
+    pub fn violations(&mut self, disabled: &Disabled, has_changed: bool) -> Vec<Violation> {
+        let configured = &self.project.settings.safeguards;
+        let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
+        let of_status = OF_STATUS.into_iter().filter(|_| has_changed);
+        let of_status: Vec<Safeguard> = of_status.filter(is_on).collect();
+        let is_synced = is_on(&Safeguard::GitOutOfSync);
+        let violations = match self.find_violations(of_status.clone(), is_synced, disabled) {
+            Ok(violations) => violations,
+            Err(error) => {
+                let mut on = of_status;
+                on.extend(is_synced.then_some(Safeguard::GitOutOfSync));
+                vec![Violation::StatusUnknown { on, error }]
+            }
+        };
+        debug!(violations = violations.len(), "safeguards checked");
+        violations
+    }
+
+    /// Finds what violates some safeguards: these that look at the working tree, and, if `is_synced`, the one that
+    /// asks the remote.
+    fn find_violations(
+        &mut self,
+        of_status: Vec<Safeguard>,
+        is_synced: bool,
+        disabled: &Disabled,
+    ) -> Result<Vec<Violation>, GitError> {
+        if of_status.is_empty() && !is_synced {
+            return Ok(Vec::new());
+        }
+        let mut violations = Vec::new();
+        let GitState {
+            repository,
+            status,
+            is_rough,
+        } = match self.read() {
+            // Outside of a repository there are no safeguards.
+            Err(GitError::NoRepository(_)) => return Ok(Vec::new()),
+            read => read?,
+        };
+        let status = match status {
+            Ok(files) => {
+                violations = safeguard::violations(&of_status, &files);
+                Ok(files)
+            }
+            Err(error) if of_status.is_empty() => Err(error),
+            Err(error) => {
+                let on = of_status;
+                violations.push(Violation::StatusUnknown { on, error });
+                Ok(Vec::new())
+            }
+        };
+        let is_unborn = (is_synced || !violations.is_empty()) && repository.is_unborn()?;
+        if is_unborn {
+            debug!("nothing is committed yet");
+            violations.clear();
+        } else if is_synced {
+            let is_demanded = disabled.is_on(Safeguard::GitOutOfSync);
+            violations.extend(self.out_of_sync(&repository, is_demanded));
+        }
+        // The journal names what is not committed.
+        self.read = Some(GitState {
+            repository,
+            status,
+            is_rough,
+        });
+        Ok(violations)
+    }
+
+    /// Returns what is not committed, as a journal names it, if that is known; to be called when nothing
+    /// is in the way of the run.
+    pub fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
+        let read = self.read().ok()?;
+        let files = read.status.as_ref().ok();
+        let uncommitted = files.map(|files| resume::uncommitted(&self.project.root, files));
+        self.read = Some(read);
+        uncommitted
+    }
+
+    /// Warns if HEAD lacks the tip of the remote's default branch, as this clone knows it: an apply may revert what
+    /// that has. Where the safeguard is switched on it asks the remote and refuses; where it is off, nobody looks.
+    pub fn warn_if_behind(&mut self, disabled: &Disabled) -> Result<()> {
+        let configured = &self.project.settings.safeguards;
+        if safeguard::switched(Safeguard::GitOutOfSync, disabled, configured).is_some() {
+            return Ok(());
+        }
+        let read = match self.read() {
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
+            read => read.context("failed to ask git")?,
+        };
+        let behind = self.known_behind(&read.repository);
+        self.read = Some(read);
+        let behind = behind.context("failed to compare HEAD with the default branch")?;
+        if let Some((what, remedy)) = behind.and_then(|it| it.known_here()) {
+            self.notices
+                .warning(&format!("{what}: the apply may revert newer changes"));
+            self.notices.help(&format!(
+                "{remedy}; to refuse such applies, set `enable_safeguards = [\"git-out-of-sync\"]` in `config`"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Compares HEAD with the remote's default branch as this clone knows it; `None` if HEAD has all of it, or the
+    /// branch is not known.
+    fn known_behind(&self, repository: &Repository) -> Result<Option<Behind>, GitError> {
+        let upstream =
+            match base::default_branch(repository, &BaseQuery::of(&self.project.settings)) {
+                Ok(Some(upstream)) => upstream,
+                Err(BaseUnknown::Git(error)) => return Err(error),
+                Ok(None) | Err(_) => return Ok(None),
+            };
+        let tracking = format!("refs/remotes/{upstream}");
+        let (Some(head), Some(tip)) = (repository.commit("HEAD")?, repository.commit(&tracking)?)
+        else {
+            return Ok(None);
+        };
+        if repository.is_ancestor(&tip, &head)? {
+            return Ok(None);
+        }
+        let relation = relation(repository, &head, &tip, &tracking)?;
+        Ok(Some(Behind {
+            head: Some(head),
+            upstream,
+            tip,
+            relation,
+        }))
+    }
+
+    /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands
+    /// that the remote be asked.
+    fn out_of_sync(&self, repository: &Repository, is_demanded: bool) -> Option<Violation> {
+        let query = BaseQuery::of(&self.project.settings);
+        let upstream = match base::default_branch(repository, &query) {
+            Err(unknown) => return Some(Violation::NoUpstream(unknown)),
+            Ok(None) => return is_demanded.then_some(Violation::NoRemote),
+            Ok(Some(upstream)) => upstream,
+        };
+        debug!(%upstream, "asking the remote");
+        let tip = match repository.remote_tip(&upstream.remote, &upstream.branch) {
+            Err(error) => return Some(Violation::SyncUnknown(error)),
+            Ok(None) => return Some(Violation::NoBranch(upstream)),
+            Ok(Some(tip)) => tip,
+        };
+        let compared = repository.commit("HEAD").and_then(|head| {
+            let relation = match &head {
+                Some(head) if repository.is_ancestor(&tip, head)? => return Ok(None),
+                Some(head) => {
+                    let tracking = format!("refs/remotes/{upstream}");
+                    relation(repository, head, &tip, &tracking)?
+                }
+                None => Relation::Unrelated,
+            };
+            Ok(Some(Violation::OutOfSync(Behind {
+                head,
+                upstream,
+                tip,
+                relation,
+            })))
+        });
+        compared.unwrap_or_else(|error| Some(Violation::SyncUnknown(error)))
+    }
+}
+
+/// Finds how HEAD is related to a commit that it does not have. That commit may not even be in this
+/// clone; then it goes on from where the remote's branch was when it was last seen.
+fn relation(
+    repository: &Repository,
+    head: &CommitId,
+    tip: &CommitId,
+    last_seen: &str,
+) -> Result<Relation, GitError> {
+    let present = repository.commit(tip.as_str())?;
+    let is_present = present.as_ref() == Some(tip);
+    let known = match present.filter(|_| is_present) {
+        Some(tip) => Some(tip),
+        None => repository.commit(last_seen)?,
+    };
+    let base = match &known {
+        Some(known) => repository.merge_base(head, known)?,
+        None => None,
+    };
+    Ok(match base {
+        Some(base) if base == *head => Relation::FastForward,
+        Some(_) if !repository.is_shallow()? => Relation::Diverged,
+        _ if repository.is_shallow()? => Relation::Shallow,
+        None if is_present => Relation::Unrelated,
+        _ => Relation::Diverged,
+    })
+}
