@@ -34,6 +34,7 @@ pub mod ties;
 mod totals;
 pub mod triggers;
 pub mod upstream;
+pub mod verify;
 
 pub use self::approval::DestroyedResources;
 pub use self::begin::{DriverRun, Purpose, begin};

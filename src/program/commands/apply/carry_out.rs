@@ -16,6 +16,8 @@ use orch::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
 use orch::plan::code::{Code, Codes, RemovedCode};
 use orch::plan::planner::{Commits, Protections};
 use orch::plan::stale::{LastRun, failed_beside, last_run};
+use orch::plan::upstream::Upstream;
+use orch::plan::verify::{Todo, upstream};
 use orch::printable::printable;
 use orch::project::environment::Environments;
 use orch::project::namespaces::Generations;
@@ -29,8 +31,6 @@ use super::carrying::Carrying;
 use super::check::Now;
 use super::followed::{Following, NowPolicies, earlier_workflow};
 use super::lock::{Held, action_of, before_planning};
-use super::record::upstream;
-use super::turns::Todo;
 use super::unconfirmed::{Unconfirmed, plan_again};
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::program::commands::plan::tools::{Tools, cannot_ask};
@@ -63,7 +63,7 @@ impl Carrying<'_> {
 
     fn carry_out_plan(&self, mut commits: Commits, mut held: Option<Held>) -> Result<ExitStatus> {
         let mut now = self.first_now(&mut held)?;
-        now.check_drift(self.saved)?;
+        self.verification().check_drift(&now.loaded.project)?;
         let is_left = self.is_left(&now)?;
         let earlier = now.policies.as_ref().and_then(|it| it.earlier.as_ref());
         if let Some(earlier) = earlier {
@@ -285,6 +285,28 @@ impl Carrying<'_> {
         }
     }
 
+    /// Returns the part of the plan that is left and approved, and the digests of the outputs that stacks are applied
+    /// with.
+    fn approved<'s>(&'s self, now: &'s Now, run: &str, approved: Approved) -> (Todo<'s>, Upstream) {
+        let typed = match approved {
+            Approved::Yes(destroys) => destroys,
+            Approved::No | Approved::Unasked => 0,
+        };
+        let Now {
+            loaded, document, ..
+        } = now;
+        let mut to_do = now.to_do(self.saved);
+        let n_allowed = self.approval.destroys.max(typed);
+        to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
+        let (project, document) = (&loaded.project, document.as_ref());
+        let mut known = upstream(project, &loaded.graph, document, &to_do, run);
+        to_do.leave_out_what_is_on_record(project, document, &mut known);
+        if approved == Approved::No {
+            to_do.leave_record_as_it_is();
+        }
+        (to_do, known)
+    }
+
     fn prepare_and_run(
         &self,
         now: &Now,
@@ -295,20 +317,9 @@ impl Carrying<'_> {
         approved: Approved,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let is_rejected = approved == Approved::No;
-        let typed = match approved {
-            Approved::Yes(destroys) => destroys,
-            Approved::No | Approved::Unasked => 0,
-        };
         let loaded = &now.loaded;
         let document = now.document.as_ref();
-        let mut to_do = now.to_do(self.saved);
-        let n_allowed = self.approval.destroys.max(typed);
-        to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
-        let mut known = upstream(&loaded.project, &loaded.graph, document, &to_do, run);
-        to_do.leave_out_what_is_on_record(&loaded.project, document, &mut known);
-        if is_rejected {
-            to_do.leave_record_as_it_is();
-        }
+        let (mut to_do, known) = self.approved(now, run, approved);
         let may_add = policies.is_some();
         let checker = self.check_conditions(loaded, document, &mut to_do, may_add)?;
         if let Some(document) = document {
@@ -331,7 +342,13 @@ impl Carrying<'_> {
             &mut removals,
             &codes,
         )?;
-        self.check_removals(now, &to_do, &mut removals, &codes)?;
+        self.verification().check_removals(
+            loaded,
+            now.recorded(),
+            &to_do,
+            &mut removals,
+            &codes,
+        )?;
         let of_commands: Vec<RemovedCode<'_, '_>> = codes
             .iter()
             .map(|code| code.code(&removals.all[code.removal]))

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use orch::change::{Counted, Standings, causes_since};
+use orch::change::{Counted, Standings};
 use orch::context::follow_all;
-use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
-use orch::git::CommitId;
+use orch::plan::SavedPlan;
 use orch::plan::entry::PlanMode;
-use orch::plan::planner::{Drivers, refuse, refuse_left_behind};
-use orch::plan::progress::{AppliedPlan, ProgressError};
+use orch::plan::planner::{Removals, refuse, refuse_left_behind};
+use orch::plan::progress::AppliedPlan;
 use orch::plan::protection::Destroyer;
-use orch::plan::stale::{Grounds, OperationKey, Present, Progress, Stale};
-use orch::project::stack::StackIndex;
+use orch::plan::stale::{OperationKey, Progress};
+use orch::plan::verify::{Todo, Verification, removals_of, to_do, unknown_progress};
 use orch::record::journal::UncommittedFile;
 use orch::run::session::StateLock;
 use orch::selection::select::Selection;
@@ -22,7 +21,7 @@ use super::carrying::Carrying;
 use super::followed::{NowPolicies, earlier_workflow};
 use crate::program::commands::policy_files::LoadedPolicies;
 use crate::program::commands::{CyclesAre, Loaded, ReadStatus, Reads};
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::Result;
 
 /// What is there now, and the plan holds.
 pub(super) struct Now {
@@ -94,7 +93,7 @@ impl Carrying<'_> {
             Some(document) if self.removes() => Some(self.standings(&mut loaded, document)?),
             _ => None,
         };
-        self.check(
+        self.verification().check(
             &loaded,
             document.as_ref(),
             standings.as_ref(),
@@ -168,41 +167,6 @@ impl Carrying<'_> {
         Ok((loaded, policies))
     }
 
-    /// Checks that the plan still holds.
-    pub(super) fn check(
-        &self,
-        loaded: &Loaded,
-        document: Option<&Document>,
-        standings: Option<&Standings>,
-        progress: &mut Progress,
-    ) -> Result<()> {
-        let project = &loaded.project;
-        let present = Present {
-            project,
-            graph: &loaded.graph,
-            digests: loaded.grounds.as_deref(),
-            document,
-            missing: standings.map(|standings| &standings.missing),
-            is_later: self.is_from_file,
-        };
-        let drivers = Drivers::new(loaded, document);
-        let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
-        let mut grounds = Grounds::new(present);
-        let checked = grounds.check(self.saved, &driver, progress);
-        let mut stale = self.named(loaded, checked.err().unwrap_or_default());
-        if self.is_from_file {
-            let keeps_state = document.is_some();
-            stale.extend(self.other_environments(loaded, keeps_state, progress));
-            if stale.is_empty() {
-                stale = self.other_versions(loaded, keeps_state, progress)?;
-            }
-        }
-        if stale.is_empty() {
-            return Ok(());
-        }
-        Err(explained(&stale))
-    }
-
     /// Refuses to destroy what something that stays runs after.
     pub(super) fn check_left_behind(
         &self,
@@ -218,65 +182,30 @@ impl Carrying<'_> {
         }
     }
 
-    /// Names the files that differ from the commit of the plan, as far as this clone has it.
-    fn named(&self, loaded: &Loaded, mut stale: Vec<Stale>) -> Vec<Stale> {
-        let commit = self.saved.plan.commit.as_deref().and_then(CommitId::new);
-        let differing = stale.iter().filter_map(|why| match why {
-            Stale::Inputs(path, _) => loaded.project.stacks.find(path),
-            _ => None,
-        });
-        let differing: Vec<StackIndex> = differing.collect();
-        let Some(commit) = commit.filter(|_| !differing.is_empty()) else {
-            return stale;
-        };
-        let causes = loaded.with_present(Counted::default(), |present| {
-            causes_since(present, &commit, &differing)
-        });
-        // A commit that is not here explains nothing.
-        let causes = causes
-            .ok()
-            .and_then(std::result::Result::ok)
-            .unwrap_or_default();
-        for why in &mut stale {
-            if let Stale::Inputs(path, part) = why
-                && let Some(stack) = loaded.project.stacks.find(path)
-                && let Some(cause) = causes.get(&stack)
-            {
-                cause.file.path.relative().clone_into(part);
-            }
+    /// Returns what checks that the plan still holds.
+    pub(super) fn verification(&self) -> Verification<'_> {
+        Verification {
+            saved: self.saved,
+            is_from_file: self.is_from_file,
         }
-        stale
     }
 }
 
-/// Explains that it cannot be known, or kept, what was applied of a plan.
-pub(super) fn unknown_progress(error: ProgressError) -> ProgramError {
-    let hint = match error {
-        ProgressError::Unusable(_) => {
-            "give this user the right to read and write it, or make a new plan"
-        }
-        ProgressError::Newer { .. } => "use that version of orch, or make a new plan",
-        ProgressError::Changed => "run the same command again",
-        ProgressError::Damaged { .. } | ProgressError::Id(_) => "make a new plan",
-    };
-    let error = match error {
-        ProgressError::Changed => anyhow::Error::new(error),
-        error => anyhow::Error::new(error).context("it is not known what was applied of this plan"),
-    };
-    ProgramError::new(ErrorKind::Refused, error).hint(hint)
-}
-
-/// Says why a plan does not hold any more.
-pub(super) fn explained(stale: &[Stale]) -> ProgramError {
-    /// How many reasons are told.
-    const MOST: usize = 20;
-    let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));
-    let mut text: String = told.collect();
-    if stale.len() > MOST {
-        text += &format!("\n  and {} more", stale.len() - MOST);
+impl Now {
+    /// Returns what is left to do of a plan.
+    pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> Todo<'s> {
+        to_do(&self.loaded, saved, self.document.as_ref(), &self.progress)
     }
-    ProgramError::refused(format!(
-        "the plan does not hold any more, and nothing was run:{text}"
-    ))
-    .hint("make a new plan")
+
+    /// Returns the removed stacks that are to be destroyed.
+    pub(super) fn removals<'d>(&'d self, to_do: &Todo<'_>) -> Removals<'d> {
+        self.recorded()
+            .map(|(document, standings)| removals_of(document, standings, to_do))
+            .unwrap_or_default()
+    }
+
+    /// Returns what is recorded, and how the recorded stacks stand, if the plan destroys removed stacks.
+    pub(super) fn recorded(&self) -> Option<(&Document, &Standings)> {
+        self.document.as_ref().zip(self.standings.as_ref())
+    }
 }

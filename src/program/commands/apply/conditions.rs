@@ -8,12 +8,12 @@ use orch::plan::Purpose;
 use orch::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
 use orch::plan::entry::PlanMode;
 use orch::plan::planner::{Origin, OutputReader};
+use orch::plan::verify::Todo;
 use orch::project::lifecycle::ConditionKind;
 use orch::project::stack::StackIndex;
 use orch::state::document::Document;
 
 use super::carrying::Carrying;
-use super::turns::Todo;
 use crate::program::commands::Loaded;
 use crate::program::commands::plan::tools::Tools;
 use crate::program::error::Result;

@@ -5,14 +5,9 @@ mod carry_out;
 mod carrying;
 mod check;
 mod conditions;
-mod drift;
-mod environment;
 mod followed;
 mod lock;
-mod record;
-mod removals;
 mod run;
-mod turns;
 mod unconfirmed;
 
 use std::path::PathBuf;

@@ -3,44 +3,45 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::path::StackPath;
-use orch::plan::backends::Place;
-use orch::plan::entry::Action;
-use orch::plan::planner::{RemovalCode, Removals};
-use orch::plan::stale::Stale;
-use orch::project::stack::StackIndex;
+use super::todo::{ToDestroy, Todo};
+use super::{Verification, explained};
+use crate::change::Standings;
+use crate::context::Context;
+use crate::error::Result;
+use crate::path::StackPath;
+use crate::plan::backends::Place;
+use crate::plan::entry::Action;
+use crate::plan::planner::{RemovalCode, Removals};
+use crate::plan::stale::Stale;
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
 
-use super::carrying::Carrying;
-use super::check::{Now, explained};
-use super::turns::{ToDestroy, Todo};
-use crate::program::error::Result;
-
-impl Now {
-    /// Returns the stacks that were removed and are to be destroyed.
-    pub(super) fn removals<'d>(&'d self, to_do: &Todo<'_>) -> Removals<'d> {
-        let (Some(document), Some(standings)) = (&self.document, &self.standings) else {
-            return Removals::default();
-        };
-        let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
-        // What stays of a stack that is forgotten needs what it ran after.
-        let leaves = |stack: &&StackPath| {
-            let missing = standings.missing.get(stack.as_str());
-            missing.is_some_and(|missing| missing.leaving().is_some())
-        };
-        let gone = to_do.forgotten.iter().filter(|stack| !leaves(stack));
-        Removals::to_destroy(document, &standings.missing, stacks).forgetting(gone)
-    }
+/// Returns the removed stacks that are to be destroyed, given how the recorded stacks stand.
+pub fn removals_of<'d>(
+    document: &'d Document,
+    standings: &Standings,
+    to_do: &Todo<'_>,
+) -> Removals<'d> {
+    let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
+    // What stays of a stack that is forgotten needs what it ran after.
+    let leaves = |stack: &&StackPath| {
+        let missing = standings.missing.get(stack.as_str());
+        missing.is_some_and(|missing| missing.leaving().is_some())
+    };
+    let gone = to_do.forgotten.iter().filter(|stack| !leaves(stack));
+    Removals::to_destroy(document, &standings.missing, stacks).forgetting(gone)
 }
 
-impl Carrying<'_> {
+impl Verification<'_> {
     /// Checks that nothing keeps stacks from being destroyed that were removed, given their code.
     ///
     /// # Errors
     ///
     /// If anything does: then nothing is run.
-    pub(super) fn check_removals(
+    pub fn check_removals(
         &self,
-        now: &Now,
+        context: &Context,
+        recorded: Option<(&Document, &Standings)>,
         to_do: &Todo<'_>,
         removals: &mut Removals<'_>,
         codes: &[RemovalCode<'_, '_>],
@@ -54,11 +55,10 @@ impl Carrying<'_> {
         if !unknown.is_empty() {
             return Err(explained(&unknown));
         }
-        let (Some(document), Some(standings)) = (&now.document, &now.standings) else {
+        let Some((document, standings)) = recorded else {
             return Ok(());
         };
-        let loaded = &now.loaded;
-        let stacks = &loaded.project.stacks;
+        let stacks = &context.project.stacks;
         let mut planned: BTreeMap<StackIndex, Action> = BTreeMap::new();
         for entry in self
             .saved
@@ -87,20 +87,20 @@ impl Carrying<'_> {
                 );
             }
         }
-        for (stack, (key, entry)) in loaded.entries_of(document) {
+        for (stack, (key, entry)) in context.entries_of(document) {
             if let Some(backend) = &entry.backend {
                 let recorded = Some((key.to_owned(), backend.clone()));
                 places.entry(stack).or_default().recorded = recorded;
             }
         }
-        loaded.block_by_backends(removals, &places, document, standings);
+        context.block_by_backends(removals, &places, document, standings);
         let with_generations = removals.with_generations(Some(document));
         let document = Some(with_generations.as_ref().unwrap_or(document));
         let applied = to_do.stacks.iter().filter_map(|it| it.stack.here());
         let applied: BTreeSet<StackIndex> = applied.collect();
-        loaded.keep_old_generations(removals, document, &planned, &applied);
-        loaded.keep_what_is_used(removals, document, &planned);
-        loaded.keep_old_generations(removals, document, &planned, &applied);
+        context.keep_old_generations(removals, document, &planned, &applied);
+        context.keep_what_is_used(removals, document, &planned);
+        context.keep_old_generations(removals, document, &planned, &applied);
         let mut stale = removals.stale();
         for code in codes {
             // Those that are blocked have no code.

@@ -3,20 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use orch::driver::Driver;
-use orch::plan::SavedPlan;
-use orch::printable::printable;
-
-use super::check::Now;
-use crate::program::error::{ProgramError, Result};
+use super::Verification;
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::printable::printable;
+use crate::project::Project;
 
 /// How many stacks are named.
 const MOST: usize = 5;
 
-impl Now {
+impl Verification<'_> {
     /// Refuses to accept drift if a driver has no command for it.
-    pub(super) fn check_drift(&self, saved: &SavedPlan) -> Result<()> {
-        let project = &self.loaded.project;
+    pub fn check_drift(&self, project: &Project) -> Result<()> {
+        let saved = self.saved;
         let drifted = saved.plan.entries.iter();
         let drifted = drifted.filter(|entry| saved.plan.accepts_drift(entry));
         let lacking = drifted.filter_map(|entry| {
@@ -37,7 +36,7 @@ impl Now {
         if lacking.len() > MOST {
             stacks.push(&more);
         }
-        Err(ProgramError::refused(format!(
+        Err(Error::refused(format!(
             "drift cannot be accepted in {}: the driver {} has no command for it",
             stacks.join(", "),
             drivers.join(", ")

@@ -2,53 +2,52 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::Pairs;
-use orch::driver::{Driver, Outputs};
-use orch::path::StackPath;
-use orch::plan::apply::{ApplyStack, Shown, TurnChecks};
-use orch::plan::code::PlanStack;
-use orch::plan::entry::{Action, Asked, PlanEntry, PlanMode};
-use orch::plan::order::Work;
-use orch::plan::stale::{OperationKey, Progress};
-use orch::plan::upstream::Upstream;
-use orch::plan::{Plan, SavedPlan, SavedStack};
-use orch::project::Project;
-use orch::project::driver::DriverStep;
-use orch::project::stack::{StackIndex, StackMode};
-use orch::run::session::declared;
-use orch::state::document::{Document, Entry, Inputs};
-use orch::state::rules::RecordedRules;
-
-use super::check::Now;
+use crate::change::Pairs;
+use crate::context::Context;
+use crate::driver::{Driver, Outputs};
+use crate::path::StackPath;
+use crate::plan::apply::{ApplyStack, Shown, TurnChecks};
+use crate::plan::code::PlanStack;
+use crate::plan::entry::{Action, Asked, PlanEntry, PlanMode};
+use crate::plan::order::Work;
+use crate::plan::stale::{OperationKey, Progress};
+use crate::plan::upstream::Upstream;
+use crate::plan::{Plan, SavedPlan, SavedStack};
+use crate::project::Project;
+use crate::project::driver::DriverStep;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::run::session::declared;
+use crate::state::document::{Document, Entry, Inputs};
+use crate::state::rules::RecordedRules;
 
 /// What an apply does with the stacks of a plan.
-pub(super) struct Todo<'p> {
+pub struct Todo<'p> {
     /// The stacks with turns.
-    pub(super) stacks: Vec<ApplyStack<'p>>,
+    pub stacks: Vec<ApplyStack<'p>>,
     /// The stacks that are only put on record.
-    pub(super) records: Vec<RecordOnly<'p>>,
+    pub records: Vec<RecordOnly<'p>>,
     /// The stacks that were removed, and are to be destroyed.
-    pub(super) removed: Vec<ToDestroy<'p>>,
+    pub removed: Vec<ToDestroy<'p>>,
     /// The removed stacks that are only taken off the record.
-    pub(super) forgotten: Vec<StackPath>,
+    pub forgotten: Vec<StackPath>,
     /// The stacks with work that has been done already.
-    pub(super) done: Vec<StackIndex>,
+    pub done: Vec<StackIndex>,
     /// The stacks with which nothing is done, and that declare something else than what is on record.
-    pub(super) declared: Vec<StackIndex>,
+    pub declared: Vec<StackIndex>,
 }
 
 /// A stack that was removed, and is to be destroyed.
 #[derive(Clone, Copy)]
-pub(super) struct ToDestroy<'s> {
+pub struct ToDestroy<'s> {
     /// What was shown of it.
-    pub(super) entry: &'s PlanEntry,
+    pub entry: &'s PlanEntry,
     /// What that rests on.
-    pub(super) rest: &'s SavedStack,
+    pub rest: &'s SavedStack,
 }
 
 impl ToDestroy<'_> {
     /// Returns the stack as an apply needs it: its position among those that were removed, and its driver.
-    pub(super) fn stack<'p>(&self, position: usize, driver: Driver<'p>) -> ApplyStack<'p> {
+    pub fn stack<'p>(&self, position: usize, driver: Driver<'p>) -> ApplyStack<'p> {
         ApplyStack {
             stack: PlanStack::Removed(position),
             driver,
@@ -79,28 +78,24 @@ impl ToDestroy<'_> {
 
 /// A stack that is only put on record.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct RecordOnly<'p> {
-    pub(super) stack: StackIndex,
-    pub(super) driver: Driver<'p>,
-    pub(super) backend: Option<String>,
-    pub(super) outputs: Option<Outputs>,
+pub struct RecordOnly<'p> {
+    pub stack: StackIndex,
+    pub driver: Driver<'p>,
+    pub backend: Option<String>,
+    pub outputs: Option<Outputs>,
     /// Whether it is on record with the inputs that it has.
-    pub(super) is_settled: bool,
+    pub is_settled: bool,
     /// Whether the plan shows it.
-    pub(super) is_shown: bool,
+    pub is_shown: bool,
     /// Whether nothing exists, and the record goes.
-    pub(super) is_gone: bool,
+    pub is_gone: bool,
     /// Whether all of the stack is as its configuration says.
-    pub(super) is_complete: bool,
+    pub is_complete: bool,
 }
 
 impl RecordOnly<'_> {
     /// Returns the outputs that it is put on record with, given what is on record.
-    pub(super) fn outputs(
-        &self,
-        entry: Option<&Entry>,
-        run: &str,
-    ) -> Option<BTreeMap<String, String>> {
+    pub fn outputs(&self, entry: Option<&Entry>, run: &str) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
         let outputs = self.outputs.as_ref();
         let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
@@ -122,14 +117,14 @@ impl<'p> Todo<'p> {
     }
 
     /// Leaves what is on record as it is: nothing of the plan is approved.
-    pub(super) fn leave_record_as_it_is(&mut self) {
+    pub fn leave_record_as_it_is(&mut self) {
         self.records.clear();
         self.forgotten.clear();
         self.declared.clear();
     }
 
     /// Returns whether nothing is to be done.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()
             && self.forgotten.is_empty()
@@ -138,7 +133,7 @@ impl<'p> Todo<'p> {
     }
 
     /// Returns whether nothing is to be done that the plan shows: only the record is brought up to date.
-    pub(super) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()
             && self.forgotten.is_empty()
@@ -146,20 +141,20 @@ impl<'p> Todo<'p> {
     }
 
     /// Returns whether there is something to do besides undecided stacks and reads.
-    pub(super) fn has_work(&self) -> bool {
+    pub fn has_work(&self) -> bool {
         let has_turns = self.stacks.iter().any(|it| it.shown.action.is_some());
         let is_recorded = self.records.iter().any(|record| record.is_shown);
         has_turns || is_recorded || !self.removed.is_empty() || !self.forgotten.is_empty()
     }
 
     /// Returns the stacks of the tree that are put on record.
-    pub(super) fn recorded(&self) -> impl Iterator<Item = StackIndex> {
+    pub fn recorded(&self) -> impl Iterator<Item = StackIndex> {
         let with_turns = self.stacks.iter().filter_map(|it| it.stack.here());
         with_turns.chain(self.records.iter().map(|it| it.stack))
     }
 
     /// Drops the stacks whose record is already up to date: `--full` asks these too.
-    pub(super) fn leave_out_what_is_on_record(
+    pub fn leave_out_what_is_on_record(
         &mut self,
         project: &Project,
         document: Option<&Document>,
@@ -186,12 +181,12 @@ impl<'p> Todo<'p> {
     }
 
     /// Returns how many stacks may turn out to be replaced.
-    pub(super) fn n_late(&self) -> usize {
+    pub fn n_late(&self) -> usize {
         self.stacks.iter().filter(|it| it.is_late).count()
     }
 
     /// Lets stacks be replaced that turn out to be, or not.
-    pub(super) fn allow_late(&mut self, is_allowed: bool) {
+    pub fn allow_late(&mut self, is_allowed: bool) {
         for stack in self.stacks.iter_mut().filter(|it| it.is_late) {
             stack.is_late = is_allowed;
             stack.work.destroy |= is_allowed;
@@ -199,46 +194,54 @@ impl<'p> Todo<'p> {
     }
 
     /// Returns how many stacks are destroyed.
-    pub(super) fn n_destroys(&self) -> usize {
+    pub fn n_destroys(&self) -> usize {
         self.stacks.iter().filter(|it| it.work.destroy).count() + self.removed.len()
     }
 }
 
-impl Now {
-    /// Returns what is left to do of a plan.
-    pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> Todo<'s> {
-        let project = &self.loaded.project;
-        let document = self.document.as_ref();
-        let mut to_do = todo(project, saved, document, &self.progress);
-        if saved.plan.mode != PlanMode::RefreshOnly {
-            to_do.declared = self.declared(saved).unwrap_or_default();
-        }
-        to_do
+/// Returns what is left to do of a plan, given what is recorded and what was done of it.
+pub fn to_do<'p>(
+    context: &'p Context,
+    saved: &'p SavedPlan,
+    document: Option<&Document>,
+    progress: &Progress,
+) -> Todo<'p> {
+    let mut to_do = todo(&context.project, saved, document, progress);
+    if saved.plan.mode != PlanMode::RefreshOnly
+        && let Some(document) = document
+    {
+        to_do.declared = declares_otherwise(context, saved, document);
     }
+    to_do
+}
 
-    /// Returns the stacks with which nothing is done, and that declare something else than what is on record,
-    /// or whose inputs follow other rules.
-    fn declared(&self, saved: &SavedPlan) -> Option<Vec<StackIndex>> {
-        let document = self.document.as_ref()?;
-        let rules = &self.loaded.grounds.as_ref()?.rules;
-        let stacks = &self.loaded.project.stacks;
-        let pairs = Pairs::new(stacks, document);
-        let entries = saved.plan.entries.iter();
-        let unchanged =
-            entries.filter(|entry| entry.blocked.is_none() && saved.stack(&entry.stack).is_none());
-        let is_other = |&stack: &StackIndex| {
-            let entry = pairs.key(stack).map(|key| &document.stacks[key]);
-            entry.is_some_and(|entry| {
-                let applied = entry.applied.as_ref();
-                let inputs = applied.and_then(|applied| applied.inputs.as_ref());
-                let now = declared(&self.loaded.project, stack, None);
-                let other = |inputs| follows_other_rules(&now.lifecycle, inputs, rules);
-                !is_declared(entry, &now) || inputs.is_some_and(other)
-            })
-        };
-        let found = unchanged.filter_map(|entry| stacks.find(&entry.stack));
-        Some(found.filter(is_other).collect())
-    }
+/// Returns the stacks with which nothing is done, and that declare something else than what is recorded, or whose
+/// inputs follow other rules.
+fn declares_otherwise(
+    context: &Context,
+    saved: &SavedPlan,
+    document: &Document,
+) -> Vec<StackIndex> {
+    let Some(grounds) = &context.grounds else {
+        return Vec::new();
+    };
+    let (rules, stacks) = (&grounds.rules, &context.project.stacks);
+    let pairs = Pairs::new(stacks, document);
+    let entries = saved.plan.entries.iter();
+    let unchanged =
+        entries.filter(|entry| entry.blocked.is_none() && saved.stack(&entry.stack).is_none());
+    let is_other = |&stack: &StackIndex| {
+        let entry = pairs.key(stack).map(|key| &document.stacks[key]);
+        entry.is_some_and(|entry| {
+            let applied = entry.applied.as_ref();
+            let inputs = applied.and_then(|applied| applied.inputs.as_ref());
+            let now = declared(&context.project, stack, None);
+            let other = |inputs| follows_other_rules(&now.lifecycle, inputs, rules);
+            !is_declared(entry, &now) || inputs.is_some_and(other)
+        })
+    };
+    let found = unchanged.filter_map(|entry| stacks.find(&entry.stack));
+    found.filter(is_other).collect()
 }
 
 fn todo<'p>(

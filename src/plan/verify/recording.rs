@@ -2,28 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::Pairs;
-use orch::git::CommitId;
-use orch::path::StackPath;
-use orch::plan::SavedPlan;
-use orch::plan::code::PlanStack;
-use orch::plan::entry::{Action as Planned, PlanMode};
-use orch::plan::upstream::{Upstream, outputs_digest};
-use orch::project::Project;
-use orch::project::environment::Environments;
-use orch::project::stack::{StackIndex, StackMode};
-use orch::run::session::{StateLock, declared};
-use orch::run::state::{Effect, Findings, Made, StackRecord, StatePlan};
-use orch::run::turn::Operation;
-use orch::selection::graph::Graph;
-use orch::state::document::{Action, Document};
-use orch::state::writer::Change;
-
-use super::turns::{Todo, follows_other_rules};
+use super::todo::{Todo, follows_other_rules};
+use crate::change::Pairs;
+use crate::git::CommitId;
+use crate::path::StackPath;
+use crate::plan::SavedPlan;
+use crate::plan::code::PlanStack;
+use crate::plan::entry::{Action as Planned, PlanMode};
+use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::project::Project;
+use crate::project::environment::Environments;
+use crate::project::stack::{StackIndex, StackMode};
+use crate::run::session::{StateLock, declared};
+use crate::run::state::{Effect, Findings, Made, StackRecord, StatePlan};
+use crate::run::turn::Operation;
+use crate::selection::graph::Graph;
+use crate::state::document::{Action, Document};
+use crate::state::writer::Change;
 
 /// Returns the digests of the outputs that stacks are applied with, given those on record and those that are
 /// put on record without a turn.
-pub(super) fn upstream(
+pub fn upstream(
     project: &Project,
     graph: &Graph,
     document: Option<&Document>,
@@ -54,20 +53,20 @@ fn key(project: &Project, stack: StackIndex) -> String {
 }
 
 /// What is put on record, of whom.
-pub(super) struct Recording<'a, 'p> {
+pub struct Recording<'a, 'p> {
     /// The environments of the stacks, for the generations that they have after the apply.
-    pub(super) environments: &'a Environments<'p>,
-    pub(super) project: &'p Project,
-    pub(super) lock: &'a StateLock,
-    pub(super) saved: &'a SavedPlan,
-    pub(super) run: &'a str,
+    pub environments: &'a Environments<'p>,
+    pub project: &'p Project,
+    pub lock: &'a StateLock,
+    pub saved: &'a SavedPlan,
+    pub run: &'a str,
     /// The keys of the stacks that were removed and have turns.
-    pub(super) removed: &'a [StackPath],
+    pub removed: &'a [StackPath],
 }
 
 impl Recording<'_, '_> {
     /// Returns what is put on record: of each turn, and at once.
-    pub(super) fn plan(
+    pub fn plan(
         &self,
         turns: &[(PlanStack, Operation)],
         drivers: &[&str],

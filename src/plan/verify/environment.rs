@@ -6,20 +6,19 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::Context as _;
-use orch::driver::{Driver, Tool};
-use orch::path::StackPath;
-use orch::plan::entry::Action;
-use orch::plan::stale::{OperationKey, Progress, Stale};
-use orch::plan::{SavedEnvironment, SavedStack};
-use orch::project::driver::DriverStep;
-use orch::project::environment::{Environment, compose};
-use orch::run::execute::ProgramFinder;
 use serde::Deserialize;
 
-use super::carrying::Carrying;
-use crate::program::commands::Loaded;
-use crate::program::error::Result;
+use super::Verification;
+use crate::context::Context;
+use crate::driver::{Driver, Tool};
+use crate::error::{BoxedError, Error, ErrorContext as _, Result};
+use crate::path::StackPath;
+use crate::plan::entry::Action;
+use crate::plan::stale::{OperationKey, Progress, Stale};
+use crate::plan::{SavedEnvironment, SavedStack};
+use crate::project::driver::DriverStep;
+use crate::project::environment::{Environment, compose};
+use crate::run::execute::ProgramFinder;
 
 /// The part of `terraform version -json` that counts. `OpenTofu` prints the same.
 #[derive(Deserialize)]
@@ -34,18 +33,18 @@ struct PlannedTool<'s> {
     stacks: Vec<&'s StackPath>,
 }
 
-impl Carrying<'_> {
+impl Verification<'_> {
     /// Returns the unfinished stacks of a plan from a file whose environment differs.
     pub(super) fn other_environments(
         &self,
-        loaded: &Loaded,
+        context: &Context,
         keeps_state: bool,
         progress: &Progress,
     ) -> Vec<Stale> {
         let Some(planned) = &self.saved.environment else {
             return Vec::new();
         };
-        let now: SavedEnvironment = loaded.environment_of(self.saved);
+        let now: SavedEnvironment = context.environment_of(self.saved);
         let left = self.left(keeps_state, progress);
         left.flat_map(|of_stack| {
             let stack = &of_stack.stack;
@@ -81,13 +80,13 @@ impl Carrying<'_> {
     /// version by directory.
     pub(super) fn other_versions(
         &self,
-        loaded: &Loaded,
+        context: &Context,
         keeps_state: bool,
         progress: &Progress,
     ) -> Result<Vec<Stale>> {
         let mut tools: BTreeMap<(PathBuf, Tool, &str), PlannedTool<'_>> = BTreeMap::new();
-        let environments = loaded.evaluator();
-        let project = &loaded.project;
+        let environments = context.evaluator();
+        let project = &context.project;
         for of_stack in self.left(keeps_state, progress) {
             let driver = Driver::named(project, &of_stack.driver);
             let (Some(version), Some(tool)) =
@@ -118,9 +117,9 @@ impl Carrying<'_> {
         }
         let mut stale = Vec::new();
         for ((program, tool, planned), of_tool) in tools {
-            let now = version(&program, &of_tool).with_context(|| {
-                format!("failed to find the version of `{}`", program.display())
-            })?;
+            let failed = || format!("failed to find the version of `{}`", program.display());
+            let now =
+                version(&program, &of_tool).map_err(|error| Error::described(failed(), error))?;
             if now == planned {
                 continue;
             }
@@ -157,7 +156,7 @@ fn find(tool: Tool, directory: &Path, environment: &Environment) -> Option<PathB
 }
 
 /// Returns the version that a program reports.
-fn version(program: &Path, of_tool: &PlannedTool<'_>) -> anyhow::Result<String> {
+fn version(program: &Path, of_tool: &PlannedTool<'_>) -> Result<String, BoxedError> {
     let mut command = Command::new(program);
     command
         .args(["version", "-json"])
@@ -168,6 +167,6 @@ fn version(program: &Path, of_tool: &PlannedTool<'_>) -> anyhow::Result<String> 
     command.env("CHECKPOINT_DISABLE", "1");
     let output = command.output()?;
     let VersionJson { terraform_version } = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("`version -json` ended with {}", output.status))?;
+        .context(format!("`version -json` ended with {}", output.status))?;
     Ok(terraform_version)
 }

@@ -1,0 +1,131 @@
+//! Whether a saved plan still holds, and what is left to do of it.
+//!
+//! Compares the plan with the project, git and the state as they are now. Asks nobody for approval.
+
+mod drift;
+mod environment;
+mod recording;
+mod removals;
+mod todo;
+
+pub use self::recording::{Recording, upstream};
+pub use self::removals::removals_of;
+pub use self::todo::{RecordOnly, ToDestroy, Todo, to_do};
+use super::SavedPlan;
+use super::planner::Drivers;
+use super::progress::ProgressError;
+use super::stale::{Grounds, Present, Progress, Stale};
+use crate::change::{Counted, Standings, causes_since};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::git::CommitId;
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
+
+/// A plan that is compared with what is there now.
+#[derive(Clone, Copy)]
+pub struct Verification<'a> {
+    /// The plan, and what it rests on.
+    pub saved: &'a SavedPlan,
+    /// Whether it comes from a file; else it has just been made.
+    pub is_from_file: bool,
+}
+
+impl Verification<'_> {
+    /// Checks that the plan still holds.
+    pub fn check(
+        &self,
+        context: &Context,
+        document: Option<&Document>,
+        standings: Option<&Standings>,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        let project = &context.project;
+        let present = Present {
+            project,
+            graph: &context.graph,
+            digests: context.grounds.as_deref(),
+            document,
+            missing: standings.map(|standings| &standings.missing),
+            is_later: self.is_from_file,
+        };
+        let drivers = Drivers::new(context, document);
+        let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
+        let mut grounds = Grounds::new(present);
+        let checked = grounds.check(self.saved, &driver, progress);
+        let mut stale = self.named(context, checked.err().unwrap_or_default());
+        if self.is_from_file {
+            let keeps_state = document.is_some();
+            stale.extend(self.other_environments(context, keeps_state, progress));
+            if stale.is_empty() {
+                stale = self.other_versions(context, keeps_state, progress)?;
+            }
+        }
+        if stale.is_empty() {
+            return Ok(());
+        }
+        Err(explained(&stale))
+    }
+
+    /// Names the files that differ from the commit of the plan, as far as this clone has it.
+    fn named(&self, context: &Context, mut stale: Vec<Stale>) -> Vec<Stale> {
+        let commit = self.saved.plan.commit.as_deref().and_then(CommitId::new);
+        let differing = stale.iter().filter_map(|why| match why {
+            Stale::Inputs(path, _) => context.project.stacks.find(path),
+            _ => None,
+        });
+        let differing: Vec<StackIndex> = differing.collect();
+        let Some(commit) = commit.filter(|_| !differing.is_empty()) else {
+            return stale;
+        };
+        let causes = context.with_present(Counted::default(), |present| {
+            causes_since(present, &commit, &differing)
+        });
+        // A commit that is not here explains nothing.
+        let causes = causes
+            .ok()
+            .and_then(std::result::Result::ok)
+            .unwrap_or_default();
+        for why in &mut stale {
+            if let Stale::Inputs(path, part) = why
+                && let Some(stack) = context.project.stacks.find(path)
+                && let Some(cause) = causes.get(&stack)
+            {
+                cause.file.path.relative().clone_into(part);
+            }
+        }
+        stale
+    }
+}
+
+/// Explains that it cannot be known, or kept, what was applied of a plan.
+pub fn unknown_progress(error: ProgressError) -> Error {
+    let hint = match error {
+        ProgressError::Unusable(_) => {
+            "give this user the right to read and write it, or make a new plan"
+        }
+        ProgressError::Newer { .. } => "use that version of orch, or make a new plan",
+        ProgressError::Changed => "run the same command again",
+        ProgressError::Damaged { .. } | ProgressError::Id(_) => "make a new plan",
+    };
+    let error = match error {
+        ProgressError::Changed => Error::external(error),
+        error => Error::described("it is not known what was applied of this plan", error),
+    };
+    Error::new(ErrorKind::Refused, error).hint(hint)
+}
+
+/// Says why a plan does not hold any more.
+fn explained(stale: &[Stale]) -> Error {
+    /// How many reasons are told.
+    const MOST: usize = 20;
+    let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));
+    let mut text: String = told.collect();
+    if stale.len() > MOST {
+        text += &format!("\n  and {} more", stale.len() - MOST);
+    }
+    Error::refused(format!(
+        "the plan does not hold any more, and nothing was run:{text}"
+    ))
+    .hint("make a new plan")
+}
