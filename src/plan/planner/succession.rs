@@ -190,7 +190,8 @@ impl<'a> Users<'a> {
             {
                 return Err(kept);
             }
-            if self.has_nothing(*user) {
+            let is_new = entry.is_none() && self.planned.get(user) == Some(&Action::Create);
+            if is_new || self.has_nothing(*user) {
                 continue;
             }
             let plan = match self.planned.get(user) {

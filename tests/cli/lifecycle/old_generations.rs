@@ -289,6 +289,28 @@ fn apply_destroys_an_old_generation_whose_last_user_was_found_to_be_destroyed() 
 }
 
 #[test]
+fn apply_destroys_an_old_generation_that_a_stack_to_be_created_cannot_use() {
+    let files = prepared(&[
+        ("/db", FIRST),
+        ("/app", &format!("after = [\"/db\"]\n  {FIRST}")),
+        ("/web", &format!("after = [\"/app\"]\n  {MANY}")),
+    ]);
+    tell(&files, "/app", &["/db"]);
+    tell(&files, "/web", &["/app", "/db"]);
+    let repository = applied_of(files);
+    done(&repository, "state taint /app");
+    // /web is destroyed, and not created again, since /app is planned again in between and fails.
+    hook(&repository, "plan", "app", "exit 1\n");
+    let replace = format!("apply {APPROVED} --replace /db --replace /web");
+    fails(&repository, &replace, 1, "/app");
+    unhook(&repository, "plan", "app");
+    assert!(!world(&repository).contains(&"web".to_owned()));
+    approved(&repository, "");
+    assert_eq!(world(&repository), ["app@2", "db@2", "web"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
 fn apply_uses_no_generation_that_was_not_made() {
     let repository = chain(&[]);
     want(&repository, "/web", "2");
