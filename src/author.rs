@@ -54,10 +54,6 @@ pub fn user(repository: Option<&Repository>) -> String {
 }
 
 /// Returns the name of the user, if it is known.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn known_user(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
     let git = |name: &str| repository.map_or(Ok(None), |it| it.config(name));
     let known = |text: &String| !text.trim().is_empty();

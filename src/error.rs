@@ -20,7 +20,6 @@ pub struct Error {
     hints: Vec<String>,
 }
 
-/// An error of any type.
 pub type BoxedError = Box<dyn StdError + Send + Sync>;
 
 /// The kind of an error, which decides the exit status.
@@ -49,7 +48,6 @@ impl Error {
         Self::new(ErrorKind::Refused, message.into())
     }
 
-    /// Returns an error of a kind.
     pub fn new(kind: ErrorKind, error: impl Into<BoxedError>) -> Self {
         Error {
             kind,

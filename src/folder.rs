@@ -41,7 +41,6 @@ pub enum Unusable {
         doing: &'static str,
         /// What it was tried with.
         path: String,
-        /// The error.
         error: io::Error,
     },
 }
@@ -78,10 +77,6 @@ impl GuardedFolder {
     }
 
     /// Does what [`Self::find_at`] does, and creates the directory if there is none.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be created.
     pub fn create_at(directory: &Path) -> Result<Self, Unusable> {
         let shown = directory.display().to_string();
         let create = || match Self::find_at(directory)? {
@@ -95,10 +90,6 @@ impl GuardedFolder {
 
     /// Returns the folder of a project, and creates it if there is none. Git ignores it from the
     /// beginning, and only its owner can read it: commands may hold secrets.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be created.
     pub fn create(root: &Path) -> Result<Self, Unusable> {
         let folder = root.join(NAME);
         make_directory(&folder, NAME)?;
@@ -110,10 +101,6 @@ impl GuardedFolder {
 
     /// Makes git ignore the folder, also if a killed process or a full disk has left it without the
     /// file for that, or with an empty one. A file with content is left alone.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn hide(&self) -> Result<(), Unusable> {
         match self.open(IGNORE, OpenOptions::new().read(true)) {
             Ok(file) if file.metadata().is_ok_and(|metadata| metadata.len() > 0) => return Ok(()),
@@ -162,10 +149,6 @@ impl GuardedFolder {
     }
 
     /// Creates a directory of the folder that only its owner can look into, if it is missing.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be created.
     pub fn private_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
         self.make_directory(path)
     }
@@ -320,7 +303,6 @@ fn sync_directory(_file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether there is a directory.
 fn is_directory(directory: &Path, shown: &str) -> Result<bool, Unusable> {
     match directory.symlink_metadata() {
         Ok(metadata) if metadata.is_symlink() => Err(Unusable::Link(shown.to_owned())),

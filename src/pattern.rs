@@ -126,7 +126,6 @@ impl Pattern {
         self.rest.contains("**") || depth > directory.components().count()
     }
 
-    /// Returns whether a file matches.
     pub fn matches(&self, file: &ProjectPath) -> bool {
         self.matcher.is_match(file.relative())
     }

@@ -21,7 +21,6 @@ impl FileId {
 /// A range of a configuration file, as byte offsets into its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// The file.
     pub file: FileId,
     /// The first byte.
     pub start: u32,
@@ -39,7 +38,6 @@ impl Span {
 /// A value and the place where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spanned<T> {
-    /// The value.
     pub value: T,
     /// The place.
     pub span: Span,
@@ -48,9 +46,7 @@ pub struct Spanned<T> {
 /// A line and column, both counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The line.
     pub line: usize,
-    /// The column.
     pub column: usize,
 }
 
@@ -89,7 +85,6 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Adds a file and returns its id.
     pub fn add(&mut self, file: SourceFile) -> FileId {
         let id = FileId(u32::try_from(self.files.len()).expect("fewer than four billion files"));
         self.files.push(file);
@@ -111,12 +106,10 @@ impl Sources {
         self.arguments.contains(&id)
     }
 
-    /// Returns all files.
     pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter()
     }
 
-    /// Returns the file with this id.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
     }

@@ -31,11 +31,9 @@ pub struct Workspace {
 /// The project around a directory, which has not been read.
 #[derive(Debug)]
 pub struct LocatedProject {
-    /// The root.
     pub root: PathBuf,
     /// How the root was found.
     pub rule: RootRule,
-    /// The directory.
     pub directory: ProjectPath,
 }
 

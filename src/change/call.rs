@@ -11,13 +11,11 @@ pub struct ModuleCall {
     pub source: Box<str>,
     /// Whether something follows the text that only Terraform knows.
     pub is_open: bool,
-    /// Its `version`.
     pub version: CallVersion,
     /// Where its source is written.
     pub location: Location,
 }
 
-/// The `version` of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallVersion {
     /// There is none.
@@ -31,7 +29,6 @@ pub enum CallVersion {
 /// A call that a stack makes, itself or in a module that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundCall {
-    /// The call.
     pub call: ModuleCall,
     /// The modules on the way from the stack to it; empty if it is the stack's own.
     pub chain: Vec<Use>,

@@ -11,7 +11,6 @@ use crate::source::Span;
 /// Why a stack counts as changed: a file, and how the stack depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeCause {
-    /// The file.
     pub file: ChangedFile,
     /// The steps from the stack to the file; empty if the file is the stack's own.
     pub chain: Vec<Use>,
@@ -24,7 +23,6 @@ pub struct Input {
     pub location: InputLocation,
     /// The steps from the stack to it; empty for the stack's own directory.
     pub chain: Vec<Use>,
-    /// A change of it, if there is one.
     pub change: Option<ChangedFile>,
     /// The links that lead from it to the change, if the change is elsewhere.
     pub links: Vec<Use>,
@@ -37,7 +35,6 @@ pub struct Input {
 /// What `ignore_changes` leaves out of an input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Ignored {
-    /// Nothing.
     #[default]
     Nothing,
     /// Whatever these entries match there, as written.
@@ -120,7 +117,6 @@ pub enum UseKind {
 /// A place in a file of the project, which need not be one of [`crate::source::Sources`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// The file.
     pub file: ProjectPath,
     /// The line, from 1, where it is known.
     pub line: Option<usize>,
@@ -139,7 +135,6 @@ impl Location {
 /// A change of an input that does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncountedChange {
-    /// The file.
     pub file: ChangedFile,
     /// The links that lead from the input to the file, if it is elsewhere.
     pub links: Vec<Use>,

@@ -40,7 +40,6 @@ impl ChangedFiles {
         index.ok().map(|index| &self.in_path_order[index])
     }
 
-    /// Returns the changes below a directory, by path.
     pub fn below(&self, directory: &ProjectPath) -> impl Iterator<Item = &ChangedFile> {
         let prefix = directory.prefix_of_below();
         let start = self

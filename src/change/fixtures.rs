@@ -34,7 +34,6 @@ pub(super) fn load(root: &Path) -> (Project, Listing) {
     Project::load_with_listing(root, &mut Problems::default()).unwrap()
 }
 
-/// Returns files as if they had changed.
 pub(super) fn files(paths: &[&str]) -> ChangedFiles {
     let files = paths.iter().map(|path| ChangedFile {
         path: ProjectPath::root().resolve(path).unwrap(),

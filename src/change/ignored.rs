@@ -154,7 +154,6 @@ impl IgnoreList {
         globs.any(|glob| covers(glob, &inside, is_repository))
     }
 
-    /// Returns whether a file is ignored.
     pub(super) fn ignores(&self, file: &ProjectPath, is_repository: bool) -> bool {
         self.ignores_inside(file, is_repository)
             || self.outside().any(|glob| covers(glob, file, is_repository))

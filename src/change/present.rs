@@ -12,7 +12,6 @@ use crate::project::discover::Listing;
 /// A project as it is now.
 #[derive(Clone, Copy)]
 pub struct Present<'a> {
-    /// The project.
     pub project: &'a Project,
     /// Its files.
     pub listing: &'a Listing,

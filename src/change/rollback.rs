@@ -123,10 +123,6 @@ impl Rollback {
 
 /// Returns which stacks an apply of HEAD would roll back, and from which commit. `fetched` has the
 /// arguments of each `git fetch` that was already run, which is not proposed again.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn rollbacks(
     present: Present<'_>,
     digests: &InputDigests,

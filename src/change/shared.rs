@@ -21,7 +21,6 @@ const OF_TERRAGRUNT: [&str; 2] = ["dependency", "dependencies"];
 /// A block that makes a stack get data from another stack, or wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedData {
-    /// The file.
     pub file: ProjectPath,
     /// The kind of the block.
     pub block: &'static str,

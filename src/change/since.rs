@@ -10,7 +10,6 @@ use crate::path::StackPath;
 /// What changes are measured from.
 #[derive(Debug, Clone)]
 pub struct Since {
-    /// The base.
     pub base: SinceBase,
     /// The stacks that have been removed since the base, by path.
     pub removed: Vec<StackPath>,
@@ -21,7 +20,6 @@ pub struct Since {
 /// A commit, or the document of what was applied.
 #[derive(Debug, Clone)]
 pub enum SinceBase {
-    /// A commit.
     Commit(Base),
     /// The document.
     Applied(AppliedBase),
@@ -42,9 +40,7 @@ impl fmt::Display for SinceBase {
 pub struct AppliedBase {
     /// Where it is.
     pub address: String,
-    /// Its lineage.
     pub lineage: String,
-    /// Its serial.
     pub serial: u64,
 }
 

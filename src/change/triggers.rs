@@ -28,7 +28,6 @@ pub(super) struct TriggerReader<'a> {
     pub(super) head: Option<&'a CommitId>,
     /// Of all changed files, those that are not committed.
     pub(super) status: &'a ChangedFiles,
-    /// By path.
     pub(super) removed: &'a [StackPath],
 }
 

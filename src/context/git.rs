@@ -24,10 +24,6 @@ pub struct GitState {
 }
 
 /// Returns what is not committed, without saved plans: these are no work in progress.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn exact_status(repository: &Repository, root: &Path) -> Result<Vec<ChangedFile>, GitError> {
     let status = repository.status()?;
     Ok(without_plans(root, status))

@@ -14,7 +14,6 @@ use crate::state::document::Document;
 pub struct RollbackFlags {
     /// `--allow-rollback`.
     pub allows: bool,
-    /// `--fetch`.
     pub fetches: bool,
 }
 

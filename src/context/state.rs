@@ -103,7 +103,6 @@ impl Opened {
         relocate(project, document).map_err(|clashes| clashing(&clashes))
     }
 
-    /// Checks that a project has, or had, a stack of a document.
     pub fn check_stacks(&self, project: &Project, document: &Document) -> Result<()> {
         check_stacks(&self.backend, project, self.repository.as_ref(), document)
     }

@@ -116,7 +116,6 @@ impl Diagnostic {
         }
     }
 
-    /// Returns whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -46,10 +46,8 @@ pub struct Answer {
 /// Separates the address of a resource from the key of its deposed object.
 pub(super) const DEPOSED: &str = " (deposed ";
 
-/// A change of one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceChange {
-    /// Its address.
     pub address: String,
     /// Its address before, if that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +145,6 @@ struct Written {
 }
 
 impl AnswerAction {
-    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             AnswerAction::NoOp => "no-op",

@@ -21,9 +21,7 @@ const MASK: &str = "(sensitive)";
 pub struct Changed {
     /// What is done with it.
     pub kind: ChangeKind,
-    /// Its address.
     pub address: String,
-    /// Its name.
     pub name: String,
     /// Its type; `output` for an output.
     pub type_name: String,
@@ -47,7 +45,6 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// What a plan changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChangedPlan {
     /// The version of the tool; empty if the plan does not say.

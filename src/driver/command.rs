@@ -14,7 +14,6 @@ use crate::project::namespaces::StackNamespaces;
 /// With these statuses `plan` says that there are changes, unless the driver says otherwise.
 const CHANGES: [i32; 1] = [2];
 
-/// What a plan is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
     /// To bring about what the configuration says.
@@ -32,7 +31,6 @@ pub struct StepPlan<'p> {
     pub role: StepRole,
     /// Its name, for people.
     pub name: &'static str,
-    /// Its words.
     pub words: Words<'p>,
     /// What its exit statuses mean.
     pub exit_codes: ExitCodes,

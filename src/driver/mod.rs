@@ -40,11 +40,8 @@ pub use self::whole::NotWhole;
 /// A tool that `orch` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
-    /// Terraform.
     Terraform,
-    /// `OpenTofu`.
     OpenTofu,
-    /// Terragrunt.
     Terragrunt,
 }
 
@@ -60,7 +57,6 @@ impl Tool {
         }
     }
 
-    /// Returns its program.
     pub fn program(self) -> &'static str {
         match self {
             Tool::Terraform => "terraform",
@@ -73,11 +69,9 @@ impl Tool {
 /// How a stack is planned, applied and destroyed.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver<'p> {
-    /// Its name.
     pub name: &'p str,
     /// The tool, if it is built in.
     pub tool: Option<Tool>,
-    /// Its block, if it has one.
     pub block: Option<&'p DriverBlock>,
 }
 
@@ -121,12 +115,9 @@ impl<'p> Driver<'p> {
     }
 }
 
-/// Which tools are on the `PATH`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolsOnPath {
-    /// `terraform`.
     pub terraform: bool,
-    /// `tofu`.
     pub tofu: bool,
 }
 

@@ -13,10 +13,8 @@ use super::outputs::{BadOutputs, OutputJson, malformed, object, read_all};
 use crate::language::function::from_json;
 use crate::language::value::{MAX_WEIGHT, Value};
 
-/// The value of an output.
 #[derive(Clone)]
 pub struct OutputValue {
-    /// The value.
     pub value: Value,
     /// Whether it must not be shown.
     pub is_sensitive: bool,
@@ -113,7 +111,6 @@ impl OutputValues {
         Ok(OutputValues(outputs.collect::<Result<_, BadOutputs>>()?))
     }
 
-    /// Returns an output.
     pub fn get(&self, name: &str) -> Option<&OutputValue> {
         self.0.get(name)
     }

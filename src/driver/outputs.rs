@@ -99,7 +99,6 @@ pub enum BadOutputs {
     /// They cannot be read.
     #[error("the outputs cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// They are too long.
     #[error("the outputs are longer than 64 MiB")]
     TooLong,
     /// They are not JSON.
@@ -243,7 +242,6 @@ impl Outputs {
         Ok(Some(mark))
     }
 
-    /// Returns the names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.digests.keys().map(String::as_str)
     }

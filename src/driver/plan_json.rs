@@ -206,7 +206,6 @@ impl ChangeJson {
         values
     }
 
-    /// Returns an output before it, if there is one.
     pub(super) fn output_before(&self, name: &str) -> Option<(String, OutputDigest)> {
         let value = self.before.as_deref()?;
         Some((
@@ -215,7 +214,6 @@ impl ChangeJson {
         ))
     }
 
-    /// Returns an output after it, if there is one.
     pub(super) fn output_after(&self, name: &str) -> Option<(String, OutputDigest)> {
         let name = name.to_owned();
         if is_marked(self.after_unknown.as_deref()) {

@@ -14,10 +14,6 @@ const NOTHING: &str = "0000000000000000000000000000000000000000";
 
 /// Returns the id of the blob that git would store for the file or link at a place, without filters;
 /// all zeros if nothing is there. Returns `None` for anything else, such as a directory.
-///
-/// # Errors
-///
-/// If it cannot be read.
 pub fn blob_id(place: &Path) -> Result<Option<String>, GitError> {
     let unreadable = |error| GitError::Unreadable(place.to_owned(), error);
     let Some(metadata) = if_there(place.symlink_metadata()).map_err(unreadable)? else {

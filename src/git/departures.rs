@@ -23,10 +23,6 @@ pub struct Departure {
 impl Repository {
     /// Returns the files at or below some directories of the project that one commit has and a later one lacks,
     /// in any order. Only new files at or below these directories count as renamed.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn departures(
         &self,
         old: &CommitId,

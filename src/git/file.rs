@@ -31,7 +31,6 @@ pub enum FileChange {
 }
 
 impl FileChange {
-    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             FileChange::Added => "added",

@@ -7,7 +7,6 @@ use super::{CommitId, GitError, Repository};
 /// A commit and its parents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryCommit {
-    /// The commit.
     pub id: CommitId,
     /// Its parents; none where a shallow clone is cut off.
     pub parents: Vec<CommitId>,
@@ -49,10 +48,6 @@ pub struct CommitText {
 
 impl Repository {
     /// Returns what commits say of themselves; those that are not here are left out.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn commit_texts(
         &self,
         commits: &BTreeSet<CommitId>,
@@ -67,10 +62,6 @@ impl Repository {
     }
 
     /// Returns which of these commits the history of `tip` lacks. All of them must be present.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn not_in_history(
         &self,
         commits: &[CommitId],
@@ -90,10 +81,6 @@ impl Repository {
 
     /// Returns the commits of the history of `tip` that the history of `base` lacks, if there is a base, in any
     /// order.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn history(
         &self,
         tip: &CommitId,
@@ -106,10 +93,6 @@ impl Repository {
     }
 
     /// Returns the commit with the earliest date among some that are present.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn earliest(&self, commits: &[CommitId]) -> Result<Option<CommitId>, GitError> {
         if let [] | [_] = commits {
             return Ok(commits.first().cloned());

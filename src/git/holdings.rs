@@ -15,7 +15,6 @@ use crate::path::ProjectPath;
 /// What a directory holds in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holds {
-    /// There is no such directory.
     NoDirectory,
     /// What is looked for is not in it.
     Nothing,
@@ -40,10 +39,6 @@ pub(crate) struct Search<'s> {
 impl Repository {
     /// Returns what the directories hold in each of some commits, in the order asked for. Links are not
     /// followed, so what a link or a submodule leads to is unknown.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub(crate) fn holdings(
         &self,
         commits: &[CommitId],

@@ -184,7 +184,6 @@ impl Library {
         optional(self.0.config()?.get_string(name))
     }
 
-    /// Returns the path of the log of HEAD.
     pub(super) fn head_log(&self) -> PathBuf {
         self.0.path().join("logs/HEAD")
     }

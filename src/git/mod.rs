@@ -124,10 +124,6 @@ impl Repository {
     }
 
     /// Returns the commit that a revision names, or `None` if that commit is not present.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn commit(&self, revision: &str) -> Result<Option<CommitId>, GitError> {
         let Some(library) = &self.library else {
             return self.program.commit(revision);
@@ -151,10 +147,6 @@ impl Repository {
     }
 
     /// Returns the parents of a commit, whether they are present or cut off in a shallow clone.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
         self.ask(
             |library| library.parents(commit),
@@ -163,10 +155,6 @@ impl Repository {
     }
 
     /// Returns the best common ancestor of two commits, or `None` if none is present.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn merge_base(&self, a: &CommitId, b: &CommitId) -> Result<Option<CommitId>, GitError> {
         let asked = self.ask(
             |library| library.merge_base(a, b),
@@ -187,39 +175,23 @@ impl Repository {
 
     /// Returns where the history of a commit ends: at commits without parents, and at those whose
     /// parents are missing from a shallow clone.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn ends(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
         // libgit2 reports the missing parents, too, and only users who can fetch need this.
         self.program.ends(commit)
     }
 
     /// Returns the name of the branch that is checked out; `None` if HEAD is detached.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn branch(&self) -> Result<Option<String>, GitError> {
         self.ask(Library::branch, Program::branch)
     }
 
     /// Returns the names of the local branches.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn branches(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::branches, Program::branches)
     }
 
     /// Returns for each of some commits that are present a branch whose history has it. Remote branches are
     /// preferred to local ones, and branches at the commit to those that have moved on.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn branches_with(
         &self,
         commits: &BTreeSet<CommitId>,
@@ -238,28 +210,16 @@ impl Repository {
     }
 
     /// Returns the names of the tags, in any order.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn tags(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::tags, Program::tags)
     }
 
     /// Returns the names of the remotes.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn remotes(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::remotes, Program::remotes)
     }
 
     /// Returns the branch that a remote's HEAD pointed to when it was last seen, if it was.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
         self.ask(
             |library| library.remote_head(remote),
@@ -268,10 +228,6 @@ impl Repository {
     }
 
     /// Returns a value of git's configuration.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn config(&self, name: &str) -> Result<Option<String>, GitError> {
         self.ask(
             |library| library.config(name),
@@ -280,19 +236,11 @@ impl Repository {
     }
 
     /// Returns whether parts of the history are missing.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn is_shallow(&self) -> Result<bool, GitError> {
         self.ask(Library::is_shallow, Program::is_shallow)
     }
 
     /// Returns the files of the project that differ between two commits, in any order.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn differences(
         &self,
         old: &CommitId,
@@ -308,10 +256,6 @@ impl Repository {
     }
 
     /// Returns whether files of the repository that lie outside the project differ between two commits.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn differs_outside(&self, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
         if old == new || self.prefix.is_empty() {
             return Ok(false);
@@ -328,10 +272,6 @@ impl Repository {
     /// The `git` program is asked first, if there is one: libgit2 ignores some negated rules of
     /// `.gitignore` and runs no filters (large files, encryption), so it misses files and reports
     /// changes that do not exist; and with tens of thousands of files it takes twice as long.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn status(&self) -> Result<Vec<ChangedFile>, GitError> {
         match self.program.status(&self.prefix) {
             Err(GitError::Start(error)) => debug!(%error, "there is no git to ask for the status"),
@@ -342,10 +282,6 @@ impl Repository {
 
     /// Like [`Self::status`], but asks libgit2 first: where an extra or a missing file does no harm, this
     /// avoids starting a program.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn rough_status(&self) -> Result<Vec<ChangedFile>, GitError> {
         self.ask(
             |library| library.status(&self.prefix),
@@ -357,10 +293,6 @@ impl Repository {
     /// matter whether git knows the files.
     ///
     /// As in [`Self::status`], which leaves these files out, the `git` program is asked first.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn ignored(&self, files: &[ProjectPath]) -> Result<Vec<ProjectPath>, GitError> {
         if files.is_empty() {
             return Ok(Vec::new());
@@ -377,10 +309,6 @@ impl Repository {
 
     /// Returns the files of a commit that lie directly in the given directories of the project: for
     /// each directory, their names, sorted. Links and submodules do not count as files.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn files_in(
         &self,
         commit: &CommitId,
@@ -406,20 +334,12 @@ impl Repository {
 
     /// Returns the commit that a branch of a remote is at now; `None` if there is no such branch. This
     /// needs the network, and never asks the user for anything.
-    ///
-    /// # Errors
-    ///
-    /// If the remote cannot be asked.
     pub fn remote_tip(&self, remote: &str, branch: &str) -> Result<Option<CommitId>, GitError> {
         self.program.remote_tip(remote, branch)
     }
 
     /// Returns the branch that a remote's HEAD names now; `None` if it names none. This needs the network, with the
     /// user's terminal and credentials.
-    ///
-    /// # Errors
-    ///
-    /// If the remote cannot be asked.
     pub fn ask_remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
         self.program.ask_remote_head(remote)
     }
@@ -434,10 +354,6 @@ impl Repository {
     }
 
     /// Returns whether a commit is part of the history of another one that is present.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn is_ancestor(&self, commit: &CommitId, of: &CommitId) -> Result<bool, GitError> {
         let is_present = self.commit(commit.as_str())?.as_ref() == Some(commit);
         if is_present && self.merge_base(commit, of)?.as_ref() == Some(commit) {
@@ -456,10 +372,6 @@ impl Repository {
     }
 
     /// Returns whether nothing was ever committed here, on any branch: HEAD has no history either.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn is_unborn(&self) -> Result<bool, GitError> {
         Ok(self.commit("HEAD")?.is_none()
             && !self.ask(Library::has_references, Program::has_references)?

@@ -41,20 +41,12 @@ impl RecordedMode {
 
 impl Repository {
     /// Returns the files, links and submodules of the project that a commit has, in any order.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn recorded(&self, commit: &CommitId) -> Result<Vec<RecordedFile>, GitError> {
         self.recorded_below(commit, &[ProjectPath::root()])
     }
 
     /// Returns the files, links and submodules at any depth below some directories that a commit has, in any
     /// order.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn recorded_below(
         &self,
         commit: &CommitId,

@@ -33,7 +33,6 @@ pub struct Body {
 pub struct DeferredBlock {
     /// The word before the labels.
     pub kind: Name,
-    /// The labels.
     pub labels: Vec<Name>,
     /// What is between the braces.
     pub content: Span,
@@ -42,7 +41,6 @@ pub struct DeferredBlock {
 /// `name = expression`.
 #[derive(Debug, Clone)]
 pub struct Attribute {
-    /// The name.
     pub name: Name,
     /// The expression.
     pub value: Expr,
@@ -53,7 +51,6 @@ pub struct Attribute {
 pub struct Block {
     /// The word before the labels.
     pub kind: Name,
-    /// The labels.
     pub labels: Vec<Name>,
     /// The content; empty for top-level blocks that `orch` accepts but does not use.
     pub body: Body,
@@ -65,7 +62,6 @@ impl Body {
         self.attributes.is_empty() && self.blocks.is_empty() && self.deferred.is_empty()
     }
 
-    /// Returns the attribute of that name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes
             .iter()
@@ -159,7 +155,6 @@ impl Expr {
 /// The kinds of expression that HCL has.
 #[derive(Debug, Clone)]
 pub enum ExprKind {
-    /// `null`
     Null,
     /// `true`, `false`
     Bool(bool),
@@ -194,7 +189,6 @@ pub enum ExprKind {
 pub struct CallExpr {
     /// The name; namespaces are part of it: `a::b`.
     pub name: Name,
-    /// The arguments.
     pub arguments: Vec<Expr>,
     /// Whether the last argument is a list of further arguments: `name(list...)`.
     pub expands: bool,
@@ -216,7 +210,6 @@ pub struct TraversalStep {
     pub kind: TraversalStepKind,
 }
 
-/// The kinds of traversal step.
 #[derive(Debug, Clone)]
 pub enum TraversalStepKind {
     /// `.name`, and the old form of an index: `.0`
@@ -257,7 +250,6 @@ pub enum TemplatePart {
     Interpolation(Expr),
     /// `%{ if condition }…%{ else }…%{ endif }`
     If {
-        /// The condition.
         condition: Expr,
         /// The text if it holds.
         then: Vec<TemplatePart>,

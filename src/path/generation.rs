@@ -22,7 +22,6 @@ impl Generation {
         self.0.get()
     }
 
-    /// Returns whether it is the first one.
     pub fn is_first(&self) -> bool {
         *self == Self::FIRST
     }

@@ -24,7 +24,6 @@ pub struct InstanceKey(Arc<str>);
 /// Why a text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    /// It is empty.
     #[error("a key has at least 1 character")]
     Empty,
     /// It is too long: it has this many characters.
@@ -88,7 +87,6 @@ pub struct StackPath {
 }
 
 impl StackPath {
-    /// Returns the path of an instance.
     pub fn instance(directory: ProjectPath, key: InstanceKey) -> Self {
         let text = format!("{directory}[\"{key}\"]").into();
         let key = Some(key);
@@ -137,12 +135,10 @@ impl StackPath {
         (path.as_str() == text).then_some(path)
     }
 
-    /// Returns the directory.
     pub fn directory(&self) -> &ProjectPath {
         &self.directory
     }
 
-    /// Returns the key, if this is an instance.
     pub fn key(&self) -> Option<&InstanceKey> {
         self.key.as_ref()
     }

@@ -10,7 +10,6 @@ use crate::path::StackPath;
 /// Resources of a stack that an apply destroys or replaces while the stack is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestroyedResources<'p> {
-    /// The stack.
     pub stack: &'p StackPath,
     /// Their addresses, as the tool orders them.
     pub addresses: Vec<&'p str>,

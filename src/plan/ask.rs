@@ -37,9 +37,7 @@ const MAX_SHOWN: u64 = 256 << 20;
 /// A stack whose tool is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'p> {
-    /// The stack.
     pub stack: PlanStack,
-    /// Its driver.
     pub driver: Driver<'p>,
     /// What is asked.
     pub kind: PlanKind,
@@ -79,7 +77,6 @@ pub enum NoAnswer {
     /// What the driver has written is malformed.
     #[error(transparent)]
     Written(#[from] BadAnswer),
-    /// The plan is.
     #[error(transparent)]
     Plan(#[from] BadPlan),
     /// Terragrunt has made none, and calls that a success.
@@ -93,7 +90,6 @@ pub enum NoAnswer {
     /// What the driver has written is no file.
     #[error("the answer cannot be read: it is not a file")]
     NotAFile,
-    /// It is too long.
     #[error("the answer is longer than 1 MiB")]
     TooLong,
     /// The plan is.

@@ -52,7 +52,6 @@ impl Purpose {
 /// What such a run is recorded with.
 #[derive(Debug)]
 pub struct DriverRun<'a> {
-    /// Its id.
     pub id: &'a str,
     /// What it is for.
     pub purpose: Purpose,
@@ -62,7 +61,6 @@ pub struct DriverRun<'a> {
     pub on_error: OnError,
     /// How many are asked at once.
     pub jobs: NonZeroUsize,
-    /// What was typed.
     pub typed: Typed,
     /// What changes were measured from.
     pub base: Option<BaseRecord>,

@@ -28,7 +28,6 @@ impl PlanStack {
 /// A project whose commands run.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'a, 'p> {
-    /// The project.
     pub project: &'p Project,
     /// The environments of its stacks.
     pub environments: &'a Environments<'p>,
@@ -39,7 +38,6 @@ pub struct Code<'a, 'p> {
 pub struct RemovedCode<'a, 'p> {
     /// The project in which it still is.
     pub code: Code<'a, 'p>,
-    /// The stack there.
     pub stack: StackIndex,
     /// What is destroyed: the stack, or a generation of it.
     pub path: &'a StackPath,
@@ -50,14 +48,12 @@ pub struct RemovedCode<'a, 'p> {
 /// The stacks of a plan with their code.
 #[derive(Debug, Clone, Copy)]
 pub struct Codes<'a, 'p> {
-    /// The tree.
     pub tree: Code<'a, 'p>,
     /// The stacks that were removed.
     pub removed: &'a [RemovedCode<'a, 'p>],
 }
 
 impl<'a, 'p> Codes<'a, 'p> {
-    /// Returns the code of a stack, and the stack in it.
     pub fn of(&self, stack: PlanStack) -> (Code<'a, 'p>, StackIndex) {
         match stack {
             PlanStack::Here(stack) => (self.tree, stack),
@@ -82,7 +78,6 @@ impl<'a, 'p> Codes<'a, 'p> {
         &code.project.stacks[stack]
     }
 
-    /// Returns the path of a stack.
     pub fn path(&self, stack: PlanStack) -> &'a StackPath
     where
         'p: 'a,

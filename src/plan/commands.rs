@@ -422,7 +422,6 @@ pub(super) fn usual_data(stack: &StackPath) -> Option<String> {
     Some(format!(".terraform/{}", file_name(key.as_str())))
 }
 
-/// Returns a key as the name of a file.
 fn file_name(key: &str) -> String {
     match key {
         "." | ".." => key.replace('.', "%2E"),

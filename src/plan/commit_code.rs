@@ -18,7 +18,6 @@ use crate::state::document::{Entry, Inputs};
 
 /// A commit that is checked out. The checkout goes when this is dropped.
 pub struct CommitCode {
-    /// The project in it.
     pub project: Project,
     listing: Listing,
     digests: InputDigests,
@@ -54,7 +53,6 @@ pub enum NoCode {
     /// A file needs a filter of git that is not there.
     #[error("`{0}` needs the filter `{1}` of git, which is not installed")]
     Filter(String, String),
-    /// It has no driver.
     #[error("it has no driver in its commit")]
     Driver,
     /// The state of its tool is not on this machine.

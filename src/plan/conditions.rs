@@ -17,7 +17,6 @@ const MAX_NAMED: usize = 20;
 pub struct Condition {
     /// The first of them, by path.
     pub stacks: Vec<StackPath>,
-    /// Whether there are more.
     pub has_more: bool,
 }
 

@@ -17,7 +17,6 @@ use crate::state::document::Document;
 /// A run that destroys stacks.
 #[derive(Debug)]
 pub struct DestroyingRun {
-    /// The stacks that it destroys.
     pub destroyed: BTreeSet<StackIndex>,
     /// The stacks in which it runs something else.
     pub others: BTreeSet<StackIndex>,

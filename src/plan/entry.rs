@@ -44,7 +44,6 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Action::NoOp => "no-op",
@@ -71,7 +70,6 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PlanEntry {
-    /// The stack.
     pub stack: StackPath,
     /// What is done.
     pub action: Action,
@@ -142,7 +140,6 @@ impl PlanEntry {
 pub struct Known<'a> {
     /// How it stands according to the document; none if there is no document.
     pub standing: Option<&'a Standing>,
-    /// Its driver.
     pub driver: Driver<'a>,
     /// What `orch` does with it.
     pub mode: StackMode,
@@ -220,7 +217,6 @@ pub struct NotAllowed {
 /// What is wanted of all stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanOptions {
-    /// The mode.
     pub mode: PlanMode,
     /// Whether tools are asked although what is on record says that nothing has changed.
     pub is_full: bool,

@@ -108,7 +108,6 @@ const MAX_SCRIPT: u64 = 1 << 20;
 static SHELL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)").expect("it is a pattern"));
 
-/// The files of a unit of Terragrunt.
 const UNIT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
 /// A variable that a file of Terragrunt names.
@@ -157,9 +156,7 @@ pub struct EnvironmentSource<'a, 'p> {
 /// A stack that a plan does something with.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedStack<'d> {
-    /// The stack.
     pub stack: StackIndex,
-    /// Its driver.
     pub driver: Driver<'d>,
     /// Its inputs in the plan, if they are known.
     pub inputs: Option<&'d Inputs>,

@@ -80,7 +80,6 @@ pub fn foreseen_facts(
 pub enum NamedChanges {
     /// Resources: these, if they can be read.
     Resources(Option<ChangedPlan>),
-    /// The stack.
     Stack,
 }
 

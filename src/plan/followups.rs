@@ -40,7 +40,6 @@ pub struct FailedPolicies;
 /// A turn that policies add to an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFollowUp {
-    /// The stack.
     pub stack: StackPath,
     /// The policies that ask for it.
     pub policies: Vec<String>,

@@ -56,7 +56,6 @@ pub struct Plan {
 /// The outcome of an apply of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// There is nothing to do.
     Nothing,
     /// There is something to do, and all of it is blocked.
     Blocked,
@@ -92,7 +91,6 @@ pub struct RequestedOptions {
 /// One of the things that an apply would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedOperation {
-    /// The stack.
     pub stack: StackPath,
     /// Whether what exists is destroyed; else it is brought forward.
     pub destroys: bool,
@@ -311,9 +309,7 @@ fn is_destroyed_beside_others(works: &[Work]) -> bool {
 /// A stack whose tool could not say what it would do, or whose conditions do not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAsk {
-    /// The stack.
     pub stack: StackPath,
-    /// Why.
     pub why: String,
     /// The conditions that do not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -321,7 +317,6 @@ pub struct FailedAsk {
 }
 
 impl Plan {
-    /// Returns the entry of a stack.
     pub fn entry(&self, stack: &StackPath) -> Option<&PlanEntry> {
         let found = self
             .entries

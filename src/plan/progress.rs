@@ -61,7 +61,6 @@ pub enum ProgressError {
     Newer {
         /// The path of the file in `.orch`.
         path: String,
-        /// The format.
         format: u32,
         /// The version that wrote it.
         orch: String,
@@ -111,7 +110,6 @@ enum Line {
 /// A run that applies a plan in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyRun<'a> {
-    /// Its id.
     pub id: &'a str,
     /// Whether it may start a command of the plan.
     pub is_work: bool,

@@ -36,7 +36,6 @@ pub struct Protection {
 /// What a rule protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
-    /// The stack.
     Stack,
     /// Some of its resources, or all.
     Resources(ProtectedResources),
@@ -62,7 +61,6 @@ enum ProtectedBy {
     Record(Option<String>),
     /// HEAD cannot be read, but may state it.
     Unread {
-        /// Why.
         why: String,
         /// What to do about that.
         way_out: String,
@@ -279,7 +277,6 @@ impl<'a> Destroyed<'a> {
 /// The protected part of what would be destroyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Loss {
-    /// The stack.
     Stack,
     /// All resources of the stack.
     Rest,
@@ -393,7 +390,6 @@ impl fmt::Display for Refusal {
 /// What would destroy a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destroyer {
-    /// A plan.
     Plan,
     /// A command in the stack.
     Command,
@@ -402,11 +398,9 @@ pub enum Destroyer {
 /// A stack that would be destroyed, or lose resources, although it is protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protected {
-    /// The stack.
     pub stack: StackPath,
     /// Why it would be destroyed: the reason of its entry, or the command.
     pub because: String,
-    /// The refusal.
     pub refusal: Refusal,
 }
 

@@ -21,9 +21,7 @@ use crate::run::turn::{Operation, Step, Turn};
 /// A stack whose outputs are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'p> {
-    /// The stack.
     pub stack: StackIndex,
-    /// Its driver.
     pub driver: Driver<'p>,
     /// Whether its tool refreshes the outputs instead of printing those of its state.
     pub is_refreshed: bool,
@@ -86,10 +84,6 @@ pub fn prepare(
 }
 
 /// Returns the outputs that a driver has printed in the folder of a turn.
-///
-/// # Errors
-///
-/// If they cannot be used.
 pub fn printed(driver: &Driver<'_>, folder: &Path) -> Result<OutputValues, BadOutputs> {
     let file = BufReader::new(File::open(folder.join(OUTPUTS_FILE))?);
     if driver.writes(DriverStep::Outputs) {
@@ -107,10 +101,6 @@ pub fn lacks_state(driver: &Driver<'_>, mode: StackMode, outputs: &OutputValues)
 }
 
 /// Returns the outputs of a refresh, from the plan that is shown in the folder of a turn.
-///
-/// # Errors
-///
-/// If they cannot be used.
 pub fn refreshed(folder: &Path) -> Result<OutputValues, NoAnswer> {
     Ok(OutputValues::planned(open_shown(folder)?)?)
 }

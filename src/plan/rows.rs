@@ -6,7 +6,6 @@ use super::Plan;
 use super::entry::{Action, PlanEntry, Removed};
 use crate::path::StackPath;
 
-/// A row of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRow<'a> {
     /// The entry of the stack.

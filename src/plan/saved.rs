@@ -30,7 +30,6 @@ pub struct SavedPlan {
     format: u32,
     /// The version of `orch` that wrote it.
     pub orch: String,
-    /// The plan.
     pub plan: Plan,
     /// The project whose state it rests on, if it keeps one.
     pub project: Option<SavedProject>,
@@ -68,7 +67,6 @@ pub struct SavedPolicies {
 pub struct SavedProject {
     /// Its name.
     pub project: String,
-    /// Its namespace.
     pub namespace: String,
     /// The lineage of the document.
     pub lineage: String,
@@ -77,9 +75,7 @@ pub struct SavedProject {
 /// What the entry of a stack rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedStack {
-    /// The stack.
     pub stack: StackPath,
-    /// Its driver.
     pub driver: String,
     /// Its inputs; none outside of git.
     pub inputs: Option<Inputs>,
@@ -116,7 +112,6 @@ pub enum SavedPlanError {
     /// A later version wrote it.
     #[error("orch {orch} wrote it in format {format}, and this orch knows formats up to {FORMAT}")]
     Newer {
-        /// The format.
         format: u64,
         /// Who wrote it.
         orch: String,

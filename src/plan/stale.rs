@@ -30,7 +30,6 @@ use crate::state::document::{Action as Written, Document, Entry, INTERRUPTED, In
 /// What is there now.
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
-    /// The project.
     pub project: &'a Project,
     /// Its constraints.
     pub graph: &'a Graph,
@@ -58,7 +57,6 @@ pub struct Grounds<'a> {
 /// What has been done of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What has been done, by stack and operation.
     pub done: BTreeSet<(StackPath, OperationKey)>,
     /// What journals say has been done, where what is on record counts more.
     pub told: BTreeSet<(StackPath, OperationKey)>,
@@ -233,7 +231,6 @@ impl<'a> Grounds<'a> {
         self.present.document?.stacks.get(key)
     }
 
-    /// Returns the stack at a path.
     fn stack(&self, path: &StackPath) -> Option<StackIndex> {
         self.present.project.stacks.find(path)
     }

@@ -14,14 +14,12 @@ pub enum UserPlan {
     Unchanged,
     /// It is applied, or planned again during the apply.
     Applied,
-    /// It is destroyed.
     Destroyed,
 }
 
 /// A stack that runs after an old generation.
 #[derive(Debug, Clone, Copy)]
 pub struct GenerationUser {
-    /// What the plan does with it.
     pub plan: UserPlan,
     /// Whether anything of it is recorded.
     pub is_recorded: bool,
@@ -36,7 +34,6 @@ pub struct GenerationUser {
 pub enum Hold {
     /// It does not.
     Never,
-    /// Until it has been applied.
     UntilApplied,
     /// Until it has been applied with changes.
     UntilChanged,
@@ -47,7 +44,6 @@ pub enum Hold {
 /// A stack that has to be applied before an old generation may be destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// The stack.
     pub stack: StackIndex,
     /// Whether it has to be applied with changes.
     pub must_change: bool,

@@ -69,7 +69,6 @@ impl PlanEntry {
 }
 
 impl Plan {
-    /// Returns the totals.
     pub fn totals(&self) -> Totals {
         let is_refresh = self.mode == PlanMode::RefreshOnly;
         let mut totals = Totals::default();

@@ -10,10 +10,8 @@ pub struct Answer {
     /// The stacks that shall follow, as the policy names them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub trigger: BTreeSet<String>,
-    /// The flags to set.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub flag: BTreeSet<String>,
-    /// The flags to reset.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reset_flag: BTreeSet<String>,
     /// Whether the input is to be kept.

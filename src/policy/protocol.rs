@@ -31,12 +31,10 @@ pub(super) enum Request {
     Load {
         /// Its file, for its problems.
         file: String,
-        /// Its text.
         text: String,
     },
     /// Put entries at positions of a list; one at its end makes it longer. Not answered.
     Put {
-        /// The list.
         list: List,
         /// The entries, each with its position.
         entries: Vec<(usize, Box<RawValue>)>,
@@ -56,10 +54,7 @@ pub(super) enum Request {
         files: Vec<RegoFile>,
     },
     /// Run one of the tests that were found. Answered by [`Reply::Ready`], then by [`Reply::Tested`].
-    Test {
-        /// Its name.
-        name: String,
-    },
+    Test { name: String },
 }
 
 /// What the worker answers.

@@ -2,16 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A file in Rego.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegoFile {
     /// Its name, for its problems.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
-/// A rule that is a test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRule {
     /// Its name, without the package.

@@ -170,7 +170,6 @@ fn is_flag(argument: &OsStr) -> bool {
     bytes.starts_with(b"-") && bytes != b"-" && bytes != b"--"
 }
 
-/// Returns the flags of all commands.
 fn known_flags(command: &Command) -> BTreeMap<String, bool> {
     let mut known = flags_of(command);
     for nested in command.get_subcommands() {

@@ -39,7 +39,6 @@ pub enum DriverStep {
 }
 
 impl DriverStep {
-    /// All steps.
     pub const ALL: [DriverStep; 6] = [
         DriverStep::Init,
         DriverStep::Plan,
@@ -62,10 +61,8 @@ impl DriverStep {
     }
 }
 
-/// A `driver` block.
 #[derive(Debug, Clone)]
 pub struct DriverBlock {
-    /// Its name.
     pub name: Spanned<String>,
     /// The commands, each a list of words that is evaluated for each stack.
     pub commands: BTreeMap<DriverStep, Expr>,

@@ -22,7 +22,6 @@ pub struct InspectedGlobal {
 /// Whether a global has a value.
 #[derive(Debug)]
 pub enum GlobalState {
-    /// It has this value.
     Known(Value),
     /// It has no value, for this reason.
     Broken(String),

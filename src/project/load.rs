@@ -41,14 +41,12 @@ const MIN_THREADS: usize = 8;
 /// Parsing and evaluation nest up to the parser's limits; this leaves room even in unoptimised builds.
 const STACK_BYTES: usize = 16 << 20;
 
-/// A project.
 #[derive(Debug, Default)]
 pub struct Project {
     /// The root on this machine, absolute, free of links.
     pub root: PathBuf,
     /// The text of every configuration file.
     pub sources: Sources,
-    /// All stacks.
     pub stacks: Stacks,
     /// What directories hand down; only those that hand down anything.
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
@@ -60,7 +58,6 @@ pub struct Project {
     pub policies: Vec<PolicyBlock>,
     /// The `moved` blocks.
     pub moves: Moves,
-    /// The `removed` blocks.
     pub removed: RemovedBlocks,
     /// The `module` blocks, by name.
     pub modules: BTreeMap<String, ModuleBlock>,
@@ -83,7 +80,6 @@ pub struct Project {
 /// A `for_each` without keys.
 #[derive(Debug)]
 pub struct EmptyForEach {
-    /// The directory.
     pub directory: ProjectPath,
     /// The place of the value.
     pub span: Span,
@@ -109,7 +105,6 @@ pub struct DirectoryScope {
     pub env: Vec<EnvDefinition>,
     /// `config.run.lets`, which only `env` and `lets` of this directory see; a name occurs once.
     pub lets: Vec<LetDefinition>,
-    /// `globals`.
     pub globals: Globals,
     /// `config.change_detection.ignore`: changed files that do not count.
     pub ignore: Vec<Ignore>,

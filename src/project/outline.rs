@@ -37,7 +37,6 @@ pub struct Place {
     pub kind: PlaceKind,
 }
 
-/// What is at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceKind {
     /// A stack with its description, if it has one; or all instances in a directory, without one.

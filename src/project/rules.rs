@@ -19,7 +19,6 @@ pub struct Rules<'p> {
     pub create_before_destroy: Option<CreateFirst<'p>>,
     /// `ignore_changes`, if it is stated anywhere.
     pub ignore_changes: Option<&'p Spanned<IgnoredChanges>>,
-    /// `replace_triggered_by`.
     pub replace_triggered_by: &'p [Spanned<ReplaceTrigger>],
     /// The conditions, those of the outermost directory first.
     pub conditions: Vec<&'p Condition>,
@@ -28,7 +27,6 @@ pub struct Rules<'p> {
 /// `create_before_destroy`, as it is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreateFirst<'p> {
-    /// Its value.
     pub value: bool,
     /// Its place, if it is in the tree.
     pub span: Option<Span>,

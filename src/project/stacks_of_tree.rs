@@ -12,7 +12,6 @@ use crate::project::problems::Problems;
 use crate::project::stack::{self, Declared, FOR_EACH};
 use crate::source::FileId;
 
-/// The stacks of a tree.
 pub(crate) struct StacksOfTree {
     /// Their paths, in any order.
     pub(crate) stacks: Vec<StackPath>,

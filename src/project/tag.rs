@@ -31,7 +31,6 @@ pub struct TagFilter {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{item}` is not a tag: {problem}")]
 pub struct BadTag {
-    /// The item.
     pub item: String,
     /// What is wrong with it.
     pub problem: &'static str,

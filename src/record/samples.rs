@@ -20,7 +20,6 @@ const EXTENSION: &str = ".json";
 pub struct Sample {
     /// The number of the turn in its run, from 1; 0 of what came before the first.
     pub turn: u32,
-    /// The policy.
     pub policy: String,
 }
 
@@ -60,10 +59,6 @@ impl Samples {
     }
 
     /// Keeps an input, and returns whether it was kept: only so many are.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub fn write(&self, sample: &Sample, input: &RawValue) -> Result<bool, Unusable> {
         if self.list()?.len() >= MAX_SAMPLES {
             return Ok(false);
@@ -75,10 +70,6 @@ impl Samples {
     }
 
     /// Removes a sample, which need not exist.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be removed.
     pub fn remove(&self, sample: &Sample) -> Result<(), Unusable> {
         self.place.remove(&self.file(sample))
     }
@@ -100,10 +91,6 @@ impl Samples {
     }
 
     /// Returns the input, as JSON, if it was kept.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
     pub fn read(&self, sample: &Sample) -> Result<Option<Vec<u8>>, Unusable> {
         self.place.read(&self.file(sample))
     }

@@ -17,9 +17,7 @@ use crate::version::Constraint;
 /// the new one, else the first of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
-    /// The call.
     pub call: FoundCall,
-    /// What it asks for.
     pub asked: Asked,
     /// Whether that allows the new version.
     pub allows_new: bool,

@@ -61,9 +61,7 @@ impl fmt::Display for ReleaseName {
 /// A version of a module, and its tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReleasedVersion {
-    /// The version.
     pub version: Version,
-    /// Its tag.
     pub tag: String,
     /// The commit of the tag.
     pub commit: CommitId,
@@ -72,11 +70,9 @@ pub struct ReleasedVersion {
 /// The step of a module from one version to a newer one.
 #[derive(Debug, Clone)]
 pub struct Release {
-    /// The module.
     pub module: ModuleBlock,
     /// The version before.
     pub old: ReleasedVersion,
-    /// The version that was released.
     pub new: ReleasedVersion,
     /// All versions that have tags.
     pub(super) versions: Vec<Version>,
@@ -92,7 +88,6 @@ pub enum ReleaseError {
     /// No block has this name.
     #[error("there is no module `{name}`")]
     UnknownModule {
-        /// The name.
         name: String,
         /// A module of nearly this name.
         closest: Option<String>,
@@ -100,11 +95,9 @@ pub enum ReleaseError {
     /// A version has no tag.
     #[error("the module `{module}` has no version {version}: there is no tag `{tag}`")]
     NoTag {
-        /// The module.
         module: String,
         /// The version, as the user writes it.
         version: String,
-        /// The tag that it would have.
         tag: String,
         /// The newest versions that have tags, the newest first.
         known: Vec<Version>,

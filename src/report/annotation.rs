@@ -18,10 +18,6 @@ pub struct Annotation<'a> {
 }
 
 /// Writes an annotation.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_annotation(out: &mut impl Write, annotation: &Annotation<'_>) -> io::Result<()> {
     let command = match annotation.severity {
         Severity::Error => "error",

@@ -178,7 +178,6 @@ impl Serialize for Document {
 /// Why a command did nothing.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Refusal<'a> {
-    /// The problem.
     pub problem: &'a str,
     /// The command that solves it, if there is one.
     pub command: Option<&'a str>,
@@ -194,10 +193,6 @@ struct UnknownSinceJson {
 
 /// Writes a document that cannot be filled, with what is wrong; `is_about_changes` says whether it would
 /// have a base.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_problems(
     out: &mut impl Write,
     document: Document,
@@ -230,10 +225,6 @@ pub fn write_problems(
 }
 
 /// Writes that a project is valid: the output of `orch validate`.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_validation(
     out: &mut impl Write,
     project: &Project,

@@ -84,10 +84,6 @@ impl<'a> Drawing<'a> {
 const MAX_LABELS: usize = 5;
 
 /// Writes the graph in the language of Graphviz.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_dot(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
     let quoted = |text: &str| {
         let text = printable(text);
@@ -138,10 +134,6 @@ pub fn write_dot(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
 }
 
 /// Writes the graph in the language of Mermaid.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_mermaid(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
     // Mermaid reads some characters even inside quotes; it takes any as a numbered entity.
     let escaped = |text: &str| {
@@ -190,10 +182,6 @@ pub fn write_mermaid(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> 
 }
 
 /// Writes the graph as data.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_graph_json(
     out: &mut impl Write,
     drawing: &Drawing,

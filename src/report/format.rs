@@ -11,7 +11,6 @@ use super::runs::ShownRun;
 use super::terragrunt::{write_terragrunt_csv, write_terragrunt_json};
 use crate::record::logs::Logs;
 
-/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportFormat {
     /// Everything, for programs.
@@ -29,7 +28,6 @@ pub enum ReportFormat {
 }
 
 impl ReportFormat {
-    /// All formats.
     pub const ALL: [ReportFormat; 6] = [
         ReportFormat::Json,
         ReportFormat::Junit,
@@ -79,10 +77,6 @@ impl ReportFormat {
 }
 
 /// Writes the report of a run. A Markdown report has at most `max_bytes` bytes.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_report(
     out: &mut impl Write,
     format: ReportFormat,

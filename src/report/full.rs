@@ -141,10 +141,6 @@ fn cause_json(stack: ShownStack) -> Option<Value> {
 }
 
 /// Writes everything known about a run as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(super) fn write_report_json(
     out: &mut impl Write,
     run: &ShownRun,

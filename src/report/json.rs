@@ -121,10 +121,6 @@ impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
 }
 
 /// Writes the stacks of a selection.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_list(
     out: &mut impl Write,
     project: &Project,
@@ -203,10 +199,6 @@ pub fn write_list(
 }
 
 /// Writes the removed stacks, in a list without any others.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_removed(
     out: &mut impl Write,
     project: &Project,
@@ -240,7 +232,6 @@ fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> Predece
 /// The environment of a stack, and where its variables come from.
 #[derive(Debug)]
 pub struct ShownEnvironment<'a> {
-    /// The stack.
     pub stack: StackIndex,
     /// What a run changes.
     pub environment: &'a Environment,
@@ -249,10 +240,6 @@ pub struct ShownEnvironment<'a> {
 }
 
 /// Writes what a run would add to the environment of each stack.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_environments(
     out: &mut impl Write,
     project: &Project,
@@ -284,7 +271,6 @@ pub fn write_environments(
         line: usize,
         /// The globals that the value was computed from.
         globals: Vec<ValueJson<'a>>,
-        /// The lets.
         lets: Vec<ValueJson<'a>>,
     }
     #[derive(Serialize)]

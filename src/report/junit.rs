@@ -19,10 +19,6 @@ const QUOTED: usize = 16 << 10;
 const QUOTED_OF_ALL: usize = 8 << 20;
 
 /// Writes a run as `JUnit` XML.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Result<()> {
     let header = &run.record.header;
     let command = words(&header.command);

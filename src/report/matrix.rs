@@ -32,10 +32,6 @@ impl Matrix {
 }
 
 /// Writes a matrix of these stacks on one line, from their paths as `orch list` prints them.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_matrix(out: &mut impl Write, matrix: Matrix, stacks: &[String]) -> io::Result<()> {
     let jobs = stacks.chunks(matrix.stacks_of_a_job(stacks.len()));
     let jobs: Vec<Job> = jobs.map(Job::new).collect();

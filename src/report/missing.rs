@@ -36,7 +36,6 @@ struct EvidenceJson<'a> {
     seen: Option<&'a str>,
     /// What removed it: `commit`, `key` of `for_each`, or a `removed` `block`.
     removed_by: &'static str,
-    /// That commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<&'a str>,
     /// The file of that block, and the line.
@@ -121,10 +120,6 @@ pub struct MissingStory<'a> {
 const MAX_NAMED: usize = 10;
 
 /// Writes what is on record of stacks that are not here, what git proves about each, and what becomes of it.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::Result<()> {
     for (number, story) in stories.iter().enumerate() {
         if number > 0 {
@@ -201,10 +196,6 @@ fn order_texts(order: &[String], this: &str) -> Vec<String> {
 }
 
 /// Writes the same as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_missing_json(
     out: &mut impl Write,
     project: &Project,

@@ -14,7 +14,6 @@ use crate::project::{Problems, Project};
 /// A policy without problems.
 #[derive(Debug, Serialize)]
 pub struct ValidPolicy<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Its file, from the project root.
     pub file: &'a str,
@@ -28,10 +27,6 @@ pub struct ValidPolicy<'a> {
 }
 
 /// Writes policies and what they are attached to.
-///
-/// # Errors
-///
-/// If that fails.
 pub fn write_policies(
     out: &mut impl Write,
     is_json: bool,
@@ -79,10 +74,6 @@ pub fn write_policies(
 }
 
 /// Writes what a policy answers; nothing as text if it fails.
-///
-/// # Errors
-///
-/// If that fails.
 pub fn write_answer(
     out: &mut impl Write,
     is_json: bool,

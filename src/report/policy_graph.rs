@@ -56,10 +56,6 @@ impl PolicyGraph {
     }
 
     /// Writes a line for each arrow.
-    ///
-    /// # Errors
-    ///
-    /// If that fails.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         for arrow in &self.arrows {
             let PolicyArrow {
@@ -76,10 +72,6 @@ impl PolicyGraph {
     }
 
     /// Writes the graph in the language of Graphviz: what follows a failure is dashed, loops are red.
-    ///
-    /// # Errors
-    ///
-    /// If that fails.
     pub fn write_dot(&self, out: &mut impl Write) -> io::Result<()> {
         let quoted = |text: &str| {
             let text = printable(text);
@@ -107,10 +99,6 @@ impl PolicyGraph {
     }
 
     /// Writes the graph as JSON.
-    ///
-    /// # Errors
-    ///
-    /// If that fails.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Document<'a> {

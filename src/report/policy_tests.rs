@@ -11,19 +11,14 @@ use crate::printable::printable;
 /// A test, and how it ended.
 #[derive(Debug)]
 pub struct TestLine {
-    /// Its file.
     pub file: String,
     /// The line that it begins in, from 1.
     pub line: u32,
-    /// Its name.
     pub name: String,
-    /// How it ended.
     pub end: TestEnd,
-    /// What it printed.
     pub prints: Vec<String>,
 }
 
-/// How a test ended.
 #[derive(Debug)]
 pub enum TestEnd {
     /// It is true.
@@ -58,10 +53,6 @@ impl TestEnd {
 }
 
 /// Writes how tests ended, and how many in which way; nothing as text if there are none.
-///
-/// # Errors
-///
-/// If that fails.
 pub fn write_tests(out: &mut impl Write, is_json: bool, tests: &[TestLine]) -> io::Result<()> {
     if is_json {
         return write_json(out, tests);

@@ -18,10 +18,8 @@ pub(super) use self::text::{facts, words};
 pub use self::text::{write_causes, write_run, write_runs};
 use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
 
-/// A run in a list.
 #[derive(Debug)]
 pub struct ListedRun {
-    /// Its id.
     pub id: String,
     /// What its journal says, if it can be read.
     pub brief: Result<Brief, ReadError>,

@@ -32,10 +32,6 @@ struct Unit {
 }
 
 /// Writes a run as an array of JSON objects.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(super) fn write_terragrunt_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::pretty(&mut *out);
     let mut units = serializer.serialize_seq(Some(run.record.stacks.len()))?;
@@ -47,10 +43,6 @@ pub(super) fn write_terragrunt_json(out: &mut impl Write, run: &ShownRun) -> io:
 }
 
 /// Writes a run as CSV.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(super) fn write_terragrunt_csv(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     writeln!(out, "Name,Started,Ended,Result,Reason,Cause,Ref,Cmd,Args")?;
     for stack in run.stacks() {

@@ -18,11 +18,8 @@ use crate::selection::select::Selection;
 /// The values of expressions in a stack or directory.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// The directory.
     pub directory: &'a ProjectPath,
-    /// The stack there, if it is one.
     pub stack: Option<StackIndex>,
-    /// The expressions.
     pub expressions: Vec<EvaluatedExpression<'a>>,
 }
 
@@ -42,10 +39,6 @@ fn raw(value: &Value) -> Option<Box<RawValue>> {
 }
 
 /// Writes the values of expressions.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_evaluation(
     out: &mut impl Write,
     project: &Project,
@@ -91,10 +84,6 @@ pub fn write_evaluation(
 }
 
 /// Writes the globals of stacks.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_globals(
     out: &mut impl Write,
     project: &Project,

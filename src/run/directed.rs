@@ -28,10 +28,6 @@ pub trait Director {
     fn added(&mut self, _turn: &Turn) {}
 
     /// Returns the command of a step of a turn that was added.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be run.
     fn task(&mut self, _turn: TurnIndex, _step: usize) -> Result<Task, Failure> {
         unreachable!("who adds turns knows their commands")
     }

@@ -23,7 +23,6 @@ pub enum TurnState {
     Performing,
     /// It has succeeded.
     Finished,
-    /// It has failed.
     Failed,
     /// It was interrupted when the run was.
     Stopped,
@@ -100,7 +99,6 @@ impl Evaluated {
     }
 }
 
-/// What one policy has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyAnswer {
     /// Its name.
@@ -140,9 +138,7 @@ pub enum ProblemSeverity {
 /// A turn that follows another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
-    /// The turn.
     pub turn: TurnIndex,
-    /// Its stack.
     pub stack: StackPath,
     /// The policies that ask for it.
     pub policies: Vec<String>,
@@ -166,7 +162,6 @@ pub struct Reason {
 pub struct Dropped {
     /// What policies have named.
     pub name: String,
-    /// Those policies.
     pub policies: Vec<String>,
     /// Why it does not follow.
     pub why: WhyDropped,
@@ -181,7 +176,6 @@ pub enum WhyDropped {
     Excluded,
     /// A setting allows no more.
     Limit {
-        /// The setting.
         setting: &'static str,
         /// How many it allows.
         allowed: u32,

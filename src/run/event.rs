@@ -42,21 +42,18 @@ pub enum RunEvent {
     },
     /// The first step of a turn is about to start.
     Started {
-        /// The turn.
         turn: TurnIndex,
         /// Which attempt this is, from 1.
         attempt: u32,
     },
     /// A further step of the attempt is about to start.
     StepStarted {
-        /// The turn.
         turn: TurnIndex,
         /// Its position among the steps of the turn.
         step: usize,
     },
     /// An attempt failed, and another one follows.
     Retrying {
-        /// The turn.
         turn: TurnIndex,
         /// The attempt that failed, from 1.
         attempt: u32,
@@ -69,7 +66,6 @@ pub enum RunEvent {
     },
     /// An attempt has taken too long and is interrupted.
     TimedOut {
-        /// The turn.
         turn: TurnIndex,
         /// How long it may take.
         timeout: Duration,
@@ -78,7 +74,6 @@ pub enum RunEvent {
     },
     /// A command has asked for the terminal, which it does not have, and is interrupted.
     WantsTerminal {
-        /// The turn.
         turn: TurnIndex,
         /// How long it has now to end by itself.
         grace: Duration,
@@ -96,7 +91,6 @@ pub enum RunEvent {
     Killed(TurnIndex),
     /// Not all output of an attempt was kept, or shown.
     OutputLost {
-        /// The turn.
         turn: TurnIndex,
         /// Why.
         problem: String,
@@ -136,7 +130,6 @@ pub enum Reaction {
 /// How a turn ended, and after how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// The turn.
     pub turn: TurnIndex,
     /// How it ended.
     pub outcome: Outcome,
@@ -194,7 +187,6 @@ pub enum Failure {
 /// Why the run ended before a turn could start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelCause {
-    /// Another turn failed.
     Failed(TurnIndex),
     /// A signal of this number arrived.
     Signal(i32),

@@ -18,10 +18,6 @@ const NO_ANSWER: &str = "failed to ask git";
 
 impl Context {
     /// Returns what policies are told of a run.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
         let uncommitted = self.uncommitted();
         let repository = match Repository::open(&self.project.root) {
@@ -96,10 +92,6 @@ impl Context {
 }
 
 /// Returns what a document has on record of the stacks of a project, as policies are told it.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn on_record(
     project: &Project,
     document: &Document,
@@ -147,10 +139,6 @@ fn commit_input(id: &CommitId, text: Option<&CommitText>, branch: String) -> Com
 }
 
 /// Returns what policies are told of a repository and of its HEAD.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn repository_facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
     let mut facts = RunFacts::default();
     let preferred = project.settings.default_remote.as_deref();

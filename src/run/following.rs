@@ -27,7 +27,6 @@ pub(super) struct FollowUp {
     pub(super) operation: Operation,
     /// What it allows its steps.
     pub(super) attempts: Attempts,
-    /// Its steps.
     pub(super) steps: Arc<[Step]>,
     /// The first of them that does what those before have planned, if any plans.
     pub(super) acting: Option<usize>,
@@ -40,7 +39,6 @@ pub(super) struct FollowUp {
 /// A turn that may follow.
 #[derive(Debug)]
 pub struct PreparedFollowUp {
-    /// The stack.
     pub stack: StackPath,
     /// What is done.
     pub work: FollowUpWork,
@@ -61,7 +59,6 @@ pub enum FollowUpWork {
     Driver {
         /// What is done with the stack.
         operation: Operation,
-        /// The steps.
         steps: Arc<[Step]>,
         /// The first of them that does what those before have planned; their number if none does.
         acting: usize,
@@ -100,10 +97,6 @@ impl FollowUps {
     }
 
     /// Returns the command of a turn that was added; `None` if the director has it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be run.
     pub(super) fn task(&self, turn: TurnIndex) -> Result<Option<Task>, Failure> {
         match self.work(&self.turns.borrow()[turn].stack) {
             Some(FollowUpWork::Command(task)) => {
@@ -135,7 +128,6 @@ impl FollowUps {
 
 /// What is told of a run to the thread that asks policies.
 enum Told {
-    /// A turn has started.
     Started(TurnIndex),
     /// A later step of a turn has started.
     Step(TurnIndex, usize),

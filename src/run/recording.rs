@@ -51,7 +51,6 @@ pub enum RecordingNote {
     Nothing(Unusable),
     /// An old run cannot be removed.
     NotRemoved {
-        /// The run.
         run: String,
         /// Why.
         error: io::Error,
@@ -65,7 +64,6 @@ pub enum Busy {
     Held {
         /// Who holds the lock, if they say so.
         holder: Option<Box<Holder>>,
-        /// The record of the run, if it was killed.
         killed: Option<Box<RunRecord>>,
         /// Whether it runs elsewhere.
         is_elsewhere: bool,

@@ -42,7 +42,6 @@ use crate::selection::reference::References;
 /// What to run, in which stacks, and how.
 #[derive(Debug)]
 pub struct RunRequest {
-    /// The command.
     pub command: RunCommand,
     /// The stacks, in order.
     pub order: Order,
@@ -50,9 +49,7 @@ pub struct RunRequest {
     pub direction: Direction,
     /// The settings that are given explicitly.
     pub settings: RunSettings,
-    /// The environment of each stack.
     pub environments: Vec<(StackIndex, Environment)>,
-    /// The run that it resumes.
     pub resumes: Option<ResumedRun>,
     /// What changes were measured from.
     pub base: Option<BaseRecord>,
@@ -67,7 +64,6 @@ pub struct RunRequest {
 pub struct Typed {
     /// The words.
     pub arguments: Vec<OsString>,
-    /// The directory.
     pub directory: ProjectPath,
 }
 

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 
 use crate::project::stack::StackIndex;
 
-/// The command of a run.
 #[derive(Debug, Clone)]
 pub struct RunCommand {
     /// The words as given; there is at least one.

@@ -56,7 +56,6 @@ pub struct RunSettings {
 pub enum SettingsError {
     /// A pattern of `retry_on_output` is wrong.
     Pattern {
-        /// The pattern.
         pattern: String,
         /// What is wrong with it.
         problem: String,

@@ -30,7 +30,6 @@ pub struct StackRecord {
     pub seen: Option<String>,
     /// Whether an input is not committed.
     pub is_dirty: bool,
-    /// The inputs.
     pub inputs: Inputs,
     /// The triggers that the run answers.
     pub triggers: Vec<String>,
@@ -71,7 +70,6 @@ pub struct Made {
 /// What a turn has found out that goes on record with its result.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
-    /// The driver.
     pub driver: Option<String>,
     /// Where its tool keeps its own state.
     pub backend: Option<String>,
@@ -92,7 +90,6 @@ pub struct Findings {
 /// What an apply has done to a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing.
     #[default]
     Nothing,
     /// What did not exist was made.

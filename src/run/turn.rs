@@ -74,7 +74,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns whether it has a command.
     pub fn is_command(&self) -> bool {
         matches!(self, Step::Command(_) | Step::CommandWith(..))
     }

@@ -70,7 +70,6 @@ pub struct Reference {
 /// What a reference names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// One stack.
     Stack(StackIndex),
     /// All stacks at or below a directory, which does not contain the declaring stack.
     Directory(ProjectPath),
@@ -90,7 +89,6 @@ pub struct TagGroupIndex(u32);
 /// The stacks that a tag filter means.
 #[derive(Debug, Clone)]
 pub struct TagGroup {
-    /// The filter.
     pub filter: TagFilter,
     /// The stacks, in path order.
     pub members: Vec<StackIndex>,
@@ -124,7 +122,6 @@ impl References {
         dangling::note_removed(&self.dangling, since, diagnostics);
     }
 
-    /// Returns a tag group.
     pub fn tag_group(&self, index: TagGroupIndex) -> &TagGroup {
         &self.tag_groups[index.0 as usize]
     }
@@ -149,7 +146,6 @@ impl References {
         }
     }
 
-    /// Returns whether a reference names a stack, as one of [`Self::named`].
     pub fn names(&self, reference: &Reference, stack: StackIndex, stacks: &Stacks) -> bool {
         let is_member = match &reference.target {
             Target::Stack(named) => *named == stack,

@@ -17,9 +17,7 @@ use crate::source::Span;
 /// A constraint of a [`chain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// The later stack.
     pub later: StackIndex,
-    /// The earlier stack.
     pub earlier: StackIndex,
     /// The origin of the constraint.
     pub origin: Origin,
@@ -49,17 +47,13 @@ pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Ve
 /// The question why a stack is selected, or why not.
 #[derive(Debug)]
 pub struct Question<'a> {
-    /// The project.
     pub project: &'a Project,
-    /// Its references.
     pub references: &'a References,
     /// Its constraints.
     pub graph: &'a Graph,
-    /// The query.
     pub query: &'a Query,
     /// What the query selects.
     pub selection: &'a Selection,
-    /// The stack.
     pub stack: StackIndex,
 }
 
@@ -68,7 +62,6 @@ pub struct Question<'a> {
 pub struct Why {
     /// What leaves it out, in the order of the pipeline; nothing if it is selected.
     pub obstacles: Vec<Obstacle>,
-    /// Its inputs.
     pub inputs: Vec<Input>,
     /// The stacks that it runs after, selected or not, by path, each with the origins of the
     /// constraints.

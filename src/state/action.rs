@@ -18,7 +18,6 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the word for it.
     pub fn word(&self) -> &str {
         match self {
             Action::Apply => "apply",

@@ -38,11 +38,9 @@ impl std::fmt::Debug for Backend {
 /// A document as it was read.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// The document.
     pub document: Document,
     /// Its text.
     pub bytes: Vec<u8>,
-    /// Its version.
     pub version: Version,
     /// How long ago it was put, by the clock of the store.
     pub age: Option<Duration>,
@@ -59,15 +57,12 @@ pub enum ReadError {
     Newer {
         /// What cannot be read.
         address: String,
-        /// Why.
         why: Unreadable,
     },
-    /// It is damaged.
     #[error("`{address}` cannot be used: {why}")]
     Damaged {
         /// What cannot be read.
         address: String,
-        /// Why.
         why: Unreadable,
         /// The address of the newest backup, if there is one.
         backup: Option<String>,
@@ -209,10 +204,6 @@ impl Backend {
     }
 
     /// Returns the serials of the backups, oldest first.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     pub fn backups(&self) -> Result<Vec<u64>, StoreError> {
         let prefix = format!("{}.backups/", self.base);
         let keys = self.store.list(&prefix)?;

@@ -10,17 +10,11 @@ pub type Graph = BTreeMap<String, Vec<String>>;
 /// Why a graph cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CfnginError {
-    /// It is not such a graph.
     #[error("it is not the persistent graph of CFNgin, which is an object of lists of names: {0}")]
     NoGraph(serde_json::Error),
     /// A name may mean several stacks.
     #[error("several stacks have the name `{name}`: {}", list(.stacks))]
-    Ambiguous {
-        /// The name.
-        name: String,
-        /// The stacks.
-        stacks: Vec<String>,
-    },
+    Ambiguous { name: String, stacks: Vec<String> },
 }
 
 fn list(stacks: &[String]) -> String {

@@ -87,13 +87,10 @@ pub struct Document {
 /// A stack on record.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// The id.
     #[serde(default)]
     pub id: Option<String>,
-    /// The name.
     #[serde(default)]
     pub name: String,
-    /// The tags.
     #[serde(default)]
     pub tags: Vec<String>,
     /// `after`, with paths from the project root.
@@ -105,7 +102,6 @@ pub struct Entry {
     /// The last apply that succeeded.
     #[serde(default)]
     pub applied: Option<Applied>,
-    /// The last attempt.
     #[serde(default)]
     pub last: Option<Attempt>,
     /// What has begun, and has not ended as far as is known.
@@ -234,7 +230,6 @@ pub struct Attempt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It succeeded.
     Succeeded,
     /// It did not.
     Failed,
@@ -250,7 +245,6 @@ pub enum Outcome {
 pub struct Intent {
     /// What is being done.
     pub action: Action,
-    /// The run that does it.
     pub run: String,
     /// Since when.
     pub since: Timestamp,

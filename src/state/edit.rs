@@ -166,7 +166,6 @@ pub enum InitError {
     /// There is something already.
     #[error("`{0}` exists")]
     Exists(String),
-    /// Writers would overwrite each other.
     #[error(
         "the store of `{0}` ignores the conditions of a write, so writers would overwrite each other"
     )]
@@ -176,7 +175,6 @@ pub enum InitError {
 /// A new document.
 #[derive(Debug)]
 pub struct Created {
-    /// The document.
     pub document: Document,
     /// Whether the store numbers versions of an object.
     pub is_numbered: bool,
@@ -288,7 +286,6 @@ impl From<StoreError> for RestoreError {
 /// Which backup is restored.
 #[derive(Debug, Clone, Copy)]
 pub struct Restoration {
-    /// Its serial.
     pub serial: u64,
     /// Whether it may belong to an abandoned timeline.
     pub may_be_abandoned: bool,

@@ -57,7 +57,6 @@ impl Heartbeat {
         })
     }
 
-    /// Returns the lock.
     pub fn locked(&self) -> &Locked {
         &self.locked
     }

@@ -13,7 +13,6 @@ pub struct Write {
     pub at: Timestamp,
     /// Who.
     pub by: String,
-    /// The run, if it was one.
     pub run: Option<String>,
     /// What was done: the action of a run, or a command of `orch state`.
     pub what: String,
@@ -25,7 +24,6 @@ pub struct Write {
     pub failed: usize,
     /// How many were destroyed.
     pub destroyed: usize,
-    /// Which stacks these are.
     #[serde(default, skip_serializing_if = "WrittenStacks::is_empty")]
     pub stacks: WrittenStacks,
     /// What this program does not know.
@@ -43,7 +41,6 @@ pub struct WrittenStacks {
     /// The first of those that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
-    /// Those that were destroyed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub destroyed: Vec<String>,
     /// Those whose entries a command has changed or added.

@@ -14,7 +14,6 @@ use crate::folder::{Unusable, failed, let_commands_inherit};
 /// The most that is read of the file.
 const MAX_BYTES: u64 = 100;
 
-/// The file.
 #[derive(Debug)]
 pub(super) struct HolderFile {
     place: Place,

@@ -45,12 +45,10 @@ pub enum RecoverError {
     Conflicts(Vec<String>),
 }
 
-/// What was recovered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovered {
     /// The stacks of which what the run has recorded is in the document now, and was not before.
     pub merged: Vec<String>,
-    /// The document.
     pub document: Document,
 }
 

@@ -34,10 +34,8 @@ pub struct RecordedRules {
     pub other: Map<String, Value>,
 }
 
-/// A rule on record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedRule<T> {
-    /// Its value.
     pub value: T,
     /// The file that states it, relative to the project root.
     #[serde(default, skip_serializing_if = "Option::is_none")]

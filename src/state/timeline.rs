@@ -21,7 +21,6 @@ const ATTEMPTS: usize = 5;
 /// A backup of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
-    /// Its serial.
     pub serial: u64,
     /// Whether it belongs to an abandoned timeline, and not to the past of the document.
     pub is_abandoned: bool,
@@ -50,10 +49,6 @@ impl Document {
 
 impl Backend {
     /// Finds out what follows a document that was read; `None` if it is not what was read any more.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     pub(super) fn succession(&self, read: &Read) -> Result<Option<Succession>, StoreError> {
         let serial = read.document.serial;
         let mut succession = Succession {
@@ -110,10 +105,6 @@ impl Backend {
 
     /// Returns the backups, oldest first, and to which timeline each belongs. Where the document cannot be read,
     /// the newest backup tells.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     pub fn backups_by_timeline(&self) -> Result<Vec<Backup>, StoreError> {
         let mut found = None;
         for _ in 0..ATTEMPTS {
@@ -141,10 +132,6 @@ impl Backend {
     }
 
     /// Returns what the newest backup that can be read tells of abandoned timelines: it is always one of the document.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     pub(super) fn abandoned_by_newest(
         &self,
         serials: &[u64],

@@ -62,17 +62,13 @@ impl WrittenStacks {
 /// What a run has brought stacks to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tally<'e> {
-    /// Those that were applied.
     pub(super) applied: Vec<&'e str>,
-    /// Those that failed.
     pub(super) failed: Vec<&'e str>,
-    /// Those that were destroyed.
     pub(super) destroyed: Vec<&'e str>,
 }
 
 /// A write of a run, as the history is told of it.
 pub(super) struct RunWrite<'a> {
-    /// The run.
     pub(super) run: &'a str,
     /// Who writes.
     pub(super) by: &'a str,

@@ -20,7 +20,6 @@ pub(super) struct AtCommit<'p> {
     commit: CommitId,
     /// The files of those directories that it still has.
     files: BTreeMap<ProjectPath, Vec<ProjectPath>>,
-    /// The stacks in them.
     stacks: Stacks,
     /// The stacks of directories at other commits, once anybody has asked for them.
     at_others: RefCell<HashMap<(CommitId, ProjectPath), Rc<Stacks>>>,

@@ -25,10 +25,6 @@ use crate::state::document::{Applied, Document, Entry};
 ///
 /// Where the digests of a stack differ, git can tell which file has changed; it is asked if `explains` is
 /// set, once for each commit that was applied.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn standings(
     present: Present<'_>,
     digests: &InputDigests,

@@ -33,10 +33,6 @@ struct Branch<'p> {
 }
 
 /// Returns why some stacks that HEAD has removed are not removed for the default branch, by key.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub(super) fn still_there<'e>(
     present: Present<'_>,
     head: &CommitId,

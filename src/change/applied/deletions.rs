@@ -14,7 +14,6 @@ pub struct Range {
     pub is_shallow: bool,
 }
 
-/// A commit of a [`Range`].
 #[derive(Debug, Clone)]
 pub struct RangeCommit {
     /// Its parents, by their place in the range; none if it has none, or if they are not known.

@@ -80,7 +80,6 @@ pub enum NoEvidence {
     NoCommit,
     /// The commit that was applied is not in this clone.
     NotInClone {
-        /// The commit.
         commit: CommitId,
         /// Whether the clone lacks parts of its history.
         is_shallow: bool,
@@ -91,21 +90,17 @@ pub enum NoEvidence {
     },
     /// The commit that was applied is here, but not all of the history between it and HEAD.
     Unconnected {
-        /// The commit.
         commit: CommitId,
         /// The remote to fetch the history from.
         remote: Option<String>,
     },
     /// The default branch of the remote has the commit that was applied, and HEAD lacks it.
     BranchBehind {
-        /// The commit.
         commit: CommitId,
-        /// The branch.
         branch: RemoteBranch,
     },
     /// HEAD lacks the commit that was applied, and so does the default branch of the remote.
     OtherHistory(CommitId, BranchWith),
-    /// The default branch has it.
     OnDefaultBranch {
         /// The branch.
         tip: DefaultTip,
@@ -133,7 +128,6 @@ pub enum NoEvidence {
     NoLongerForEach(ProjectPath),
     /// Most of its content lies in this directory now, which has a stack.
     LooksMoved {
-        /// The stack.
         from: StackPath,
         /// The directory.
         to: ProjectPath,

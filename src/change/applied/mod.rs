@@ -57,11 +57,8 @@ pub struct Standings {
 pub struct MissingStack {
     /// Removed if there is evidence of that, else absent.
     pub standing: Standing,
-    /// Its id.
     pub id: Option<String>,
-    /// Its name.
     pub name: String,
-    /// Its tags.
     pub tags: Vec<String>,
     /// What git proves.
     pub evidence: Result<Removal, NoEvidence>,
@@ -75,7 +72,6 @@ impl MissingStack {
 }
 
 impl Standings {
-    /// Returns the stacks that were removed, by path.
     pub fn removed(&self) -> Vec<StackPath> {
         let missing = self.missing.iter();
         let removed = missing.filter(|(_, stack)| stack.standing == Standing::Removed);
@@ -115,7 +111,6 @@ pub enum Standing {
     Failed(&'static str),
     /// It was never applied, or something has changed since.
     Pending(Pending),
-    /// It is as it was applied.
     Applied,
     /// It is on record and no longer here, with evidence that it was removed: see [`Removal`].
     Removed,
@@ -161,7 +156,6 @@ pub enum Pending {
     Generation {
         /// The stack, as it is on record.
         of: String,
-        /// Its generation now.
         now: Generation,
     },
 }
@@ -178,7 +172,6 @@ pub struct Difference {
 }
 
 impl Status {
-    /// Returns the word.
     pub fn word(self) -> &'static str {
         match self {
             Status::Running => "running",

@@ -10,10 +10,6 @@ use crate::state::document::{Document, Entry};
 
 /// Returns whether the history of HEAD has a stack on record: a commit that was applied to the stack has its
 /// block, at the same path under the project root.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn had_stack_on_record(
     repository: &Repository,
     document: &Document,

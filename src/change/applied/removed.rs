@@ -20,10 +20,6 @@ use crate::state::document::{Document, Entry};
 pub(super) type Evidence<'e> = BTreeMap<&'e str, Result<Removal, NoEvidence>>;
 
 /// Returns what git proves about some stacks of a document, none of which is here.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub(super) fn evidence<'e>(
     present: Present<'_>,
     document: &Document,
@@ -274,7 +270,6 @@ fn block_on_default_branch<'e>(
 
 /// The commits that were applied, and how HEAD is related to them.
 struct Seens {
-    /// Those that HEAD has.
     in_head: BTreeSet<CommitId>,
     /// Why the others prove nothing.
     others: HashMap<CommitId, NoEvidence>,
@@ -370,7 +365,6 @@ impl Seens {
         self.in_head(seen)
     }
 
-    /// Returns a commit, if HEAD has it.
     fn in_head(&self, commit: CommitId) -> Result<&CommitId, NoEvidence> {
         match (self.in_head.get(&commit), self.others.get(&commit)) {
             (Some(commit), _) => Ok(commit),

@@ -24,7 +24,6 @@ pub struct CiContext {
 /// What to compare with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseHint {
-    /// Exactly this commit.
     Commit {
         /// Its name.
         commit: String,

@@ -25,7 +25,6 @@ use crate::project::config::ProjectSettings;
 /// The commit that changes are measured from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// The commit.
     pub commit: CommitId,
     /// The rule that chose it.
     pub rule: BaseRule,
@@ -101,10 +100,6 @@ pub enum BaseUnknown {
 }
 
 /// Finds the base.
-///
-/// # Errors
-///
-/// If it cannot be determined.
 pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnknown> {
     let Some(head) = repository.commit("HEAD")? else {
         return refuse("the repository has no commit yet, so nothing can have changed since one")
@@ -132,10 +127,8 @@ pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnkn
     finder.by_default_branch()
 }
 
-/// A branch of a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteBranch {
-    /// The remote.
     pub remote: String,
     /// What the remote calls the branch.
     pub branch: String,
@@ -162,7 +155,6 @@ impl RemoteBranch {
 pub struct DefaultTip {
     /// The branch, as git names it: `origin/main`, or `main` where there is no remote.
     pub branch: String,
-    /// The commit that it is at.
     pub commit: CommitId,
     /// The arguments of the `git fetch` that brings the branch up to date; `None` where there is no remote.
     pub fetch: Option<Vec<String>>,
@@ -227,10 +219,6 @@ pub fn ask_default_branch(
 }
 
 /// Returns the default branch of the remote; `None` where there is no remote.
-///
-/// # Errors
-///
-/// If it cannot be determined.
 pub fn default_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -244,10 +232,6 @@ pub fn default_branch(
 
 /// Returns the default branch of the remote; `None` where there is no remote, and where nobody knows which branch it
 /// is.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub fn known_default_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -259,7 +243,6 @@ pub fn known_default_branch(
     }
 }
 
-/// Returns whether a text can be the name of a branch.
 fn is_branch_name(text: &str) -> bool {
     git2::Branch::name_is_valid(text).unwrap_or(false)
 }

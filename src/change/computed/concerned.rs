@@ -117,7 +117,6 @@ impl Concerned {
 /// What is mentioned in the variables that a directory hands down, and in the values that they can use.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mentions {
-    /// Whether there are any variables.
     variables: bool,
     /// A function that reads files.
     files: bool,

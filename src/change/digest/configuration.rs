@@ -38,10 +38,6 @@ pub(super) fn is_no_input(attribute: &str) -> bool {
 pub(super) type Texts<'a> = HashMap<&'a ProjectPath, Cow<'a, str>>;
 
 /// Returns the texts of the configuration files among these.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub(super) fn texts<'a>(
     project: &'a Project,
     repository: &Repository,

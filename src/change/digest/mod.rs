@@ -98,12 +98,10 @@ pub struct CountedDigest {
 pub struct InputDigests {
     /// The rules by which they were made: a version, and a digest of the settings that matter.
     pub rules: String,
-    /// By stack.
     pub stacks: BTreeMap<StackIndex, InputDigest>,
 }
 
 impl InputDigests {
-    /// Returns whether the inputs of a stack are those on record.
     pub fn are(&self, stack: StackIndex, recorded: &Inputs) -> bool {
         let now = self.stacks.get(&stack);
         recorded.rules == self.rules && now.is_some_and(|now| now.digest == recorded.digest)

@@ -41,7 +41,6 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Returns the digest of a place.
     pub(super) fn digest(&self, place: &InputLocation) -> PartDigest {
         Self::once(&self.known, place, || {
             let mut hasher = PartHasher::default();

@@ -50,7 +50,6 @@ impl PresentFile {
         matches!(mode, Some(RecordedMode::File | RecordedMode::Executable))
     }
 
-    /// Returns whether its content is this.
     pub(super) fn has_content(&self, bytes: &[u8]) -> bool {
         let id = self.recorded.as_ref().map(|(_, id)| id);
         id.is_some_and(|id| is_blob(id, bytes))
@@ -133,7 +132,6 @@ impl PresentFiles {
         self.in_path_order.iter()
     }
 
-    /// Returns the file at exactly this path.
     pub(super) fn at(&self, path: &str) -> Option<&PresentFile> {
         let index = self
             .in_path_order

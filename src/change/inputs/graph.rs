@@ -23,7 +23,6 @@ use crate::path::ProjectPath;
 enum Approach {
     /// By an input of its own.
     Own,
-    /// By this edge.
     Edge(usize),
 }
 

@@ -26,7 +26,6 @@ pub(in crate::change) struct InputNode<'a> {
     pub(super) calls: Vec<ModuleCall>,
 }
 
-/// The inputs of a node.
 #[derive(Default)]
 struct NodeInputs<'a> {
     found: Vec<FoundInput<'a>>,

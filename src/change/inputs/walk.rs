@@ -9,12 +9,10 @@ use crate::change::cause::Use;
 /// Visits all nodes that one node uses, nearest first, each once.
 pub(super) struct NodeWalk {
     start: usize,
-    /// By node, how it was reached.
     reached: HashMap<usize, ReachedNode>,
     open: VecDeque<usize>,
 }
 
-/// How a node was reached.
 struct ReachedNode {
     user: usize,
     /// The index of the edge of the user.

@@ -37,7 +37,6 @@ pub enum NotCreated {
 /// What a trigger is created for: all stacks in a directory, or one instance there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TriggerTarget {
-    /// The directory.
     pub directory: ProjectPath,
     /// The key of the instance, if the trigger is for one alone.
     pub key: Option<InstanceKey>,
@@ -46,7 +45,6 @@ pub struct TriggerTarget {
 /// The triggers that were created, by path, and the error that ended the creation, if any.
 #[derive(Debug)]
 pub struct Created {
-    /// Their files.
     pub files: Vec<ProjectPath>,
     /// The error that ended the creation.
     pub error: Option<NotCreated>,

@@ -27,7 +27,6 @@ pub(crate) enum TriggerFile {
     Nothing,
     /// A file that is not a trigger. If it does not belong there, a diagnostic already says so.
     NoTrigger,
-    /// A trigger.
     Trigger(Statement),
 }
 
@@ -134,7 +133,6 @@ pub fn check_all(root: &Path, problems: &mut Problems) {
 /// A trigger that asks for stacks to count as changed, whether or not its file has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskingTrigger {
-    /// Its file.
     pub file: ProjectPath,
     directory: ProjectPath,
     key: Option<InstanceKey>,

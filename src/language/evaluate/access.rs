@@ -38,7 +38,6 @@ impl NamePath<'_> {
 }
 
 impl EvalScope<'_> {
-    /// Returns whether a name is that of a `for` variable.
     fn has_variable(&self, name: &str) -> bool {
         let is_it =
             |scope: &EvalScope| matches!(&scope.variable, Some((known, _)) if *known == name);

@@ -106,10 +106,6 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Evaluates an argument, or a part of one, where the call is written: with its namespaces and `for`
     /// variables.
-    ///
-    /// # Errors
-    ///
-    /// If it has no value.
     pub fn evaluate(&self, argument: &Expr) -> EvalResult {
         self.scope.evaluate(argument)
     }
@@ -152,10 +148,6 @@ impl Call<'_> {
 
     /// Evaluates the parts of another text, such as a file that is a template, with other names. They share
     /// the budget of the call.
-    ///
-    /// # Errors
-    ///
-    /// If it has no value.
     pub fn evaluate_with(&self, expr: &Expr, namespaces: &dyn Namespaces) -> EvalResult {
         let scope = EvalScope {
             namespaces,
@@ -180,10 +172,6 @@ pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result<Value, Box<D
 }
 
 /// Evaluates an expression within a budget that others share.
-///
-/// # Errors
-///
-/// If it has no value.
 pub fn evaluate_within(
     expr: &Expr,
     namespaces: &dyn Namespaces,

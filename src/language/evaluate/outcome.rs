@@ -55,7 +55,6 @@ impl From<Diagnostic> for NoValue {
 /// The value of a name or an expression, and whether it may be shown.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The value.
     pub value: Value,
     /// Whether anything that it was computed from is secret, so that it must not appear in a message.
     pub is_sensitive: bool,

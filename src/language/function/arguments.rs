@@ -81,7 +81,6 @@ impl<'a> Arguments<'a> {
         parameter.expect("the number of arguments has been checked")
     }
 
-    /// Returns the call.
     pub(super) fn call(&self) -> &Call<'a> {
         self.call
     }

@@ -39,7 +39,6 @@ use crate::language::value::{Type, Value};
 /// The prefix of the names of functions in configuration files.
 pub const PREFIX: &str = "tm_";
 
-/// A function.
 #[derive(Debug)]
 pub struct Function {
     /// The name without its prefix, as Terraform has it.
@@ -60,7 +59,6 @@ pub struct Function {
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameter {
-    /// The name.
     pub name: &'static str,
     /// The type that arguments are converted to.
     pub kind: Kind,
@@ -92,17 +90,11 @@ impl Parameter {
 pub enum Kind {
     /// A value of any type; the function itself decides what fits.
     Any,
-    /// `bool`
     Bool,
-    /// `number`
     Number,
-    /// `string`
     String,
-    /// `list(…)`
     List(&'static Kind),
-    /// `set(…)`
     Set(&'static Kind),
-    /// `map(…)`
     Map(&'static Kind),
 }
 
@@ -260,7 +252,6 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// The functions by group.
 static GROUPS: [(&str, &[Function]); 15] = [
     ("Numbers", numbers::FUNCTIONS),
     ("Strings", strings::FUNCTIONS),

@@ -428,7 +428,6 @@ fn trim_end(text: &str, by_line: bool) -> &str {
     &text[..line + text[line..].trim_end().len()]
 }
 
-/// Returns a span of a file.
 pub(super) fn span(file: FileId, range: &Range<usize>) -> Span {
     let offset = |at: usize| u32::try_from(at).expect("files are far below 4 GB");
     Span {

@@ -22,7 +22,6 @@ use crate::source::{FileId, Span};
 
 /// A block whose content can wait.
 pub(super) struct Skimmed {
-    /// The block.
     pub(super) block: DeferredBlock,
     /// Where it is, with the rest of its last line.
     pub(super) range: Range<usize>,
@@ -60,7 +59,6 @@ impl Places {
         self.length - text.len()..self.length - after.len()
     }
 
-    /// Returns the same as a span.
     fn span(self, text: &[u8], after: &[u8]) -> Span {
         span(self.file, &self.range(text, after))
     }

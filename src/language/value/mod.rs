@@ -29,7 +29,6 @@ pub use self::unify::unify;
 /// A value. It is cheap to clone: whole namespaces are passed around as values.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),

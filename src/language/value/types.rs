@@ -9,21 +9,13 @@ use std::sync::Arc;
 pub enum Type {
     /// Any type: that of `null`, and of the elements of an empty list.
     Any,
-    /// `bool`
     Bool,
-    /// `number`
     Number,
-    /// `string`
     String,
-    /// `tuple([…])`
     Tuple(Vec<Type>),
-    /// `list(…)`
     List(Box<Type>),
-    /// `set(…)`
     Set(Box<Type>),
-    /// `object({…})`
     Object(BTreeMap<Arc<str>, Type>),
-    /// `map(…)`
     Map(Box<Type>),
 }
 

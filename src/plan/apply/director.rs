@@ -37,7 +37,6 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) updated: Updated<'p>,
     /// The stacks that have been applied so far, and whether that has changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
-    /// The stacks that were destroyed.
     pub(super) destroyed: BTreeSet<StackIndex>,
     /// The old generations that were kept.
     pub(super) kept: Vec<KeptGeneration>,

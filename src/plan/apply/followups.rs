@@ -27,7 +27,6 @@ use crate::run::turn::{Operation, Step};
 /// What a turn is made of that is added for a stack.
 #[derive(Debug, Clone)]
 pub struct FollowUpStack<'p> {
-    /// Its driver.
     pub driver: Driver<'p>,
     /// Why nothing may be done with the stack, if nothing may.
     pub problem: Option<String>,
@@ -142,7 +141,6 @@ impl<'p> FollowUps<'_, 'p> {
         }
     }
 
-    /// Returns the steps of a turn, each with what it is for.
     pub(super) fn steps(&self, turn: &TurnState<'_>) -> Vec<(Role, Step)> {
         let planned = steps(turn, Path::new(""), &[], self.keeps_state);
         let planned = planned.iter().map(|it| (it.role, it.step()));

@@ -53,11 +53,8 @@ use crate::state::document::Document;
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ApplyStack<'p> {
-    /// The stack.
     pub stack: PlanStack,
-    /// Its driver.
     pub driver: Driver<'p>,
-    /// What was shown of it.
     pub shown: Shown,
     /// The action that its driver is asked for where it is planned anew.
     pub asked: Asked,
@@ -163,7 +160,6 @@ pub struct Applying<'a, 'p> {
     pub tasks: Vec<Vec<Task>>,
     /// What decides while they run.
     pub director: ApplyDirector<'a, 'p>,
-    /// The stack and the operation of each turn.
     pub turns: Vec<(PlanStack, Operation)>,
     /// Where turns may be added, if they may.
     pub places: Option<Places>,

@@ -43,7 +43,6 @@ fn only_destroys(answer: &Answer) -> bool {
     actions.all(|action| matches!(action, "delete" | "forget"))
 }
 
-/// Returns whether exactly this was shown.
 fn is_shown(answer: &Answer, shown: &Shown) -> bool {
     let same = |(a, b): (&ResourceChange, &ResourceChange)| {
         a.address == b.address && a.actions == b.actions

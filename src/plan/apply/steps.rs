@@ -17,7 +17,6 @@ pub(super) type Steps = Vec<(Role, Step, Option<Task>)>;
 /// A step of a turn that has no command yet.
 pub(super) struct PlannedStep<'p> {
     pub(super) role: Role,
-    /// Its command, if it has one.
     pub(super) command: Option<StepPlan<'p>>,
 }
 

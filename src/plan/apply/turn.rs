@@ -86,7 +86,6 @@ pub(super) struct Attempted {
 /// What happens in an attempt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
-    /// Nothing.
     #[default]
     Nothing,
     /// The plan that was shown is carried out.

@@ -55,7 +55,6 @@ impl<'p> Updated<'p> {
         self.named.get(&stack).unwrap_or(&NONE)
     }
 
-    /// Returns the project.
     pub(super) fn project(&self) -> &'p Project {
         self.project
     }

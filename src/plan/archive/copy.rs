@@ -11,7 +11,6 @@ pub(super) enum CopyError {
     Write(io::Error),
 }
 
-/// What has been copied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Copied {
     /// In bytes.

@@ -29,7 +29,6 @@ pub enum WriteError {
     Io {
         /// Its path.
         file: String,
-        /// The error.
         error: io::Error,
     },
     /// The plan of a tool cannot be read.
@@ -37,7 +36,6 @@ pub enum WriteError {
     Source {
         /// Its path.
         file: String,
-        /// The error.
         error: io::Error,
     },
     /// There is more than an archive can hold.
@@ -66,7 +64,6 @@ pub enum ReadError {
     Io {
         /// Its path.
         file: String,
-        /// The error.
         error: io::Error,
     },
     /// An entry cannot be put where the caller wants it.
@@ -74,7 +71,6 @@ pub enum ReadError {
     Extract {
         /// Where it was to be put.
         to: String,
-        /// The error.
         error: io::Error,
     },
 }
@@ -185,7 +181,6 @@ impl From<Problem> for Fault {
     }
 }
 
-/// Returns how a path is shown.
 pub(super) fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
 }

@@ -29,7 +29,6 @@ pub enum Itself {
     Nothing,
     /// What is done with it, but not yet what comes of that.
     Later,
-    /// What was done with it.
     Done {
         /// The word of its action.
         action: &'static str,

@@ -63,7 +63,6 @@ pub struct Checked<'p> {
 }
 
 impl Checked<'_> {
-    /// Returns whether all hold.
     pub fn holds(&self) -> bool {
         self.failed.is_empty() && self.open.is_empty()
     }
@@ -128,7 +127,6 @@ impl<'p> Checker<'p> {
         }))
     }
 
-    /// Checks the conditions of one stack.
     pub fn check(&self, kind: ConditionKind, stack: StackIndex, itself: &Itself) -> Checked<'p> {
         if !self.has_any(stack, kind) {
             return Checked::default();
@@ -137,7 +135,6 @@ impl<'p> Checker<'p> {
         self.of_stack(&namespaces, kind, stack, itself)
     }
 
-    /// Returns whether a stack has conditions of a kind.
     pub fn has_any(&self, stack: StackIndex, kind: ConditionKind) -> bool {
         let rules = self.project.rules_of(stack);
         rules.conditions.iter().any(|it| it.kind == kind)

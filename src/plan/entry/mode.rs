@@ -25,7 +25,6 @@ impl PlanMode {
         }
     }
 
-    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             PlanMode::Normal => "normal",

@@ -10,14 +10,12 @@ pub enum ReasonSource {
     Config,
     /// A flag.
     Option,
-    /// The driver.
     Driver,
     /// What is on record.
     State,
 }
 
 impl ReasonSource {
-    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             ReasonSource::Config => "config",
@@ -44,7 +42,6 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Returns a reason.
     pub fn new(source: ReasonSource, text: impl Into<String>) -> Self {
         Reason {
             source,

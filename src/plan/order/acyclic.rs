@@ -316,7 +316,6 @@ mod tests {
         }
     }
 
-    /// The ends of parts.
     fn ends(parts: &[Part]) -> Vec<(u32, u32)> {
         parts.iter().map(|part| (part.from, part.to)).collect()
     }

@@ -131,7 +131,6 @@ impl Round {
 
 /// The turn of a tool.
 struct EndedTurn {
-    /// The round.
     round: usize,
     /// Its number in that, from 0.
     number: usize,
@@ -141,7 +140,6 @@ struct EndedTurn {
     plan_from: Option<u64>,
     /// Whether the tool can show its plans.
     shows_plans: bool,
-    /// How it ended.
     end: AskEnd,
 }
 
@@ -150,7 +148,6 @@ struct EndedTurn {
 pub enum AskEnd {
     /// The tool has answered, perhaps with nothing usable.
     Answered,
-    /// Its plan failed.
     PlanFailed,
     /// A step before its plan failed.
     NotPlanned,
@@ -249,7 +246,6 @@ impl AskedTools {
 /// What is asked about stacks that were removed.
 #[derive(Default)]
 pub(super) struct RemovedQuestions<'a, 'p> {
-    /// Their code.
     pub(super) codes: &'a [RemovedCode<'a, 'p>],
     /// The questions, each with where the block of the driver says that its state is.
     pub(super) questions: Vec<(Question<'p>, Option<String>)>,

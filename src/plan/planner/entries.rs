@@ -348,7 +348,6 @@ impl Settled {
         blocked
     }
 
-    /// Returns the stacks with work.
     pub(super) fn working(&self) -> BTreeSet<StackIndex> {
         let settled = self.0.iter();
         let is_working = |decided: &Result<Decided, String>| {

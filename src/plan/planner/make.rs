@@ -36,7 +36,6 @@ pub struct Planner<'a, 'd> {
     pub query: &'a Query,
     /// The selected stacks.
     pub selection: &'a Selection,
-    /// Those of them that are to be replaced.
     pub replaced: &'a BTreeSet<StackIndex>,
     /// What the state says, if the project keeps one.
     pub recorded: Option<&'d OnRecord>,

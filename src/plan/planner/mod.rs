@@ -58,7 +58,6 @@ use crate::selection::select::Query;
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct PlanRequest<'a> {
-    /// How tools are asked.
     pub tools: &'a dyn Ask,
     /// What each `plan` gets besides.
     pub extra: &'a [OsString],

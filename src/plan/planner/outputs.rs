@@ -27,7 +27,6 @@ const MAX_SHOWN: usize = 10;
 /// How outputs are read.
 pub struct OutputReader<'l> {
     pub context: &'l Context,
-    /// How they are asked.
     pub tools: &'l dyn Ask,
     /// How many tools run at once.
     pub jobs: NonZeroUsize,

@@ -15,7 +15,6 @@ use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// What `--skip-protected` is for.
 const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
 
 impl Context {

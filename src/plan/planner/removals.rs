@@ -185,7 +185,6 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && decided.is_none_or(|it| it.action == Action::Delete)
     }
 
-    /// Returns whether its code is needed.
     pub(super) fn needs_code(&self) -> bool {
         self.blocked.is_none() && self.decided.is_none()
     }

@@ -153,7 +153,6 @@ impl<'l, 'd> Drivers<'l, 'd> {
         Some((key, document.stacks.get(key)?))
     }
 
-    /// Returns the driver of a stack.
     pub fn of(&self, stack: StackIndex) -> Option<Driver<'l>> {
         let recorded = self
             .entry(stack)

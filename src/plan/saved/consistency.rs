@@ -57,7 +57,6 @@ fn out_of_order<'a>(stacks: impl Iterator<Item = &'a StackPath> + Clone) -> Opti
     pairs.find(|(a, b)| a >= b).map(|(_, stack)| name(stack))
 }
 
-/// Checks that a plan of this mode can have an entry.
 fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     let stack = name(&entry.stack);
     let action = entry.action;
@@ -195,7 +194,6 @@ fn check_forgotten(entries: &[PlanEntry], saved: &SavedPlan) -> Result<(), Strin
     }
 }
 
-/// Checks that the operations are those of the entries.
 fn check_operations(entries: &[PlanEntry], operations: &[PlannedOperation]) -> Result<(), String> {
     let of_entries = entries.iter().flat_map(|entry| {
         let kinds: &[bool] = match entry.action {

@@ -22,7 +22,6 @@ pub enum Stale {
         /// Whether it was made with one.
         was_kept: bool,
     },
-    /// The stack is gone.
     Gone(StackPath),
     /// The stack had been removed, and is in the tree again.
     Back(StackPath),
@@ -32,7 +31,6 @@ pub enum Stale {
     Inputs(StackPath, String),
     /// It cannot be told whether inputs differ.
     Unknown(StackPath),
-    /// The stack has another driver.
     Driver(StackPath),
     /// The stack runs after others.
     Order(StackPath),
@@ -44,7 +42,6 @@ pub enum Stale {
     Environment(StackPath, String),
     /// Its tool has another version.
     Version {
-        /// The stack.
         stack: StackPath,
         /// The tool, with the version that has planned.
         planned: String,

@@ -41,7 +41,6 @@ pub struct Todo<'p> {
 pub struct ToDestroy<'s> {
     /// What was shown of it.
     pub entry: &'s PlanEntry,
-    /// What that rests on.
     pub rest: &'s SavedStack,
 }
 
@@ -402,7 +401,6 @@ fn lacks(recorded: &Entry, of_stack: &SavedStack) -> bool {
     !has_upstream || !is_settled(recorded, of_stack)
 }
 
-/// Returns whether a stack is on record as it is.
 fn is_settled(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let applied = recorded.applied.as_ref();
     let inputs = applied.and_then(|applied| applied.inputs.as_ref());

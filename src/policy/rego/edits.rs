@@ -86,7 +86,6 @@ fn offset(text: &str, line: u32, column: u32) -> usize {
 
 /// A change to the text.
 pub(super) struct Edit {
-    /// What is replaced.
     pub(super) replaced: Range<usize>,
     /// What takes its place, in pieces.
     pub(super) by: Vec<Piece>,

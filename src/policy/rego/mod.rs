@@ -30,7 +30,6 @@ pub(super) struct Policy {
     engine: Engine,
     /// The version that it is written in.
     pub(super) dialect: Dialect,
-    /// The queries of its results.
     queries: Vec<(results::Result, String)>,
     /// The edits that lead from its text to the one that is evaluated, each with the text before it.
     edits: Vec<(String, Edited)>,

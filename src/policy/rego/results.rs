@@ -7,7 +7,6 @@ use regorus::Value;
 use super::references::Definition;
 use crate::policy::{Answer, Problem};
 
-/// One of the results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Result {
     Trigger,

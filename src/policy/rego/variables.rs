@@ -316,7 +316,6 @@ impl<'m> Scopes<'m, '_> {
     }
 }
 
-/// Returns whether a name can be that of a variable.
 fn is_variable(name: &str) -> bool {
     !matches!(name, "_" | "input" | "data")
 }

@@ -128,7 +128,6 @@ impl Filters {
         self
     }
 
-    /// Checks the statuses.
     fn check_statuses(&self) -> Result<()> {
         let mut missing = [Status::Removed, Status::Absent].into_iter();
         match missing.find(|status| self.statuses.contains(status)) {

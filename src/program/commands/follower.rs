@@ -36,7 +36,6 @@ pub(super) struct EarlierWorkflow {
     pub(super) record: PoliciesRecord,
     /// The ids of its runs, in their order.
     pub(super) runs: Vec<String>,
-    /// Its turns.
     pub(super) earlier: EarlierTurns,
     /// The last of its runs that a failed policy or a limit has failed.
     troubled: Option<String>,
@@ -106,7 +105,6 @@ impl Loaded {
         excluded.map(|(stack, _)| stack).collect()
     }
 
-    /// Returns the paths of the stacks that a query excludes.
     pub(super) fn excluded_paths(&self, query: &Query) -> Vec<StackPath> {
         let excluded = self.excluded(Some(query)).into_iter();
         let excluded = excluded.map(|stack| self.project.stacks[stack].path.clone());

@@ -173,7 +173,6 @@ fn output_keeper() -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns the directory to work in.
 fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     let mut current = std::env::current_dir().context("failed to find the current directory")?;
     current.extend(chdir);

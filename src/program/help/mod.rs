@@ -20,7 +20,6 @@ pub(crate) use self::text::TopicStyle;
 /// The name of the manual that all man pages belong to.
 const MANUAL: &str = "Orch Manual";
 
-/// A topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Topic {
     pub(crate) name: &'static str,
@@ -78,12 +77,10 @@ pub(crate) const TOPICS: [Topic; 34] = topics! {
 };
 
 impl Topic {
-    /// Returns the topic of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Topic> {
         TOPICS.iter().find(|topic| topic.name == name)
     }
 
-    /// Returns the topic as text of this width.
     pub(crate) fn text(&self, width: usize, style: TopicStyle) -> String {
         text::render(&markdown::parse(&self.markdown()), width, style)
     }

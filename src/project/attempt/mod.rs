@@ -34,7 +34,6 @@ impl Attempts {
 /// What one directory sets about attempts, for the stacks at and below it.
 #[derive(Debug, Clone, Default)]
 pub struct AttemptSettings {
-    /// `timeout`.
     pub timeout: Option<Timeout>,
     /// `retry`, as a whole.
     pub retry: Option<Arc<Retry>>,

@@ -13,7 +13,6 @@ use crate::source::{Span, Spanned};
 /// At most this many stacks with a tag run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagLimit {
-    /// The tag.
     pub tag: String,
     /// How many.
     pub at_once: NonZeroUsize,
@@ -31,7 +30,6 @@ pub struct EnvDefinition {
 /// A value of `config.run.lets`, as written.
 #[derive(Debug, Clone)]
 pub struct LetDefinition {
-    /// The name.
     pub name: Name,
     /// What `let.NAME` stands for in `env` and `lets` of the same directory.
     pub value: Expr,

@@ -55,7 +55,6 @@ pub enum SafeguardKeyword {
 }
 
 impl SafeguardKeyword {
-    /// All keywords.
     pub const ALL: [SafeguardKeyword; 8] = [
         SafeguardKeyword::All,
         SafeguardKeyword::None,

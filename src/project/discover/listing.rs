@@ -67,7 +67,6 @@ impl Listing {
         self.directories.get(directory)
     }
 
-    /// Returns of which tools a directory has files.
     pub fn tool_files(&self, directory: &ProjectPath) -> ToolFiles {
         let mut found = ToolFiles::default();
         let files = self.get(directory.as_str());
@@ -101,7 +100,6 @@ impl Listing {
         &self.left_out
     }
 
-    /// Returns the directories that have links, by path.
     pub(crate) fn with_links(&self) -> Vec<(&ProjectPath, &DirectoryListing)> {
         let all = self.directories.iter();
         let mut found: Vec<_> = all.filter(|(_, listed)| !listed.links.is_empty()).collect();
@@ -127,7 +125,6 @@ impl DirectoryListing {
         self.links.sort_unstable();
     }
 
-    /// Returns whether there is a link of that name.
     pub(crate) fn has_link(&self, name: &str) -> bool {
         let name = OsStr::new(name);
         let found = self.links.binary_search_by(|link| (**link).cmp(name));

@@ -28,7 +28,6 @@ pub enum RootRule {
 #[derive(Debug, thiserror::Error)]
 #[error("the project root is unknown: `{}` may mark it, but {problem}", file.display())]
 pub struct RootUnknown {
-    /// The file.
     pub file: PathBuf,
     /// What is wrong with it, for people.
     pub problem: String,

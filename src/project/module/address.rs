@@ -25,7 +25,6 @@ pub struct Address {
 /// What keeps a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
-    /// A registry.
     Registry,
     /// A git repository.
     Git,

@@ -31,7 +31,6 @@ const VERSION: char = '*';
 /// A `module` block: a module that has versions.
 #[derive(Debug, Clone)]
 pub struct ModuleBlock {
-    /// Its name.
     pub name: Spanned<String>,
     /// What calls name.
     pub source: Spanned<ModuleSource>,
@@ -76,7 +75,6 @@ impl TagPattern {
         parse_version(written).map(|(version, _)| version)
     }
 
-    /// Returns the tag of a version.
     pub fn tag(&self, version: &str) -> String {
         format!("{}{version}{}", self.before, self.after)
     }

@@ -39,7 +39,6 @@ impl<'p> Definition<'p> {
         }
     }
 
-    /// Visits its expressions.
     pub(crate) fn each_expression(self, visit: &mut dyn FnMut(&'p Expr)) {
         match self {
             Definition::Global(definition) => definition.each_expression(visit),

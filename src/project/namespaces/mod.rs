@@ -150,7 +150,6 @@ impl<'p> ProjectNamespaces<'p> {
         &self.basis
     }
 
-    /// Returns the project.
     pub fn project(&self) -> &'p Project {
         self.basis.project
     }
@@ -164,7 +163,6 @@ impl<'p> ProjectNamespaces<'p> {
         Some(Rc::new(GlobalScope::new(scope, self.basis.overrides)))
     }
 
-    /// Returns the namespaces of one stack.
     pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
         let stack = &self.basis.project.stacks[stack];
         self.namespaces(Subject::Stack(stack), stack.path.directory())
@@ -254,10 +252,6 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 
     /// Evaluates an expression from the command line for this stack.
-    ///
-    /// # Errors
-    ///
-    /// If it has no value.
     pub fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
         self.names(Place::Command).evaluate(expr)
     }
@@ -268,10 +262,6 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 
     /// Evaluates the expression of a variable for this stack, with these definitions as `let`.
-    ///
-    /// # Errors
-    ///
-    /// If it has no value.
     pub fn evaluate_variable(&self, expr: &Expr, lets: &'p [LetDefinition]) -> EvalResult<Answer> {
         self.names(Place::Environment(lets)).evaluate(expr)
     }
@@ -292,10 +282,6 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 
     /// Returns the value of a global; `None` if it is unset.
-    ///
-    /// # Errors
-    ///
-    /// If it has no value.
     pub fn global(&self, name: &str) -> EvalResult<Option<Answer>> {
         let Some(scope) = self.scope() else {
             return Ok(None);
@@ -323,7 +309,6 @@ impl<'p> StackNamespaces<'_, 'p> {
 /// Which globals there are.
 #[derive(Clone)]
 enum NamesScope<'a, 'p> {
-    /// Those of a stack.
     OfStack(&'a StackNamespaces<'a, 'p>),
     /// These.
     Given(Rc<GlobalScope<'p>>),

@@ -34,7 +34,6 @@ pub enum Used<'p> {
     Value(Definition<'p>, Rc<[Used<'p>]>),
     /// A file that a function looked at.
     File(FileRead, Span),
-    /// The generation of another stack.
     Generation(StackIndex, Span),
 }
 

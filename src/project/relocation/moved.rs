@@ -80,7 +80,6 @@ impl<'b> Range<'b> {
         own.into_iter().chain(directory)
     }
 
-    /// Returns whether all of another range is in this one.
     fn contains(self, other: Range<'_>) -> bool {
         match (self, other) {
             (Range::Below(outer), Range::Below(inner)) => inner.is_at_or_below(outer),

@@ -49,7 +49,6 @@ const MAX_ID: usize = 64;
 
 /// What a `stack` block declares.
 pub(crate) enum Declared {
-    /// One stack.
     Stack(Box<Stack>),
     /// One for each key of `for_each`; there may be none.
     Instances {

@@ -48,7 +48,6 @@ pub struct Stack {
     pub id: Option<Spanned<String>>,
     /// `name`, or the name of the directory.
     pub name: String,
-    /// `description`.
     pub description: Option<String>,
     /// `tags`, as written.
     pub tags: Vec<Spanned<String>>,
@@ -62,9 +61,7 @@ pub struct Stack {
     pub wanted_by: Vec<Spanned<String>>,
     /// `watch`, resolved.
     pub watch: Vec<Spanned<Watch>>,
-    /// `driver`.
     pub driver: Option<Spanned<String>>,
-    /// `mode`.
     pub mode: StackMode,
     /// `labels`: any texts, for policies.
     pub labels: Vec<String>,
@@ -81,7 +78,6 @@ pub struct Stack {
 /// A file that a function in an attribute of a `stack` block has read or looked for.
 #[derive(Debug, Clone)]
 pub struct AttributeRead {
-    /// The attribute.
     pub attribute: Name,
     /// What it read or looked for.
     pub read: FileRead,
@@ -124,12 +120,10 @@ pub struct StackRange(Range<u32>);
 impl StackRange {
     const EMPTY: StackRange = StackRange(0..0);
 
-    /// Returns the only stack, if there is exactly one.
     pub fn only(&self) -> Option<StackIndex> {
         (self.len() == 1).then_some(StackIndex(self.0.start))
     }
 
-    /// Returns the first stack, if there is any.
     pub fn first(&self) -> Option<StackIndex> {
         (!self.0.is_empty()).then_some(StackIndex(self.0.start))
     }
@@ -209,7 +203,6 @@ impl Stacks {
         known.map_or(StackRange::EMPTY, |range| StackRange(range.clone()))
     }
 
-    /// Returns the stack with exactly this path.
     pub fn find(&self, path: &StackPath) -> Option<StackIndex> {
         let here = self.at(path.directory().as_str());
         self.among(&here, path.key(), path.generation())

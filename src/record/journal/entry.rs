@@ -147,7 +147,6 @@ pub enum ReactionRecord {
 /// How a stack ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The stack.
     pub stack: String,
     /// How it ended.
     pub outcome: OutcomeRecord,
@@ -207,7 +206,6 @@ pub enum OutcomeRecord {
 }
 
 impl OutcomeRecord {
-    /// Returns the word.
     pub fn word(&self) -> &str {
         match self {
             OutcomeRecord::Succeeded => "succeeded",

@@ -47,7 +47,6 @@ pub struct PolicyRecord {
 /// A turn that follows another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowRecord {
-    /// Its stack.
     pub stack: String,
     /// Which turn of that it is, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +60,6 @@ pub struct FollowRecord {
 pub struct DroppedRecord {
     /// What policies have named.
     pub name: String,
-    /// Those policies.
     pub policies: Vec<String>,
     /// Why: `unknown`, `excluded`, or the setting that allows no more.
     pub why: String,

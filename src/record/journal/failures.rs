@@ -17,7 +17,6 @@ pub(super) struct Failures {
     turns: BTreeMap<u32, FailedTurn>,
 }
 
-/// A turn that has failed.
 #[derive(Debug)]
 pub(super) struct FailedTurn {
     pub(super) ended: Ended,

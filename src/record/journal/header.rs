@@ -113,7 +113,6 @@ pub struct PoliciesRecord {
 /// A turn that a run begins with and that stands for one of an earlier run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRecord {
-    /// Its stack.
     pub stack: String,
     /// Who asked for it, if anybody did: `policy/retry`, or a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,9 +211,7 @@ pub struct SettingsRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordingRecord {
-    /// As an apply.
     Apply,
-    /// As a destroy.
     Destroy,
     /// It does not.
     Never,
@@ -226,7 +223,6 @@ pub enum RecordingRecord {
 /// At most this many stacks with a tag run at once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TagLimitRecord {
-    /// The tag.
     pub tag: String,
     /// How many.
     pub at_once: usize,

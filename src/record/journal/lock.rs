@@ -41,7 +41,6 @@ pub struct Holder {
     pub process: u32,
     /// The machine.
     pub host: String,
-    /// The command and its arguments.
     pub command: Vec<Argument>,
     /// What the run is for, if that is not its command alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +68,6 @@ impl Holder {
 pub enum Locking {
     /// This run has it.
     Ours {
-        /// The lock.
         lock: ProjectLock,
         /// The run that had it before and was killed.
         killed: Option<Holder>,

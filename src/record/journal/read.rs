@@ -29,21 +29,17 @@ pub enum ReadError {
     /// It cannot be read.
     #[error("failed to read it: {0}")]
     Io(#[from] io::Error),
-    /// It is too long to be one.
     #[error("it is longer than {} MiB", MAX_BYTES >> 20)]
     TooLong,
-    /// It has no header.
     #[error("it has no header")]
     NoHeader,
     /// A later `orch` wrote it.
     #[error("it has format {format}, and this orch knows {FORMAT}; orch {orch} wrote it")]
     Newer {
-        /// The format.
         format: u32,
         /// The version that wrote it.
         orch: String,
     },
-    /// It is damaged.
     #[error("line {line} is damaged at column {}", error.column())]
     Damaged {
         /// The line, from 1.

@@ -34,7 +34,6 @@ pub struct RunRecord {
     pub last: Timestamp,
     /// The position of each stack in `stacks`.
     positions: HashMap<String, usize>,
-    /// The number of each turn in `turns`.
     turn_numbers: HashMap<(String, Option<u32>), usize>,
 }
 
@@ -80,7 +79,6 @@ pub enum StopCause {
 pub struct StackRecord {
     /// The stack path.
     pub path: String,
-    /// Its state.
     pub state: StackState,
     /// What the turn does that the state is about; none where it runs the command of the run.
     pub operation: Option<String>,
@@ -96,7 +94,6 @@ pub struct StackRecord {
     failures: Failures,
 }
 
-/// The state of a stack.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StackState {
     /// The run leaves it out.
@@ -105,12 +102,10 @@ pub enum StackState {
     Waiting,
     /// It was started; this is the latest attempt, from 1.
     Started {
-        /// The attempt.
         attempt: u32,
         /// When the first one began.
         since: Timestamp,
     },
-    /// It has ended.
     Ended(Ended),
 }
 

@@ -65,7 +65,6 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Returns the word.
     pub fn word(self) -> &'static str {
         match self {
             RunState::Running => "running",
@@ -112,7 +111,6 @@ pub struct Brief {
 /// Why there is no such run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// There are no runs at all.
     #[error("no run of this project is on record")]
     NoRuns,
     /// The name is empty, as if from an unset variable.
@@ -171,7 +169,6 @@ pub struct Pruned {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read the journal of run {run}")]
 pub struct UnreadRun {
-    /// The run.
     pub run: String,
     /// What is wrong with the journal.
     #[source]

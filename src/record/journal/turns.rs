@@ -9,18 +9,15 @@ use super::header::Header;
 /// What a journal says of a turn.
 #[derive(Debug)]
 pub struct TurnRecord {
-    /// Its stack.
     pub stack: String,
     /// Which turn of that it is; absent for the first.
     pub turn: Option<u32>,
-    /// Whether it was added.
     pub is_added: bool,
     /// Why it was, if policies asked for it.
     pub follows: Option<ReasonRecord>,
     /// What was done with its stack, if it has come to that: `apply` or `destroy`; absent for a command of
     /// `orch run`.
     pub operation: Option<String>,
-    /// Whether it was started.
     pub has_started: bool,
     /// How it ended, if it has.
     pub outcome: Option<TurnOutcome>,
@@ -31,7 +28,6 @@ pub struct TurnRecord {
 pub enum TurnOutcome {
     /// It succeeded.
     Finished,
-    /// It failed.
     Failed,
     /// It was interrupted when the run was.
     Stopped,

@@ -30,10 +30,6 @@ pub struct Journal {
 impl Journal {
     /// Creates the folder of a run and begins its journal. The file is locked while the journal exists,
     /// which tells other processes that the run is in progress.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
     pub fn create(place: &GuardedFolder, header: &Header) -> Result<Self, Unusable> {
         let path = format!("runs/{}", header.run);
         let folder = place.make_directory(&path)?;

@@ -90,7 +90,6 @@ fn file_name(position: usize, stack: &str, attempt: u32) -> String {
     }
 }
 
-/// Returns the path of the index of a log.
 fn index_of(log: &Path) -> PathBuf {
     log.with_added_extension("streams")
 }

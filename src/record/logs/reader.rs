@@ -45,10 +45,6 @@ impl LogReader {
     }
 
     /// Skips to a later offset.
-    ///
-    /// # Errors
-    ///
-    /// If the files cannot be read.
     pub fn skip_to(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset.min(self.length);
         self.log.seek(SeekFrom::Start(self.offset))?;
@@ -57,10 +53,6 @@ impl LogReader {
 
     /// Reads the next bytes, all of one stream. Returns the stream and how many there are, or `None`
     /// at the end.
-    ///
-    /// # Errors
-    ///
-    /// If the files cannot be read.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<(Stream, usize)>> {
         self.catch_up()?;
         let end = self

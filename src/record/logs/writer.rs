@@ -29,10 +29,6 @@ impl LogWriter {
     }
 
     /// Returns the writer that appends to the log of another writer, which may not exist yet.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
     pub fn resume(path: PathBuf) -> io::Result<Self> {
         let mut writer = LogWriter::new(path);
         let append = |path: &Path| match OpenOptions::new().append(true).open(path) {

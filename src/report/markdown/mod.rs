@@ -58,10 +58,6 @@ impl Rank {
 }
 
 /// Writes a run as Markdown within a limit in bytes, which is at least [`LEAST_MARKDOWN_BYTES`].
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub(super) fn write_markdown(
     out: &mut impl Write,
     run: &ShownRun,

@@ -26,7 +26,6 @@ fn told(path: &str, outcome: &'static str) -> Told {
     }
 }
 
-/// A run of these stacks, with logs in a folder.
 fn run(command: &str, stacks: &[Told], folder: &Path) -> (ShownRun, Logs) {
     let paths: Vec<&str> = stacks.iter().map(|stack| &*stack.path).collect();
     let at = "2026-01-01T00:00:00Z";

@@ -10,7 +10,6 @@ use crate::run::evaluated::ProblemSeverity;
 /// How many stacks are named.
 const MAX_NAMED: usize = 3;
 
-/// Returns the sign of a follow-up.
 pub(super) fn sign(followup: &PlannedFollowUp) -> &'static str {
     match followup.problem {
         Some(_) => "!",

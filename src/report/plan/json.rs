@@ -155,10 +155,6 @@ struct FailedJson<'a> {
 }
 
 /// Writes a plan as JSON: all of its entries, also those where nothing is done.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_plan_json(
     out: &mut impl Write,
     plan: &Plan,

@@ -19,10 +19,6 @@ use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 const MAX_REASON: usize = 200;
 
 /// Writes a plan as Markdown within a limit in bytes, which is at least [`super::super::LEAST_MARKDOWN_BYTES`].
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_plan_markdown(
     out: &mut impl Write,
     plan: &Plan,
@@ -147,7 +143,6 @@ impl<'a> PlanPage<'a> {
     }
 }
 
-/// Returns the row of a follow-up.
 fn followup_row(followup: &PlannedFollowUp) -> String {
     let by = followups::by(&followup.policies);
     let reason = format!("by {by}; {}", followups::outlook(followup));

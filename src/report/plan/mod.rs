@@ -26,7 +26,6 @@ use crate::record::logs::LogReader;
 /// What the tool of a stack has printed.
 #[derive(Debug)]
 pub struct ToolText {
-    /// Its log.
     pub log: io::Result<LogReader>,
     /// Where the plan begins in it; none if the tool failed, so that all of it may say why.
     pub plan_from: Option<u64>,
@@ -45,7 +44,6 @@ pub struct ToolTexts<'a> {
 /// How many stacks a condition names.
 const MAX_NAMED: usize = 3;
 
-/// Returns the sign of an entry.
 fn sign(entry: &PlanEntry) -> &'static str {
     if entry.blocked.is_some() {
         return "!";

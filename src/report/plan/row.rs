@@ -12,7 +12,6 @@ use crate::plan::{FailedAsk, PlanRow};
 /// How many conditions of a stack are printed.
 const MAX_CONDITIONS: usize = 5;
 
-/// A row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Row<'a> {
     Failed(&'a FailedAsk),
@@ -34,7 +33,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the action and the reason.
     pub(super) fn action_and_reason(&self) -> (Cow<'static, str>, String) {
         match self {
             Row::Failed(failed) if failed.conditions.is_empty() => {

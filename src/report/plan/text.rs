@@ -39,10 +39,6 @@ pub enum PlanDetails {
 }
 
 /// Writes the plan: a row for each stack, with the details, and the summary.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_plan(
     out: &mut impl Write,
     plan: &Plan,
@@ -152,10 +148,6 @@ fn write_tool_texts(
 
 /// Writes what would be done with one stack: its line of the plan, and a line for each resource that changes,
 /// as far as the tool has told them.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_plan_entry(out: &mut impl Write, entry: &PlanEntry) -> io::Result<()> {
     let row = Row::Entry(PlanRow { entry, old: None });
     let cells = line(&row);

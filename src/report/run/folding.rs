@@ -8,7 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The CI system whose marks are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folding {
-    /// None.
     None,
     /// GitHub Actions.
     GitHub,
@@ -16,9 +15,7 @@ pub enum Folding {
     GitLab,
     /// Azure Pipelines.
     Azure,
-    /// Buildkite.
     Buildkite,
-    /// `TeamCity`.
     TeamCity,
 }
 

@@ -124,10 +124,6 @@ impl StreamWriters {
     }
 
     /// Prints the rest of a log, filtered. Returns the number of bytes that were left.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
     pub fn log(&mut self, mut log: LogReader) -> io::Result<u64> {
         let mut buffer = vec![0; BUFFER];
         let mut n_bytes = 0;

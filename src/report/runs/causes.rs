@@ -80,7 +80,6 @@ pub(super) struct AnsweredJson<'a> {
 struct AnswersJson<'a> {
     #[serde(flatten)]
     cause: &'a Cause<'a>,
-    /// What these policies have answered.
     answers: Vec<&'a PolicyRecord>,
 }
 

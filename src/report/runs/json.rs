@@ -42,10 +42,6 @@ struct KnownJson<'a> {
 }
 
 /// Writes all runs.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_runs_json(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<()> {
     let runs = runs.iter().map(|run| match &run.brief {
         Ok(brief) => ListedJson {
@@ -177,7 +173,6 @@ struct StackRecordJson<'a> {
     cause: Option<&'a CauseRecord>,
     /// What it changed, or would change, if known.
     changes: Option<&'a ChangesRecord>,
-    /// The attempts one by one.
     history: Vec<AttemptJson<'a>>,
 }
 
@@ -221,10 +216,6 @@ impl<'a> From<&'a AttemptRecord> for AttemptJson<'a> {
 }
 
 /// Writes a run: the header of its journal, and how each stack ended.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     let record = &run.record;
     let stacks = record.stacks.iter().map(|stack| {
@@ -263,10 +254,6 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
 }
 
 /// Writes why the turns of a stack in a run followed others.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Result<()> {
     #[derive(Serialize)]
     struct CausesJson<'a> {
@@ -293,10 +280,6 @@ pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> i
 
 /// Writes that a run or a stack of it is unknown where its causes were to be written, in the form of other
 /// refusals.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_causes_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
     let document = serde_json::json!({
         "format": FORMAT,
@@ -316,10 +299,6 @@ pub fn write_causes_refusal_json(out: &mut impl Write, problem: &str) -> io::Res
 
 /// Writes that there is no such run, or no run at all where all were to be listed, in the form of other
 /// refusals.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_run_refusal_json(
     out: &mut impl Write,
     problem: &str,

@@ -37,7 +37,6 @@ impl<'a> ShownStack<'a> {
         self.run.word(&self.record.state)
     }
 
-    /// Returns how it ended, if it has.
     pub(in crate::report) fn ended(self) -> Option<&'a Ended> {
         match &self.record.state {
             StackState::Ended(ended) => Some(ended),

@@ -18,10 +18,6 @@ use crate::report::resources::changes_text;
 
 /// Writes a line for each run: id, time, how it went, how many stacks ended in
 /// which way, how long it took, and the command.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_runs(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<()> {
     let lines: Vec<[String; 6]> = runs.iter().map(columns).collect();
     let mut widths = [0; 5];
@@ -113,10 +109,6 @@ fn phrase(state: RunState) -> &'static str {
 }
 
 /// Writes what a run was meant to do, and how each stack ended.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     let header = &run.record.header;
     writeln!(
@@ -153,10 +145,6 @@ pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
 }
 
 /// Writes why the turns of a stack in a run followed others; nothing if none did.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_causes(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Result<()> {
     let shown = run.stacks().find(|shown| shown.record.path == stack);
     if let Some(shown) = shown {

@@ -13,10 +13,6 @@ use crate::state::document::{self, Document};
 const NAMED: usize = 5;
 
 /// Writes the history, the newest write first.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_history(out: &mut impl Write, document: &Document) -> io::Result<()> {
     let lines = document.history.iter().rev().map(|write| {
         let stacks = Some(stacks_text(write)).filter(|stacks| !stacks.is_empty());
@@ -71,10 +67,6 @@ fn first_of(names: &[&String], number: usize) -> String {
 }
 
 /// Writes the history as JSON, the newest write first.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_history_json(out: &mut impl Write, document: &Document) -> io::Result<()> {
     #[derive(Serialize)]
     struct HistoryJson<'a> {

@@ -24,9 +24,7 @@ const COMMIT: usize = 12;
 /// A document and what is known around it.
 #[derive(Debug)]
 pub struct ShownState<'a> {
-    /// The address.
     pub address: &'a str,
-    /// The document.
     pub document: &'a Document,
     /// When the holder of the lock was last heard from, if it is locked.
     pub heard: Option<Timestamp>,
@@ -41,7 +39,6 @@ pub struct Written<'a> {
     pub dry_run: bool,
     /// The address of the document.
     pub address: &'a str,
-    /// Its lineage.
     pub lineage: &'a str,
     /// Its serial afterwards.
     pub serial: u64,
@@ -92,10 +89,6 @@ fn short(commit: &str) -> String {
 }
 
 /// Writes what there is to know of a document.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
     let document = shown.document;
     let stacks = document.stacks.values();
@@ -172,10 +165,6 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<(
 }
 
 /// Writes a document and what is known around it as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_state_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
     #[derive(Serialize)]
     struct StateJson<'a> {
@@ -201,10 +190,6 @@ fn has_failed(entry: &Entry) -> bool {
 }
 
 /// Writes one entry.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_entry(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
     columns(out, &entry_lines(key, entry))
 }
@@ -300,10 +285,6 @@ pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
 }
 
 /// Writes one entry as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_entry_json(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
     #[derive(Serialize)]
     struct EntryJson<'a> {
@@ -324,20 +305,12 @@ fn backup_text(backup: &Backup) -> String {
 }
 
 /// Writes a line for each backup, the oldest first.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_backups(out: &mut impl Write, backups: &[Backup]) -> io::Result<()> {
     let mut lines = backups.iter().map(backup_text);
     lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// Writes backups as JSON, the oldest first.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Result<()> {
     #[derive(Serialize)]
     struct BackupJson {
@@ -357,10 +330,6 @@ pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Resul
 }
 
 /// Writes as JSON the graph of the stacks on record, given what each runs right after.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_recorded_graph_json(
     out: &mut impl Write,
     address: &str,
@@ -395,19 +364,11 @@ pub fn write_recorded_graph_json(
 }
 
 /// Writes as JSON what a command has written.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_written_json(out: &mut impl Write, written: &Written<'_>) -> io::Result<()> {
     json(out, written)
 }
 
 /// Writes as JSON why a command of `orch state` did nothing.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
     json(
         out,

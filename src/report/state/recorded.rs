@@ -13,10 +13,6 @@ use crate::report::standing::why_text;
 use crate::state::document::{Document, Entry};
 
 /// Writes the stacks on record: path, standing, commit, time and run of what is there.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_recorded(
     out: &mut impl Write,
     document: &Document,
@@ -47,10 +43,6 @@ pub fn write_recorded(
 }
 
 /// Writes the stacks on record as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_recorded_json(
     out: &mut impl Write,
     shown: &ShownState<'_>,

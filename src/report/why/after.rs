@@ -15,7 +15,6 @@ use crate::selection::why::Link;
 /// Two stacks, and what keeps them in order.
 #[derive(Debug)]
 pub struct Ordered<'a> {
-    /// The project.
     pub project: &'a Project,
     /// The stack in question.
     pub later: StackIndex,
@@ -34,10 +33,6 @@ impl Ordered<'_> {
 }
 
 /// Writes why one stack runs after another, or that it does not.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Result<()> {
     let (later, earlier) = (ordered.path(ordered.later), ordered.path(ordered.earlier));
     let (shown_later, shown_earlier) = (printable(later), printable(earlier));
@@ -73,10 +68,6 @@ pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Resul
 }
 
 /// Writes the same as JSON.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_why_after_json(
     out: &mut impl Write,
     ordered: &Ordered<'_>,

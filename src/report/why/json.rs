@@ -99,17 +99,12 @@ struct WayJson<'a> {
     detail: String,
     /// The stack that would bring it in.
     stack: Option<&'a str>,
-    /// The flag that would.
     flag: Option<String>,
     file: Option<&'a str>,
     line: Option<usize>,
 }
 
 /// Writes the explanations of stacks as JSON: of one, or of the instances of a directory.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_why_json(
     out: &mut impl Write,
     stories: &[Story<'_>],

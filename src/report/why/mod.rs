@@ -25,7 +25,6 @@ use crate::selection::why::{Alternative, BlockingFlag, Question, Why};
 /// A question about a stack, and the answer.
 #[derive(Debug)]
 pub struct Story<'a> {
-    /// The question.
     pub question: &'a Question<'a>,
     /// The answer.
     pub why: &'a Why,
@@ -277,7 +276,6 @@ impl<'a> Story<'a> {
 struct FilterRemedy {
     kind: &'static str,
     detail: String,
-    /// The flag, if a flag does it.
     flag: Option<String>,
 }
 

@@ -18,10 +18,6 @@ use crate::selection::why::Why;
 const MAX_LINES: usize = 30;
 
 /// Writes the explanation of a stack as text.
-///
-/// # Errors
-///
-/// If it cannot be written.
 pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let path = printable(story.stack().path.as_str());
     if story.is_selected() {

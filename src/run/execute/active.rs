@@ -23,7 +23,6 @@ pub(super) struct Stage {
     pub(super) step: usize,
     /// Whether a step of that attempt has been started.
     pub(super) has_started: bool,
-    /// Whether one of these is a command.
     pub(super) has_command: bool,
     /// The latest changes that a step of that attempt reported.
     pub(super) changes: Option<ChangeSummary>,

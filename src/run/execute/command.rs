@@ -30,7 +30,6 @@ pub struct Task {
     pub name: OsString,
     /// The program file.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Where it runs.
     pub directory: PathBuf,
@@ -44,7 +43,6 @@ pub struct Task {
 }
 
 impl Task {
-    /// Returns its command.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         os::set_name(&mut command, &self.name);

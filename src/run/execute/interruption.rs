@@ -83,7 +83,6 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Returns whether an attempt is running.
     fn is_running(&self, turn: TurnIndex, attempt: u32) -> bool {
         let active = self.active.get(&turn);
         active.is_some_and(|active| active.is_running(attempt, None))

@@ -130,7 +130,6 @@ pub trait Executor {
 pub struct StepAhead<'a> {
     /// The number of the turn.
     pub index: TurnIndex,
-    /// The turn.
     pub turn: &'a Turn,
     /// Which attempt, from 1.
     pub attempt: u32,
@@ -145,7 +144,6 @@ pub struct StepAhead<'a> {
 pub struct Start<'a, C> {
     /// The number of the turn.
     pub index: TurnIndex,
-    /// The turn.
     pub turn: &'a Turn,
     /// Which attempt, from 1.
     pub attempt: u32,
@@ -175,7 +173,6 @@ pub struct Settlement {
 /// A turn to add to a run in progress.
 #[derive(Debug)]
 pub struct Added {
-    /// The turn.
     pub turn: Turn,
     /// What it allows its steps.
     pub attempts: Attempts,
@@ -262,7 +259,6 @@ pub struct End {
     step: usize,
 }
 
-/// How a step ended.
 #[derive(Debug)]
 pub struct StepEnd {
     /// Whether it succeeded, or how it failed.
@@ -332,7 +328,6 @@ enum Message {
 /// A signal that `orch` received.
 #[derive(Debug)]
 pub struct Signal {
-    /// Its number.
     pub number: i32,
     /// Whether a process sent it, rather than the terminal.
     pub from_process: bool,

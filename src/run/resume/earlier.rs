@@ -28,7 +28,6 @@ pub struct EarlierRun {
 struct Done {
     /// The stacks that have succeeded.
     succeeded: HashSet<String>,
-    /// Whether any of them had changes.
     had_changes: bool,
 }
 
@@ -52,7 +51,6 @@ pub enum ResumeError {
     /// A later `orch` wrote its journal.
     #[error("the journal of run {run} cannot be understood: {error}")]
     Newer {
-        /// The run.
         run: String,
         /// What is wrong with it.
         error: ReadError,
@@ -60,11 +58,9 @@ pub enum ResumeError {
     /// A word in its journal means nothing to this version.
     #[error("run {run} cannot be resumed: its {what} is `{word}`, which this orch does not know")]
     UnknownWord {
-        /// The run.
         run: String,
         /// What the word says.
         what: &'static str,
-        /// The word.
         word: String,
         /// The version that wrote it.
         orch: String,
@@ -72,7 +68,6 @@ pub enum ResumeError {
     /// Its journal cannot be read.
     #[error("failed to read the journal of run {run}")]
     Unreadable {
-        /// The run.
         run: String,
         /// What is wrong with it.
         #[source]
@@ -84,7 +79,6 @@ pub enum ResumeError {
     /// It was not one of `orch run`.
     #[error("run {run} cannot be resumed: it was one of `orch {purpose}`")]
     Other {
-        /// The run.
         run: String,
         /// What it was for.
         purpose: String,
@@ -286,7 +280,6 @@ impl ResumedRun {
         Selection::recorded(self.sequence())
     }
 
-    /// Returns them in the order that they had.
     pub fn order(&self, graph: &Graph) -> Order {
         let mut forward = self.sequence();
         if self.direction == Direction::Reverse {

@@ -22,7 +22,6 @@ use crate::selection::reference::References;
 /// A repository, and how its working tree differs from HEAD.
 #[derive(Clone, Copy)]
 pub struct WorkingTree<'a> {
-    /// The repository.
     pub repository: &'a Repository,
     /// What is not committed.
     pub status: &'a [ChangedFile],
@@ -33,7 +32,6 @@ pub struct WorkingTree<'a> {
 /// What has changed since an earlier run.
 #[derive(Debug, Default)]
 pub struct Moved {
-    /// Whether the graph is another.
     pub graph: bool,
     /// Where HEAD was, and where it is, if it has moved.
     pub head: Option<(CommitId, CommitId)>,
@@ -48,11 +46,9 @@ pub struct Moved {
 /// A stack that has changed since an earlier run.
 #[derive(Debug)]
 pub struct MovedStack {
-    /// The stack.
     pub stack: StackIndex,
     /// A file because of which it counts as changed.
     pub file: ProjectPath,
-    /// Whether it had succeeded.
     pub had_succeeded: bool,
 }
 

@@ -31,7 +31,6 @@ pub enum Violation {
     /// The remote does not have the branch that HEAD is to be compared with.
     #[error("refused: the remote `{}` has no branch `{}` {}", .0.remote, .0.branch, rule(Safeguard::GitOutOfSync))]
     NoBranch(RemoteBranch),
-    /// There is no remote.
     #[error(
         "refused: there is no remote that HEAD could be compared with {}",
         rule(Safeguard::GitOutOfSync)
@@ -64,7 +63,6 @@ pub enum Violation {
     /// Stacks are destroyed, and others that run after them are kept.
     #[error("refused: the run destroys stacks and keeps others that run after them {}{}", rule(Safeguard::DestroyOrder), named_pairs(.pairs))]
     DependentsKept {
-        /// Which, and what they run after.
         pairs: Vec<RunsAfter>,
         /// Whether one of them was removed from the project, so that no run destroys it.
         has_removed: bool,

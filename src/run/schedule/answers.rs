@@ -13,7 +13,6 @@ impl Schedule {
         }
     }
 
-    /// Returns whether a turn answers a failure.
     pub fn answers_failure(&self, turn: TurnIndex) -> bool {
         self.turns[turn.get()].answers_failure
     }

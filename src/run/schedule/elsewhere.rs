@@ -8,7 +8,6 @@ use crate::run::turn::TurnIndex;
 /// A turn at another node that counts for a node where turns are added.
 #[derive(Debug, Clone, Copy)]
 pub struct Elsewhere {
-    /// The turn.
     pub turn: TurnIndex,
     /// Whether it is waited for only while it runs, and waits for nothing that is added: together with what it
     /// waits for at its own node, that could close a cycle.

@@ -36,14 +36,12 @@ pub enum OnError {
 pub struct Limit {
     /// How many.
     pub at_once: NonZeroUsize,
-    /// At which nodes.
     pub nodes: Vec<usize>,
 }
 
 /// A turn that will not run, since another one failed that it runs after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// The turn.
     pub turn: TurnIndex,
     /// The failed one.
     pub cause: TurnIndex,

@@ -42,7 +42,6 @@ struct HeldLock {
 
 /// What it takes to lock the state.
 pub struct LockRequest<'a> {
-    /// The run.
     pub run: &'a str,
     /// What it does.
     pub action: &'a Action,
@@ -184,13 +183,11 @@ impl StateLock {
         Ok(())
     }
 
-    /// Returns the inputs of a stack.
     pub fn inputs(&self, stack: StackIndex) -> Inputs {
         let digests = &self.inputs.digests;
         digests.stacks[&stack].recorded(&digests.rules)
     }
 
-    /// Returns the commit of HEAD.
     pub fn head(&self) -> Option<&CommitId> {
         self.inputs.head.as_ref()
     }

@@ -16,7 +16,6 @@ use crate::record::logs::Stream;
 /// What a command reports that it would change or has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeSummary {
-    /// Whether there are changes.
     pub has_changes: bool,
     /// The numbers of affected resources, if known.
     pub resources: Option<ResourceCounts>,
@@ -29,7 +28,6 @@ pub struct ResourceCounts {
     pub add: u64,
     /// They are updated in place.
     pub change: u64,
-    /// They are destroyed.
     pub destroy: u64,
     /// They exist, and their management begins.
     pub import: u64,

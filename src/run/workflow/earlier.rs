@@ -81,7 +81,6 @@ impl EarlierTurns {
         earlier
     }
 
-    /// Returns the last turn of a stack, if it has had one.
     pub fn last(&self, stack: &StackPath) -> Option<(usize, &WorkflowTurn)> {
         let position = *self.last.get(stack)?;
         Some((position, &self.turns[position]))

@@ -17,7 +17,6 @@ use crate::run::turn::TurnIndex;
 /// A policy that can be asked.
 #[derive(Debug, Clone)]
 pub struct FollowedPolicy {
-    /// Its name.
     pub name: String,
     /// The file, for its problems.
     pub file: String,

@@ -21,7 +21,6 @@ pub struct ForeseenRun {
 /// A turn that a run would have.
 #[derive(Debug)]
 pub struct ForeseenTurn {
-    /// Its number.
     pub number: TurnIndex,
     /// The turn, as it is before it starts.
     pub turn: WorkflowTurn,

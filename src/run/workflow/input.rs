@@ -17,13 +17,11 @@ use crate::run::evaluated::TurnState;
 pub struct CommitInput {
     /// Who wrote it.
     pub author: String,
-    /// The branch.
     pub branch: String,
     /// When, in nanoseconds since 1970.
     pub created_at: i64,
     /// Its id.
     pub hash: String,
-    /// Its message.
     pub message: String,
 }
 
@@ -91,11 +89,8 @@ pub enum ChangePhase {
 /// What is changed.
 #[derive(Debug, Clone, Serialize)]
 pub struct EntityInput {
-    /// Its address.
     pub address: String,
-    /// Its name.
     pub name: String,
-    /// Its type.
     #[serde(rename = "type")]
     pub type_name: String,
     /// Whose it is: `terraform`, or empty.

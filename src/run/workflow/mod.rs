@@ -29,14 +29,12 @@ use crate::project::stack::StackIndex;
 /// How many turns of a chain a message names.
 const NAMED: usize = 6;
 
-/// A turn of a workflow.
 #[derive(Debug, Clone)]
 pub struct WorkflowTurn {
     /// The id that policies know it by: `01a1….57`.
     pub id: String,
     /// Its stack, if that is in the tree.
     pub stack: Option<StackIndex>,
-    /// The path of its stack.
     pub path: StackPath,
     /// How far it has come.
     pub state: TurnState,
@@ -91,7 +89,6 @@ impl WorkflowTurn {
 pub enum TurnKind {
     /// A run that deploys.
     Tracked,
-    /// A task.
     Task,
     /// A run that destroys what the stack stands for.
     Destroy,
@@ -200,7 +197,6 @@ impl Workflow {
         &self.turns
     }
 
-    /// Returns the names of the stacks.
     pub fn names(&self) -> &StackNames {
         &self.names
     }

@@ -53,7 +53,6 @@ impl StackNames {
         self.paths.is_empty()
     }
 
-    /// Returns the path of a stack.
     pub fn path(&self, stack: StackIndex) -> &StackPath {
         &self.paths[stack.get()]
     }

@@ -372,7 +372,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The nodes of one group.
 struct GroupNodes {
     /// In path order.
     members: Vec<StackIndex>,

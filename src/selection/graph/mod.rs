@@ -61,7 +61,6 @@ impl fmt::Display for OriginKind {
 /// Where a constraint comes from; for nesting, the `stack` block of the inner stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// The kind.
     pub kind: OriginKind,
     /// The place.
     pub span: Span,
@@ -70,7 +69,6 @@ pub struct Origin {
 /// A node of the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
-    /// A stack.
     Stack(StackIndex),
     /// Several stacks that are referred to together; the text says which.
     Group(String),
@@ -89,7 +87,6 @@ pub struct Graph {
 /// A stack that runs before or after another one, with only unselected stacks in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relative {
-    /// The stack.
     pub stack: StackIndex,
     /// The origins of the constraints, from the earlier stack to the later one; more than one where
     /// several references say the same, or where unselected stacks lie in between.
@@ -99,7 +96,6 @@ pub struct Relative {
 }
 
 impl Graph {
-    /// Returns the node of a stack.
     fn node(stack: StackIndex) -> NodeIndex<u32> {
         NodeIndex::new(stack.get())
     }
@@ -303,7 +299,6 @@ pub struct Arrow {
 /// What an arrow connects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArrowEnd {
-    /// A stack.
     Stack(StackIndex),
     /// A group, by a number of its own and its name; parts of a group have no name.
     Group(usize, String),

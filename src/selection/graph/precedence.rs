@@ -20,7 +20,6 @@ pub struct Precedence {
 /// A node that waits for another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Successor {
-    /// The node.
     pub node: u32,
     /// Whether a failure of the other one reaches it. If not, the constraint only orders.
     pub spreads_failure: bool,

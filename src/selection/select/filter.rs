@@ -63,7 +63,6 @@ pub enum DirectoryMatch {
     Exact,
 }
 
-/// Stacks that are named one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedStacks {
     /// Where they are named, for messages: a file or standard input.

@@ -71,7 +71,6 @@ impl fmt::Display for Reach {
 /// Why a stack is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// It has changed.
     Changed(ChangeCause),
     /// A trigger makes it count as changed.
     Triggered(Trigger),

@@ -70,7 +70,6 @@ impl PathFilter {
         })
     }
 
-    /// Returns whether the stack of this path matches.
     pub fn matches(&self, stack: &StackPath) -> bool {
         let own = stack.directory();
         let is_there = self.meanings.iter().any(|meaning| match meaning {

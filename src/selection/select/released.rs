@@ -8,7 +8,6 @@ use crate::release::Consumer;
 /// The stacks that policies name at the release of a module.
 #[derive(Debug, Clone)]
 pub struct ReleasedQuery {
-    /// The module.
     pub module: String,
     /// Its version before.
     pub old: String,
@@ -23,7 +22,6 @@ pub struct ReleasedQuery {
 /// How a stack stands at the release of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Released {
-    /// The module.
     pub module: String,
     /// Its version before.
     pub old: String,

@@ -23,7 +23,6 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What a run needs to take the lock.
 pub struct LockApplication<'a> {
-    /// The run.
     pub run: &'a str,
     /// What it does.
     pub action: &'a Action,
@@ -46,7 +45,6 @@ pub enum WaitReason<'a> {
     Held(&'a Held),
     /// The lock is free, and this many runs have waited for longer.
     Behind(usize),
-    /// The store fails.
     Failing(&'a StoreError),
 }
 

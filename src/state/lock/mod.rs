@@ -145,9 +145,7 @@ impl Vacancy {
 /// A lock that was taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenOver {
-    /// The lock.
     pub lock: Lock,
-    /// Why.
     pub why: Vacancy,
 }
 
@@ -155,7 +153,6 @@ pub struct TakenOver {
 pub(super) enum Freed {
     /// It had none.
     Unlocked,
-    /// It was taken over.
     Over(Box<TakenOver>),
     /// Its holder wrote at the same time: read again.
     Raced,

@@ -61,7 +61,6 @@ pub struct Unlocking {
 /// A lock that was taken away.
 #[derive(Debug)]
 pub struct Unlocked {
-    /// The lock.
     pub lock: Lock,
     /// The document without it.
     pub document: Document,

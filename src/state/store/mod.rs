@@ -23,17 +23,9 @@ pub(super) use self::without_remote::{azure, gcs, s3};
 /// Objects by key: `acme-infra/prod.json`.
 pub trait Store: Send {
     /// Returns an object, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     fn get(&self, key: &str) -> Result<Option<Object>, StoreError>;
 
     /// Returns the version of an object, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     fn version(&self, key: &str) -> Result<Option<Version>, StoreError>;
 
     /// Returns the time by the clock of the store, as of its last answer, if it tells.
@@ -54,10 +46,6 @@ pub trait Store: Send {
     fn delete(&self, key: &str) -> Result<(), StoreError>;
 
     /// Returns the keys that begin with a text, in order.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked.
     fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError>;
 
     /// Returns the name of an object for people: a path from the project root, or an address.
@@ -69,7 +57,6 @@ pub trait Store: Send {
 pub struct Object {
     /// What is in it.
     pub bytes: Vec<u8>,
-    /// Which version of it this is.
     pub version: Version,
     /// How long ago it was put, by the clock of the store, if that tells.
     pub age: Option<Duration>,
@@ -121,7 +108,6 @@ pub struct StoreError {
 pub enum Failure {
     /// It may be over soon: the network, or a store that is overloaded.
     Transient,
-    /// There is no such bucket.
     NoBucket,
     /// The store lacks what `orch` needs of it.
     NotImplemented,

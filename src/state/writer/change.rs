@@ -29,7 +29,6 @@ pub(super) struct Known<'a> {
     pub(super) settled: Option<&'a Entry>,
     /// The generations of it that the run has destroyed, which were not current.
     pub(super) destroyed: &'a [Generation],
-    /// The run.
     pub(super) run: &'a str,
     /// Now.
     pub(super) at: Timestamp,

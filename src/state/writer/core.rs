@@ -482,7 +482,6 @@ impl Core {
     }
 }
 
-/// The end of a run.
 struct RunEnd {
     /// Why the run was made, for the history.
     reason: Option<String>,

@@ -70,10 +70,7 @@ impl fmt::Display for Loss {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// Everything is in the document, in the write with this serial, and the lock is free.
-    Written {
-        /// The serial.
-        serial: u64,
-    },
+    Written { serial: u64 },
     /// Not everything is. What is missing can be recovered from the file of the run.
     Lost {
         /// Why.
@@ -103,19 +100,11 @@ impl LocalCopy {
     }
 
     /// Reads the copy, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
     pub fn read(&self) -> Result<Option<Vec<u8>>, Unusable> {
         self.folder.read(&self.path)
     }
 
     /// Removes the copy, whose content is in the document.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be removed.
     pub fn remove(&self) -> Result<(), Unusable> {
         self.folder.remove(&self.path)
     }

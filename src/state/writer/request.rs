@@ -10,7 +10,6 @@ use crate::state::store::{Condition, StoreError, Version};
 #[derive(Debug)]
 pub struct Request(pub(super) Asked);
 
-/// What is asked.
 #[derive(Debug)]
 pub(super) enum Asked {
     /// Put the run record in place of this version.
@@ -27,7 +26,6 @@ pub(super) enum Asked {
 #[derive(Debug)]
 pub struct Answer(pub(super) Answered);
 
-/// What is answered to what.
 #[derive(Debug)]
 pub(super) enum Answered {
     /// Also who has ended the run from outside, where its record is gone.

@@ -1,6 +1,5 @@
 //! A verb in a format, such as `%-5.2[3]f`.
 
-/// A verb.
 pub(super) struct Verb {
     /// As written, percent sign included.
     pub(super) written: String,

@@ -26,7 +26,6 @@ const FILE: &str = "followup.plan";
 /// What was left undone.
 #[derive(Default)]
 pub(super) struct Unconfirmed {
-    /// The stacks, by path.
     pub(super) stacks: Vec<StackPath>,
     /// The stacks that had turns in the run, by path.
     pub(super) had_turns: BTreeSet<StackPath>,

@@ -54,10 +54,6 @@ impl Loaded {
     }
 
     /// Adds the follow-ups of its apply to a plan, if policies take part.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer.
     pub(super) fn add_followups(
         &mut self,
         saved: &mut SavedPlan,

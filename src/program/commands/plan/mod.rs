@@ -142,7 +142,6 @@ pub(crate) struct ModeArgs {
     pub(crate) replace: Vec<String>,
 }
 
-/// How it is planned.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct PlanningArgs {

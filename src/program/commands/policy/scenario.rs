@@ -97,7 +97,6 @@ impl<'p> Scenario<'p> {
         Ok(evaluated.map_err(anyhow::Error::from)?)
     }
 
-    /// Returns the worker.
     pub(super) fn into_worker(self) -> Worker {
         self.worker
     }

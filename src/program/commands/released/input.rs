@@ -55,10 +55,6 @@ struct WorkerPool {
 
 /// Returns the input of a release: the module, and the stacks that consume its old version, each with what is on
 /// record of it, if anything is.
-///
-/// # Errors
-///
-/// If git cannot answer.
 pub(super) fn input(
     release: &Release,
     project: &Project,

@@ -43,7 +43,6 @@ pub(super) struct CarriedOut<'a> {
 }
 
 impl CarriedOut<'_> {
-    /// Carries it out, and returns the exit status.
     pub(super) fn carry_out(mut self, loaded: &Loaded, ready: Ready) -> Result<ExitStatus> {
         let Ready { mut run, command } = ready;
         if self.how.has_colours() {

@@ -37,9 +37,7 @@ pub(super) fn prepared(
 
 /// What was evaluated for some stacks.
 pub(super) struct Evaluated {
-    /// The environment of each.
     pub(super) environments: Vec<(StackIndex, Environment)>,
-    /// The command.
     pub(super) command: RunCommand,
     /// What is wrong, with the stacks for which it is.
     pub(super) problems: Vec<SharedProblem>,

@@ -151,7 +151,6 @@ fn patterns(loaded: &Loaded) -> Result<RecordPatterns> {
     })
 }
 
-/// Returns whether a command destroys with this environment.
 fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Environment) -> bool {
     let found = patterns.recognize(command, |name| lookup(environment, name));
     found.is_some_and(|it| it.recorded == Recorded::Destroy)

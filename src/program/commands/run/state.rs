@@ -131,7 +131,6 @@ pub(super) fn take(
     }))
 }
 
-/// Returns the stacks of a run that are recorded.
 fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
     let turns = run.sequence.iter().zip(actions);
     let recorded = turns.filter(|(_, action)| action.is_some());

@@ -20,7 +20,6 @@ use crate::program::error::{ProgramError, Result};
 pub(in crate::program::commands) enum Verification {
     /// Their tools, so many at once.
     Tools(NonZeroUsize),
-    /// Nobody.
     Nobody,
 }
 

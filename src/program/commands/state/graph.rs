@@ -71,7 +71,6 @@ pub(crate) struct ExportArgs {
     pub(super) format: GraphFormat,
 }
 
-/// The format of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GraphFormat {
     /// The persistent graph of `CFNgin`, by name: `{"app": ["network"]}`. No two stacks on record may
@@ -82,7 +81,6 @@ pub(crate) enum GraphFormat {
 }
 
 impl GraphFormat {
-    /// Returns the format of a refusal.
     pub(super) fn refusal(self) -> Format {
         match self {
             GraphFormat::Cfngin => Format::Text,

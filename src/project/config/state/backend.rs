@@ -4,7 +4,6 @@ use super::values::Values;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 
-/// The kind of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackendKind {
     /// A file.
@@ -61,7 +60,6 @@ impl BackendKind {
 pub enum BackendConfig {
     /// In a file.
     Local(LocalBackend),
-    /// In S3.
     S3(S3Backend),
     /// In Google Cloud Storage.
     Gcs(GcsBackend),
@@ -69,21 +67,16 @@ pub enum BackendConfig {
     Azurerm(AzureBackend),
 }
 
-/// `backend "local"`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LocalBackend {
     /// The file, from the project root, without `.json`.
     pub path: Option<String>,
 }
 
-/// `backend "s3"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3Backend {
-    /// The bucket.
     pub bucket: String,
-    /// The key.
     pub key: Option<String>,
-    /// The region.
     pub region: Option<String>,
     /// The address of a store other than Amazon's.
     pub endpoint: Option<String>,
@@ -91,12 +84,9 @@ pub struct S3Backend {
     pub profile: Option<String>,
 }
 
-/// `backend "gcs"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcsBackend {
-    /// The bucket.
     pub bucket: String,
-    /// The key.
     pub key: Option<String>,
     /// The address of a store other than Google's.
     pub endpoint: Option<String>,
@@ -107,9 +97,7 @@ pub struct GcsBackend {
 pub struct AzureBackend {
     /// The storage account.
     pub account: String,
-    /// The container.
     pub container: String,
-    /// The key.
     pub key: Option<String>,
     /// The address of a store other than Azure's.
     pub endpoint: Option<String>,

@@ -60,7 +60,6 @@ pub struct StateBlock {
 pub struct StateConfig {
     /// The name of the project.
     pub project: String,
-    /// The namespace.
     pub namespace: String,
     /// How many backups are kept.
     pub backups: usize,

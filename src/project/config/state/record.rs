@@ -194,7 +194,6 @@ impl CommandWords {
     }
 }
 
-/// The built-in patterns.
 static BUILT_IN: LazyLock<Vec<(Pattern, Recorded)>> = LazyLock::new(built_in);
 
 fn built_in() -> Vec<(Pattern, Recorded)> {

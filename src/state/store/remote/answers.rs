@@ -13,14 +13,12 @@ use object_store::{ClientOptions, Result};
 
 use crate::printable::printable;
 
-/// An answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answer {
     /// The HTTP status.
     pub(super) status: u16,
     /// The code of an error: `NoSuchBucket`.
     pub(super) code: Option<String>,
-    /// Its message.
     pub(super) message: Option<String>,
     /// The time by the clock of the store.
     pub(super) time: Option<Timestamp>,

@@ -43,7 +43,6 @@ use crate::program::error::{ProgramError, Result};
 pub(in crate::program::commands) enum How {
     /// Commands have our own streams.
     Live,
-    /// It is captured.
     Captured {
         /// What of it is shown.
         show: Show,
