@@ -90,12 +90,20 @@ fn has_module(text: &[u8]) -> bool {
 }
 
 fn has_reader(text: &[u8]) -> bool {
-    memmem::find_iter(text, "file").any(|at| {
-        let mut rest = text[at..].iter().skip_while(|byte| is_word(**byte));
-        let next = rest.find(|byte| !byte.is_ascii_whitespace());
+    let mut rest = text;
+    while let Some(at) = memmem::find(rest, b"file") {
+        let word = &rest[at..];
+        let end = word.iter().position(|byte| !is_word(*byte));
+        let Some(end) = end else { return false };
+        // Looked at once, however often the word says `file`.
+        rest = &word[end..];
+        let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
         // Looking behind a comment is not worth the effort.
-        matches!(next, Some(b'(' | b'/' | b'#'))
-    })
+        if matches!(next, Some(b'(' | b'/' | b'#')) {
+            return true;
+        }
+    }
+    false
 }
 
 fn is_word(byte: u8) -> bool {
@@ -400,6 +408,14 @@ mod tests {
                 "file Module ./h",
             ]
         );
+    }
+
+    #[test]
+    fn a_long_word_is_looked_at_once() {
+        // Looked at again from each `file` in it, this would take an hour.
+        let text = "# ".to_owned() + &"file".repeat(2 << 20);
+        assert!(!is_worth_parsing(&text));
+        assert!(is_worth_parsing(&(text + "set(path.module)")));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::EvalScope;
 use super::outcome::{EvalResult, fail};
 use crate::diagnostic::Code;
 use crate::language::syntax::{BinaryOperator, Expr, UnaryOperator};
-use crate::language::value::{Value, is_sane};
+use crate::language::value::{Value, is_sane, weight};
 
 pub(super) fn unary(
     scope: &EvalScope,
@@ -37,6 +37,9 @@ pub(super) fn binary(
     }
     let left_number = number(scope, left, left_value)?;
     let right_number = number(scope, right, right_value)?;
+    // Long numbers are multiplied, and their zeros found, digit by digit.
+    let cost = weight(&left_number) * weight(&right_number) / 4;
+    scope.spend(cost, left.span)?;
     if matches!(operator, Op::Div | Op::Mod) && right_number.is_zero() {
         let label = scope
             .this_is(right, right_value)

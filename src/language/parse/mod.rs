@@ -207,6 +207,14 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
             .label(span(file, &(offset..offset + length)), "again here")
             .help("remove one of the two");
     }
+    // The parser may stop inside of the number.
+    let before = text[..offset].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if let Some(number) = too_large(&text[before.len()..]) {
+        let range = before.len() + number.start..before.len() + number.end;
+        return Diagnostic::error(Code::Limit, "this number is too large to be written down")
+            .label(span(file, &range), "the limit is about 10^308")
+            .help("compute it, or write it in quotes and convert it with `tonumber`");
+    }
     let Some((at, what, help)) = unbalanced(text) else {
         return match block_on_one_line(text, offset, message) {
             Some(start) => one_line_block(text, offset, span(file, &(start..start + 1)), here),
@@ -220,6 +228,25 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
     } else {
         diagnostic.label(here, message).help(help)
     }
+}
+
+/// Finds a number that the parser cannot represent, which it reports as if no expression were there. Strings and
+/// comments are not told apart: a wrong guess only affects a message.
+fn too_large(text: &str) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(length) = bytes[at..].iter().position(u8::is_ascii_digit) {
+        let start = at + length;
+        let is_part =
+            |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+');
+        let rest = bytes[start..].iter().position(|byte| !is_part(byte));
+        let end = rest.map_or(bytes.len(), |length| start + length);
+        if text[start..end].parse::<f64>().is_ok_and(f64::is_infinite) {
+            return Some(start..end);
+        }
+        at = end;
+    }
+    None
 }
 
 /// Returns the brace that opens a block on the line of an error, if the error is that the line holds
@@ -455,6 +482,21 @@ mod tests {
           |
           = help: remove one of the two
         "#);
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_named() {
+        let digits = "9".repeat(400);
+        for expression in [
+            digits.clone(),
+            "1e400".to_owned(),
+            format!("max({digits}, 1)"),
+            format!("[for x in [1]: ({digits})]"),
+        ] {
+            let problem = problem(&format!("a = {expression}\n"));
+            assert!(problem.contains("this number is too large"), "{problem}");
+        }
+        assert_eq!(problem(&format!("a = {}\n", &digits[..308])), "fine");
     }
 
     #[test]

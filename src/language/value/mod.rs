@@ -21,7 +21,7 @@ pub use self::collection::{Entries, Items, MAX_DEPTH, MAX_WEIGHT};
 pub use self::convert::{ConversionError, convert};
 pub use self::hcl::{attributes as hcl_attributes, key_text, to_hcl, to_hcl_file};
 pub use self::json::to_json;
-pub(crate) use self::number::{is_sane, parse as parse_number, text as number_text};
+pub(crate) use self::number::{is_sane, parse as parse_number, text as number_text, weight};
 pub(crate) use self::order::ByOrder;
 pub use self::types::Type;
 pub use self::unify::unify;
@@ -207,10 +207,7 @@ impl Value {
     pub fn weight(&self) -> u64 {
         match self {
             Value::Null | Value::Bool(_) => 1,
-            Value::Number(number) => {
-                let (digits, exponent) = number.as_bigint_and_scale();
-                1 + digits.bits() / 64 + exponent.unsigned_abs() / 16
-            }
+            Value::Number(number) => number::weight(number),
             Value::String(text) => 1 + text.len() as u64 / 8,
             Value::Tuple(items) | Value::List(items) | Value::Set(items) => items.weight(),
             Value::Object(entries) | Value::Map(entries) => entries.weight(),

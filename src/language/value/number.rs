@@ -9,6 +9,12 @@ pub(crate) fn is_sane(number: &BigDecimal) -> bool {
     digits <= 4_000 && (-1_000..=4_000).contains(&exponent)
 }
 
+/// Returns how much work it is to look at all digits of a number; see [`super::Value::weight`].
+pub(crate) fn weight(number: &BigDecimal) -> u64 {
+    let (digits, exponent) = number.as_bigint_and_scale();
+    1 + digits.bits() / 64 + exponent.unsigned_abs() / 16
+}
+
 /// Writes a number as HCL does: no exponent, no trailing zeros.
 pub(crate) fn text(number: &BigDecimal) -> String {
     number.normalized().to_plain_string()
