@@ -135,13 +135,12 @@ pub fn write_list(
         missing,
     } = *list;
     let waves = graph.waves(|stack| selection.contains(stack));
+    let searches = graph.searches(Towards::Dependencies, |stack| selection.contains(stack));
     let stack_json = |&index: &StackIndex| {
         let stack: &Stack = &project.stacks[index];
         let wave = waves[index.get()];
         let predecessors = || {
-            let predecessors = graph.relatives(index, Towards::Dependencies, |stack| {
-                selection.contains(stack)
-            });
+            let predecessors = searches.from(index);
             let predecessors = predecessors.iter();
             predecessors
                 .map(|predecessor| predecessor_json(predecessor, project))

@@ -77,9 +77,14 @@ fn run_keeps_the_output_of_a_command_after_its_keeper_was_killed() {
             && read(process, "status").contains(&format!("\nPPid:\t{orch}\n"))
     });
     let keeper = keepers.next().unwrap();
-    let keeper = keeper.file_name().and_then(|name| name.to_str()).unwrap();
-    let keeper = nix::unistd::Pid::from_raw(keeper.parse().unwrap());
-    signal::kill(keeper, Signal::SIGKILL).unwrap();
+    let name = keeper.file_name().and_then(|name| name.to_str()).unwrap();
+    let process = nix::unistd::Pid::from_raw(name.parse().unwrap());
+    signal::kill(process, Signal::SIGKILL).unwrap();
+    // Until it has died, its socket takes messages.
+    wait_until("the keeper has died", || {
+        let status = read(&keeper, "status");
+        status.is_empty() || status.contains("State:\tZ")
+    });
     sandbox.write("/on", "");
     wait_until("the second command runs", || {
         sandbox.path("/ready").exists()

@@ -107,39 +107,53 @@ impl Graph {
 
     /// Returns the selected stacks that must run before `stack`, or that may run only after it, in
     /// path order. Constraints through unselected stacks count.
+    ///
+    /// To look from many stacks, use [`Self::searches`].
     pub fn relatives(
         &self,
         stack: StackIndex,
         towards: Towards,
         is_selected: impl Fn(StackIndex) -> bool,
     ) -> Vec<Relative> {
-        let is_end = |node| self.stack(node).is_some_and(&is_selected);
-        let mut found = self.ends(Self::node(stack), towards, is_end);
-        found.remove(&Self::node(stack));
-        let stacks = found
-            .into_iter()
-            .filter_map(|(node, route)| Some((self.stack(node)?, route)));
-        stacks
-            .map(
-                |(
-                    stack,
-                    Route {
-                        mut origins,
-                        mut via,
-                    },
-                )| {
-                    if towards == Towards::Dependents && !via.is_empty() {
-                        origins.reverse();
-                        via.reverse();
-                    }
-                    Relative {
-                        stack,
-                        origins,
-                        via,
-                    }
-                },
-            )
-            .collect()
+        self.searches(towards, is_selected).from(stack)
+    }
+
+    /// Gets ready to look for selected stacks from many stacks in one direction.
+    pub fn searches(
+        &self,
+        towards: Towards,
+        is_selected: impl Fn(StackIndex) -> bool,
+    ) -> Searches<'_, impl Fn(NodeIndex) -> bool> {
+        self.searches_to(towards, move |node| {
+            self.stack(node).is_some_and(&is_selected)
+        })
+    }
+
+    fn searches_to<F: Fn(NodeIndex) -> bool>(
+        &self,
+        towards: Towards,
+        is_end: F,
+    ) -> Searches<'_, F> {
+        let back = match towards {
+            Towards::Dependencies => Towards::Dependents,
+            Towards::Dependents => Towards::Dependencies,
+        };
+        let mut leads = vec![false; self.graph.node_count()];
+        let ends = self.graph.node_indices().filter(|node| is_end(*node));
+        let mut open: Vec<NodeIndex> = ends.collect();
+        while let Some(node) = open.pop() {
+            for (next, _) in self.edges_towards(node, back) {
+                if !std::mem::replace(&mut leads[next.index()], true) {
+                    open.push(next);
+                }
+            }
+        }
+        Searches {
+            graph: self,
+            towards,
+            is_end,
+            leads,
+        }
     }
 
     /// Returns the nodes and arrows to draw for the selected stacks. A group that would take
@@ -164,11 +178,12 @@ impl Graph {
                 Node::Part => n_parts > MAX_DRAWN_PAIRS,
             })
             .collect();
-        let is_end = |node: NodeIndex| ends[node.index()];
+        let searches =
+            self.searches_to(Towards::Dependencies, |node: NodeIndex| ends[node.index()]);
         let knots = self.knots();
         let mut arrows = Vec::new();
-        for to in self.graph.node_indices().filter(|&node| is_end(node)) {
-            for (from, route) in self.ends(to, Towards::Dependencies, is_end) {
+        for to in self.graph.node_indices().filter(|node| ends[node.index()]) {
+            for (from, route) in searches.ends(to) {
                 arrows.push(Arrow {
                     from: self.end(from),
                     to: self.end(to),
@@ -200,52 +215,6 @@ impl Graph {
         knots
     }
 
-    /// Follows the edges from a node in one direction, up to the nearest ends.
-    fn ends(
-        &self,
-        node: NodeIndex,
-        towards: Towards,
-        is_end: impl Fn(NodeIndex) -> bool,
-    ) -> BTreeMap<NodeIndex, Route> {
-        let mut found: BTreeMap<NodeIndex, Route> = BTreeMap::new();
-        // The next node on the path back to the start of the search, with the origin of the edge.
-        let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
-        let start = node;
-        let mut queue = VecDeque::from([start]);
-        while let Some(node) = queue.pop_front() {
-            for (source, origin) in self.edges_towards(node, towards) {
-                if !is_end(source) {
-                    if source != start {
-                        let (onwards, origins) = next.entry(source).or_insert_with(|| {
-                            queue.push_back(source);
-                            (node, Vec::new())
-                        });
-                        if *onwards == node {
-                            origins.extend(origin);
-                        }
-                    }
-                } else if let Some(known) = found.get_mut(&source) {
-                    // Another path adds origins only where no stack lies in between.
-                    if known.via.is_empty() {
-                        let route = self.route(origin, node, start, &next);
-                        if route.via.is_empty() {
-                            known.origins.extend(route.origins);
-                        }
-                    }
-                } else {
-                    found.insert(source, self.route(origin, node, start, &next));
-                }
-            }
-        }
-        for route in found.values_mut().filter(|route| route.via.is_empty()) {
-            route
-                .origins
-                .sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
-            route.origins.dedup();
-        }
-        found
-    }
-
     /// Follows the path from `node` back to the start of a search. `origin` is that of its last edge.
     fn route(
         &self,
@@ -265,6 +234,89 @@ impl Graph {
             node = *onwards;
         }
         route
+    }
+}
+
+/// Searches for selected stacks in one direction.
+pub struct Searches<'g, F> {
+    graph: &'g Graph,
+    towards: Towards,
+    is_end: F,
+    /// Whether the edges of a node lead to an end, by index: the others are not followed.
+    leads: Vec<bool>,
+}
+
+impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
+    /// Returns what [`Graph::relatives`] returns for a stack.
+    pub fn from(&self, stack: StackIndex) -> Vec<Relative> {
+        let start = Graph::node(stack);
+        let mut found = self.ends(start);
+        found.remove(&start);
+        let stacks = found
+            .into_iter()
+            .filter_map(|(node, route)| Some((self.graph.stack(node)?, route)));
+        stacks
+            .map(
+                |(
+                    stack,
+                    Route {
+                        mut origins,
+                        mut via,
+                    },
+                )| {
+                    if self.towards == Towards::Dependents && !via.is_empty() {
+                        origins.reverse();
+                        via.reverse();
+                    }
+                    Relative {
+                        stack,
+                        origins,
+                        via,
+                    }
+                },
+            )
+            .collect()
+    }
+
+    /// Follows the edges from a node, up to the nearest ends.
+    fn ends(&self, start: NodeIndex) -> BTreeMap<NodeIndex, Route> {
+        let graph = self.graph;
+        let mut found: BTreeMap<NodeIndex, Route> = BTreeMap::new();
+        // The next node on the path back to the start of the search, with the origin of the edge.
+        let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            for (source, origin) in graph.edges_towards(node, self.towards) {
+                if !(self.is_end)(source) {
+                    if source != start && self.leads[source.index()] {
+                        let (onwards, origins) = next.entry(source).or_insert_with(|| {
+                            queue.push_back(source);
+                            (node, Vec::new())
+                        });
+                        if *onwards == node {
+                            origins.extend(origin);
+                        }
+                    }
+                } else if let Some(known) = found.get_mut(&source) {
+                    // Another path adds origins only where no stack lies in between.
+                    if known.via.is_empty() {
+                        let route = graph.route(origin, node, start, &next);
+                        if route.via.is_empty() {
+                            known.origins.extend(route.origins);
+                        }
+                    }
+                } else {
+                    found.insert(source, graph.route(origin, node, start, &next));
+                }
+            }
+        }
+        for route in found.values_mut().filter(|route| route.via.is_empty()) {
+            route
+                .origins
+                .sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
+            route.origins.dedup();
+        }
+        found
     }
 }
 
