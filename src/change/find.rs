@@ -8,6 +8,7 @@ use super::computed;
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
+use super::meaning;
 use super::named::{named, touch_named};
 use super::present::{Present, UncommittedChanges};
 use super::removed::{self, Differences};
@@ -143,7 +144,8 @@ pub fn find(
     })
 }
 
-/// Returns which of some stacks have changed since a commit, and why. Triggers do not count.
+/// Returns which of some stacks have changed since a commit, and why. Triggers do not count, and neither do
+/// configuration files that say the same.
 ///
 /// # Errors
 ///
@@ -175,7 +177,9 @@ pub fn causes_since(
     let is_wanted = |stack: StackIndex| wanted.contains(&stack);
     // Problems with inputs are reported with the digests.
     let unheeded = &mut Problems::default();
-    let mut causes = changed_stacks(project, listing, &files, is_wanted, unheeded)?;
+    let counting = meaning::without_same(present, commit, &files)?;
+    let mut causes = changed_stacks(project, listing, &counting, is_wanted, unheeded)?;
+    // Tags and the like are no inputs, but environments may be computed from them.
     let computed = computed::changed_stacks(project, listing, host, commit, &files, &causes)?;
     let computed = computed.into_iter().filter(|(stack, _)| is_wanted(*stack));
     causes.extend(computed);

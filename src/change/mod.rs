@@ -23,6 +23,7 @@ mod ignored;
 mod inputs;
 mod left_out;
 mod listed;
+mod meaning;
 mod named;
 mod present;
 mod removed;

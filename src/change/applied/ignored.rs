@@ -4,20 +4,19 @@
 //! A list that has changed since cannot be compared by digests, so then git decides, as far as it can.
 
 use std::collections::{BTreeSet, HashMap};
-use std::str;
 
 use crate::change::cause::ChangeCause;
-use crate::change::digest::{InputDigest, said};
+use crate::change::digest::InputDigest;
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::change::ignored::IgnoreList;
 use crate::change::inputs::{InputProblems, Tree, owners};
+use crate::change::meaning::says_the_same;
 use crate::change::present::Present;
 use crate::change::trigger;
 use crate::change::uncounted::Ignores;
 use crate::git::{ChangedFile, CommitId, FileChange};
 use crate::path::ProjectPath;
-use crate::project::discover::is_configuration;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Applied, Inputs};
 
@@ -219,40 +218,6 @@ pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<Str
     let differing = names.into_iter();
     let differing = differing.filter(|it| recorded.parts.get(*it) != now.parts.get(*it));
     differing.cloned().collect()
-}
-
-/// Returns whether a configuration file says the same as in a commit, apart from what is no input.
-fn says_the_same(
-    present: Present<'_>,
-    commit: Option<&CommitId>,
-    file: &ChangedFile,
-    variables: &BTreeSet<String>,
-) -> Result<bool, ChangeError> {
-    let name = file.path.as_str().rsplit('/').next().unwrap_or_default();
-    let Some(commit) = commit.filter(|_| is_configuration(name.as_ref())) else {
-        return Ok(false);
-    };
-    let was = match file.change {
-        FileChange::Added => Some(String::new()),
-        FileChange::Modified | FileChange::Deleted => {
-            let read = present
-                .repository
-                .read(commit, std::slice::from_ref(&file.path));
-            let bytes = read?.into_iter().next().unwrap_or_default();
-            str::from_utf8(&bytes)
-                .ok()
-                .and_then(|text| said(text, variables))
-        }
-        _ => return Ok(false),
-    };
-    let mut sources = present.project.sources.files();
-    let is = match file.change {
-        FileChange::Deleted => Some(String::new()),
-        _ => sources
-            .find(|source| source.path == file.path)
-            .and_then(|source| said(&source.text, variables)),
-    };
-    Ok(was.is_some() && was == is)
 }
 
 /// Returns whether links lie in the directory of a stack.

@@ -339,6 +339,25 @@ fn where_other_rules_count_the_commit_that_was_applied_decides() {
 }
 
 #[test]
+fn where_other_rules_count_comments_and_tags_change_nothing() {
+    let repository = applied();
+    repository.write(
+        "/c/stack.tm",
+        "# a comment\nstack {\n  after = [\"/b\"]\n  tags  = [\"x\"]\n}\n",
+    );
+    repository.commit();
+    let nothing = "[stderr]\nnote: every stack is as it was applied\n";
+    assert_eq!(changed(&repository, "").to_string(), nothing);
+    other_rules(&repository, "");
+    repository.commit();
+    assert_eq!(changed(&repository, "").to_string(), nothing);
+    // What else has changed still counts.
+    repository.write("/b/main.tf", "# other\n");
+    repository.commit();
+    assert_snapshot!(changed(&repository, ""), @"b  # pending: changed: b/main.tf; at or below /");
+}
+
+#[test]
 fn where_other_rules_count_and_the_commit_is_unknown_a_stack_is_changed() {
     let repository = applied();
     repository.write("/c/main.tf", "# other\n");

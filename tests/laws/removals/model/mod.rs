@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use self::record::pairs;
 use self::removal::Removal;
 use super::order;
-use super::repository::{Repository, files};
+use super::repository::{File, Repository, files};
 use super::scene::{
     Block, Content, Driver, Entry, Mode, PATHS, Request, Scene, Seen, Snapshot, ancestors,
     is_at_or_below,
@@ -102,14 +102,19 @@ fn differing(before: &Snapshot, after: &Snapshot) -> BTreeSet<String> {
     differing.cloned().collect()
 }
 
-/// Returns the directories whose files differ between snapshots: of the stack that is nearest to each.
-fn changed(tree: &Snapshot, steps: &[(&Snapshot, &Snapshot)]) -> BTreeSet<usize> {
+/// Returns the directories whose files differ between snapshots, apart from some: of the stack that is nearest to
+/// each.
+fn changed(
+    tree: &Snapshot,
+    steps: &[(&Snapshot, &Snapshot)],
+    same: &BTreeSet<String>,
+) -> BTreeSet<usize> {
     let mut changed = BTreeSet::new();
     for (before, after) in steps {
         let (before, after) = (files(before), files(after));
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         for name in names {
-            if before.get(name) == after.get(name) {
+            if before.get(name) == after.get(name) || same.contains(name) {
                 continue;
             }
             let (path, _) = before.get(name).or(after.get(name)).unwrap();
@@ -117,6 +122,34 @@ fn changed(tree: &Snapshot, steps: &[(&Snapshot, &Snapshot)]) -> BTreeSet<usize>
         }
     }
     changed
+}
+
+/// Returns what a configuration file says without comments and what is no input; nothing if it is damaged.
+fn said(file: Option<&(usize, File)>) -> Option<Vec<&str>> {
+    let text = file.map_or("", |(_, file)| &*file.text);
+    if !text.is_empty() && !text.contains("\n}\n") {
+        return None;
+    }
+    let is_no_input = |line: &&str| {
+        let mut others = ["#", "  description", "  tags", "  after"].into_iter();
+        !others.any(|other| line.starts_with(other))
+    };
+    Some(text.lines().filter(is_no_input).collect())
+}
+
+/// Returns the configuration files that say the same in the first and the last snapshot.
+fn same(steps: &[(&Snapshot, &Snapshot)]) -> BTreeSet<String> {
+    let (Some((first, _)), Some((_, last))) = (steps.first(), steps.last()) else {
+        return BTreeSet::new();
+    };
+    let (first, last) = (files(first), files(last));
+    let names = first.keys().chain(last.keys());
+    let configuration = names.filter(|name| name.ends_with(".tm.hcl"));
+    let same = configuration.filter(|name| {
+        let before = said(first.get(*name));
+        before.is_some() && before == said(last.get(*name))
+    });
+    same.cloned().collect()
 }
 
 impl<'s> Model<'s> {
@@ -212,10 +245,14 @@ impl<'s> Model<'s> {
             applied.commit
         };
         match clean {
-            Seen::At(commit)
-                if !changed(&self.scene.working, &self.steps(commit)).contains(&path) =>
-            {
-                Standing::Applied
+            Seen::At(commit) => {
+                let steps = self.steps(commit);
+                let same = same(&steps);
+                if changed(&self.scene.working, &steps, &same).contains(&path) {
+                    Standing::Pending
+                } else {
+                    Standing::Applied
+                }
             }
             _ => Standing::Pending,
         }
@@ -301,9 +338,10 @@ impl<'s> Model<'s> {
 
     fn is_selected(&self, path: usize, request: &Request) -> bool {
         let block = self.block(path);
-        let has_changed = request
-            .base
-            .is_none_or(|base| changed(&self.scene.working, &self.steps(base)).contains(&path));
+        let has_changed = request.base.is_none_or(|base| {
+            let nothing = BTreeSet::new();
+            changed(&self.scene.working, &self.steps(base), &nothing).contains(&path)
+        });
         has_changed && passes(path, block.is_tagged, self.standings[&path].word(), request)
     }
 
