@@ -80,10 +80,11 @@ fn run_keeps_the_output_of_a_command_after_its_keeper_was_killed() {
     let name = keeper.file_name().and_then(|name| name.to_str()).unwrap();
     let process = nix::unistd::Pid::from_raw(name.parse().unwrap());
     signal::kill(process, Signal::SIGKILL).unwrap();
-    // Until it has died, its socket takes messages.
+    // Its socket takes messages until the last of its threads has ended.
     wait_until("the keeper has died", || {
-        let status = read(&keeper, "status");
-        status.is_empty() || status.contains("State:\tZ")
+        let threads = std::fs::read_dir(keeper.join("task"));
+        let n_threads = threads.map_or(0, Iterator::count);
+        n_threads == 0 || n_threads == 1 && read(&keeper, "status").contains("State:\tZ")
     });
     sandbox.write("/on", "");
     wait_until("the second command runs", || {

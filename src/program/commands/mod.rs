@@ -140,7 +140,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Destroy(args) => apply::destroy(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
-        Command::State(args) => state::state(&chdir, &args.command, plan::existing::find_existing),
+        Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
         Command::Policy(args) => policy::policy(&chdir, &args.command),

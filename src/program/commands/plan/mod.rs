@@ -1,6 +1,5 @@
 //! `orch plan`
 
-pub(super) mod existing;
 mod followups;
 pub(super) mod shown;
 mod starts;
@@ -239,7 +238,7 @@ pub(super) struct Planned {
     /// What stays and runs after what it destroys, if it is a plan to destroy.
     pub(super) left_behind: Vec<LeftBehind>,
     /// What the tools have answered; keeps these until it is dropped.
-    asked: AskedTools,
+    pub(super) asked: AskedTools,
     /// The commits whose code was asked.
     pub(super) commits: Commits,
 }

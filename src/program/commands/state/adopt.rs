@@ -18,7 +18,7 @@ use orch::run::session::{Published, declared};
 use orch::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
 use serde_json::Map;
 
-use super::existing::{ExistingStacks, FindExisting, Verification};
+use super::existing::{ExistingStacks, Verification, find_existing};
 use super::{State, WriteArgs};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::{Filters, Reads};
@@ -50,11 +50,7 @@ pub(crate) struct AdoptArgs {
     pub(super) select: SelectArgs,
 }
 
-pub(super) fn adopt(
-    chdir: &[PathBuf],
-    args: &AdoptArgs,
-    find_existing: FindExisting,
-) -> Result<ExitStatus> {
+pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
     let filters = Filters::new(chdir, &args.select)?;
     let reads = Reads::for_selection(&args.select).with_listing();
     let mut state = State::open(chdir, args.write.format, reads)?;

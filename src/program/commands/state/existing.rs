@@ -1,31 +1,33 @@
 //! What is known of stacks that are put into the state without an apply: whether they are as the configuration says,
 //! and where their states are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use orch::driver::Outputs;
+use orch::exit::ExitStatus;
 use orch::path::StackPath;
-use orch::plan::entry::{Action, PlanEntry};
+use orch::plan::entry::{Action, PlanEntry, PlanMode, PlanOptions};
+use orch::plan::planner::Drivers;
 use orch::printable::printable;
-use orch::project::stack::StackIndex;
+use orch::project::driver::{DriverStep, NONE};
+use orch::project::per_stack::SharedProblems;
+use orch::project::stack::{StackIndex, StackMode};
 
 use crate::program::commands::Loaded;
+use crate::program::commands::plan::{PlanRequest, Planned, PlanningArgs, planned};
+use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
 /// Who is asked about such stacks.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::program::commands) enum Verification {
+pub(super) enum Verification {
     /// Their tools, so many at once.
     Tools(NonZeroUsize),
     Nobody,
 }
-
-/// Finds out about such stacks.
-pub(in crate::program::commands) type FindExisting =
-    fn(&[PathBuf], &Loaded, &[StackIndex], Verification) -> Result<ExistingStacks>;
 
 /// How many stacks a note names.
 const MAX_NAMED: usize = 5;
@@ -34,44 +36,44 @@ const MAX_NAMED: usize = 5;
 const MAX_DIFFERENT: usize = 10;
 
 /// What is known of a stack that is put into the state without an apply.
-pub(in crate::program::commands) struct ExistingStack {
+pub(super) struct ExistingStack {
     /// The name of its driver.
-    pub(in crate::program::commands) driver: String,
+    pub(super) driver: String,
     /// Where its tool keeps its own state, if that is known.
-    pub(in crate::program::commands) backend: Option<String>,
+    pub(super) backend: Option<String>,
     /// Its outputs, if they are known.
-    pub(in crate::program::commands) outputs: Option<Outputs>,
+    pub(super) outputs: Option<Outputs>,
     /// What an apply would do, if its tool was asked.
-    pub(in crate::program::commands) planned: Option<PlanEntry>,
+    pub(super) planned: Option<PlanEntry>,
     /// Whether anything of it exists, if its tool says that.
-    pub(in crate::program::commands) exists: Option<bool>,
+    pub(super) exists: Option<bool>,
 }
 
 /// What is known of stacks that are put into the state without an apply.
-pub(in crate::program::commands) struct ExistingStacks {
+pub(super) struct ExistingStacks {
     /// The run in which the tools were asked.
-    pub(in crate::program::commands) run: String,
+    pub(super) run: String,
     /// Those that have a driver, by path.
-    pub(in crate::program::commands) stacks: BTreeMap<StackPath, ExistingStack>,
+    pub(super) stacks: BTreeMap<StackPath, ExistingStack>,
     /// Those that nobody has verified, by reason.
-    pub(in crate::program::commands) unverified: BTreeMap<String, Vec<StackPath>>,
+    pub(super) unverified: BTreeMap<String, Vec<StackPath>>,
 }
 
 impl ExistingStacks {
     /// Notes that nobody has verified a stack.
-    pub(in crate::program::commands) fn leave_unverified(&mut self, why: &str, stack: StackPath) {
+    pub(super) fn leave_unverified(&mut self, why: &str, stack: StackPath) {
         let stacks = self.unverified.entry(why.to_owned()).or_default();
         stacks.push(stack);
     }
 
     /// Returns whether the tool of a stack has been asked.
-    pub(in crate::program::commands) fn is_verified(&self, stack: &StackPath) -> bool {
+    pub(super) fn is_verified(&self, stack: &StackPath) -> bool {
         let existing = self.stacks.get(stack);
         existing.is_some_and(|existing| existing.planned.is_some())
     }
 
     /// Refuses stacks that are not as the configuration says, according to their tools.
-    pub(in crate::program::commands) fn check_applied(&self) -> Result<()> {
+    pub(super) fn check_applied(&self) -> Result<()> {
         self.check(
             |entry, _| {
                 let is_as_applied = matches!(entry.action, Action::NoOp | Action::Adopt | Action::Read);
@@ -83,7 +85,7 @@ impl ExistingStacks {
     }
 
     /// Refuses stacks of which nothing exists, according to their tools. It notes those whose tools do not say.
-    pub(in crate::program::commands) fn check_existence(&mut self) -> Result<()> {
+    pub(super) fn check_existence(&mut self) -> Result<()> {
         self.check(
             |entry, exists| entry.action != Action::Create || exists != Some(false),
             "do not exist, according to their tools",
@@ -143,7 +145,7 @@ impl ExistingStacks {
     }
 
     /// Notes the stacks that nobody has verified.
-    pub(in crate::program::commands) fn note_unverified(&self) {
+    pub(super) fn note_unverified(&self) {
         for (why, stacks) in &self.unverified {
             let first = stacks.iter().take(MAX_NAMED);
             let first = first.map(|path| format!("`{}`", printable(path.as_str())));
@@ -155,6 +157,135 @@ impl ExistingStacks {
                 "not verified with a tool: {names} ({})",
                 printable(why)
             ));
+        }
+    }
+}
+
+/// Asks the tools of stacks, unless there is none to ask.
+pub(super) fn find_existing(
+    chdir: &[PathBuf],
+    loaded: &Loaded,
+    stacks: &[StackIndex],
+    verification: Verification,
+) -> Result<ExistingStacks> {
+    let mut existing = unasked(loaded, stacks)?;
+    let Verification::Tools(jobs) = verification else {
+        return Ok(existing);
+    };
+    let unverified = existing.unverified.values().flatten();
+    let unverified: BTreeSet<&StackPath> = unverified.collect();
+    let paths = existing.stacks.iter();
+    let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
+    let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(existing);
+    }
+    let select = SelectArgs::default();
+    let planning = PlanningArgs {
+        extra: Vec::new(),
+        init: false,
+        allow_rollback: true,
+        no_removals: true,
+        skip_protected: true,
+        parallel: Some(jobs),
+    };
+    let request = PlanRequest {
+        select: &select,
+        planning: &planning,
+        options: PlanOptions {
+            mode: PlanMode::Normal,
+            is_full: true,
+        },
+        replace: &[],
+        is_kept: true,
+        guard: None,
+        policies: None,
+        is_verification: true,
+        only: Some(&paths),
+        document: None,
+        leaves_out_failed: false,
+        lock_timeout: None,
+    };
+    let planned = planned(chdir, &request)?;
+    if !planned.saved.plan.failed.is_empty() {
+        console::note("nothing was recorded because the tools of some stacks failed");
+        console::help("mend them, leave them out, or add `--no-verify` to record them unverified");
+        return Err(ExitStatus::Run(1).into());
+    }
+    learn(&mut existing, &planned, &paths);
+    Ok(existing)
+}
+
+/// Returns what the configuration says of stacks.
+fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> Result<ExistingStacks> {
+    let mut existing = ExistingStacks {
+        run: String::new(),
+        stacks: BTreeMap::new(),
+        unverified: BTreeMap::new(),
+    };
+    let drivers = Drivers::new(loaded, None);
+    let environments = loaded.evaluator();
+    let mut problems = SharedProblems::default();
+    for &stack in stacks {
+        let of_stack = &loaded.project.stacks[stack];
+        let path = of_stack.path.clone();
+        let Some(driver) = drivers.of(stack) else {
+            existing.leave_unverified("no driver", path);
+            continue;
+        };
+        let namespaces = environments.namespaces().of_stack(stack);
+        let backend = match driver.backend(&namespaces) {
+            Ok(backend) => backend,
+            Err(found) => {
+                problems.add(stack, found);
+                None
+            }
+        };
+        let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
+        if !can_plan && !driver.is_none() {
+            let why = format!("the driver `{}` has no `plan`", driver.name);
+            existing.leave_unverified(&why, path.clone());
+        }
+        let of_stack = ExistingStack {
+            driver: driver.name.to_owned(),
+            backend,
+            outputs: None,
+            planned: None,
+            exists: None,
+        };
+        existing.stacks.insert(path, of_stack);
+    }
+    let problems = problems.into_vec();
+    if problems.is_empty() {
+        return Ok(existing);
+    }
+    loaded.give_shared(problems);
+    Err(ExitStatus::Configuration.into())
+}
+
+/// Takes what the tools have answered.
+fn learn(existing_stacks: &mut ExistingStacks, planned: &Planned, asked: &[StackPath]) {
+    existing_stacks.run.clone_from(&planned.asked.id);
+    for path in asked {
+        let (Some(existing), Some(entry)) = (
+            existing_stacks.stacks.get_mut(path),
+            planned.saved.plan.entry(path),
+        ) else {
+            continue;
+        };
+        if let Some(saved) = planned.saved.stack(path) {
+            existing.driver.clone_from(&saved.driver);
+            existing.backend.clone_from(&saved.backend);
+            existing.outputs.clone_from(&saved.outputs);
+        }
+        let answer = planned.asked.answers.get(path);
+        let answer = answer.and_then(|answer| answer.as_ref().ok());
+        existing.exists = answer.and_then(|answer| answer.exists);
+        if answer.is_some() || entry.blocked.is_some() {
+            existing.planned = Some(entry.clone());
+        } else {
+            let why = entry.reason.text.clone();
+            existing_stacks.leave_unverified(&why, path.clone());
         }
     }
 }

@@ -23,7 +23,7 @@ use orch::state::clock::Clock as _;
 use orch::state::document::{Applied, Document, Entry};
 use serde_json::Map;
 
-use super::existing::{ExistingStacks, FindExisting, Verification};
+use super::existing::{ExistingStacks, Verification, find_existing};
 use super::write::each;
 use super::{Format, State, WriteArgs};
 use crate::program::commands::working_directory;
@@ -117,12 +117,7 @@ pub(super) fn export(state: &State, args: &ExportArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-pub(super) fn import(
-    chdir: &[PathBuf],
-    state: &State,
-    args: &ImportArgs,
-    find_existing: FindExisting,
-) -> Result<ExitStatus> {
+pub(super) fn import(chdir: &[PathBuf], state: &State, args: &ImportArgs) -> Result<ExitStatus> {
     let shown = args.file.display();
     let file = working_directory(chdir)?.join(&args.file);
     let text = fs::read(file).with_context(|| format!("failed to read `{shown}`"))?;
@@ -156,7 +151,7 @@ pub(super) fn import(
         keys: &keys,
         commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
     };
-    let existing = imported.existing(chdir, state, args.no_verify, find_existing)?;
+    let existing = imported.existing(chdir, state, args.no_verify)?;
     let edit = state.edit("import", &args.write);
     state.change(
         &edit,
@@ -251,7 +246,6 @@ impl Imported<'_> {
         chdir: &[PathBuf],
         state: &State,
         is_unverified: bool,
-        find_existing: FindExisting,
     ) -> Result<ExistingStacks> {
         let loaded = &state.loaded;
         let mut document = state.read()?;

@@ -1,7 +1,7 @@
 //! `orch state`
 
 mod adopt;
-pub(super) mod existing;
+mod existing;
 mod graph;
 mod read;
 mod recover;
@@ -21,7 +21,6 @@ use orch::report::{Document, write_state_refusal_json};
 use orch::state::clock::SystemClock;
 use orch::state::document;
 
-use self::existing::FindExisting;
 use super::format::Format;
 use super::{Loaded, Reads, find_project};
 use crate::program::console;
@@ -95,11 +94,7 @@ struct State {
     clock: SystemClock,
 }
 
-pub(super) fn state(
-    chdir: &[PathBuf],
-    command: &StateCommand,
-    find_existing: FindExisting,
-) -> Result<ExitStatus> {
+pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
     let format = match command {
         StateCommand::Init(args) => args.write.format,
         StateCommand::Adopt(args) => args.write.format,
@@ -118,7 +113,7 @@ pub(super) fn state(
         StateCommand::Unlock(args) => args.write.format,
         StateCommand::Recover(args) => args.write.format,
     };
-    let result = carry_out(chdir, command, format, find_existing);
+    let result = carry_out(chdir, command, format);
     if let Err(error) = &result
         && !error.is_silent()
         && format == Format::Json
@@ -130,14 +125,9 @@ pub(super) fn state(
     result
 }
 
-fn carry_out(
-    chdir: &[PathBuf],
-    command: &StateCommand,
-    format: Format,
-    find_existing: FindExisting,
-) -> Result<ExitStatus> {
+fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
     if let StateCommand::Adopt(args) = command {
-        return adopt::adopt(chdir, args, find_existing);
+        return adopt::adopt(chdir, args);
     }
     let reads = match command {
         StateCommand::List(_) | StateCommand::Import(_) => Reads::INPUTS,
@@ -157,7 +147,7 @@ fn carry_out(
         StateCommand::Release(args) => write::release(&state, args),
         StateCommand::Backups(args) => read::backups(&state, args),
         StateCommand::Restore(args) => write::restore(&state, args),
-        StateCommand::Import(args) => graph::import(chdir, &state, args, find_existing),
+        StateCommand::Import(args) => graph::import(chdir, &state, args),
         StateCommand::Export(args) => graph::export(&state, args),
         StateCommand::Unlock(args) => recover::unlock(&state, args),
         StateCommand::Recover(args) => recover::recover(&state, args),
