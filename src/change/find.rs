@@ -158,18 +158,10 @@ pub fn causes_since(
     let Present {
         project,
         listing,
-        repository,
-        uncommitted,
         host,
+        ..
     } = present;
-    let mut files = match repository.commit("HEAD")? {
-        Some(head) => repository.differences(commit, &head)?,
-        None => Vec::new(),
-    };
-    let is_counted = |file: &&ChangedFile| uncommitted.counted.off(file.state).is_none();
-    files.extend(uncommitted.status.iter().filter(is_counted).cloned());
-    let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
-    let (files, _) = Ignores::of(project).split(files);
+    let files = present.files_since(commit)?;
     if files.is_empty() {
         return Ok(BTreeMap::new());
     }

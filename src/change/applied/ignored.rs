@@ -13,8 +13,6 @@ use crate::change::ignored::IgnoreList;
 use crate::change::inputs::{InputProblems, Tree, owners};
 use crate::change::meaning::says_the_same;
 use crate::change::present::Present;
-use crate::change::trigger;
-use crate::change::uncounted::Ignores;
 use crate::git::{ChangedFile, CommitId, FileChange};
 use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
@@ -63,25 +61,11 @@ impl<'a> Since<'a> {
     }
 
     fn ask(&self, commit: &CommitId) -> Result<Option<Vec<ChangedFile>>, ChangeError> {
-        let Present {
-            project,
-            repository,
-            uncommitted,
-            ..
-        } = self.present;
-        if repository.commit(commit.as_str())?.as_ref() != Some(commit) {
+        let present = self.present;
+        if present.repository.commit(commit.as_str())?.as_ref() != Some(commit) {
             return Ok(None);
         }
-        let head = repository.commit("HEAD")?;
-        let mut files = match &head {
-            Some(head) => repository.differences(commit, head)?,
-            None => Vec::new(),
-        };
-        let counted = uncommitted.counted;
-        let status = uncommitted.status.iter();
-        files.extend(status.filter(|it| counted.off(it.state).is_none()).cloned());
-        let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
-        let (files, _) = Ignores::of(project).split(files);
+        let files = present.files_since(commit)?;
         Ok(Some(files.iter().cloned().collect()))
     }
 

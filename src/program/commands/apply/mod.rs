@@ -231,60 +231,44 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
         return apply_file(chdir, args, file);
     }
     let mode = PlanMode::of_flags(args.modes.destroy, args.refresh_only);
-    let request = PlanRequest {
-        select: &args.select,
-        planning: &args.planning,
-        options: PlanOptions {
-            mode,
-            is_full: args.modes.full,
-        },
-        replace: &args.modes.replace,
-        is_kept: true,
-        guard: None,
-        policies: None,
-        is_verification: false,
-        only: None,
-        document: None,
-        leaves_out_failed: false,
-        lock_timeout: None,
+    let options = PlanOptions {
+        mode,
+        is_full: args.modes.full,
     };
-    plan_and_apply(chdir, &request, &args.carrying)
+    let flags = (&args.select, &args.planning, &args.carrying);
+    plan_and_apply(chdir, flags, options, &args.modes.replace)
 }
 
 pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatus> {
-    let request = PlanRequest {
-        select: &args.select,
-        planning: &args.planning,
-        options: PlanOptions {
-            mode: PlanMode::Destroy,
-            is_full: false,
-        },
-        replace: &[],
-        is_kept: true,
-        guard: None,
-        policies: None,
-        is_verification: false,
-        only: None,
-        document: None,
-        leaves_out_failed: false,
-        lock_timeout: None,
+    let options = PlanOptions {
+        mode: PlanMode::Destroy,
+        is_full: false,
     };
-    plan_and_apply(chdir, &request, &args.carrying)
+    let flags = (&args.select, &args.planning, &args.carrying);
+    plan_and_apply(chdir, flags, options, &[])
 }
 
 /// Plans, shows the plan, asks, and carries it out.
 fn plan_and_apply(
     chdir: &[PathBuf],
-    request: &PlanRequest<'_>,
-    args: &CarryingArgs,
+    (select, planning, args): (&SelectArgs, &PlanningArgs, &CarryingArgs),
+    options: PlanOptions,
+    replace: &[String],
 ) -> Result<ExitStatus> {
     let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
     let request = PlanRequest {
+        select,
+        planning,
+        options,
+        replace,
+        is_kept: true,
         guard: Some(&disabled),
         policies: Some(&args.policies),
+        is_verification: false,
+        only: None,
+        document: None,
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
         lock_timeout: args.lock_timeout,
-        ..*request
     };
     let held = lock::before_planning(chdir, args, request.options.mode, !args.auto_approve)?;
     let planned = planned(chdir, &request)?;
