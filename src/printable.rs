@@ -45,6 +45,12 @@ pub(crate) fn needs_escape(character: char) -> bool {
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Formats a number of things: "1 stack", "2 stacks".
+pub fn count(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,10 @@
 mod changes;
 mod generations;
 mod git;
+mod guests;
+mod idle;
 mod moves;
+mod nothing;
 mod private_folder;
 mod rollback;
 mod standings;
@@ -22,6 +25,7 @@ pub use self::changes::ChangeQuery;
 pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
+pub use self::nothing::{missing_quotes, quoted_key};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::rollback::RollbackFlags;
 use self::standings::Digested;

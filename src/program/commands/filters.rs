@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use orch::change::{MissingStack, Status, shared_data};
 use orch::context::ChangeQuery;
-use orch::path::{KeyFilter, StackPath};
-use orch::printable::{command_line, printable};
+use orch::path::StackPath;
+use orch::printable::{count, printable};
 use orch::project::stack::StackIndex;
 use orch::project::tag::{TagFilter, tag_problem};
 use orch::release::ReleaseName;
@@ -20,7 +20,7 @@ use tracing::info;
 
 use super::changed::note_unselectable;
 use super::selection_flags::SelectArgs;
-use super::{Loaded, count, working_directory};
+use super::{Loaded, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -215,18 +215,6 @@ pub(super) fn tag_filters(
         no_tags.push(tag.to_owned());
     }
     Ok((tags, no_tags))
-}
-
-/// Returns a path with quotes around the key at its end, if it has one without quotes.
-pub(in crate::program::commands) fn quoted_key(written: &str) -> Option<String> {
-    let (path, key) = KeyFilter::split_unquoted(written)?;
-    Some(format!("{path}{}", KeyFilter::One(key)))
-}
-
-/// Returns the explanation for a path that lacks the quotes around its key.
-pub(in crate::program::commands) fn missing_quotes(quoted: String) -> String {
-    let word = command_line(&[quoted.into()]);
-    format!("the quotes around the key are missing; in a shell, write `{word}`")
 }
 
 /// Returns the error of a flag whose value lacks a tag, as an unset variable of the shell does. It must

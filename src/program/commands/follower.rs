@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use orch::folder::GuardedFolder;
 use orch::path::StackPath;
+use orch::printable::count;
 use orch::project::Project;
 use orch::project::policy::OnPolicyError;
 use orch::project::stack::StackIndex;
@@ -21,9 +22,9 @@ use orch::selection::attached::Attached;
 use orch::selection::select::Query;
 use tracing::debug;
 
+use super::Loaded;
 use super::policy_files::LoadedPolicies;
 use super::released::ReleaseSamples;
-use super::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

@@ -15,12 +15,9 @@ mod format;
 mod globals;
 mod graph;
 mod help;
-mod idle;
 mod list;
 mod man;
-mod moving;
 mod neighbour_flags;
-mod nothing;
 mod plan;
 mod policy;
 mod policy_files;
@@ -391,12 +388,6 @@ impl Loaded {
         }
         self.problems.diagnostics.append(&mut found);
     }
-}
-
-/// Formats a number of things: "1 stack", "2 stacks".
-fn count(number: usize, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {thing}{plural}")
 }
 
 /// The severity of a cycle.

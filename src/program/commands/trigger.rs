@@ -10,13 +10,13 @@ use orch::diagnostic::{Code, Diagnostic, closest};
 use orch::exit::ExitStatus;
 use orch::git::{GitError, Repository};
 use orch::path::{KeyFilter, ProjectPath};
-use orch::printable::printable;
+use orch::printable::{count, printable};
 use orch::project::stack::StackIndex;
 use orch::selection::select::Query;
 use tracing::debug;
 
 use super::filters::tag_filters;
-use super::{Loaded, Reads, count};
+use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

@@ -7,13 +7,14 @@ use clap::Args;
 use orch::change::trigger;
 use orch::diagnostic::Severity;
 use orch::exit::ExitStatus;
+use orch::printable::count;
 use orch::project::stack::{self, StackIndex};
 use orch::report::{Document, write_validation};
 use orch::selection::attached::Attached;
 use orch::workspace::Workspace;
 
 use super::format::Format;
-use super::{CyclesAre, Loaded, Reads, count};
+use super::{CyclesAre, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 

@@ -4,9 +4,8 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
 use orch::plan::DestroyedResources;
-use orch::printable::printable;
+use orch::printable::{count, printable};
 
-use crate::program::commands::count;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

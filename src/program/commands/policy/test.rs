@@ -10,13 +10,13 @@ use clap::Args;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::policy::{RegoFile, Worker};
-use orch::printable::printable;
+use orch::printable::{count, printable};
 use orch::project::discover::is_skip_mark;
 use orch::report::{TestEnd, TestLine, write_tests};
 use walkdir::WalkDir;
 
 use crate::program::commands::format::Format;
-use crate::program::commands::{count, policy_files, working_directory};
+use crate::program::commands::{policy_files, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

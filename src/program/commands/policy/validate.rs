@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orch::exit::ExitStatus;
+use orch::printable::count;
 use orch::report::{Document, ValidPolicy, write_policies};
 
 use crate::program::commands::format::Format;
-use crate::program::commands::{Loaded, Reads, count};
+use crate::program::commands::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 

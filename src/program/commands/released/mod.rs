@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use orch::error::ErrorKind;
 use orch::git::{GitError, Repository};
+use orch::printable::count;
 use orch::project::stack::StackIndex;
 use orch::release::{Release, ReleaseError, ReleaseName, consumers};
 use orch::report::Refusal;
@@ -15,7 +16,7 @@ use orch::run::workflow::StackOnRecord;
 use orch::selection::select::ReleasedQuery;
 
 pub(super) use self::policies::ReleaseSamples;
-use super::{Loaded, count};
+use super::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

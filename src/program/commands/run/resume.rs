@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use orch::context::GitState;
 use orch::error::ErrorKind;
 use orch::git::GitError;
-use orch::printable::printable;
+use orch::printable::{count, printable};
 use orch::project::Project;
 use orch::project::config::Recorded;
 use orch::project::host::host_environment;
@@ -20,8 +20,8 @@ use orch::run::settings::RunSettings;
 use super::arguments::RunArgs;
 use super::holder::unread_hint;
 use super::policy_flags::PoliciesArg;
+use crate::program::commands::Loaded;
 use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::program::commands::{Loaded, count};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::context::{missing_quotes, quoted_key};
 use orch::diagnostic::closest;
 use orch::exit::ExitStatus;
 use orch::path::{KeyFilter, ProjectPath};
@@ -12,7 +13,6 @@ use orch::record::journal::{RunRecord, Runs};
 use orch::record::logs::{Logs, Stream};
 
 use super::record;
-use crate::program::commands::filters::{missing_quotes, quoted_key};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

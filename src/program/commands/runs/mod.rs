@@ -12,7 +12,7 @@ use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
-use orch::printable::printable;
+use orch::printable::{count, printable};
 use orch::record::journal::{FindError, RunRecord, RunState, Runs};
 use orch::record::logs::Logs;
 use orch::report::{
@@ -21,9 +21,9 @@ use orch::report::{
 };
 
 use self::logs::LogsArgs;
+use super::find_project;
 use super::format::Format;
 use super::reports::ReportArgs;
-use super::{count, find_project};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 

@@ -3,21 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::MissingStack;
-use orch::diagnostic::closest;
-use orch::path::{InstanceKey, KeyFilter, ProjectPath, StackPath};
-use orch::printable::{command_line, printable};
-use orch::project::tag::TagFilter;
-use orch::selection::select::{PathFilter, Query};
+use super::Context;
+use super::nothing::quoted_key;
+use crate::change::MissingStack;
+use crate::diagnostic::closest;
+use crate::path::{InstanceKey, KeyFilter, ProjectPath, StackPath};
+use crate::printable::{command_line, printable};
+use crate::project::tag::TagFilter;
+use crate::selection::select::{PathFilter, Query};
 
-use super::Loaded;
-use super::filters::quoted_key;
-use crate::program::console;
-
-impl Loaded {
+impl Context {
     /// Notes each filter that no stack of the project passes, and suggests what the user may have meant.
     /// Those that a stack passes which is on record and not here are none of these.
-    pub(super) fn warn_of_idle(&self, query: &Query, missing: &BTreeMap<String, MissingStack>) {
+    pub fn warn_of_idle(&self, query: &Query, missing: &BTreeMap<String, MissingStack>) {
         let paths: Vec<StackPath> = missing
             .keys()
             .filter_map(|key| StackPath::parse(key))
@@ -27,7 +25,7 @@ impl Loaded {
             let filters = filters.iter().filter(|filter| !is_missing(filter));
             for filter in filters.filter(|filter| !self.has_match(filter)) {
                 let meant = self.meant_path(flag, &filter.to_string());
-                console::note(&format!(
+                self.notices.note(&format!(
                     "`{flag} {filter}` matches no stack of the project{meant}"
                 ));
             }
@@ -42,7 +40,7 @@ impl Loaded {
             if !stacks.has_tag(tag) && !missing.values().any(has) && noted.insert((flag, tag)) {
                 let meant = closest(tag, stacks.tags());
                 let meant = meant.map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
-                console::note(&format!(
+                self.notices.note(&format!(
                     "in `{flag}`: no stack of the project carries the tag `{tag}`{meant}"
                 ));
             }

@@ -1,22 +1,20 @@
 //! Why a path names no stack, and why a selection is empty.
 
-use orch::path::{KeyFilter, ProjectPath};
-use orch::printable::printable;
-use orch::selection::select::{DirectoryMatch, Obstacle, Query, Selection};
+use super::Context;
+use crate::path::{KeyFilter, ProjectPath};
+use crate::printable::{command_line, count, printable};
+use crate::selection::select::{DirectoryMatch, Obstacle, Query, Selection};
 
-use super::filters::{missing_quotes, quoted_key};
-use super::{Loaded, count};
-
-impl Loaded {
+impl Context {
     /// Explains that the quotes around a key are missing, if the path names a stack once they are added.
-    pub(super) fn without_quotes(&self, written: &str) -> Option<String> {
+    pub fn without_quotes(&self, written: &str) -> Option<String> {
         let quoted = quoted_key(written)?;
         let found = self.project.stacks.written(&self.directory, &quoted).ok()?;
         (found.len() > 0).then(|| missing_quotes(quoted))
     }
 
     /// Explains why a path names no stack. `written` is the path as the user wrote it.
-    pub(super) fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
+    pub fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
         let stacks = &self.project.stacks;
         if let (directory, Some(key)) = KeyFilter::split(written)
             && let Ok(directory) = self.directory.resolve(directory)
@@ -54,14 +52,14 @@ impl Loaded {
     }
 
     /// Returns the nearest directory above a path that is a stack, made printable.
-    pub(super) fn stack_around(&self, path: &ProjectPath) -> Option<String> {
+    pub fn stack_around(&self, path: &ProjectPath) -> Option<String> {
         let stacks = &self.project.stacks;
         let above = stacks.nearest_above(path).first()?;
         Some(printable(stacks[above].path.directory().as_str()).into_owned())
     }
 
     /// Explains an empty selection.
-    pub(super) fn why_nothing(&self, query: &Query, selection: &Selection) -> String {
+    pub fn why_nothing(&self, query: &Query, selection: &Selection) -> String {
         let stacks = &self.project.stacks;
         let directory = &query.directory;
         let shown = printable(directory.as_str());
@@ -161,4 +159,16 @@ impl Loaded {
         }
         message
     }
+}
+
+/// Returns a path with quotes around the key at its end, if it has one without quotes.
+pub fn quoted_key(written: &str) -> Option<String> {
+    let (path, key) = KeyFilter::split_unquoted(written)?;
+    Some(format!("{path}{}", KeyFilter::One(key)))
+}
+
+/// Returns the explanation for a path that lacks the quotes around its key.
+pub fn missing_quotes(quoted: String) -> String {
+    let word = command_line(&[quoted.into()]);
+    format!("the quotes around the key are missing; in a shell, write `{word}`")
 }

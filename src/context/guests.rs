@@ -1,11 +1,9 @@
 //! What other tools left in a project: directories that could be stacks, and blocks that only Terramate
 //! uses.
 
-use orch::project::discover::Listing;
-use orch::project::{Problems, Project};
-
-use super::Loaded;
-use crate::program::console;
+use super::Context;
+use crate::project::discover::Listing;
+use crate::project::{Problems, Project};
 
 /// The files that make a directory a unit of Terragrunt.
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
@@ -28,9 +26,9 @@ const FEATURES: [(&str, &[&str]); 4] = [
     ("cloud", &["cloud"]),
 ];
 
-impl Loaded {
+impl Context {
     /// Notes which directories of a project without stacks could become stacks, and how.
-    pub(super) fn note_possible_stacks(&self) {
+    pub fn note_possible_stacks(&self) {
         // Nothing has needed a list of files so far, and there is little else to do.
         let listed = Project::load_with_listing(&self.project.root, &mut Problems::default());
         let (units, others) = listed.map_or((0, 0), |(_, listing): (_, Listing)| listing.guests());
@@ -39,23 +37,25 @@ impl Loaded {
         let in_root = TERRAGRUNT_FILES.iter().any(is_in_root);
         let units = units.saturating_sub(in_root.into());
         if units > 0 {
-            console::note(&format!(
+            self.notices.note(&format!(
                 "{} a Terragrunt unit that could be a stack",
                 directories(units)
             ));
-            console::help(&format!("run this in the project root: {FROM_TERRAGRUNT}"));
+            self.notices
+                .help(&format!("run this in the project root: {FROM_TERRAGRUNT}"));
         }
         if others > 0 {
-            console::note(&format!(
+            self.notices.note(&format!(
                 "{} files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks",
                 count_having(others)
             ));
-            console::help(&format!("run this in the project root: {FROM_TERRAFORM}"));
+            self.notices
+                .help(&format!("run this in the project root: {FROM_TERRAFORM}"));
         }
     }
 
     /// Notes the blocks of the project that only Terramate uses, with their number.
-    pub(super) fn note_unused(&self) {
+    pub fn note_unused(&self) {
         let mut left = self.project.unused.clone();
         let mut lines = Vec::new();
         for (feature, kinds) in FEATURES {
@@ -72,7 +72,7 @@ impl Loaded {
                 .map(|(kind, number)| format!("{number} `{kind}`")),
         );
         if !lines.is_empty() {
-            console::note(&format!(
+            self.notices.note(&format!(
                 "only Terramate uses these blocks of the project: {}",
                 lines.join("; ")
             ));
