@@ -1,32 +1,28 @@
-//! The resources of a plan that need approval besides the destroyed stacks: those that are
-//! destroyed inside stacks that are kept.
-//!
-//! This module does not ask for approval, and does not know what was approved.
+//! Resources that need an approval besides that of destroyed stacks: those destroyed inside stacks
+//! that are kept. This module neither asks for approval nor knows what is approved.
 
 use super::Plan;
 use super::entry::PlanEntry;
 use crate::path::StackPath;
 
-/// Resources of a stack that an apply destroys or replaces while the stack is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestroyedResources<'p> {
     pub stack: &'p StackPath,
-    /// Their addresses, as the tool orders them.
+    /// In the order of the tool.
     pub addresses: Vec<&'p str>,
-    /// How many more the driver counts but does not name.
+    /// How many more the driver counts without naming them.
     pub unnamed: u64,
 }
 
 impl DestroyedResources<'_> {
-    /// Returns how many resources there are.
     pub fn count(&self) -> u64 {
         self.addresses.len() as u64 + self.unnamed
     }
 }
 
 impl PlanEntry {
-    /// Returns the resources that an apply of it destroys; none if it destroys the whole stack,
-    /// which has its own approval.
+    /// Returns the resources that its apply destroys; `None` if it destroys the whole stack, which
+    /// has its own approval.
     pub fn destroyed_resources(&self) -> Option<DestroyedResources<'_>> {
         if self.destroys() || !self.action.is_work() {
             return None;
@@ -49,7 +45,7 @@ impl PlanEntry {
 }
 
 impl Plan {
-    /// Returns the resources that an apply of it destroys inside stacks that are kept, by stack.
+    /// Returns the resources that its apply destroys inside stacks that are kept, by stack.
     pub fn destroyed_resources(&self) -> impl Iterator<Item = DestroyedResources<'_>> {
         let entries = self.entries.iter();
         entries.filter_map(PlanEntry::destroyed_resources)

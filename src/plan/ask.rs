@@ -1,4 +1,4 @@
-//! Asks the tools what they would do: a turn for each stack, in any order.
+//! Asks tools for their plans: a turn for each stack, in any order.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,88 +28,71 @@ use crate::run::settings::RunSettings;
 use crate::run::turn::{Operation, Step, Turn};
 use crate::selection::graph::Precedence;
 
-/// How many bytes such an answer may have.
+/// The most bytes of an answer.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// How many bytes a plan may have that `show -json` prints.
+/// The most bytes of a plan that `show -json` prints.
 const MAX_SHOWN: u64 = 256 << 20;
 
-/// A stack whose tool is asked.
 #[derive(Debug, Clone)]
 pub struct Question<'p> {
     pub stack: PlanStack,
     pub driver: Driver<'p>,
-    /// What is asked.
     pub kind: PlanKind,
-    /// For which action.
     pub asked: Asked,
 }
 
-/// How tools are asked.
 #[derive(Debug)]
 pub struct AskOptions<'a> {
-    /// The id of the run.
     pub run: &'a str,
-    /// The folder that answers go to; only its owner can look into it.
+    /// The folder for answers; only its owner can read it.
     pub folder: &'a Path,
-    /// Whether `init` runs in any case.
+    /// Whether `init` runs even if it has run before.
     pub init: bool,
-    /// The words that every `plan` gets.
+    /// Extra arguments of every `plan`.
     pub extra: &'a [OsString],
-    /// How many are asked at once.
+    /// How many run at once.
     pub jobs: NonZeroUsize,
-    /// How long they wait for the locks of their own states.
+    /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 
-/// What is needed to ask.
 #[derive(Debug)]
 pub struct Asking {
-    /// The turns, one for each question.
     pub execution: Execution,
-    /// Their commands.
     pub tasks: Vec<Vec<Task>>,
 }
 
-/// Why an answer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
-    /// What the driver has written is malformed.
+    /// The driver's answer is malformed.
     #[error(transparent)]
     Written(#[from] BadAnswer),
     #[error(transparent)]
     Plan(#[from] BadPlan),
-    /// Terragrunt has made none, and calls that a success.
+    /// Terragrunt wrote none but exited with success.
     #[error(
         "`terragrunt plan` wrote no plan: if an `exclude` block leaves the unit out, leave it out here as well, as with `--exclude`"
     )]
     Excluded,
-    /// The outputs that the driver has printed are.
     #[error(transparent)]
     Outputs(#[from] BadOutputs),
-    /// What the driver has written is no file.
     #[error("the answer cannot be read: it is not a file")]
     NotAFile,
     #[error("the answer is longer than 1 MiB")]
     TooLong,
-    /// The plan is.
     #[error("`show -json` prints a plan of more than 256 MiB, which is too large to read")]
     TooMuchShown,
-    /// It cannot be read.
     #[error("the answer cannot be read: {0}")]
     Read(#[from] io::Error),
 }
 
-/// Returns the folder of a question.
 pub fn folder_of(folder: &Path, number: usize) -> PathBuf {
     folder.join(number.to_string())
 }
 
-/// Prepares to ask: evaluates commands, looks programs up and makes a folder for each question.
-///
-/// # Errors
-///
-/// If any of that fails; then nothing is to be run.
+/// Evaluates commands, looks programs up, and makes a folder for each question. After an error
+/// nothing may run.
 pub fn prepare(
     codes: Codes<'_, '_>,
     questions: &[Question<'_>],
@@ -144,12 +127,7 @@ pub fn prepare(
     ))
 }
 
-/// Prepares to check only the configurations of stacks of the project. Stacks whose tools cannot do
-/// that have no turn.
-///
-/// # Errors
-///
-/// If commands cannot be made; then nothing is to be run.
+/// Prepares to validate configurations only. Stacks whose tools cannot do that have no turn.
 pub fn prepare_validation(
     codes: Codes<'_, '_>,
     stacks: &[(StackIndex, Driver<'_>)],
@@ -185,11 +163,7 @@ pub fn prepare_validation(
     Ok(at_once(codes, asked.into_iter(), options.jobs, all))
 }
 
-/// Prepares to initialise stacks that have not been. Those whose drivers need not be have no turn.
-///
-/// # Errors
-///
-/// If commands cannot be made; then nothing is to be run.
+/// Prepares to initialise stacks that are not. Stacks whose drivers need no `init` have no turn.
 pub fn prepare_init(
     codes: Codes<'_, '_>,
     stacks: &[(PlanStack, Driver<'_>)],
@@ -226,7 +200,8 @@ pub fn prepare_init(
     Ok(at_once(codes, asked.into_iter(), options.jobs, all))
 }
 
-/// Returns turns in any order, with what each allows its steps and their commands, given the stack of each.
+/// Returns independent turns with the attempts and commands of their steps, given the stack of
+/// each.
 pub(super) fn at_once(
     codes: Codes<'_, '_>,
     stacks: impl Iterator<Item = PlanStack>,
@@ -256,10 +231,6 @@ pub(super) fn at_once(
 }
 
 /// Checks that the commands of a question can be made.
-///
-/// # Errors
-///
-/// If they cannot.
 pub fn check(
     codes: Codes<'_, '_>,
     question: &Question<'_>,
@@ -271,7 +242,7 @@ pub fn check(
     preparation.finish()
 }
 
-/// Returns the steps of a question with their commands; `None` if something is wrong.
+/// Returns the steps with their commands; `None` if something is wrong.
 fn commands(
     preparation: &mut Preparation<'_, '_>,
     question: &Question<'_>,
@@ -289,7 +260,7 @@ fn commands(
     let needs_init = options.init || place.initialized().is_some_and(is_missing);
     let init = driver.init().filter(|_| needs_init);
     let asking = driver.asking(*kind, &place.plan_file(), options.extra);
-    // The tools have them in their plans.
+    // The plans of tools have the outputs.
     let prints = *asked == Asked::Read && driver.tool.is_none();
     let outputs = driver.outputs().filter(|_| prints);
     let steps = init.into_iter().chain(asking).chain(outputs);
@@ -300,8 +271,8 @@ fn commands(
     })
 }
 
-/// Returns how many turns may run at once, as the project says of tags, given the stack of each turn. It says
-/// nothing of stacks that were removed.
+/// Returns the project's limits by tag on turns at once, given the stack of each turn. Removed
+/// stacks have no limits.
 pub(super) fn limits(
     project: &Project,
     settings: &RunSettings,
@@ -325,22 +296,17 @@ pub(super) fn limits(
     limits.map(of_turns).collect()
 }
 
-/// Returns what a turn of a driver allows its steps.
 pub(super) fn attempts_of(codes: Codes<'_, '_>, stack: PlanStack) -> Attempts {
     let (code, stack) = codes.of(stack);
     Attempts {
-        // They are about the command of `orch run`.
+        // Those are for the command of `orch run`.
         exit_codes: ExitCodes::default(),
         ..code.project.attempts_of(stack)
     }
 }
 
-/// Returns what the driver of a turn with this folder has answered, given whether the status of its `plan`
-/// means changes, and whether its words ask for a part of the stack only.
-///
-/// # Errors
-///
-/// If there is no answer that can be used.
+/// Reads the driver's answer in a turn's folder. `has_changes`: the exit code of its `plan` says so;
+/// `is_partial`: the arguments of `plan` cover only a part of the stack.
 pub fn answer(
     driver: &Driver<'_>,
     kind: PlanKind,
@@ -384,11 +350,7 @@ fn whole_answer(
     Ok(Answer { outputs, ..answer })
 }
 
-/// Opens the plan that a tool has shown in the folder of a turn.
-///
-/// # Errors
-///
-/// If it cannot be read, or is too long.
+/// Opens the plan that a tool has shown in a turn's folder. Fails if it is too long.
 pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     let file = File::open(folder.join(SHOWN_FILE))?;
     if file.metadata()?.len() > MAX_SHOWN {
@@ -397,42 +359,37 @@ pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     Ok(BufReader::new(file))
 }
 
-/// Returns the changes that the tool of a turn with this folder has planned.
-///
-/// # Errors
-///
-/// If they cannot be read.
+/// Returns the changes that the tool has planned in a turn's folder.
 pub fn changed(folder: &Path) -> Result<ChangedPlan, NoAnswer> {
     Ok(ChangedPlan::read(open_shown(folder)?)?)
 }
 
-/// Returns whether a `plan` covers only a part of the stack: by the words of the user, or by those
-/// of its command.
+/// Returns whether a `plan` covers only a part of the stack, by the user's arguments or by its own.
 pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) -> bool {
     let own = plan.filter(|plan| driver.tool.is_some() || is_tool(&plan.name));
     leaves_out(extra) || own.is_some_and(|plan| leaves_out(&plan.arguments))
 }
 
-/// Returns the answer of a built-in tool, with the place of its own state, which only its command
-/// shows. `root` is that of the project.
+/// Returns a built-in tool's answer with the place of its state, which only its command shows.
+/// `root` is that of the project.
 pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
     let variable = |name: &str| lookup(&plan.environment, name);
     let backend = match tool {
         Tool::Terraform | Tool::OpenTofu => backend_of_tool(root, &plan.directory, &variable),
-        // It runs them in a folder of its cache: what lies in the directory of the stack says nothing.
+        // It runs in a cache folder: the directory of the stack says nothing about the state.
         Tool::Terragrunt => None,
     };
     Answer { backend, ..answer }
 }
 
-/// Returns what a driver has written to a file; nothing if there is no file.
+/// Returns what a driver has written to a file; empty if there is none.
 pub(super) fn written(path: &Path) -> Result<Vec<u8>, NoAnswer> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    // Nobody writes to a pipe any more: reading it would never end.
+    // Reading a pipe would never end: its writers have exited.
     if !found.is_file() {
         return Err(NoAnswer::NotAFile);
     }

@@ -1,4 +1,5 @@
-//! Stacks whose tools keep their states where they should not: elsewhere than before, or at the same place.
+//! Stacks whose tools keep their states in the wrong place: not where they were, or where another
+//! stack's is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,38 +8,36 @@ use crate::printable::command_line;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, StackMode};
 
-/// Where the tool of a stack keeps its own state.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// What is on record, with the key of the entry.
+    /// The recorded place, with the key of the entry.
     pub recorded: Option<(String, String)>,
-    /// What the driver says now; none if it was not asked or does not know.
+    /// The driver's current answer; `None` if it was not asked or does not know.
     pub now: Option<String>,
-    /// The path that the stack has on record and the program of its tool, if a `moved` block has moved it.
+    /// The recorded path and the tool's program, if a `moved` block has moved the stack.
     pub moved: Option<(String, Option<&'static str>)>,
-    /// Whether `now` is about another generation than what is on record.
+    /// Whether `now` belongs to another generation than the recorded place.
     pub is_anew: bool,
 }
 
 impl Place {
-    /// Returns what the driver says now, else what is on record.
+    /// Returns the current place, or else the recorded one.
     pub fn backend(&self) -> Option<&str> {
         let recorded = self.recorded.as_ref().map(|(_, backend)| backend);
         self.now.as_ref().or(recorded).map(String::as_str)
     }
 }
 
-/// Stacks with which nothing may be done.
+/// Stacks that must not be touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blocked {
-    /// The stacks, each with the reason.
     pub stacks: BTreeMap<StackIndex, String>,
-    /// What is wrong, with the ways out.
+    /// The problems, with their fixes.
     pub warnings: Vec<String>,
 }
 
-/// Returns those of the planned stacks with which nothing may be done, given where the tools of the project's
-/// stacks keep their states. Nothing is wrong with stacks that are only read.
+/// Returns those of the planned stacks that must not be touched, given the places of all states.
+/// Stacks that are only read have no problem.
 pub fn blocked(
     project: &Project,
     places: &BTreeMap<StackIndex, Place>,
@@ -59,7 +58,7 @@ pub fn blocked(
             continue;
         }
         if let Some((before, program)) = &place.moved {
-            // Until then, nobody else may use it.
+            // Until it is migrated, no other stack may use that place.
             by_place.entry(recorded).or_default().push(stack);
             let why = format!("moved from {before}, and its backend has not moved along");
             blocked.stacks.insert(stack, why);

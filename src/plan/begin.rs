@@ -1,4 +1,4 @@
-//! The runs in which tools are asked, or a plan is carried out: on record and locked like any other.
+//! The runs of `plan` and `apply`: recorded and locked like any other.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,19 +19,16 @@ use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
-/// What such a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Tools are asked.
     Plan,
-    /// Tools are asked what follow-ups of an apply would change that nobody has approved.
+    /// Asks tools for changes in follow-ups of an apply that are not approved.
     PlanFollowUps,
-    /// A plan is carried out.
     Apply,
 }
 
 impl Purpose {
-    /// Returns the word that the journal has.
+    /// Returns the word in the journal.
     pub fn word(self) -> &'static str {
         match self {
             Purpose::Plan => "plan",
@@ -40,7 +37,6 @@ impl Purpose {
         }
     }
 
-    /// Returns the command whose run this is.
     fn command(self) -> &'static str {
         match self {
             Purpose::Plan | Purpose::PlanFollowUps => "plan",
@@ -49,30 +45,22 @@ impl Purpose {
     }
 }
 
-/// What such a run is recorded with.
 #[derive(Debug)]
 pub struct DriverRun<'a> {
     pub id: &'a str,
-    /// What it is for.
     pub purpose: Purpose,
-    /// The plan that it carries out, if it does.
+    /// The plan that is applied, if any.
     pub plan: Option<&'a str>,
-    /// What happens after a failure.
     pub on_error: OnError,
-    /// How many are asked at once.
     pub jobs: NonZeroUsize,
     pub typed: Typed,
-    /// What changes were measured from.
+    /// The base of change detection.
     pub base: Option<BaseRecord>,
-    /// The policies that follow it, if any does.
+    /// The policies after the run, if any.
     pub policies: Option<PoliciesRecord>,
 }
 
-/// Begins such a run.
-///
-/// # Errors
-///
-/// If I/O or the operating system fails, or another run is in progress.
+/// Fails on I/O errors, or if another run is in progress.
 pub fn begin(
     execution: Execution,
     tasks: Vec<Vec<Task>>,
@@ -87,7 +75,7 @@ pub fn begin(
         on_error: Some(run.on_error),
         ..RunSettings::default()
     };
-    // A stack that is replaced has two turns.
+    // A replaced stack has two turns.
     let mut known = HashSet::new();
     let order = execution.turns.iter();
     let order = order.filter(|turn| known.insert(&turn.stack));

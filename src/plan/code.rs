@@ -1,22 +1,21 @@
-//! The stacks of a plan, and the code that their commands run in: that of the tree or, for a stack that was
-//! removed, that of a commit.
+//! The stacks of a plan, and the code that their commands run in: this commit's or, for a removed
+//! stack, that of an older commit.
 
 use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::{Stack, StackIndex};
 
-/// A stack of a plan. Those of the tree come first.
+/// A stack of a plan. Those of this commit come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanStack {
-    /// A stack of the tree.
     Here(StackIndex),
-    /// A stack that was removed, by its position among those of the plan.
+    /// A removed stack, by its index among those of the plan.
     Removed(usize),
 }
 
 impl PlanStack {
-    /// Returns the stack, if it is in the tree.
+    /// Returns the stack, if it is in this commit.
     pub fn here(self) -> Option<StackIndex> {
         match self {
             PlanStack::Here(stack) => Some(stack),
@@ -25,23 +24,21 @@ impl PlanStack {
     }
 }
 
-/// A project whose commands run.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'a, 'p> {
     pub project: &'p Project,
-    /// The environments of its stacks.
     pub environments: &'a Environments<'p>,
 }
 
-/// A stack that was removed, or a generation of a stack that is not current.
+/// A removed stack, or an old generation of a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct RemovedCode<'a, 'p> {
-    /// The project in which it still is.
+    /// The project that still has it.
     pub code: Code<'a, 'p>,
     pub stack: StackIndex,
-    /// What is destroyed: the stack, or a generation of it.
+    /// The path to destroy: of the stack, or of one of its generations.
     pub path: &'a StackPath,
-    /// The workspace that its tool used, if that is on record and not the usual one.
+    /// The workspace that its tool used, if it is recorded and not the usual one.
     pub workspace: Option<&'a str>,
 }
 
@@ -49,7 +46,6 @@ pub struct RemovedCode<'a, 'p> {
 #[derive(Debug, Clone, Copy)]
 pub struct Codes<'a, 'p> {
     pub tree: Code<'a, 'p>,
-    /// The stacks that were removed.
     pub removed: &'a [RemovedCode<'a, 'p>],
 }
 
@@ -64,7 +60,7 @@ impl<'a, 'p> Codes<'a, 'p> {
         }
     }
 
-    /// Returns the workspace that the tool of a stack that was removed has used, if that is not the usual one.
+    /// Returns the workspace that a removed stack's tool used, if it is not the usual one.
     pub(super) fn workspace(&self, stack: PlanStack) -> Option<&'a str> {
         match stack {
             PlanStack::Here(_) => None,
@@ -72,7 +68,6 @@ impl<'a, 'p> Codes<'a, 'p> {
         }
     }
 
-    /// Returns what is known of a stack.
     pub fn stack(&self, stack: PlanStack) -> &'p Stack {
         let (code, stack) = self.of(stack);
         &code.project.stacks[stack]

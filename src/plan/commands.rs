@@ -1,5 +1,5 @@
-//! From the steps of drivers to commands: evaluates their words and looks their programs up, before anything
-//! runs.
+//! Turns the steps of drivers into commands: evaluates their arguments and looks programs up before
+//! anything runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -25,59 +25,52 @@ use crate::project::tool_options::hidden_option;
 use crate::run::execute::{LookupError, ProgramFinder, Task};
 use crate::run::turn::Step;
 
-/// The file of a turn's folder that the tool writes its plan to.
+/// The file in a turn's folder that the tool writes its plan to.
 pub const PLAN_FILE: &str = "plan";
 
-/// The file that `show -json` prints to.
+/// The output of `show -json`.
 pub(super) const SHOWN_FILE: &str = "show.json";
 
 /// The file that a driver may write an answer to.
 pub(super) const ANSWER_FILE: &str = "answer.json";
 
-/// The file that the outputs are printed to.
+/// The file with the printed outputs.
 pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 
-/// The variable that says what a driver does with its stack.
+/// The variable with the action of the driver.
 pub(super) const ACTION: &str = "ORCH_ACTION";
 
-/// The variable that says where Terraform keeps its data.
+/// The variable with the data directory of Terraform.
 pub(super) const DATA: &str = "TF_DATA_DIR";
 
-/// The variable that says which workspace Terraform uses.
+/// The variable with the workspace of Terraform.
 pub(super) const WORKSPACE: &str = "TF_WORKSPACE";
 
-/// Why commands cannot be made.
 #[derive(Debug)]
 pub enum CannotAsk {
-    /// The configuration is wrong.
     Problems(Vec<SharedProblem>),
-    /// Programs are missing.
     Programs(BTreeMap<LookupError, Vec<StackIndex>>),
-    /// The code of a stack that was removed cannot be used: why, in words.
+    /// The code of a removed stack cannot be used; with the reason.
     Removed(StackPath, String),
-    /// The folder cannot be written to.
     Folder(io::Error),
-    /// Variables would change what the tools do.
+    /// Variables would change the commands of the tools.
     Hidden(Vec<HiddenOption>),
 }
 
-/// An option that changes what a command does: in a variable whose words Terraform adds to those of its
-/// commands, or in the command of a driver that applies.
+/// An option that changes a command: from a variable that Terraform adds to its commands, or from
+/// the driver's `apply` command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenOption {
-    /// The variable, or the step of the driver.
     source: &'static str,
-    /// The option, without its dashes.
+    /// Without its dashes.
     option: &'static str,
-    /// The file and line that set it, unless `orch` was started with the variable.
+    /// The file and line that set it, unless it is from the environment of `orch`.
     place: Option<String>,
-    /// The stacks that it reaches.
     stacks: Vec<StackPath>,
 }
 
 impl fmt::Display for HiddenOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// How many stacks are named.
         const MOST: usize = 3;
         let HiddenOption { source, option, .. } = self;
         let place = match &self.place {
@@ -116,14 +109,14 @@ impl fmt::Display for CannotAsk {
     }
 }
 
-/// Makes the commands of turns; collects what is wrong.
+/// Makes the commands of turns and collects problems.
 pub(super) struct Preparation<'a, 'p> {
     codes: Codes<'a, 'p>,
     run: &'a str,
     finders: HashMap<OsString, ProgramFinder>,
     problems: SharedProblems,
     missing: BTreeMap<LookupError, Vec<StackIndex>>,
-    /// The first stack that was removed and whose code cannot be used, with why.
+    /// The first removed stack whose code cannot be used, with the reason.
     removed: Option<(StackPath, String)>,
     /// How long tools wait for the locks of their own states.
     lock_timeout: Option<Duration>,
@@ -135,26 +128,22 @@ pub(super) struct Place {
     stack: PlanStack,
     pub(super) directory: PathBuf,
     environment: Environment,
-    /// The folder of the turn.
     folder: PathBuf,
     /// The path that exists once `init` has run, if there is one.
     initialized: Option<PathBuf>,
 }
 
 impl Place {
-    /// Returns where the tool writes its plan to.
     pub(super) fn plan_file(&self) -> PathBuf {
         self.folder.join(PLAN_FILE)
     }
 
-    /// Returns the path that exists once `init` has run, if there is one.
     pub(super) fn initialized(&self) -> Option<&Path> {
         self.initialized.as_deref()
     }
 }
 
 impl<'a, 'p> Preparation<'a, 'p> {
-    /// Prepares the commands of a run.
     pub(super) fn new(codes: Codes<'a, 'p>, run: &'a str) -> Self {
         Preparation {
             codes,
@@ -168,7 +157,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
     }
 
-    /// Makes the tools wait for the locks of their own states.
+    /// Sets how long tools wait for the locks of their own states.
     pub(super) fn waiting(self, lock_timeout: Option<Duration>) -> Self {
         Preparation {
             lock_timeout,
@@ -176,7 +165,6 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
     }
 
-    /// Ends: returns what is wrong, if anything is.
     pub(super) fn finish(self) -> Result<(), CannotAsk> {
         let problems = self.problems.into_vec();
         if !problems.is_empty() {
@@ -194,7 +182,6 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
     }
 
-    /// Adds what is wrong with the configuration of a stack.
     fn add_problems(&mut self, stack: PlanStack, found: Vec<Diagnostic>) {
         match stack {
             PlanStack::Here(stack) => self.problems.add(stack, found),
@@ -211,7 +198,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         self.removed.get_or_insert_with(|| (path.clone(), why));
     }
 
-    /// Returns where a turn runs that has a folder; `None` if something is wrong.
+    /// Returns where a turn with its own folder runs; `None` if something is wrong.
     pub(super) fn place(
         &mut self,
         stack: PlanStack,
@@ -240,13 +227,13 @@ impl<'a, 'p> Preparation<'a, 'p> {
         })
     }
 
-    /// Returns the command of a step of a turn; `None` if something is wrong.
+    /// Returns the command of a step; `None` if something is wrong.
     pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<Task> {
         let words = match step.words {
             Words::BuiltIn(mut words) => {
                 let locks = matches!(step.role, StepRole::Plan | StepRole::Act);
                 if let Some(timeout) = self.lock_timeout.filter(|_| locks) {
-                    // After the name of the command: options come before a file.
+                    // Right after the subcommand: options come before a file.
                     let option = format!("-lock-timeout={}ms", timeout.as_millis());
                     words.insert(2, option.into());
                 }
@@ -294,8 +281,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         })
     }
 
-    /// Adds the options that reach the command of a step from outside of it. Any driver may call
-    /// Terraform.
+    /// Collects options that reach a command from the environment. Any driver may call Terraform.
     fn add_hidden(&mut self, role: StepRole, place: &Place) {
         for &variable in variables_with_words(role) {
             let own = place.environment.get(variable);
@@ -338,8 +324,8 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
     }
 
-    /// Adds what a driver gets besides the environment of the stack; returns where the tool keeps its data,
-    /// if that is not its usual place.
+    /// Sets the variables of drivers beyond the stack's environment; returns the data directory if
+    /// it is not the usual one.
     fn set_variables(
         &self,
         stack: PlanStack,
@@ -372,7 +358,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         if let Some(workspace) = workspace {
             environment.insert(WORKSPACE.to_owned(), Some(workspace.to_owned()));
         }
-        // Terraform takes an empty one for none.
+        // Terraform ignores an empty one.
         if let Some(own) = environment.get(DATA) {
             return own.clone().filter(|own| !own.is_empty());
         }
@@ -409,14 +395,13 @@ impl<'a, 'p> Preparation<'a, 'p> {
     }
 }
 
-/// Returns a step of a driver as a run knows it.
+/// Converts a step of a driver to a step of a run.
 pub(super) fn step_of(step: &StepPlan<'_>) -> Step {
     let exit_codes = Arc::new(step.exit_codes.clone());
     Step::CommandWith(step.name.into(), exit_codes)
 }
 
-/// Returns where the tool of a stack keeps its data if no variable sets it; nothing if that is its
-/// usual place.
+/// Returns the data directory if no variable sets it; `None` for the usual place.
 pub(super) fn usual_data(stack: &StackPath) -> Option<String> {
     let key = stack.key()?;
     Some(format!(".terraform/{}", file_name(key.as_str())))

@@ -1,5 +1,5 @@
-//! The code of a commit, for stacks that were removed: their configuration, environment and driver are those
-//! of the commit that was applied to them.
+//! The code of a commit, for removed stacks: they are destroyed with the configuration, environment
+//! and driver of the commit that was applied last.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,49 +16,41 @@ use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 use crate::state::document::{Entry, Inputs};
 
-/// A commit that is checked out. The checkout goes when this is dropped.
+/// A checkout of a commit, removed when this is dropped.
 pub struct CommitCode {
     pub project: Project,
     listing: Listing,
     digests: InputDigests,
     /// The path of the project in the repository, `/`-separated.
     prefix: String,
-    /// The files, from the top of the repository, that filters should have made which are not there.
+    /// Files that git filters should have written but did not, by path in the repository.
     unfilled: BTreeMap<String, String>,
-    /// Kept: the checkout goes with it.
+    /// Holds the checkout until this is dropped.
     _worktree: Worktree,
 }
 
 /// Why the code of a commit cannot be used for a stack.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCode {
-    /// Git does not check it out, or cannot tell what is in it.
     #[error("its commit cannot be checked out: {0}")]
     Git(#[from] GitError),
-    /// Its files cannot be read.
     #[error("the files of its commit cannot be read")]
     Read,
-    /// The configuration of the commit is wrong.
     #[error("the configuration of its commit is wrong: {0}")]
     Configuration(String),
-    /// The commit does not have the stack.
     #[error("the commit that was applied does not have it")]
     Nothing,
-    /// What counted as an input then cannot be compared.
+    /// The rules for inputs of that time are unknown to this version.
     #[error("this version of orch cannot tell whether its commit has what was applied")]
     Rules,
-    /// Its inputs are not those on record.
     #[error("its commit has other files than those that were applied")]
     Inputs,
-    /// A file needs a filter of git that is not there.
     #[error("`{0}` needs the filter `{1}` of git, which is not installed")]
     Filter(String, String),
     #[error("it has no driver in its commit")]
     Driver,
-    /// The state of its tool is not on this machine.
     #[error("the state of its tool is not on this machine: `{0}` is missing")]
     LocalState(String),
-    /// The state of its tool cannot be linked in.
     #[error("the state of its tool cannot be used from its commit: {0}")]
     Link(#[from] io::Error),
 }
@@ -69,7 +61,7 @@ impl From<ChangeError> for NoCode {
     }
 }
 
-/// Returns a problem of a project in words, after the file and the line that have it.
+/// Formats a problem of a project with its file and line.
 fn located(problem: &Diagnostic, project: &Project) -> String {
     let place = match (problem.labels.first(), &problem.file) {
         (Some(label), _) => project.sources.line(label.span),
@@ -80,11 +72,7 @@ fn located(problem: &Diagnostic, project: &Project) -> String {
 }
 
 impl CommitCode {
-    /// Checks out a commit in a directory that does not exist yet, and reads the project in it.
-    ///
-    /// # Errors
-    ///
-    /// If git does not do that, or the configuration of the commit is wrong.
+    /// Checks out a commit to a new directory, and loads the project in it.
     pub fn check_out(
         repository: &Repository,
         commit: &CommitId,
@@ -93,7 +81,7 @@ impl CommitCode {
         let worktree = repository.check_out(commit, path)?;
         let path = dunce::canonicalize(worktree.path())?;
         let prefix = repository.prefix();
-        // Without the slash at its end, which an empty path would leave as well.
+        // Drops the trailing slash that an empty prefix would leave.
         let root: PathBuf = path.join(prefix).components().collect();
         let mut problems = Problems::default();
         let loaded = Project::load_with_listing(&root, &mut problems);
@@ -116,15 +104,11 @@ impl CommitCode {
         })
     }
 
-    /// Returns a stack that is on record under a key, if the commit has what was applied.
-    ///
-    /// # Errors
-    ///
-    /// If it has not, or a part of it is missing in the checkout.
+    /// Returns the stack of a key, if the commit has the configuration that was applied, all of it.
     pub fn stack(&self, path: &StackPath, entry: &Entry) -> Result<StackIndex, NoCode> {
         let stack = self.project.stacks.find(path).ok_or(NoCode::Nothing)?;
         let applied = entry.applied.as_ref();
-        // What was imported has no inputs on record.
+        // An imported stack has no recorded inputs.
         if let Some(inputs) = applied.and_then(|applied| applied.inputs.as_ref()) {
             self.compare(stack, inputs)?;
         }
@@ -150,11 +134,7 @@ impl CommitCode {
         }
     }
 
-    /// Returns the driver of a stack, given the one on record.
-    ///
-    /// # Errors
-    ///
-    /// If it has none.
+    /// Returns the driver of a stack, given the recorded one.
     pub fn driver(
         &self,
         stack: StackIndex,
@@ -164,12 +144,9 @@ impl CommitCode {
         driver_of(&self.project, &self.listing, stack, recorded, on_path).ok_or(NoCode::Driver)
     }
 
-    /// Links the state that a tool keeps in the tree into the checkout, so that the tool changes it where it
-    /// is, whatever becomes of the checkout. `root` is the root of the tree, `backend` what is on record.
-    ///
-    /// # Errors
-    ///
-    /// If it is not there, or cannot be linked.
+    /// Links the local state of a tool into the checkout, so that the tool changes the original and
+    /// removing the checkout loses nothing. `root` is the root of the working tree, `backend` the
+    /// recorded place.
     pub fn link_local_state(&self, root: &Path, backend: &str) -> Result<(), NoCode> {
         let Some((place, here)) = find_local_state(root, backend)? else {
             return Ok(());
@@ -182,18 +159,15 @@ impl CommitCode {
             return Err(missing());
         }
         replace_by_link(&here, &there)?;
-        // Terraform writes a copy of the last state beside it.
+        // Terraform writes a backup beside the state.
         let backup = |state: &Path| PathBuf::from(format!("{}.backup", state.display()));
         Ok(replace_by_link(&backup(&here), &backup(&there))?)
     }
 }
 
-/// Finds the state that a tool keeps in the tree: where it is from the root of the tree, and the file. None if the tool
-/// does not keep its state there. `root` is the root of the tree, `backend` what is on record.
-///
-/// # Errors
-///
-/// If it is not there.
+/// Finds the local state of a tool in the working tree: its path from there, and the file. `None`
+/// if the state is not local. Fails if the file does not exist. `root` and `backend` as in
+/// [`Self::link_local_state`].
 pub fn find_local_state<'b>(
     root: &Path,
     backend: &'b str,
@@ -207,7 +181,7 @@ pub fn find_local_state<'b>(
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
     if !is_inside {
-        // It is the same from everywhere.
+        // An absolute path needs no link.
         let is_there = path.is_absolute() && path.is_file();
         return if is_there { Ok(None) } else { Err(missing()) };
     }
@@ -221,8 +195,8 @@ pub fn find_local_state<'b>(
     Ok(Some((place, here)))
 }
 
-/// Makes the directories of a path below another one; returns whether all of them are real ones: a link of the
-/// commit could lead out of the checkout.
+/// Creates the directories of a path below `root`; returns whether all are real directories: a link
+/// in the commit could lead out of the checkout.
 fn make_directories(root: &Path, path: &Path) -> io::Result<bool> {
     let mut directory = root.to_owned();
     for part in path.components() {
@@ -237,8 +211,8 @@ fn make_directories(root: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Puts a link to a file in a place, whose directory is a real one, instead of the file that may be there: git
-/// may have it, but what counts is in the tree.
+/// Links to a file at a path in a real directory, in place of any file there: git may have a copy,
+/// but the original in the working tree counts.
 fn replace_by_link(target: &Path, at: &Path) -> io::Result<()> {
     match at.symlink_metadata() {
         Ok(_) if at.read_link().is_ok_and(|it| it == target) => return Ok(()),

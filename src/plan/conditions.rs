@@ -1,4 +1,4 @@
-//! What entries are decided after: the stacks with work that each runs after.
+//! The stacks with work that an entry waits for, since they decide what it does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// How many stacks a condition names. Thousands of stacks may run after a group of thousands.
+/// The most stacks that a condition names: thousands may precede a group of thousands.
 const MAX_NAMED: usize = 20;
 
-/// The stacks with work that an entry runs after, with only such without work in between.
+/// The nearest stacks with work that an entry runs after, looking through stacks without work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// The first of them, by path.
@@ -21,16 +21,13 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 }
 
-/// Returns what each stack is decided after; nothing for a stack that runs after none with work. No cycle
-/// may touch the stacks with work.
-///
-/// It takes time and space linear in the size of the graph.
+/// Returns the condition of each stack that runs after stacks with work. No cycle may contain a
+/// stack with work. Linear in the size of the graph.
 pub fn conditions(
     project: &Project,
     graph: &Graph,
@@ -49,7 +46,7 @@ pub fn conditions(
     let mut ready: Vec<usize> = (0..pending.len())
         .filter(|&node| pending[node] == 0)
         .collect();
-    // By node, the lowest stacks with work before it: one more than are named.
+    // By node, the lowest preceding stacks with work: one more than are named.
     let mut before: Vec<Vec<StackIndex>> = vec![Vec::new(); pending.len()];
     while let Some(node) = ready.pop() {
         let own = is_working[node].then(|| [StackIndex::new(node)]);
@@ -76,7 +73,7 @@ pub fn conditions(
     stacks.iter().filter_map(condition).collect()
 }
 
-/// Returns the lowest of two lists, each of which is sorted.
+/// Merges two sorted lists, keeping the lowest.
 fn lowest(known: Vec<StackIndex>, more: &[StackIndex]) -> Vec<StackIndex> {
     if more.is_empty() || known == more {
         return known;

@@ -1,4 +1,5 @@
-//! The safeguard `destroy-order`: whether a run destroys stacks before, or without, those that run after them.
+//! The safeguard `destroy-order`: whether a run destroys stacks before their dependents, or without
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +15,18 @@ use crate::run::safeguard::{RunsAfter, Violation};
 use crate::selection::graph::{Graph, Towards};
 use crate::state::document::Document;
 
-/// A run that destroys stacks.
 #[derive(Debug)]
 pub struct DestroyingRun {
     pub destroyed: BTreeSet<StackIndex>,
-    /// The stacks in which it runs something else.
+    /// The stacks in which it runs other commands.
     pub others: BTreeSet<StackIndex>,
-    /// The stacks that a run which it resumes has destroyed.
+    /// The stacks that the resumed run has destroyed.
     pub done: BTreeSet<StackIndex>,
-    /// The direction of the run.
     pub direction: Direction,
 }
 
 impl DestroyingRun {
-    /// Returns what violates the safeguard. With a document, the stacks in it exist; without one, all stacks of the
+    /// Returns the violations. The stacks in the document exist; without one, all stacks of the
     /// project do.
     pub fn violations(
         &self,
@@ -53,7 +52,8 @@ impl DestroyingRun {
         violations
     }
 
-    /// Returns each stack that is destroyed after one that it runs after, with the closest such stack.
+    /// Returns each stack that is destroyed after one that it runs after, with the closest such
+    /// stack.
     fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<RunsAfter> {
         let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
         let start = self.destroyed.iter().copied();

@@ -1,7 +1,7 @@
-//! Entries: what is to be done with each stack, and why.
+//! Entries of a plan: the action for each stack, and its reason.
 //!
-//! What is on record decides first whether the tools have to be asked; their answers decide the rest. This
-//! module asks nobody and knows no order.
+//! The state decides first whether a tool has to be asked; the tool's answer decides the rest. This
+//! module calls no tool and knows no order.
 
 mod ignored;
 mod mode;
@@ -21,25 +21,24 @@ use crate::plan::conditions::Condition;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 
-/// What is done with a stack.
+/// The action of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Nothing.
     NoOp,
-    /// What does not exist is made.
+    /// Nothing exists yet.
     Create,
-    /// What exists is put on record.
+    /// The stack exists and is only recorded.
     Adopt,
-    /// What exists is brought forward.
+    /// The stack exists and is applied.
     Update,
-    /// What exists is destroyed and made anew.
+    /// The stack is destroyed and recreated.
     Replace,
-    /// What exists is destroyed.
+    /// The stack is destroyed.
     Delete,
-    /// What exists is read, for others.
+    /// The outputs are read, for others.
     Read,
-    /// The stack is taken off the record: nothing of it exists any more, or it belongs to others.
+    /// The stack is removed from the state: none of it exists, or others manage it.
     Forget,
 }
 
@@ -57,7 +56,7 @@ impl Action {
         }
     }
 
-    /// Returns whether commands run for it that change something.
+    /// Returns whether its commands change something.
     pub fn is_work(self) -> bool {
         matches!(
             self,
@@ -66,53 +65,50 @@ impl Action {
     }
 }
 
-/// What is to be done with a stack.
+/// The entry of a stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PlanEntry {
     pub stack: StackPath,
-    /// What is done.
     pub action: Action,
-    /// Why.
     pub reason: Reason,
-    /// How many resources change, if that is known.
+    /// `None` if unknown.
     pub counts: Option<Counts>,
-    /// What changes, if that is known.
+    /// Empty if unknown.
     pub resources: Vec<ResourceChange>,
-    /// Whether the tool's plan has everything.
     pub is_complete: bool,
-    /// Whether it is known what would be done: else its tool has failed, and is asked again during the
+    /// Whether the changes are known; otherwise its tool failed, and is asked again during the
     /// apply.
     pub is_planned: bool,
     /// The stacks with work that it runs after: it is decided when they have ended.
     pub after: Condition,
-    /// Why nothing is done, although something should be.
+    /// Why it is not applied although it should be.
     pub blocked: Option<String>,
-    /// The stacks and outputs that replace it if they change, which is known during the apply: then a new plan
-    /// is needed.
+    /// The stacks and outputs whose change would replace it. That turns out during the apply and
+    /// then needs a new plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced_if: Vec<String>,
-    /// The path that it has on record, if that is another one.
+    /// Its recorded path, if it has moved.
     pub previous_path: Option<String>,
-    /// The generation that a replace makes before the old one is destroyed, which has an entry of its own.
+    /// The new generation of a replace that creates first; the old one has an entry of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<Generation>,
-    /// The commit that was applied to it according to the record. A stack that was removed is destroyed with
-    /// the code of this commit.
+    /// The commit that was applied last, according to the state. A removed stack is destroyed with
+    /// its code.
     pub source_commit: Option<String>,
-    /// How it is known that it was removed, if it is on record and not in the tree.
+    /// Why it counts as removed, if it is in the state but not in this commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<Removed>,
-    /// Whether its tool found drift, if it was only asked to refresh.
+    /// Whether a refresh found drift.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_drifted: bool,
-    /// Whether resources are destroyed and none of the stack is left, according to its tool.
+    /// Whether all resources are destroyed, according to its tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_nothing: bool,
 }
 
 impl PlanEntry {
-    /// Returns whether it destroys what exists: what is made anew first, an entry of its own destroys.
+    /// Returns whether it destroys the stack. If a replace creates first, another entry destroys.
     pub fn destroys(&self) -> bool {
         match self.action {
             Action::Delete => true,
@@ -121,14 +117,14 @@ impl PlanEntry {
         }
     }
 
-    /// Returns whether it is provisional: it was planned before a stack with work that it runs after, and is planned
+    /// Returns whether it was planned before a stack with work that it runs after; it is planned
     /// again once that is applied.
     pub fn is_provisional(&self) -> bool {
         self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
     }
 
-    /// Returns whether it is decided only during the apply: it has no work of its own yet, and runs after
-    /// stacks that have.
+    /// Returns whether it is decided during the apply: it has no work yet, and runs after stacks
+    /// with work.
     pub fn is_undecided(&self) -> bool {
         !self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
     }
@@ -138,66 +134,63 @@ impl PlanEntry {
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Known<'a> {
-    /// How it stands according to the document; none if there is no document.
+    /// Its status according to the state; `None` without a state.
     pub standing: Option<&'a Standing>,
     pub driver: Driver<'a>,
-    /// What `orch` does with it.
+    /// How `orch` manages it.
     pub mode: StackMode,
-    /// Whether `--replace` names it.
     pub is_replaced: bool,
-    /// Whether it is made anew before the old one is destroyed, if it is replaced.
+    /// Whether a replace creates the new one before it destroys the old one.
     pub is_made_first: bool,
-    /// Whether it is on record, was to be replaced, and nothing of it exists.
+    /// Whether it is recorded, was being replaced, and none of it exists.
     pub is_gone: bool,
-    /// Why `replace_triggered_by` replaces it, if it does.
+    /// Why `replace_triggered_by` replaces it, if so.
     pub trigger: Option<&'a Reason>,
-    /// Whether it is not on record, and known to be another stack on record that was moved.
+    /// Whether it is not recorded, but is known to be a recorded stack that was moved.
     pub is_moved: bool,
-    /// Which outputs differ from those that it was applied with, if any do: in words.
+    /// The outputs that differ from those that it was applied with, if any, in words.
     pub outputs_differ: Option<&'a str>,
-    /// What its `ignore_changes` leaves out, if it has one.
+    /// The inputs that its `ignore_changes` leaves out, if it has one.
     pub ignored: Option<IgnoredInputs<'a>>,
-    /// Whether drift was accepted since it was applied, so its tool has to plan.
+    /// Whether drift was accepted since the last apply, so its tool has to plan.
     pub accepts_drift: bool,
-    /// Whether it is planned because it calls a module that was released.
     pub is_released: bool,
 }
 
 /// What has to be found out about a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing: this is to be done.
     Settled(Action, Reason),
-    /// Its tool is asked, for this action as far as is known.
+    /// Asks its tool; the action is a first guess.
     Ask(PlanKind, Asked),
 }
 
-/// The action that a driver is asked about.
+/// The action that a driver is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// Nothing is on record.
+    /// Nothing is recorded.
     Create,
-    /// Something is on record, or it is not known whether anything is.
+    /// Something is recorded, or it is unknown whether anything is.
     Update,
-    /// It is to go.
+    /// The stack is destroyed.
     Delete,
-    /// It is to go, and to be made anew.
+    /// The stack is destroyed and recreated.
     Replace,
-    /// It is to be made anew, beside what is there.
+    /// A new stack is created beside the old one.
     Anew,
-    /// It is looked at for drift.
+    /// Checks for drift.
     Refresh,
-    /// It is read for others.
+    /// Reads its outputs for others.
     Read,
 }
 
 impl Asked {
-    /// Returns the word that the driver gets.
+    /// Returns the value that the driver gets.
     pub fn word(self) -> &'static str {
         match self {
             Asked::Create | Asked::Anew => "create",
             Asked::Update => "update",
-            // What is made anew is planned once the old one is gone.
+            // A recreated stack is planned after the old one is destroyed.
             Asked::Delete | Asked::Replace => "delete",
             Asked::Refresh => "refresh",
             Asked::Read => "read",
@@ -205,7 +198,7 @@ impl Asked {
     }
 }
 
-/// Why an answer cannot be followed.
+/// Why an answer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its driver answers `{answer}` when asked for `{asked}`; {hint}")]
 pub struct NotAllowed {
@@ -214,11 +207,11 @@ pub struct NotAllowed {
     hint: &'static str,
 }
 
-/// What is wanted of all stacks.
+/// The options for all stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanOptions {
     pub mode: PlanMode,
-    /// Whether tools are asked although what is on record says that nothing has changed.
+    /// Whether tools are asked even if the state says that nothing has changed.
     pub is_full: bool,
 }
 
@@ -263,7 +256,7 @@ impl Known<'_> {
             }
             let is_there = asked != Asked::Create && !self.is_gone;
             if is_there && self.driver.is_none() && !self.is_replaced {
-                // No tool has made anything, so nothing is destroyed: the stack is put on record again.
+                // No tool created anything, so nothing is destroyed: the stack is recorded again.
                 return Need::Settled(Action::NoOp, reason);
             }
             if is_there && self.is_made_first && asks(PlanKind::Normal) {
@@ -298,26 +291,25 @@ impl Known<'_> {
         )
     }
 
-    /// Returns whether it is as it was applied, and so are the outputs that it was applied with.
+    /// Returns whether it is unchanged since its last apply, and so are the outputs that it used.
     fn is_as_applied(&self) -> bool {
         let is_untouched = self.outputs_differ.is_none() && !self.accepts_drift;
         self.standing == Some(&Standing::Applied) && (is_untouched || self.is_never_updated())
     }
 
-    /// Returns whether nothing is done with it as long as it is as it was left.
+    /// Returns whether it is never updated because all its changes are ignored.
     fn is_never_updated(&self) -> bool {
         let ignores_all = self.ignored.is_some_and(|ignored| ignored.is_all);
         ignores_all && self.standing == Some(&Standing::Applied)
     }
 
-    /// Returns why nothing is done with it: nothing differs, or only what is ignored.
+    /// Returns why nothing is done: nothing differs, or only ignored inputs do.
     fn unchanged(&self) -> Reason {
         let ignored = self.ignored.and_then(|ignored| ignored.reason());
         ignored.unwrap_or_else(|| Reason::new(ReasonSource::State, "unchanged"))
     }
 
-    /// Returns why its tool finds changes. If no input differs from the applied ones, something
-    /// else has changed.
+    /// Returns why its tool finds changes. If no input differs, the cause lies elsewhere.
     fn because_of_changes(&self) -> Reason {
         if self.standing != Some(&Standing::Applied) || self.outputs_differ.is_some() {
             return self.because();
@@ -333,7 +325,7 @@ impl Known<'_> {
         Reason::new(ReasonSource::Driver, text)
     }
 
-    /// Returns why the stack is to be replaced, if it is.
+    /// Returns why the stack is replaced, if it is.
     fn replaces(&self) -> Option<Reason> {
         if self.is_replaced {
             return Some(Reason::new(ReasonSource::Option, "--replace"));
@@ -345,13 +337,12 @@ impl Known<'_> {
         is_tainted.then(|| Reason::new(ReasonSource::State, "tainted"))
     }
 
-    /// Returns whether anything is on record.
     fn is_on_record(&self) -> bool {
         let never = Standing::Pending(Pending::NeverApplied);
         self.is_moved || self.standing.is_some_and(|standing| *standing != never)
     }
 
-    /// Returns why anything might have to be done, according to what is on record.
+    /// Returns why it may need changes, according to the state.
     fn because(&self) -> Reason {
         use ReasonSource::{Config, State};
         match self.standing {
@@ -388,11 +379,8 @@ impl Known<'_> {
         }
     }
 
-    /// Returns what is to be done according to the answer of the driver.
-    ///
-    /// # Errors
-    ///
-    /// If the driver answers what it may not.
+    /// Decides by the answer of the driver. Fails if the driver answers with an action that it must
+    /// not choose.
     pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
         allowed(&self.driver, asked, answer)?;
         let because = self.replaces().filter(|_| self.is_gone);
@@ -439,7 +427,7 @@ impl Known<'_> {
             },
             Asked::Update => match (answer.exists, has_changes) {
                 (Some(false), true) => {
-                    // What was on its way may be the first that would exist.
+                    // An interrupted apply may have been the first.
                     let was_tried =
                         matches!(self.standing, Some(Standing::Failed(_) | Standing::Running));
                     let reason = if was_tried {
@@ -465,11 +453,7 @@ impl Known<'_> {
     }
 }
 
-/// Checks that a driver only modifies the action that it was asked for.
-///
-/// # Errors
-///
-/// If it answers what it may not.
+/// Checks that a driver answers with an action that is allowed for the one asked for.
 pub fn allowed(driver: &Driver<'_>, asked: Asked, answer: &Answer) -> Result<(), NotAllowed> {
     let Some(action) = answer.action else {
         return Ok(());

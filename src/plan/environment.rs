@@ -1,9 +1,10 @@
-//! The environment that a plan was made in, as digests: an apply of its file has to run in the same one.
+//! The environment that a plan was made in, as digests: its plan file has to be applied in the same
+//! one.
 //!
-//! Values may be secrets, so the file has none. Its digests are keyed with a random number of this
-//! file. The same value has another digest in each file, so files cannot be compared and no table
-//! of digests helps. Anyone with the file has the key too and can try likely values. That is no new
-//! risk: the Terraform plans in the same file hold values in clear.
+//! Values may be secrets, so the file has none. The digests are keyed with a random number of this
+//! file: files cannot be compared, and no precomputed table helps. Anyone with the file has the key
+//! and can try likely values. That adds no risk: the Terraform plans in the same file hold values
+//! in clear.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,12 +25,12 @@ use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
 use crate::state::document::Inputs;
 
-/// The prefixes of the variables of the tools.
+/// The prefixes of the tools' variables.
 const PREFIXES: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
 
-/// Variables that may differ, since they do not change the plan: logging, paths of programs, caches
-/// and data, retries, and credentials, which differ from job to job. The help topic `apply` lists
-/// them.
+/// Variables that may differ, since they do not change the plan: logging, program paths, caches,
+/// data directories, retries, and credentials, which differ from job to job. The help topic `apply`
+/// lists them.
 const MAY_DIFFER: [&str; 34] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -80,7 +81,7 @@ const MAY_DIFFER_FROM: [&str; 9] = [
     "TG_PROVIDER_CACHE",
 ];
 
-/// The prefix of the variables with words for single commands, and the commands whose words count.
+/// The prefix of variables with arguments for single commands, and the commands that count.
 const WORDS: (&str, [&str; 3]) = ("TF_CLI_ARGS_", ["plan", "apply", "destroy"]);
 
 /// Variables that differ from session to session.
@@ -104,13 +105,13 @@ const CI: [&str; 8] = [
 /// The maximum size of a script that is searched.
 const MAX_SCRIPT: u64 = 1 << 20;
 
-/// A variable as a shell names it.
+/// A variable in shell syntax.
 static SHELL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)").expect("it is a pattern"));
 
 const UNIT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
-/// A variable that a file of Terragrunt names.
+/// A variable that a Terragrunt file reads.
 static GET_ENV: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"\bget_env\(\s*\\?"([A-Za-z_][A-Za-z0-9_]*)\\?""#).expect("it is a pattern")
 });
@@ -123,47 +124,42 @@ const STEPS: [DriverStep; 4] = [
     DriverStep::Read,
 ];
 
-/// The prefix of the names of driver commands, which no variable has.
+/// The prefix for driver commands; no variable contains a space.
 const COMMAND: &str = "driver ";
 
 /// Digests of values, by name.
 type Digests = BTreeMap<String, String>;
 
-/// The environment that the stacks of a plan were planned in, as digests.
+/// The environment in which the stacks of a plan were planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedEnvironment {
-    /// The key of the digests.
     key: String,
-    /// The variables of tools that `orch` was started with. Those of a stack override them.
+    /// The tools' variables in the environment of `orch`. Those of a stack override them.
     host: Digests,
-    /// The digests that stacks have of their own, each set once.
+    /// The stacks' own digests, without duplicates.
     sets: Vec<Digests>,
-    /// Which set each stack has, by path.
+    /// The set of each stack, by path.
     stacks: BTreeMap<StackPath, usize>,
 }
 
-/// The sources of the environment of a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct EnvironmentSource<'a, 'p> {
-    /// The root of the project.
     pub root: &'a Path,
-    /// The environments of the stacks.
     pub environments: &'a Environments<'p>,
     /// The environment of `orch`.
     pub host: &'a BTreeMap<String, String>,
 }
 
-/// A stack that a plan does something with.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedStack<'d> {
     pub stack: StackIndex,
     pub driver: Driver<'d>,
-    /// Its inputs in the plan, if they are known.
+    /// Its inputs in the plan, if known.
     pub inputs: Option<&'d Inputs>,
 }
 
 impl SavedEnvironment {
-    /// Makes one of stacks with their drivers, with a new key.
+    /// Digests the environments of stacks and drivers, with a new key.
     pub fn new<'d>(
         source: EnvironmentSource<'_, '_>,
         stacks: impl Iterator<Item = PlannedStack<'d>>,
@@ -172,7 +168,7 @@ impl SavedEnvironment {
         SavedEnvironment::with_key(key.concat(), source, stacks)
     }
 
-    /// Makes one that can be compared with this one.
+    /// Digests the current environment with the same key, for comparison.
     #[must_use]
     pub fn now<'d>(
         &self,
@@ -213,7 +209,7 @@ impl SavedEnvironment {
         }
     }
 
-    /// Returns the names of what differs for a stack now: variables, and commands of its driver.
+    /// Returns the names of a stack's differences: variables, and commands of its driver.
     pub fn differences(&self, now: &Self, stack: &StackPath) -> BTreeSet<String> {
         let mut differing = BTreeSet::new();
         let (before, after) = (self.of(stack), now.of(stack));
@@ -234,16 +230,16 @@ impl SavedEnvironment {
     }
 }
 
-/// Makes the digests of a plan.
+/// Computes the digests of a plan.
 struct Digester<'a, 'p> {
     key: &'a str,
     source: EnvironmentSource<'a, 'p>,
 }
 
 impl Digester<'_, '_> {
-    /// Returns the digests that a stack has of its own: the variables that `run.env` sets and
-    /// removes and that Terragrunt files name, the workspace, and the commands in the block of its
-    /// driver with the variables that these name.
+    /// Returns the digests of a stack: the variables that `run.env` sets and removes and that
+    /// Terragrunt files read, the workspace, and the commands of its driver with the variables that
+    /// they use.
     fn of_stack(&self, planned: &PlannedStack<'_>) -> Digests {
         let EnvironmentSource {
             root,
@@ -276,9 +272,9 @@ impl Digester<'_, '_> {
             // A block that cannot be evaluated is refused before it runs.
             let words = words_of_list(expr, &of_stack).unwrap_or_default();
             let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-            // No word has this character.
+            // No argument contains this character.
             set.extend([self.digest(&command_name(*step), Some(&words.join("\0")))]);
-            // Unset variables do not count: scripts have variables of their own.
+            // Unset variables do not count: they may be local to a script.
             let named = words
                 .iter()
                 .flat_map(|word| read_by_script(root, &directory, word));
@@ -308,8 +304,8 @@ impl Digester<'_, '_> {
         set
     }
 
-    /// Returns a name with the digest of its value. The path of the project on this machine does
-    /// not count.
+    /// Returns a name with the digest of its value, which ignores the path of the project on this
+    /// machine.
     fn digest(&self, name: &str, value: Option<&String>) -> (String, String) {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
@@ -340,7 +336,8 @@ fn may_differ(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the variables that the files of a unit of Terragrunt name: its own, and those among its inputs.
+/// Returns the variables that the Terragrunt files of a unit read: its own file, and those among
+/// its inputs.
 fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) -> BTreeSet<String> {
     let parts = inputs.into_iter().flat_map(|inputs| inputs.parts.keys());
     let others = parts.filter_map(|part| {
@@ -351,7 +348,7 @@ fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) ->
     let own = UNIT_FILES.map(|name| directory.join(name));
     let mut names = BTreeSet::new();
     for file in own.into_iter().chain(others) {
-        // A part that is no file there names no variables.
+        // If it is not a file, it reads no variables.
         let Ok(text) = fs::read_to_string(file) else {
             continue;
         };
@@ -361,8 +358,8 @@ fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) ->
     names
 }
 
-/// Returns the variables that a word of a command names as a shell does, or the script that the word is. Only
-/// scripts of the project are looked into.
+/// Returns the variables that an argument uses in shell syntax, or the script that the argument
+/// names. Only scripts of the project are read.
 fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut add = |text: &str| {
@@ -381,19 +378,20 @@ fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String>
     names
 }
 
-/// Returns whether a variable says where, by whom or in which job a command runs, not what it does.
+/// Returns whether a variable tells where, by whom or in which job a command runs, not what it
+/// does.
 fn is_of_surroundings(name: &str) -> bool {
     SURROUNDINGS.contains(&name)
         || name.starts_with("ORCH_")
         || CI.iter().any(|ci| name.starts_with(ci))
 }
 
-/// Returns the name of a driver command among those of variables.
+/// Returns the name of a driver command among the variables.
 fn command_name(step: DriverStep) -> String {
     format!("{COMMAND}{}", step.name())
 }
 
-/// Describes a name for a message.
+/// Formats a name for a message.
 fn described(name: &str) -> String {
     match name.strip_prefix(COMMAND) {
         Some(step) => format!("the command `{step}` of its driver"),
@@ -402,7 +400,7 @@ fn described(name: &str) -> String {
     }
 }
 
-/// Returns the names whose digests differ, or that only one has.
+/// Returns the names whose digests differ, or that only one side has.
 fn different<'a>(before: &'a Digests, now: &'a Digests) -> impl Iterator<Item = &'a str> {
     let names = before
         .keys()

@@ -1,4 +1,4 @@
-//! What policies see of the turns of an apply: the planned changes and those that were made.
+//! The input of policies after a turn: the planned and the applied changes.
 
 use super::entry::{Action, PlanEntry};
 use crate::driver::{ChangeKind, Changed, ChangedPlan};
@@ -6,7 +6,7 @@ use crate::path::StackPath;
 use crate::run::turn::Operation;
 use crate::run::workflow::{ChangeAction, ChangeInput, ChangePhase, EntityInput, TurnFacts};
 
-/// Returns the facts of a turn that has planned these changes, and made them if `is_done`.
+/// Returns the facts of a turn with these planned changes, which were applied if `is_done`.
 pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
     let ChangedPlan {
         terraform_version,
@@ -45,8 +45,8 @@ pub fn stack_changed(stack: &StackPath, kind: Option<ChangeKind>) -> ChangedPlan
     }
 }
 
-/// Returns the facts of a turn that applies what the plan shows; none if that is known only during
-/// the apply. `shown` are the changes that its tool has planned, if it names resources.
+/// Returns the facts of a turn that applies the plan as shown; `None` if they are known only during
+/// the apply. `shown`: the planned changes of its tool, if it names resources.
 pub fn foreseen_facts(
     entry: &PlanEntry,
     operation: Operation,
@@ -60,7 +60,7 @@ pub fn foreseen_facts(
         return None;
     }
     let changed = match shown {
-        // Its tool was asked for the destruction only.
+        // Its tool has planned the destroy only.
         NamedChanges::Resources(_) if is_later => return None,
         NamedChanges::Resources(changed) => changed?,
         NamedChanges::Stack => {
@@ -75,10 +75,9 @@ pub fn foreseen_facts(
     Some(turn_facts(changed, true))
 }
 
-/// What a driver names as changed.
 #[derive(Debug)]
 pub enum NamedChanges {
-    /// Resources: these, if they can be read.
+    /// Resources; `None` if they cannot be read.
     Resources(Option<ChangedPlan>),
     Stack,
 }

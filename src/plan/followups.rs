@@ -5,24 +5,19 @@ use serde::{Deserialize, Serialize};
 use crate::path::StackPath;
 use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 
-/// The follow-ups of an apply whose turns all succeed.
+/// The follow-ups of an apply, provided that all its turns succeed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFollowUps {
-    /// The turns that policies add, in the sequence of a serial run.
+    /// The added turns, in the sequence of a serial run.
     pub turns: Vec<PlannedFollowUp>,
-    /// The errors of policies, and the stacks that they ask for but that do not follow.
+    /// The errors of policies, and requested stacks that cannot follow.
     pub problems: Vec<PolicyProblem>,
-    /// The stacks whose follow-ups may differ: policies see their changes, which are known only
-    /// during the apply.
+    /// The stacks whose follow-ups may differ: their changes are known only during the apply.
     pub uncertain: Vec<StackPath>,
 }
 
 impl PlannedFollowUps {
-    /// Checks that the apply will not fail because of policies.
-    ///
-    /// # Errors
-    ///
-    /// If it will.
+    /// Fails if an apply would fail because of policies.
     pub fn check(&self) -> Result<(), FailedPolicies> {
         let is_error = |it: &PolicyProblem| it.severity == ProblemSeverity::Error;
         if self.problems.iter().any(is_error) {
@@ -32,7 +27,6 @@ impl PlannedFollowUps {
     }
 }
 
-/// An apply will fail because of policies.
 #[derive(Debug, thiserror::Error)]
 #[error("a policy failed or a limit is exceeded: an apply of this plan would end with status 1")]
 pub struct FailedPolicies;
@@ -41,12 +35,10 @@ pub struct FailedPolicies;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFollowUp {
     pub stack: StackPath,
-    /// The policies that ask for it.
     pub policies: Vec<String>,
-    /// The stack whose turn it follows.
     pub after: StackPath,
-    /// Whether the stack has `autodeploy = true`, so that its changes need no approval.
+    /// Whether the stack has `autodeploy = true`: its changes need no approval.
     pub autodeploy: bool,
-    /// Why it will fail, if that is known.
+    /// Why it will fail, if known.
     pub problem: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Stacks that stay although a stack that they run after is destroyed.
+//! Stacks that are kept although a stack that they run after is destroyed.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,30 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// What becomes of a stack.
+/// The outcome for a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// What it stands for is destroyed.
+    /// It is destroyed.
     Goes,
-    /// What it stands for exists, and somebody has to destroy it before what it runs after.
+    /// It exists, and must be destroyed before the stacks that it runs after.
     Stays,
-    /// Nothing exists, or what exists belongs to others.
+    /// It does not exist, or others manage it.
     Nothing,
 }
 
-/// A stack that stays although one that it runs after is destroyed. It needs that stack now as much as it did
-/// when it was created.
+/// A stack that is kept although one that it runs after is destroyed. It still needs that stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
-    /// The stack that stays, as `orch list` prints it. It may be gone from the tree.
+    /// The kept stack, as `orch list` prints it. It may be removed from this commit.
     pub stays: String,
-    /// The lowest of the stacks that go and that it runs after; one that is gone from the tree, if there is no
-    /// other.
+    /// The lowest destroyed stack that it runs after; a removed one only if there is no other.
     pub goes: String,
 }
 
-/// Returns what stays and runs after what goes, in the tree or on record, each once: first the stacks of the
-/// tree by path, then those that are gone from it, whose fate depends on their key. Between the two there are
-/// only stacks that neither go nor stay.
-///
-/// It takes time linear in the size of the graphs, where no constraints on record contradict each other.
+/// Returns kept stacks that run after destroyed ones, according to this commit or to the state:
+/// first this commit's stacks by path, then removed ones, whose fates are by key. Only stacks that
+/// are neither destroyed nor kept lie between the two. Linear in the size of the graphs unless
+/// recorded constraints contradict each other.
 pub fn left_behind(
     project: &Project,
     graph: &Graph,
@@ -56,7 +53,7 @@ pub fn left_behind(
     found.collect()
 }
 
-/// Returns for each stack that stays the lowest of those that go and that it runs after.
+/// Returns for each kept stack the lowest destroyed one that it runs after.
 fn found(fates: &[Fate], tree: &Precedence, recorded: &Recorded) -> BTreeMap<usize, usize> {
     let goes = |stack: &usize| fates[*stack] == Fate::Goes;
     let going: Vec<usize> = (0..fates.len()).filter(goes).collect();
@@ -66,7 +63,7 @@ fn found(fates: &[Fate], tree: &Precedence, recorded: &Recorded) -> BTreeMap<usi
     let mut found = BTreeMap::new();
     for constraints in [tree, &recorded.precedence()] {
         let mut is_opened = vec![false; constraints.n_nodes()];
-        // In the tree there are fewer stacks, and groups have the numbers of the others.
+        // This commit has fewer stacks, so its groups have the numbers of recorded stacks.
         let is_stack = |node: usize| node < constraints.n_stacks();
         for &first in going.iter().filter(|&&first| is_stack(first)) {
             let mut open = vec![first];
@@ -97,8 +94,8 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Finds what is left behind, given what goes (`g`) and stays (`s`), what comes before what in the tree,
-    /// whose stacks are the first `n_in_tree`, and the same on record with serials.
+    /// Runs the search on fates (`g` goes, `s` stays): the precedence of this commit, whose stacks
+    /// are the first `n_in_tree`, and the recorded one with serials.
     fn answer(
         fates: &str,
         (n_in_tree, tree): (usize, &[(u32, u32)]),
@@ -130,32 +127,32 @@ mod tests {
     #[test]
     fn what_stays_is_named_once_with_the_lowest_that_goes_before_it() {
         for (fates, tree, recorded, expected) in [
-            // in the tree, on record, in both, in neither
+            // in this commit, in the state, in both, in neither
             ("gs", &[(0, 1)][..], &[][..], &[(1, 0)][..]),
             ("gs", &[], &[(0, 1, 1)], &[(1, 0)]),
             ("ggs", &[(1, 2)], &[(0, 2, 1)], &[(2, 0)]),
             ("gs", &[(1, 0)], &[(1, 0, 1)], &[]),
-            // through what does not exist, through a group, and not through what goes or stays itself
+            // through a stack that does not exist and through a group, but not through `g` or `s`
             ("g-s", &[(0, 1), (1, 2)], &[], &[(2, 0)]),
             ("gs", &[(0, 2), (2, 1)], &[], &[(1, 0)]),
             ("gs", &[], &[(0, 2, 1), (2, 1, 1)], &[(1, 0)]),
             ("ggs", &[(0, 1), (1, 2)], &[], &[(2, 1)]),
             ("gss", &[(0, 1), (1, 2)], &[], &[(1, 0)]),
             ("g-s", &[(0, 1)], &[(1, 2, 1)], &[]),
-            // what newer declarations contradict does not count
+            // an edge that newer declarations contradict does not count
             ("gs", &[], &[(0, 1, 1), (1, 0, 2)], &[]),
             ("gs", &[], &[(0, 1, 2), (1, 0, 1)], &[(1, 0)]),
-            // nothing goes
+            // nothing is destroyed
             ("-s", &[(0, 1)], &[], &[]),
         ] {
             let n = fates.len();
             assert_eq!(answer(fates, (n, tree), recorded), expected, "{fates}");
         }
-        // The last stack is gone from the tree, whose group has the same number.
+        // The last stack is removed; this commit's group has the same number.
         let tree = [(0, 2), (2, 1)];
         assert_eq!(answer("gss", (2, &tree), &[]), [(1, 0)]);
         assert_eq!(answer("gss", (2, &[]), &[(0, 2, 1)]), [(2, 0)]);
-        // What is gone may go, too.
+        // A removed stack may be destroyed, too.
         assert_eq!(answer("ssg", (2, &tree), &[]), []);
         assert_eq!(answer("ssg", (2, &tree), &[(2, 1, 1)]), [(1, 2)]);
         assert_eq!(answer("gsg", (2, &tree), &[(2, 1, 1)]), [(1, 0)]);

@@ -1,5 +1,5 @@
-//! How far `create_before_destroy` reaches according to the record: also to what stacks ran after when they were
-//! applied.
+//! Extends `create_before_destroy` along recorded dependencies: to the stacks that others ran after
+//! when they were applied.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::selection::made_first::reached;
 use crate::source::Span;
 use crate::state::document::Document;
 
-/// Extends the rule to all stacks of the tree that others ran after which have it. What the tree says is known
-/// already.
+/// Extends the rule to stacks of this commit that recorded dependents with the rule ran after. The
+/// rules of this commit have been extended before.
 pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Document) {
     let is_recorded = |key: &str| {
         let entry = document.stacks.get(key);

@@ -1,17 +1,16 @@
-//! Which stacks have other outputs since this run, and who notices.
+//! Which stacks' outputs have changed during this run, and which stacks run after them.
 
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// What has become of the outputs of stacks during a run.
 #[derive(Debug)]
 pub(super) struct ChangedOutputs {
-    /// Who runs right after whom, turned round.
+    /// The predecessors of each node: the precedence reversed.
     before: Precedence,
-    /// By node: of a stack with work, whether its outputs have changed.
+    /// By node: for a stack with work, whether its outputs have changed.
     set: Vec<Option<bool>>,
-    /// By node: of any other, once it was asked for, whether those before it have. All of these have ended by
-    /// then.
+    /// By node: for the others, whether outputs before them have changed. Filled when asked for,
+    /// once all stacks before have ended.
     known: Vec<Option<bool>>,
 }
 
@@ -25,21 +24,21 @@ impl ChangedOutputs {
         }
     }
 
-    /// Notes whether the outputs of a stack with work have changed. Once they have, that stays so.
+    /// Records whether the outputs of a stack with work have changed. Once true, it remains true.
     pub(super) fn set(&mut self, stack: StackIndex, has_changed: bool) {
         let node = stack.get();
         let before = self.set[node];
         self.set[node] = Some(has_changed || before == Some(true));
         if before.or(self.known[node]).is_some() {
-            // It has work after all, or once more: what was found through it may not hold.
+            // The stack has work after all, or more work: results found through it may be outdated.
             self.known.fill(None);
         }
     }
 
-    /// Returns whether the outputs of a stack with work have changed that a stack runs after: the nearest
-    /// such stacks count, through those without. To be asked once these have ended.
+    /// Returns whether outputs of the nearest preceding stacks with work have changed, looking
+    /// through stacks without work. Valid only once these have ended.
     pub(super) fn before(&mut self, stack: StackIndex) -> bool {
-        // A node, its next predecessor to look at, and what those before have said.
+        // A node, its next predecessor to visit, and the result of those visited.
         let mut open = vec![(stack.get(), 0, false)];
         while let Some((node, position, has_changed)) = open.last_mut() {
             let (node, at) = (*node, *position);
@@ -70,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// What has become of the outputs of a stack: with work whether they have changed, else nothing.
+    /// By node: whether the outputs have changed; `None` for a stack without work.
     fn outcomes() -> impl Strategy<Value = Vec<Option<bool>>> {
         let outcome = prop_oneof![2 => Just(None), 1 => any::<bool>().prop_map(Some)];
         prop::collection::vec(outcome, 1..12)
@@ -85,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Returns whether outputs right before a node have changed: those of stacks with work, through others.
+    /// The reference implementation: plain recursion.
     fn naive(outcomes: &[Option<bool>], edges: &[(u32, u32)], node: usize) -> bool {
         let mut before = edges.iter().filter(|(_, to)| *to as usize == node);
         before.any(|&(from, _)| {
@@ -116,7 +115,7 @@ mod tests {
             let edges = edges.into_iter().map(|(a, b)| (a % n, b % n));
             let edges: Vec<(u32, u32)> = edges.filter(|(from, to)| from < to).collect();
             let mut changed = changed(outcomes.len(), &edges);
-            // As in a run: each is asked when those before it have ended, and then ends.
+            // As in a run: a stack is queried when those before it have ended, and then ends.
             for (node, outcome) in outcomes.iter().enumerate() {
                 let stack = StackIndex::new(node);
                 prop_assert_eq!(changed.before(stack), naive(&outcomes, &edges, node));

@@ -1,4 +1,4 @@
-//! What is decided while a plan is carried out.
+//! The decisions that are taken while a plan is applied.
 
 mod added;
 mod checked;
@@ -35,22 +35,18 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
     pub(super) updated: Updated<'p>,
-    /// The stacks that have been applied so far, and whether that has changed anything.
+    /// The stacks that have been applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
     pub(super) destroyed: BTreeSet<StackIndex>,
-    /// The old generations that were kept.
     pub(super) kept: Vec<KeptGeneration>,
     pub(super) init: bool,
     pub(super) allows_new_changes: bool,
     pub(super) is_again: bool,
     pub(super) unread: Vec<(StackPath, String)>,
-    /// What checks conditions, if there are any.
     pub(super) checker: Option<Checker<'p>>,
-    /// The conditions that turned out not to hold.
     pub(super) failed_checks: Vec<FailedCheck>,
-    /// What turns that are added are made of, if any may be.
+    /// Needed to add turns; `None` if none may be added.
     pub(super) followups: Option<FollowUps<'a, 'p>>,
-    /// The rules that protect resources, if there are any.
     pub(super) guard: Option<Guard<'a>>,
 }
 
@@ -60,8 +56,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.guard = Some(guard);
     }
 
-    /// Checks that no protected resource would be destroyed, now that the tool of a stack has
-    /// answered.
+    /// Refuses to destroy protected resources, based on the tool's answer.
     fn check_protected(&self, number: usize, answer: Option<&Answer>) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
@@ -81,27 +76,25 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         refusal.map_or(Ok(()), |refusal| Err(Failure::Refused(refusal.to_string())))
     }
 
-    /// Returns the name of the driver of each turn.
     pub fn drivers(&self) -> Vec<&'p str> {
         let turns = self.turns.iter();
         turns.map(|turn| turn.stack.driver.name).collect()
     }
 
-    /// Returns the digests of the outputs that stacks are applied with.
     pub fn upstream(&mut self) -> &mut Upstream {
         &mut self.upstream
     }
 
-    /// Returns the stacks whose outputs could not be read, with why.
+    /// Returns the stacks whose outputs could not be read, each with the reason.
     pub fn unread(&self) -> &[(StackPath, String)] {
         &self.unread
     }
 
-    /// Checks that its preconditions hold, and that nothing has been updated on the way that replaces it: only
-    /// a plan decides to destroy.
+    /// Checks that the preconditions hold and that no update during this run triggers a
+    /// replacement: only a plan may decide to destroy.
     fn check_rules(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
-        // What is replaced is not destroyed either.
+        // Checked before the destroy as well: a stack that cannot be recreated is kept.
         if let Some(failed) = &turn.stack.checks.failed {
             return Err(Failure::Condition(failed.clone()));
         }
@@ -124,7 +117,8 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
     }
 
-    /// Returns whether nothing replaces a stack that is destroyed if others have changed by now.
+    /// Returns whether a stack that is destroyed only if others change has nothing left that
+    /// replaces it.
     fn is_not_replaced(&self, number: usize) -> bool {
         let turn = &self.turns[number];
         let is_late = turn.stack.is_late && turn.operation == Operation::Destroy;
@@ -133,7 +127,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         here.is_some_and(|here| trigger(here).is_none())
     }
 
-    /// Notes that a stack is made anew, if it was destroyed right before.
+    /// Switches the turn to creating if the stack was destroyed right before.
     fn note_recreated(&mut self, number: usize) {
         let turn = &mut self.turns[number];
         let here = turn.stack.stack.here();
@@ -145,7 +139,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
     }
 
-    /// Returns the stacks that were to be replaced and have not been, each with what has changed.
+    /// Returns the stacks that should have been replaced but were not, each with its trigger.
     pub fn open_triggers(&self) -> Vec<(StackPath, String)> {
         let of_turn = |stack: StackIndex| {
             let mut turns = self.turns.iter();
@@ -161,7 +155,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         open.collect()
     }
 
-    /// Returns how an attempt goes that is about to begin.
+    /// Decides how the attempt that is about to begin proceeds.
     fn course(&mut self, number: usize, attempt: u32) -> Course {
         let turn = &self.turns[number];
         let stack = &turn.stack;
@@ -189,7 +183,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
     }
 
-    /// Returns whether anything is to be changed, now that its tool has been asked, if it had to be.
+    /// Returns whether there is anything to change, using the tool's answer if it was asked.
     fn is_work(&mut self, number: usize, step: &StepAhead<'_>) -> Result<bool, Failure> {
         let turn = &mut self.turns[number];
         if let Some(known) = turn.attempt.is_work {
@@ -201,7 +195,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 turn.check_shown_plan().map_err(Failure::Refused)?;
                 true
             }
-            // What it would do, nobody knows.
+            // No one knows yet which changes it would make.
             Course::Unplanned => {
                 let is_approved = turn.is_approved();
                 // No plan has shown that it may be destroyed.
@@ -265,12 +259,12 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     }
 }
 
-/// Digests of outputs as they are recorded, by name.
+/// Digests of outputs by name, as they are recorded.
 type RecordedOutputs = BTreeMap<String, String>;
 
 impl ApplyDirector<'_, '_> {
-    /// Takes the answer about a stack that was only read, unless it is known; returns whether it is. If not, its
-    /// record stays, and what depends on it is not taken for up to date.
+    /// Takes the answer about a stack that was only read; returns whether there is one. If not, its
+    /// entry is kept, and its dependents do not count as up to date.
     fn read_answer(&mut self, number: usize) -> bool {
         let turn = &mut self.turns[number];
         if turn.attempt.answer.is_some() {
@@ -292,7 +286,7 @@ impl ApplyDirector<'_, '_> {
         }
     }
 
-    /// Returns the outputs that a turn has left, and what is put on record of them.
+    /// Returns the outputs after a turn, and the digests to record.
     fn outputs(
         &self,
         number: usize,
@@ -311,7 +305,7 @@ impl ApplyDirector<'_, '_> {
         let Some(outputs) = outputs else {
             return Ok(None);
         };
-        // Without a state, nothing else tells what it was.
+        // Without a state, the outputs before the apply are the only reference.
         let before = stack.outputs_before.as_ref().map(Outputs::digests);
         let earlier = stack.recorded.as_ref().or(before.as_ref());
         let salted = outputs.salting(self.updated.named(here), earlier, has_acted)?;
@@ -334,7 +328,7 @@ impl Director for ApplyDirector<'_, '_> {
                 self.course(number, step.attempt)
             };
             if step.attempt > 1 {
-                // What the last attempt was to change says nothing of this one.
+                // The changes that the last attempt planned do not apply to this one.
                 _ = fs::remove_file(self.turns[number].folder.join(SHOWN_FILE));
             }
             self.turns[number].attempt = Attempted {
@@ -346,7 +340,7 @@ impl Director for ApplyDirector<'_, '_> {
         }
         let turn = &self.turns[number];
         let course = turn.attempt.course;
-        // Where nothing is done, its outputs may still be looked at.
+        // Even if nothing is done, conditions may need its outputs.
         let is_only_looked_at = course == Course::Nothing && turn.stack.checks.is_looked_at;
         match turn.roles[step.step] {
             _ if turn.attempt.is_unconfirmed => Ok(false),
@@ -400,15 +394,15 @@ impl Director for ApplyDirector<'_, '_> {
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {
             Outcome::Succeeded => true,
-            // What was done is done.
+            // Only the postconditions failed: the changes were applied.
             Outcome::Failed(_) => has_failed_checks,
             Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
         };
-        // It exists as before.
+        // An old generation that is kept is unchanged.
         if self.turns[number].attempt.is_kept {
             return None;
         }
-        // Who has postconditions has taken them for these.
+        // Checking postconditions has already taken the outputs.
         if ending.outcome == Outcome::Succeeded
             && !self.turns[number].stack.checks.has_postconditions
         {
@@ -439,7 +433,7 @@ impl Director for ApplyDirector<'_, '_> {
             effect: Effect::Nothing,
             has_failed_checks,
         };
-        // Only what stands in the tree is brought forward.
+        // Only a stack of this commit is applied.
         let Some(here) = stack.stack.here().filter(|_| has_succeeded) else {
             return Some(findings);
         };
@@ -463,7 +457,7 @@ impl Director for ApplyDirector<'_, '_> {
         if has_acted || is_read {
             let has_changed = match (&outputs, &stack.outputs_before, recorded) {
                 (Some((now, _)), Some(before), _) => now.differ(before),
-                // Others were applied with what is on record.
+                // Other stacks were applied with the recorded outputs.
                 (Some(_), None, Some(before)) => findings.outputs.as_ref() != Some(before),
                 _ => true,
             };

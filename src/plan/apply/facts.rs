@@ -1,4 +1,4 @@
-//! What policies see of a turn that has ended: the planned changes and those that were made.
+//! The input of policies after a turn: the planned and the applied changes.
 
 use super::turn::{Course, TurnState};
 use crate::driver::{ChangeKind, ChangedPlan};
@@ -10,7 +10,6 @@ use crate::run::turn::Operation;
 use crate::run::workflow::TurnFacts;
 
 impl TurnState<'_> {
-    /// Returns what is known of the turn, which has ended.
     pub(super) fn facts(&self, ending: &Ending) -> TurnFacts {
         let is_done = self.has_acted && ending.outcome == Outcome::Succeeded;
         match self.planned(ending) {
@@ -22,7 +21,8 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns what its tool has planned. Of a driver that names no resources, the stack is what changes.
+    /// Returns the planned changes. For a driver that names no resources, the stack itself is the
+    /// change.
     fn planned(&self, ending: &Ending) -> Result<ChangedPlan, NoAnswer> {
         if self.attempt.number == 0 {
             return Ok(ChangedPlan::default()); // its time never came

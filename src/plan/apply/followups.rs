@@ -1,8 +1,8 @@
-//! Turns that are added to an apply: each plans its stack when its time has come, and brings it forward if that
-//! is approved.
+//! Turns that are added to an apply: each plans its stack when it begins, and applies the plan if
+//! that is approved.
 //!
-//! Nothing was shown of them, so whoever approves one approves whatever it would change; none destroys its
-//! stack. This module does not know who adds them.
+//! The plan never showed these turns, so an approval covers any change that they make; none
+//! destroys its stack. This module does not know who adds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -24,57 +24,52 @@ use crate::project::stack::StackIndex;
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
-/// What a turn is made of that is added for a stack.
+/// A stack for which a turn may be added.
 #[derive(Debug, Clone)]
 pub struct FollowUpStack<'p> {
     pub driver: Driver<'p>,
-    /// Why nothing may be done with the stack, if nothing may.
+    /// Why the stack must not be touched, if so.
     pub problem: Option<String>,
-    /// Whether nothing of it exists, as far as is known.
+    /// Whether none of it exists, as far as is known.
     pub is_new: bool,
-    /// Where its tool keeps its own state, if that is known.
+    /// Where its tool keeps its state, if known.
     pub backend: Option<String>,
-    /// Its outputs on record.
+    /// Its recorded outputs.
     pub recorded: Option<BTreeMap<String, String>>,
-    /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
+    /// The digests of the outputs that it was applied with, by their names in
+    /// `replace_triggered_by`.
     pub triggered_by: BTreeMap<String, String>,
-    /// Whether what it would change is approved.
+    /// Whether its changes are approved.
     pub is_approved: bool,
-    /// Whether that includes the destruction of resources.
+    /// Whether that includes destroying resources.
     pub may_destroy_resources: bool,
 }
 
-/// How turns are added to an apply.
 #[derive(Debug)]
 pub struct FollowUps<'a, 'p> {
-    /// The project.
     pub codes: Codes<'a, 'p>,
-    /// The id of the run.
     pub run: String,
-    /// The folder for plans and answers; only its owner can look into it.
+    /// The folder for plans and answers; only its owner can read it.
     pub folder: PathBuf,
-    /// The words that every `plan` gets.
+    /// Extra arguments of every `plan`.
     pub extra: Vec<OsString>,
-    /// Whether the state is kept.
     pub keeps_state: bool,
-    /// What the turns are made of, by stack.
     pub stacks: Vec<FollowUpStack<'p>>,
     /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 
-/// What goes on record of a stack that was brought forward: its outputs, and where its tool keeps its state.
+/// The outputs and the backend to record for an applied stack.
 pub(super) type Applied<'a> = (&'a Option<BTreeMap<String, String>>, &'a Option<String>);
 
 impl<'p> FollowUps<'_, 'p> {
-    /// Notes that what a stack stands for was destroyed.
+    /// Records that the stack's resources were destroyed.
     pub(super) fn is_destroyed(&mut self, stack: StackIndex) {
         let known = &mut self.stacks[stack.get()];
         known.is_new = true;
         (known.backend, known.recorded) = (None, None);
     }
 
-    /// Notes that a stack was brought forward.
     pub(super) fn is_applied(&mut self, stack: StackIndex, (outputs, backend): Applied<'_>) {
         let known = &mut self.stacks[stack.get()];
         known.is_new = false;
@@ -82,8 +77,8 @@ impl<'p> FollowUps<'_, 'p> {
         known.backend.clone_from(backend);
     }
 
-    /// Returns the turn of a stack, as far as is known now. `is_looked_at` says whether conditions may need its
-    /// outputs.
+    /// Returns the turn of a stack, as far as it is known now. `is_looked_at`: conditions may need
+    /// its outputs.
     pub(super) fn turn(
         &self,
         stack: StackIndex,
@@ -148,13 +143,13 @@ impl<'p> FollowUps<'_, 'p> {
         let stack = turn.stack.stack.here();
         let problem = stack.and_then(|it| self.stacks[it.get()].problem.as_ref());
         if problem.is_some() {
-            // It fails before its first step, and needs one for that.
+            // It fails before its first step, so it needs one.
             planned = vec![(Role::Check, Step::Check)];
         }
         planned
     }
 
-    /// Makes the commands of a turn whose time has come.
+    /// Makes the commands of a turn that is about to begin.
     pub(super) fn prepared(&self, mut turn: TurnState<'p>) -> TurnState<'p> {
         let tasks = self.tasks(&mut turn);
         if let Some(followup) = &mut turn.followup {

@@ -1,8 +1,8 @@
-//! Carrying a plan out: its turns in one order, and what is decided while they run.
+//! Applies a plan: its turns in one order, and the decisions while they run.
 //!
-//! A turn of a stack with work and nothing before it carries out the plan that was shown. Any other one is
-//! decided when its time has come: after stacks with work it is planned anew, and carried out if that is
-//! within what was shown. This module asks nobody for approval, and knows nothing of files with plans.
+//! A turn with work and nothing before it applies the plan that was shown. A turn after stacks with
+//! work is planned again when it begins, and applied if the new plan is within what was shown. This
+//! module asks no one for approval, and knows no plan files.
 
 mod changed;
 mod director;
@@ -56,54 +56,51 @@ pub struct ApplyStack<'p> {
     pub stack: PlanStack,
     pub driver: Driver<'p>,
     pub shown: Shown,
-    /// The action that its driver is asked for where it is planned anew.
+    /// The action that its driver is asked for if it is planned again.
     pub asked: Asked,
-    /// What is done.
     pub work: Work,
     /// Whether it runs after stacks with work.
     pub is_conditional: bool,
-    /// Whether its tool could say what it would do.
+    /// Whether its tool could plan it.
     pub is_planned: bool,
-    /// Whether its tool's plan has everything.
+    /// Whether its tool's plan covers everything, with nothing deferred or left out.
     pub is_complete: bool,
-    /// Whether the plan of its tool is there that was shown.
+    /// Whether its tool's shown plan is available.
     pub has_plan: bool,
-    /// Where its tool keeps its own state, if that is known.
+    /// Where its tool keeps its state, if known.
     pub backend: Option<String>,
-    /// Its outputs before the apply, as far as they are known.
+    /// Its outputs before the apply, if known.
     pub outputs_before: Option<Outputs>,
-    /// Its outputs where nothing is done, as far as they are known.
+    /// Its outputs if nothing is done, if known.
     pub outputs: Option<Outputs>,
-    /// Its outputs on record.
+    /// Its recorded outputs.
     pub recorded: Option<BTreeMap<String, String>>,
-    /// Whether it goes on record although nothing is to be done.
+    /// Whether it is recorded although nothing is to be done.
     pub is_recorded: bool,
-    /// What is known of conditions.
     pub checks: TurnChecks,
-    /// The outputs that it was applied with, by what names them in `replace_triggered_by`: their digests.
+    /// The digests of the outputs that it was applied with, by their names in
+    /// `replace_triggered_by`.
     pub triggered_by: BTreeMap<String, String>,
-    /// Whether resources may be destroyed that were not shown, if changes may be that were not.
+    /// Whether resources may be destroyed that were not shown, if changes may be made that were
+    /// not.
     pub may_destroy_resources: bool,
-    /// Whether it is destroyed right before it is applied if others have changed by then that replace it.
+    /// Whether it is destroyed right before it is applied if its triggers have changed by then.
     pub is_late: bool,
-    /// The stacks that get another generation in this plan, if its environment is computed from that.
+    /// The stacks with a new generation in this plan from which its environment is computed.
     pub generations: BTreeSet<StackIndex>,
-    /// If it is an old generation: the stacks that have to be applied before it is destroyed.
+    /// For an old generation: the stacks that have to be applied before it is destroyed.
     pub leaving: Vec<Leaving>,
 }
 
-/// What is known of conditions before a stack has its turn.
 #[derive(Debug, Clone, Default)]
 pub struct TurnChecks {
-    /// Why a precondition of the stack does not hold, if one is known not to.
+    /// Why a precondition fails, if one is already known to.
     pub failed: Option<String>,
-    /// Whether the stack has postconditions.
     pub has_postconditions: bool,
     /// Whether conditions may need its outputs.
     pub is_looked_at: bool,
 }
 
-/// How a plan is carried out.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -112,74 +109,61 @@ pub struct TurnChecks {
 pub struct ApplyOptions<'a> {
     /// The id of the run.
     pub run: &'a str,
-    /// The folder for plans and answers; only its owner can look into it.
+    /// The folder for plans and answers; only its owner can read it.
     pub folder: &'a Path,
-    /// Whether `init` runs in any case.
+    /// Whether `init` runs even if it has run before.
     pub init: bool,
-    /// The words that every `plan` gets.
+    /// Extra arguments of every `plan`.
     pub extra: &'a [OsString],
-    /// How many stacks are worked on at once.
+    /// How many stacks run at once.
     pub jobs: NonZeroUsize,
-    /// What happens after a failure.
     pub on_error: OnError,
-    /// Whether changes are carried out that were not shown.
+    /// Whether changes are applied that were not shown.
     pub allows_new_changes: bool,
-    /// Whether a part of the plan may have been carried out already.
+    /// Whether a part of the plan may have been applied already.
     pub is_again: bool,
-    /// Whether the state is kept.
     pub keeps_state: bool,
     /// Whether turns may be added.
     pub may_add: bool,
-    /// Whether nobody has approved the plan: none of its turns starts.
+    /// Whether the plan was rejected: none of its turns starts.
     pub is_rejected: bool,
-    /// The stacks with work that has been done already: others may not know their outputs.
+    /// The stacks with work that were applied before: others may not know their outputs.
     pub done: &'a [StackIndex],
     /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 
-/// Where a plan is carried out.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a, 'p> {
-    /// The project, and the code of stacks that were removed.
     pub codes: Codes<'a, 'p>,
-    /// The constraints of the project.
     pub graph: &'a Graph,
-    /// The references of the project.
     pub references: &'p References,
-    /// What is on record, if the project keeps a state.
+    /// The state, if the project keeps one.
     pub document: Option<&'a Document>,
 }
 
-/// What is needed to carry a plan out.
 #[derive(Debug)]
 pub struct Applying<'a, 'p> {
-    /// The turns.
     pub execution: Execution,
-    /// Their commands.
     pub tasks: Vec<Vec<Task>>,
-    /// What decides while they run.
+    /// Decides while they run.
     pub director: ApplyDirector<'a, 'p>,
     pub turns: Vec<(PlanStack, Operation)>,
     /// Where turns may be added, if they may.
     pub places: Option<Places>,
 }
 
-/// Where turns of the stacks of the tree may be added to an apply.
+/// Where turns for the project's stacks may be added to an apply.
 #[derive(Debug)]
 pub struct Places {
-    /// The node of the first stack; those of the others follow.
+    /// The node of the first stack; the others follow in order.
     pub first: usize,
-    /// What breaks ties, by stack.
+    /// The rank that breaks ties, by stack.
     pub ranks: Vec<u32>,
 }
 
-/// Prepares to carry a plan out: orders its turns, evaluates commands, looks programs up. `put_plan` puts
-/// the plan of a stack's tool that was shown at a place.
-///
-/// # Errors
-///
-/// If any of that fails; then nothing is to be run.
+/// Prepares an apply: orders its turns, evaluates commands, looks programs up. `put_plan` copies
+/// the shown plan of a stack's tool to a path. After an error nothing may run.
 pub fn prepare<'a, 'p>(
     surroundings: Surroundings<'a, 'p>,
     stacks: &[ApplyStack<'p>],
@@ -288,7 +272,6 @@ pub fn prepare<'a, 'p>(
     })
 }
 
-/// Orders the work on stacks.
 fn ordered(
     codes: Codes<'_, '_>,
     graph: &Graph,
@@ -309,7 +292,7 @@ fn ordered(
 }
 
 impl Places {
-    /// Returns the schedule of an order to which turns may be added, and where.
+    /// Returns the schedule of an order to which turns may be added, and their places.
     pub fn of(order: &Order, project: &Project, graph: &Graph) -> (Schedule, Self) {
         let (schedule, first) = order.schedule_with_stacks(&Precedence::new(graph));
         let ranks = order.ranks_of_stacks(project.stacks.len());

@@ -1,5 +1,5 @@
-//! Whether the plan of a tool that is about to be carried out is the one that was shown. It may be from a
-//! file, and anybody can put another one there.
+//! Checks that the tool's plan about to be applied is the one that was shown. It may come from a
+//! plan file that someone has replaced.
 
 use super::Shown;
 use super::turn::TurnState;
@@ -7,21 +7,17 @@ use crate::driver::{Answer, BadPlan, ResourceChange};
 use crate::plan::ask::{NoAnswer, answer};
 use crate::run::turn::Operation;
 
-/// What is said if it is another one.
 const ANOTHER: &str = "the plan in the file is not the one that is shown";
 
 impl TurnState<'_> {
-    /// Checks what the tool has told of its plan. Of what a driver does that is no tool, nothing can be told.
-    ///
-    /// # Errors
-    ///
-    /// If it is not what was shown, or does not fit the operation: in words.
+    /// Compares the tool's plan with what was shown, and with the operation. Drivers without a tool
+    /// have no plan to compare. The error is a message.
     pub(super) fn check_shown_plan(&self) -> Result<(), String> {
         let driver = &self.stack.driver;
         if driver.tool.is_none() || !self.has_plan {
             return Ok(());
         }
-        // No status of a `plan` counts here: nothing is planned.
+        // The exit code of `plan` does not matter here: nothing is planned.
         let answer = answer(driver, self.kind, &self.folder, false, self.is_partial);
         let answer = answer.map_err(|problem| match problem {
             NoAnswer::Plan(BadPlan::NotWhole(_)) => ANOTHER.to_owned(),
@@ -36,7 +32,7 @@ impl TurnState<'_> {
     }
 }
 
-/// Returns whether nothing is made or changed.
+/// Returns whether nothing is created or changed.
 fn only_destroys(answer: &Answer) -> bool {
     let actions = answer.resources.iter().flat_map(|it| &it.actions);
     let mut actions = actions.map(String::as_str);

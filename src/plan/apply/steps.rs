@@ -11,10 +11,10 @@ use crate::plan::commands::{Preparation, step_of};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
-/// The steps of a turn: what each is for, with its command.
+/// The steps of a turn: the role of each, with its command.
 pub(super) type Steps = Vec<(Role, Step, Option<Task>)>;
 
-/// A step of a turn that has no command yet.
+/// A step without a command yet.
 pub(super) struct PlannedStep<'p> {
     pub(super) role: Role,
     pub(super) command: Option<StepPlan<'p>>,
@@ -30,7 +30,8 @@ impl PlannedStep<'_> {
     }
 }
 
-/// Returns the steps of a turn. Its tool writes its plan to a file; every `plan` gets the extra words.
+/// Returns the steps of a turn. Its tool writes its plan to a file; every `plan` gets the extra
+/// arguments.
 pub(super) fn steps<'p>(
     state: &TurnState<'p>,
     plan_file: &Path,
@@ -58,7 +59,7 @@ pub(super) fn steps<'p>(
             acting.extend(driver.outputs());
         }
     } else if driver.tool.is_none() || is_looked_at {
-        // The tools have them in their plans, but for values that are secret.
+        // The plans of the tools have the outputs, except for sensitive values.
         acting.extend(driver.outputs());
     }
     let of_driver = |command: StepPlan<'p>| PlannedStep {
@@ -105,7 +106,7 @@ pub(super) fn commands(
 }
 
 impl TurnState<'_> {
-    /// Takes its steps; returns these, and their commands.
+    /// Takes over its steps; returns them and their commands.
     pub(super) fn take(&mut self, steps: Steps) -> (Vec<Step>, Vec<Task>) {
         let mut taken = Vec::with_capacity(steps.len());
         let mut tasks = Vec::with_capacity(steps.len());

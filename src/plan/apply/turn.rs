@@ -1,4 +1,4 @@
-//! A turn of an apply, and how far it has come.
+//! A turn of an apply, and its progress.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -18,18 +18,16 @@ use crate::run::execute::Task;
 use crate::run::state::Effect;
 use crate::run::turn::Operation;
 
-/// What a step of a turn is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// A command of the driver.
     Driver(StepRole),
-    /// The intent is confirmed.
+    /// Confirms the intent.
     Confirm,
-    /// The postconditions are checked.
+    /// Checks the postconditions.
     Check,
 }
 
-/// A turn of an apply.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct TurnState<'p> {
@@ -38,70 +36,67 @@ pub(super) struct TurnState<'p> {
     pub(super) operation: Operation,
     pub(super) kind: PlanKind,
     pub(super) asked: Asked,
-    /// What each step is for.
     pub(super) roles: Vec<Role>,
     /// The path that exists once `init` has run, if there is one.
     pub(super) initialized: Option<PathBuf>,
     pub(super) folder: PathBuf,
-    /// The root of the project.
     pub(super) root: PathBuf,
-    /// The command that plans, if there is one.
     pub(super) plan: Option<Task>,
     /// Whether the folder has the plan that was shown.
     pub(super) has_plan: bool,
-    /// Whether what was shown can be carried out as it is.
+    /// Whether that plan can be applied as it is.
     pub(super) is_as_shown: bool,
     pub(super) attempt: Attempted,
-    /// Whether any attempt has changed something, as far as is known.
+    /// Whether any attempt is known to have changed something.
     pub(super) has_acted: bool,
-    /// What it is besides, if it was added.
+    /// Set if the turn was added.
     pub(super) followup: Option<FollowUp>,
-    /// Whether the words of its `plan` ask for a part of the stack only.
+    /// Whether the arguments of its `plan` cover only a part of the stack.
     pub(super) is_partial: bool,
-    /// Whether the stack was destroyed right before, to be made anew.
+    /// Whether the stack was destroyed right before, to be recreated.
     pub(super) is_recreated: bool,
 }
 
-/// How far the attempt of a turn has come.
+/// The progress of an attempt.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Attempted {
-    /// Which attempt, from 1; 0 before the first.
+    /// From 1; 0 before the first attempt.
     pub(super) number: u32,
     pub(super) course: Course,
-    /// What its tool has answered, if it was asked.
     pub(super) answer: Option<Answer>,
-    /// Whether there is anything to change, once that is known.
+    /// Whether there is anything to change, once known.
     pub(super) is_work: Option<bool>,
-    /// Whether a postcondition does not hold.
+    /// Whether a postcondition failed.
     pub(super) has_failed_checks: bool,
-    /// Whether it would change something that nobody has approved.
+    /// Whether it would change something that is not approved.
     pub(super) is_unconfirmed: bool,
-    /// Whether all that it lacks is the approval of destroyed resources.
+    /// Whether only the approval of destroyed resources is missing.
     pub(super) refuses_destroy: bool,
-    /// Whether nothing is destroyed after all: an old generation is kept, or nothing replaces the stack.
+    /// Whether nothing is destroyed after all: an old generation is kept, or nothing replaces the
+    /// stack.
     pub(super) is_kept: bool,
 }
 
-/// What happens in an attempt.
+/// How an attempt proceeds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
     #[default]
     Nothing,
-    /// The plan that was shown is carried out.
+    /// Applies the plan that was shown.
     AsShown,
-    /// It is planned anew.
+    /// Plans again, then applies.
     Anew,
-    /// Its driver cannot plan: it is carried out.
+    /// Applies without a plan, since the driver cannot plan.
     Unplanned,
 }
 
-/// What a turn is besides, if it was added.
+/// The extra state of an added turn.
 #[derive(Debug)]
 pub(super) struct FollowUp {
     pub(super) is_approved: bool,
-    /// Its commands, without what needs no process; why there are none, if there are none; nothing before its
-    /// time has come.
+    /// Its commands, without steps that need no process, or why there are none; `None` until it
+    /// begins.
     pub(super) tasks: Option<Result<Vec<Task>, String>>,
 }
 
@@ -124,7 +119,8 @@ impl<'p> TurnState<'p> {
             }
             _ => (operation, PlanKind::Normal, stack.asked),
         };
-        // The plan of a replace is that of its first half. Of one that is late, only the second half was planned.
+        // The plan of a replace covers its first half. If the destroy depends on others, only the
+        // second half was planned.
         let is_shown_half = match operation {
             Operation::Destroy => !stack.is_late,
             _ => !stack.work.destroy || stack.is_late,
@@ -153,7 +149,6 @@ impl<'p> TurnState<'p> {
 }
 
 impl TurnState<'_> {
-    /// Returns what the tool has answered.
     pub(super) fn answer(&self, has_changes: bool) -> Result<Answer, String> {
         let driver = &self.stack.driver;
         let answer = answer(
@@ -180,7 +175,7 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns what it has done to the stack.
+    /// Returns the effect on the stack.
     pub(super) fn effect(&self) -> Effect {
         if self.operation != Operation::Apply || !self.has_acted {
             return Effect::Nothing;
@@ -192,7 +187,8 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns what its driver is asked to do, now that it may have answered: what does not exist is made.
+    /// Returns the action that its driver is asked for, given its answer: if nothing exists, it
+    /// creates.
     pub(super) fn asked_now(&self) -> Asked {
         let answer = self.attempt.answer.as_ref();
         match (self.asked, answer.and_then(|answer| answer.exists)) {
@@ -201,8 +197,8 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns whether its outputs are to go on record and are not known although nothing is changed: the
-    /// plans of a driver of one's own do not have them.
+    /// Returns whether outputs have to be recorded that are unknown although nothing changes: the
+    /// plans of custom drivers do not have them.
     pub(super) fn lacks_outputs(&self) -> bool {
         let is_on_record = self.roles.contains(&Role::Confirm);
         is_on_record
@@ -217,7 +213,7 @@ impl TurnState<'_> {
         path.is_some_and(|path| path.symlink_metadata().is_err())
     }
 
-    /// Reads what has been printed as outputs; none if the driver prints none.
+    /// Reads the printed outputs; `None` if the driver prints none.
     pub(super) fn outputs(&self) -> Result<Option<Outputs>, BadOutputs> {
         if !self.roles.contains(&Role::Driver(StepRole::Outputs)) {
             return Ok(None);
@@ -227,7 +223,7 @@ impl TurnState<'_> {
             return Outputs::printed(File::open(path)?).map(Some);
         }
         let outputs = Outputs::of_tool(BufReader::new(File::open(path)?))?;
-        // If the state was never written, the plan has the outputs that a refresh finds.
+        // If the state was never written, the plan has the refreshed outputs.
         let refreshed = self
             .attempt
             .answer
@@ -238,20 +234,20 @@ impl TurnState<'_> {
         Ok(Some(refreshed.unwrap_or(outputs)))
     }
 
-    /// Returns whether what it would change is approved: of what a plan has shown, that was decided before.
+    /// Returns whether its changes are approved. Changes that a plan has shown were approved
+    /// before.
     pub(super) fn is_approved(&self) -> bool {
         let followup = self.followup.as_ref();
         followup.is_none_or(|followup| followup.is_approved)
     }
 
-    /// Leaves undone what it would change. Returns that there is nothing to do.
+    /// Marks its changes as not approved. Returns `false`: there is nothing to do.
     pub(super) fn leave_unconfirmed(&mut self) -> bool {
         self.attempt.is_unconfirmed = true;
         self.attempt.is_work = Some(false);
         false
     }
 
-    /// Returns the command of a step, if it was added.
     pub(super) fn task(&self, step: usize) -> Result<Task, Failure> {
         let tasks = self.followup.as_ref().and_then(|it| it.tasks.as_ref());
         let before = self.roles[..step].iter();

@@ -1,4 +1,4 @@
-//! Which stacks a run has updated, and whom that replaces.
+//! Which stacks a run has updated, and which stacks that replaces.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,14 +12,13 @@ use crate::selection::reference::{Reference, ReferenceKind, References};
 pub(super) struct Updated<'p> {
     project: &'p Project,
     references: &'p References,
-    /// What may replace each stack.
+    /// The triggers of each stack.
     triggers: HashMap<StackIndex, Vec<&'p Reference>>,
-    /// The outputs of each stack that may replace others.
+    /// The outputs of each stack that are triggers.
     named: BTreeMap<StackIndex, BTreeSet<String>>,
-    /// When each was updated last, as a number that grows, and the digests of the outputs that it has now, if
-    /// they are known.
+    /// The sequence number of each stack's last update, and the digests of its outputs, if known.
     stacks: BTreeMap<StackIndex, (usize, Option<BTreeMap<String, String>>)>,
-    /// How many updates there had been when a stack was brought forward: they no longer replace it.
+    /// The number of updates when a stack was applied: up to there they no longer replace it.
     seen: HashMap<StackIndex, usize>,
     n_updates: usize,
 }
@@ -43,13 +42,13 @@ impl<'p> Updated<'p> {
         }
     }
 
-    /// Returns the stacks that others may replace, by path.
+    /// Returns the stacks that have triggers, by path.
     pub(super) fn triggered(&self) -> impl Iterator<Item = StackIndex> {
         let stacks = self.project.stacks.iter().map(|(stack, _)| stack);
         stacks.filter(|stack| self.triggers.contains_key(stack))
     }
 
-    /// Returns the outputs of a stack that may replace others.
+    /// Returns the outputs of a stack that are triggers.
     pub(super) fn named(&self, stack: StackIndex) -> &BTreeSet<String> {
         static NONE: BTreeSet<String> = BTreeSet::new();
         self.named.get(&stack).unwrap_or(&NONE)
@@ -59,19 +58,19 @@ impl<'p> Updated<'p> {
         self.project
     }
 
-    /// Adds a stack that has been updated, with the digests of its outputs, if they are known.
+    /// Adds an updated stack, with the digests of its outputs if known.
     pub(super) fn add(&mut self, stack: StackIndex, outputs: Option<BTreeMap<String, String>>) {
         self.n_updates += 1;
         self.stacks.insert(stack, (self.n_updates, outputs));
     }
 
-    /// Notes that a stack has been brought forward: it knows all that has been updated so far.
+    /// Marks all updates so far as seen by a stack that was applied.
     pub(super) fn sees_all(&mut self, stack: StackIndex) {
         self.seen.insert(stack, self.n_updates);
     }
 
-    /// Returns what replaces a stack, if anything does: a stack, or an output of one. `known` are the digests
-    /// of the outputs that the stack was applied with.
+    /// Returns the stack or output that replaces a stack, if any. `known`: the digests of the
+    /// outputs that the stack was applied with.
     pub(super) fn trigger_of(
         &self,
         stack: StackIndex,

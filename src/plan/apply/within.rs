@@ -1,9 +1,9 @@
-//! Whether what a tool would do now is within what a plan has shown.
+//! Whether the changes that a tool would make now are within those that a plan has shown.
 //!
-//! A provisional entry was planned before a stack that it runs after was applied. It may create and
-//! update anything, and so may one that is decided during the apply. The second half of a replace
-//! may create anything. The plan must show every other change: its address, its actions, and the
-//! known values. Only resources that it shows are destroyed or replaced.
+//! A provisional entry was planned before a stack that it runs after was applied: it may create and
+//! update anything, and so may an entry that is decided during the apply. The second half of a
+//! replace may create anything. The plan must show every other change: its address, its actions and
+//! its known values. Only resources that it shows are destroyed or replaced.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,19 +12,18 @@ use crate::driver::{Answer, AnswerAction, Counts, ResourceChange};
 use crate::plan::entry::{Action, PlanEntry};
 use crate::printable::printable;
 
-/// What a plan has shown of a stack.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// What is done; none if that is decided during the apply.
+    /// `None` if the action is decided during the apply.
     pub action: Option<Action>,
-    /// How many resources change, if that was known.
+    /// `None` if unknown.
     pub counts: Option<Counts>,
-    /// What changes, if that was known.
+    /// Empty if unknown.
     pub resources: Vec<ResourceChange>,
     /// The digest of the changes, if the driver has answered one.
     pub changes: Option<String>,
-    /// Whether it was planned before something that it runs after was applied. What it creates and updates may
-    /// then differ from what was shown.
+    /// Whether it was planned before something that it runs after was applied: creates and updates
+    /// may differ from the shown ones.
     pub is_provisional: bool,
 }
 
@@ -32,15 +31,14 @@ pub struct Shown {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotShown {
     counts: Option<Counts>,
-    /// The addresses of the resources that would be destroyed, if they are known.
     destroyed: Vec<String>,
 }
 
-/// How many addresses are named.
+/// How many addresses a message names.
 const MOST: usize = 5;
 
 impl NotShown {
-    /// Returns changes of resources that are not named.
+    /// Changes of resources without names.
     fn counted(counts: Option<Counts>) -> Self {
         NotShown {
             counts,
@@ -72,7 +70,6 @@ impl fmt::Display for NotShown {
 }
 
 impl Shown {
-    /// Returns the shown changes of a stack, with the digest that its driver has answered.
     pub fn of(entry: &PlanEntry, changes: Option<String>) -> Self {
         Shown {
             action: (!entry.is_undecided()).then_some(entry.action),
@@ -83,13 +80,9 @@ impl Shown {
         }
     }
 
-    /// Checks what a tool would do now. `is_again` says that a part of the plan may have been carried out
-    /// already: then the rest of it is within the plan, and so is what replaces a resource whose creation
-    /// was not finished.
-    ///
-    /// # Errors
-    ///
-    /// If it would do more than was shown.
+    /// Checks the changes that a tool would make now. `is_again`: a part of the plan may have been
+    /// applied already. Then the rest of it is within the plan, and so is replacing a resource
+    /// whose creation was not finished.
     pub fn check(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
         if answer.action == Some(AnswerAction::Replace) {
             return Err(NotShown::counted(answer.counts));
@@ -135,11 +128,7 @@ impl Shown {
         })
     }
 
-    /// Checks only that a tool would destroy nothing that the plan does not show.
-    ///
-    /// # Errors
-    ///
-    /// If it would.
+    /// Checks only that nothing is destroyed that the plan does not show.
     pub fn check_destroys(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
         if !answer.destroys_resources() {
             return Ok(());
@@ -151,7 +140,7 @@ impl Shown {
         shown.check(answer, is_again)
     }
 
-    /// Returns whether a change needs not have been shown.
+    /// Returns whether a change is allowed without having been shown.
     fn may_add(
         &self,
         resource: &ResourceChange,
@@ -163,18 +152,18 @@ impl Shown {
         match self.action {
             Some(Action::Delete) => is(&["delete"]),
             None | Some(_) if self.is_provisional => is(&["create"]) || is(&["update"]) || is_rest,
-            // An earlier attempt has created it.
+            // An earlier attempt created it.
             Some(Action::Create) => {
                 is_again && is(&["update"]) && known.is_some_and(|it| values_agree(it, resource))
             }
-            // Its plan shows only what is destroyed first.
+            // Its plan shows only the first half, the destroy.
             Some(Action::Replace) => is(&["create"]) || is_again && is(&["update"]) || is_rest,
             None | Some(_) => false,
         }
     }
 
-    /// Returns whether a shown change covers the change that would be made now. The values of a
-    /// provisional entry do not count: they depend on later applies.
+    /// Returns whether a shown change covers this one. The values of a provisional entry do not
+    /// count: they depend on later applies.
     fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
         let is_same = shown.address == now.address && shown.actions == now.actions;
         let has = |action: &str| shown.actions.iter().any(|it| it == action);
@@ -185,7 +174,7 @@ impl Shown {
         (is_same || is_rest()) && (self.is_provisional || values_agree(shown, now))
     }
 
-    /// Checks what a driver says that names no resources.
+    /// Checks the answer of a driver that names no resources.
     fn check_counts(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
         let now = answer.counts;
         let removes = now.is_some_and(|now| now.remove > 0);
@@ -197,10 +186,10 @@ impl Shown {
             }
             None | Some(Action::Replace) => !removes,
             Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
-                // Tools have both, and no change of a resource is one of outputs alone.
+                // Tools give both; changes of outputs alone are no changes of resources.
                 (Some(_), Some(_), ..) if now == Some(Counts::default()) => true,
                 (Some(shown), Some(now), ..) if shown == now => true,
-                // The rest of what was shown has another digest.
+                // The rest of a plan that was applied in part has another digest.
                 (Some(_), Some(_), counts, _) if !is_again || counts.is_none() => false,
                 (_, _, None, _) => !removes,
                 (_, _, Some(_), None) => false,
@@ -216,7 +205,7 @@ impl Shown {
     }
 }
 
-/// Returns whether all values that were known are the same now; what is deleted has none.
+/// Returns whether all values that were known are still the same; a deleted resource has none.
 fn values_agree(shown: &ResourceChange, now: &ResourceChange) -> bool {
     if now.values.is_empty() {
         return true;

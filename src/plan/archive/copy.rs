@@ -13,12 +13,10 @@ pub(super) enum CopyError {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// In bytes.
     pub(super) size: u64,
     pub(super) sha256: String,
 }
 
-/// Copies all there is, and digests it.
 pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Copied, CopyError> {
     let mut buffer = vec![0; 1 << 16];
     let mut hasher = Sha256::new();

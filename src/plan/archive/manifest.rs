@@ -1,21 +1,19 @@
-//! The list of what is in an archive.
+//! The list of an archive's entries.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// All entries before the manifest, in their order.
+    /// All entries before the manifest, in order.
     pub(super) entries: Vec<Listed>,
 }
 
-/// What an entry must be.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listed {
     pub(super) name: String,
-    /// In bytes.
     pub(super) size: u64,
-    /// In hexadecimal, lower case.
+    /// In lower-case hexadecimal.
     pub(super) sha256: String,
 }

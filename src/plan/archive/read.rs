@@ -1,4 +1,4 @@
-//! The reading of an archive that anybody may have made.
+//! Reads archives from untrusted sources.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,22 +19,21 @@ use super::{
 };
 use crate::printable::printable;
 
-/// What a zip archive begins with, up to the name of its first entry.
+/// The local header of an entry, up to its name.
 const LOCAL_HEADER_BYTES: usize = 30;
 const LOCAL_HEADER_SIGNATURE: &[u8] = b"PK\x03\x04";
 
-/// What the table of contents has for each entry, beside its name.
+/// The central header of an entry, without its name.
 const CENTRAL_HEADER_BYTES: u64 = 46;
 
-/// What follows the content of each entry: its sizes and checksum, which were not known before it.
+/// The data descriptor after an entry: its sizes and checksum, unknown when its header was written.
 const DESCRIPTOR_BYTES: u64 = 16;
 const HAS_DESCRIPTOR: u16 = 1 << 3;
 
-/// The bits of a mode that tell what kind of file it is.
+/// The bits of a mode that hold the file type.
 const FILE_TYPE: u32 = 0o170_000;
 
-/// An archive that has the right structure. Nothing has been unpacked, and what its entries hold is
-/// checked when they are read.
+/// An archive with a valid structure. Nothing is unpacked; contents are checked when they are read.
 #[derive(Debug)]
 pub struct Archive {
     file: String,
@@ -51,11 +50,8 @@ pub(super) struct Entry {
 }
 
 impl Archive {
-    /// Opens an archive, and checks everything but the content of `plan.json` and the tools' plans.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read, or is not as [`write()`](super::write()) makes it.
+    /// Opens an archive and checks everything except the contents of `plan.json` and the tools'
+    /// plans.
     pub fn open(file: &Path) -> Result<Self, ReadError> {
         let shown = shown(file);
         let open = || -> Result<_, Fault> {
@@ -74,16 +70,10 @@ impl Archive {
         }
     }
 
-    /// Returns how many tools' plans there are.
     pub fn plans(&self) -> usize {
         self.entries.len() - 1
     }
 
-    /// Returns `plan.json`.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, is damaged, or has more than [`MOST_JSON_BYTES`].
     pub fn plan_json(&self) -> Result<Vec<u8>, ReadError> {
         let read = || {
             let entry = &self.entries[0];
@@ -98,11 +88,7 @@ impl Archive {
         read().map_err(|fault: Fault| fault.in_file(&self.file))
     }
 
-    /// Reads all entries, and compares their digests with those that are listed.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot be read, or is damaged.
+    /// Reads all entries and compares their digests with the list.
     pub fn verify(&self) -> Result<(), ReadError> {
         let verified = self
             .entries
@@ -111,13 +97,9 @@ impl Archive {
         verified.map_err(|fault| fault.in_file(&self.file))
     }
 
-    /// Unpacks a tool's plan, the one that was at this index of those that were written, to a file that
-    /// does not exist yet. Only the user can read that file. The caller answers for the directory.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such plan; if it is damaged: then the file is removed; if something is in the place
-    /// of the file, a link included.
+    /// Extracts the tool's plan at an index of those written to a new file that only the user can
+    /// read. The caller is responsible for the directory. Fails if something exists at the path,
+    /// links included; a damaged plan is removed again.
     pub fn extract(&self, plan: usize, to: &Path) -> Result<(), ReadError> {
         let Some(entry) = self.entries.get(plan.saturating_add(1)) else {
             let problem = Problem::Missing(format!("plans/{plan}"));
@@ -139,7 +121,7 @@ impl Archive {
         })
     }
 
-    /// Copies the content of an entry, which is right if this succeeds.
+    /// On success, the content is verified.
     fn copy(&self, entry: &Entry, to: &mut impl Write) -> Result<(), Fault> {
         let Listed { name, size, sha256 } = &entry.listed;
         let copied = copy_place(&self.zip, &entry.place, to)?;
@@ -163,7 +145,7 @@ fn copy_place(
     })
 }
 
-/// Opens an archive of so many bytes, and returns its entries except for the manifest.
+/// Opens an archive of so many bytes; returns its entries except the manifest.
 fn open_zip(mut file: File, length: u64) -> Result<(ZipArchive<FileReader>, Vec<Entry>), Fault> {
     if length == 0 {
         return Err(Problem::Empty.into());
@@ -225,7 +207,7 @@ fn open_zip(mut file: File, length: u64) -> Result<(ZipArchive<FileReader>, Vec<
     Ok((zip, entries))
 }
 
-/// Returns the comment of an archive, unless it is none that orch writes.
+/// Returns the comment; `None` if orch does not write such comments.
 fn read_comment(zip: &ZipArchive<FileReader>) -> Result<Option<String>, Fault> {
     let mut bytes = Vec::new();
     match zip.comment().take(1 << 10).read_to_end(&mut bytes) {
@@ -234,14 +216,13 @@ fn read_comment(zip: &ZipArchive<FileReader>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Returns the format that a comment tells.
 fn format_of(comment: &str) -> Option<u32> {
     let (format, _) = comment.strip_prefix("orch plan ")?.split_once(' ')?;
     format.parse().ok().filter(|format| *format > 0)
 }
 
-/// Returns where the content of each entry lies. The entries have the right names, kinds and places; there
-/// is nothing else in the archive.
+/// Returns where the content of each entry lies. Checks names, kinds and positions, and that the
+/// archive holds nothing else.
 fn read_directory(
     zip: &ZipArchive<FileReader>,
     buffer: &mut [u8],
@@ -278,7 +259,7 @@ fn read_directory(
         places.push(place);
     }
     let is_whole = places.len() == count && count >= 2;
-    // The extensions for 64 bits would stand before the end of the directory.
+    // The 64-bit extensions would precede the end of the directory.
     if is_whole && end == zip.directory_offset() && directory_end == zip.eocd_offset() {
         Ok(places)
     } else {
@@ -286,7 +267,7 @@ fn read_directory(
     }
 }
 
-/// Checks what the table of contents says about an entry.
+/// Checks the central header of an entry.
 fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Problem> {
     let found = record.file_path();
     let found: &[u8] = found.as_ref();
@@ -321,8 +302,8 @@ fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Prob
     Ok(())
 }
 
-/// Returns where the content of an entry lies, and checks that what stands before and after it agrees with
-/// the table of contents.
+/// Returns where the content of an entry lies. Its local header and descriptor must agree with the
+/// table of contents.
 fn content_place(
     zip: &ZipArchive<FileReader>,
     record: &ZipFileHeaderRecord<'_>,

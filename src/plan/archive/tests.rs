@@ -15,10 +15,8 @@ use super::*;
 
 const JSON: &[u8] = br#"{"format":1}"#;
 
-/// The plans of two tools; one has nothing to say.
 const PLANS: [&[u8]; 2] = [b"the plan of a tool", b""];
 
-/// A folder with the plans of tools.
 struct Scene {
     folder: TempDir,
     plans: Vec<PathBuf>,
@@ -45,12 +43,10 @@ impl Scene {
         write(&file, JSON, &self.plans).map(|()| file)
     }
 
-    /// Returns the archive of this content.
     fn bytes(&self) -> Vec<u8> {
         fs::read(self.write("plan").unwrap()).unwrap()
     }
 
-    /// Returns the names in the folder, without those of the tools' plans.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -59,7 +55,7 @@ impl Scene {
         names
     }
 
-    /// Returns a message with the place of the folder left out.
+    /// Returns a message without the path of the folder.
     fn message(&self, error: &dyn std::error::Error) -> String {
         let folder = self.folder.path().display().to_string();
         error.to_string().replace(&format!("{folder}/"), "")
@@ -196,7 +192,7 @@ fn what_no_archive_holds_is_refused_before_anything_is_written() {
     assert!(scene.names().is_empty());
 }
 
-/// What a tool leaves in the place of its plan need not be a file, nor keep still.
+/// A tool may leave something that is not a file, or that still grows.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_tools_plan_must_be_a_file_that_keeps_its_size() {
@@ -220,7 +216,7 @@ fn make_pipe(path: &Path) {
     assert!(made.success());
 }
 
-/// Where the child of the next test writes.
+/// Where the child process of the next test writes.
 const HALF: &str = "ORCH_TEST_HALF_A_PLAN";
 
 #[test]
@@ -255,7 +251,7 @@ fn a_process_killed_while_it_writes_leaves_the_old_file() {
     Archive::open(&file).unwrap();
 }
 
-/// Writes half an archive, and waits to be killed.
+/// Writes half an archive and waits to be killed.
 fn write_half(file: &Path) -> ! {
     let mut draft = Draft::begin(file, 1).unwrap();
     draft.add(&mut &*JSON, JSON.len() as u64, file).unwrap();

@@ -1,4 +1,4 @@
-//! The writing of an archive: into another file beside it, which takes its name when it is complete.
+//! Writes an archive to a temporary file beside the target, and renames it when it is complete.
 
 use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,28 +14,19 @@ use super::{
     entry_name, open_regular,
 };
 
-/// What the names of incomplete files begin with. A killed process leaves one behind.
+/// The prefix of temporary files. A killed process leaves one behind.
 const TEMPORARY: &str = ".orch-plan-";
 
-/// Tries whether an archive can be written to a place, and writes none.
-///
-/// # Errors
-///
-/// If there is something that is not a regular file, a link to one included, or if the directory takes no
-/// file.
+/// Checks that an archive can be written to a path, without writing one. Fails if the path holds
+/// anything but a regular file, links included, or if the directory is not writable.
 pub fn check_target(file: &Path) -> Result<(), WriteError> {
     check_kind(file)?;
     temporary(file).map(drop)
 }
 
-/// Writes an archive of `plan.json` and the tools' plans; the entry of the plan at index 3 of `plans` is
-/// `plans/3`. It replaces the file of that name, if there is one; until then, that is left as it is. Only
-/// the user can read it.
-///
-/// # Errors
-///
-/// As for [`check_target`]; if a plan of a tool cannot be read; if there is more than [`MOST_PLANS`],
-/// [`MOST_BYTES`], [`MOST_JSON_BYTES`].
+/// Writes an archive; `plans[3]` becomes the entry `plans/3`. An existing file is replaced at the
+/// end and unchanged until then. Only the user can read the archive. Fails like [`check_target`],
+/// and beyond [`MOST_PLANS`], [`MOST_BYTES`] or [`MOST_JSON_BYTES`].
 pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), WriteError> {
     check_kind(file)?;
     if plans.len() > MOST_PLANS {
@@ -69,7 +60,6 @@ pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), Wri
     archive.finish()
 }
 
-/// An archive that is being written.
 pub(super) struct Draft<'a> {
     file: &'a Path,
     zip: ZipArchiveWriter<BufWriter<NamedTempFile>>,
@@ -79,7 +69,6 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Begins an archive of so many tools' plans.
     pub(super) fn begin(file: &'a Path, plans: usize) -> Result<Self, WriteError> {
         let out = BufWriter::with_capacity(1 << 16, temporary(file)?);
         Ok(Draft {
@@ -90,7 +79,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Adds the next entry, which has so many bytes, and lists it. `source` is where they are from.
+    /// Adds and lists the next entry, of so many bytes. `source` is for errors.
     pub(super) fn add(
         &mut self,
         content: &mut impl Read,
@@ -126,7 +115,7 @@ impl<'a> Draft<'a> {
         Ok(copied)
     }
 
-    /// Adds the list, and gives the file its name once it is on the disk.
+    /// Adds the manifest, and renames the file once it is on disk.
     fn finish(mut self) -> Result<(), WriteError> {
         let list = serde_json::to_vec(&self.manifest).expect("names, numbers and digests");
         let name = entry_name(self.manifest.entries.len(), self.entries);
@@ -139,7 +128,7 @@ impl<'a> Draft<'a> {
             out.flush()?;
             let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
             temporary.as_file().sync_all()?;
-            // A rename replaces a link, should there be one by now; it does not follow it.
+            // A rename replaces a link that may have appeared; it does not follow it.
             temporary.persist(self.file)?;
             Ok(())
         });
@@ -147,7 +136,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Refuses what is not a regular file.
 fn check_kind(file: &Path) -> Result<(), WriteError> {
     let found = match file.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => return Ok(()),
@@ -161,14 +149,14 @@ fn check_kind(file: &Path) -> Result<(), WriteError> {
     Err(WriteError::Target { file, found })
 }
 
-/// Creates the file that becomes the archive. It is removed if it does not.
+/// The file is removed unless it becomes the archive.
 fn temporary(file: &Path) -> Result<NamedTempFile, WriteError> {
     let directory = match file.parent() {
         Some(directory) if directory != "" => directory,
         _ => Path::new("."),
     };
     let mut builder = tempfile::Builder::new();
-    // On Unix, only the user can read what is created like this.
+    // On Unix, only the user can read a file created like this.
     let created = builder.prefix(TEMPORARY).tempfile_in(directory);
     created.map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
@@ -177,7 +165,7 @@ fn temporary(file: &Path) -> Result<NamedTempFile, WriteError> {
                 directory: shown(directory),
             };
         }
-        // The error names the temporary file, which the user does not know.
+        // The error would name the temporary file, which the user does not know.
         let cause = error.get_ref().and_then(std::error::Error::source);
         let error = match cause.map(ToString::to_string) {
             Some(cause) => io::Error::new(error.kind(), cause),

@@ -1,4 +1,4 @@
-//! What is known of outputs, and of the stack itself, when conditions are checked.
+//! The known outputs, and the known facts about the stack itself, when conditions are checked.
 
 use std::sync::Arc;
 
@@ -8,36 +8,34 @@ use crate::language::evaluate::{Answer, EvalResult};
 use crate::language::value::Value;
 use crate::source::Span;
 
-/// How many names of outputs a message lists.
+/// The most output names that a message lists.
 const MAX_NAMES: usize = 20;
 
-/// What is known of the outputs of a stack.
 #[derive(Debug, Clone)]
 pub enum StackOutputs {
-    /// All of them.
     Values(Arc<OutputValues>),
-    /// They are known once the stack has been applied.
+    /// Known once the stack has been applied.
     Later,
-    /// They cannot be read: why, in words.
+    /// The reason, for a message.
     Unreadable(String),
 }
 
-/// What a condition may know of its own stack.
+/// The value of `self` in a condition.
 #[derive(Debug, Clone, Copy)]
 pub enum Itself {
-    /// Nothing: it is a precondition.
+    /// None: it is a precondition.
     Nothing,
-    /// What is done with it, but not yet what comes of that.
+    /// The action, but not yet its result.
     Later,
     Done {
-        /// The word of its action.
         action: &'static str,
-        /// How many resources that has changed, if this is known.
+        /// The number of changed resources, if known.
         changes: Option<Counts>,
     },
 }
 
-/// Returns what a name after `outputs` leads to: an object with that output, or with all if none is named.
+/// Returns the value after `outputs`: an object with the named output, or with all if none is
+/// named.
 pub(super) fn pick(
     values: &OutputValues,
     name: Option<(&str, Span)>,

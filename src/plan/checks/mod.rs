@@ -1,8 +1,8 @@
-//! Conditions: what must hold before and after something is done with a stack.
+//! Conditions: checked before and after a stack is applied.
 //!
-//! A condition is evaluated for each stack, with the names that `run.env` has, `orch.namespace` and the outputs
-//! of stacks. This module runs nothing: outputs that a condition needs and that are not known are named, for
-//! whoever has them read and then checks again.
+//! A condition is evaluated for each stack, with the names of `run.env`, `orch.namespace` and the
+//! outputs of stacks. This module runs nothing: it names the outputs that are needed and unknown,
+//! and the caller has them read and checks again.
 
 mod failed;
 mod known;
@@ -32,7 +32,6 @@ use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 use crate::selection::graph::Graph;
 
-/// Checks conditions, with the outputs that are known so far.
 pub struct Checker<'p> {
     project: &'p Project,
     basis: Basis<'p>,
@@ -46,19 +45,19 @@ pub struct Checker<'p> {
 
 impl fmt::Debug for Checker<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Leaves out the environment and the outputs, which hold secrets.
+        // The environment and the outputs are left out: they hold secrets.
         f.debug_struct("Checker").finish_non_exhaustive()
     }
 }
 
-/// What has come of the conditions of a stack.
+/// The result of checking a stack's conditions.
 #[derive(Debug, Default)]
 pub struct Checked<'p> {
-    /// Those that do not hold, in the order in which they count.
+    /// Those that do not hold, in order of precedence.
     pub failed: Vec<FailedCheck>,
-    /// The stacks whose outputs have to be read before the others can be decided.
+    /// The stacks whose outputs must be read to decide the others.
     pub needed: BTreeSet<StackIndex>,
-    /// Those that are decided only later.
+    /// Those that can only be decided later.
     pub open: Vec<&'p Condition>,
 }
 
@@ -69,7 +68,7 @@ impl Checked<'_> {
 }
 
 impl<'p> Checker<'p> {
-    /// Prepares to check with the names that `run.env` has. `namespace` is that of the state, if the project keeps
+    /// Checks with the names of `run.env`. `namespace` is that of the state, if the project keeps
     /// one.
     pub fn new(names: &ProjectNamespaces<'p>, graph: &'p Graph, namespace: Option<String>) -> Self {
         Checker {
@@ -82,27 +81,21 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Sets what is known of the outputs of a stack.
     pub fn set(&mut self, stack: StackIndex, outputs: StackOutputs) {
         self.outputs.insert(stack, outputs);
     }
 
-    /// Returns whether anything is known of the outputs of a stack.
     pub fn knows(&self, stack: StackIndex) -> bool {
         self.outputs.contains_key(&stack)
     }
 
-    /// Makes outputs that are not known from now on an error: nobody reads them any more.
+    /// Makes unknown outputs an error from now on: none are read any more.
     pub fn end_reading(&mut self) {
         self.reads = false;
     }
 
-    /// Checks the conditions of some stacks; returns those that do not all hold. Of postconditions, what is known
-    /// of each stack itself comes with it.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
+    /// Checks conditions of stacks; returns the stacks where not all hold. For postconditions, each
+    /// stack comes with its `self`. Fails if no thread can be started.
     pub fn check_all(
         &self,
         kind: ConditionKind,
@@ -172,14 +165,14 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// A condition is decided only later.
+/// The condition can only be decided later.
 struct Open;
 
 fn evaluate(expr: &Expr, names: &CheckNames<'_>) -> EvalResult<Answer> {
     evaluate_within(expr, names, &Budget::default())
 }
 
-/// Returns a condition if it does not hold.
+/// Returns the condition if it does not hold.
 fn check(
     condition: &Condition,
     names: &CheckNames<'_>,

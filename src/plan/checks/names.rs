@@ -1,4 +1,4 @@
-//! What names mean in a condition.
+//! The names in conditions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,25 +13,25 @@ use crate::project::namespaces::GENERATION;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-/// The entry of `orch` that is the namespace of the state.
+/// The attribute of `orch` with the namespace of the state.
 const NAMESPACE: &str = "namespace";
 
-/// The name of the outputs of other stacks.
+/// The object with the outputs of other stacks.
 pub(super) const STACKS: &str = "stacks";
 
-/// The name of the stack itself.
+/// The stack itself.
 pub(super) const SELF: &str = "self";
 
-/// What stands before the name of an output.
+/// The attribute of a stack with its outputs.
 const OUTPUTS: &str = "outputs";
 
-/// The names in a condition: those of `run.env`, the namespace of the state, and what is known of stacks.
+/// The names of `run.env`, the namespace of the state, and the known facts about stacks.
 pub(super) struct CheckNames<'a> {
     pub(super) own: &'a dyn Namespaces,
     pub(super) checker: &'a Checker<'a>,
     pub(super) stack: StackIndex,
     pub(super) itself: &'a Itself,
-    /// The stacks whose outputs have to be read.
+    /// The stacks whose outputs must be read.
     pub(super) needed: &'a RefCell<BTreeSet<StackIndex>>,
 }
 
@@ -69,7 +69,7 @@ fn unavailable(message: impl Into<String>, span: Span, label: &str, help: &str) 
     diagnostic.label(span, label).help(help).into()
 }
 
-/// Returns a value inside an object, as an attribute of this name.
+/// Wraps an answer in an object, as an attribute of this name.
 fn inside(name: &str, answer: Answer) -> Answer {
     Answer {
         value: Value::object([(name, answer.value)]),
@@ -77,7 +77,7 @@ fn inside(name: &str, answer: Answer) -> Answer {
     }
 }
 
-/// Returns the error for a `self` in a precondition.
+/// The error for `self` in a precondition.
 pub(super) fn no_itself(span: Span) -> Diagnostic {
     Diagnostic::error(Code::UnavailableName, "a precondition has no `self`")
         .label(span, "nothing has been done with the stack yet")
@@ -97,7 +97,7 @@ impl CheckNames<'_> {
         Ok(inside(NAMESPACE, Value::string(namespace.as_str()).into()))
     }
 
-    /// Returns what leads to the outputs of another stack: `stacks["/network"].outputs.id`.
+    /// Resolves the outputs of another stack: `stacks["/network"].outputs.id`.
     fn of_stacks(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
         let Checker { project, after, .. } = self.checker;
         let Some(&(written, span)) = path.rest.first() else {
@@ -123,7 +123,7 @@ impl CheckNames<'_> {
         Ok(inside(written, inside(OUTPUTS, outputs)))
     }
 
-    /// Returns the same for a path that was computed and may not be shown.
+    /// Does the same for a computed path that is secret.
     fn of_hidden(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
         let wrong = |message: &str, label: &str| {
             let help = "write `stacks[\"/path\"].outputs.NAME`";
@@ -135,7 +135,7 @@ impl CheckNames<'_> {
         let Checker { project, after, .. } = self.checker;
         let source = after.resolve(project, self.stack, &written, path.span);
         let source = source.map_err(|_| {
-            // The error would show the path.
+            // The usual error would show the path.
             wrong(
                 "this is not a stack that the stack of the condition runs after",
                 "its path was computed, and may be secret",
@@ -145,7 +145,8 @@ impl CheckNames<'_> {
         Ok(inside(&written, inside(OUTPUTS, outputs)))
     }
 
-    /// Returns the generation of a stack: another one if it is made anew in this plan, as its outputs are.
+    /// Returns the generation of a stack: a new one if it is recreated in this plan, as its outputs
+    /// are.
     fn generation(&self, source: StackIndex, path: &NamePath<'_>) -> EvalResult<Answer> {
         let checker = self.checker;
         match checker.outputs.get(&source) {
@@ -162,7 +163,7 @@ impl CheckNames<'_> {
         }
     }
 
-    /// Returns the answer for something of a stack that is known only later.
+    /// Returns the answer for a value that is known only later.
     fn undecided(
         &self,
         source: StackIndex,
@@ -183,7 +184,6 @@ impl CheckNames<'_> {
         }))
     }
 
-    /// Returns the outputs of a stack, or the one that is named.
     fn outputs(
         &self,
         source: StackIndex,
@@ -213,7 +213,7 @@ impl CheckNames<'_> {
         }
     }
 
-    /// Returns what is known of the stack itself: `self.outputs.url`, `self.action`, `self.changes.add`.
+    /// Resolves `self.outputs.url`, `self.action`, `self.changes.add`.
     fn of_itself(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
         const NAMES: [&str; 3] = [OUTPUTS, "action", "changes"];
         let itself = match self.itself {

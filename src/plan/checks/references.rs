@@ -1,4 +1,4 @@
-//! The stacks that conditions name: each must exist, and the stack of the condition must run after it.
+//! The stacks that conditions name: each must exist, and the condition's stack must run after it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::OnceLock;
@@ -13,10 +13,9 @@ use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 use crate::source::{FileId, Span};
 
-/// Knows which stacks run after which.
 pub(super) struct RunsAfter<'p> {
     graph: &'p Graph,
-    /// The constraints, each towards what comes before; once somebody has asked.
+    /// The reversed precedence, computed when it is first needed.
     reversed: OnceLock<Precedence>,
 }
 
@@ -28,7 +27,7 @@ impl<'p> RunsAfter<'p> {
         }
     }
 
-    /// Returns whether a stack runs after another one, transitively. What it runs right after is found at once.
+    /// Direct predecessors are found without a search.
     fn runs_after(&self, stack: StackIndex, source: StackIndex) -> bool {
         let reversed = self
             .reversed
@@ -49,11 +48,7 @@ impl<'p> RunsAfter<'p> {
         false
     }
 
-    /// Returns the stack that a condition of a stack names.
-    ///
-    /// # Errors
-    ///
-    /// If its outputs may not be used.
+    /// Resolves a stack that a condition names. Fails if its outputs must not be used.
     pub(super) fn resolve(
         &self,
         project: &Project,
@@ -74,7 +69,7 @@ impl<'p> RunsAfter<'p> {
         Ok(source)
     }
 
-    /// Checks that a stack runs after one of which it uses something.
+    /// Checks that a stack runs after one whose values it uses.
     fn check(
         &self,
         project: &Project,
@@ -95,16 +90,15 @@ impl<'p> RunsAfter<'p> {
     }
 }
 
-/// What a condition says about stacks by name.
+/// The stacks that a condition names.
 #[derive(Debug, Default)]
 struct Named<'p> {
-    /// The stacks, as they are written.
     stacks: Vec<(&'p str, Span)>,
     /// A `self`.
     itself: Option<Span>,
     /// Whether it may use the outputs of its own stack.
     uses_own_outputs: bool,
-    /// Whether it computes which stack is meant.
+    /// Whether it computes the paths of stacks.
     computes: bool,
 }
 
@@ -121,7 +115,7 @@ impl<'p> Named<'p> {
                 named.add(expr);
             });
         }
-        // Whatever a `for` calls so is something else, at least in a part: this is found out when it is evaluated.
+        // The variable of a `for` shadows the name, at least in part: evaluation finds out.
         if variables.contains(&STACKS) {
             named.stacks.clear();
             named.computes = true;
@@ -168,15 +162,15 @@ impl<'p> Named<'p> {
 /// The stacks whose outputs conditions may need.
 #[derive(Debug, Default)]
 pub struct Mentioned {
-    /// Those that they name as they are written.
+    /// Those that they name literally.
     pub stacks: BTreeSet<StackIndex>,
-    /// Whether their own stack is one.
+    /// Whether they name their own stack.
     pub itself: bool,
     /// Whether they compute others.
     pub computes: bool,
 }
 
-/// Returns the stacks that some conditions of a stack name.
+/// Returns the stacks that conditions of a stack name.
 pub fn mentioned(project: &Project, stack: StackIndex, conditions: &[&Condition]) -> Mentioned {
     let mut all = Mentioned::default();
     for condition in conditions {
@@ -192,8 +186,8 @@ pub fn mentioned(project: &Project, stack: StackIndex, conditions: &[&Condition]
     all
 }
 
-/// Returns what is wrong with the stacks whose generations the environments of some stacks are computed from. A problem
-/// of an inherited variable is told once, with the first stack that has it.
+/// Returns problems with the stacks whose generations environments are computed from. A problem of
+/// an inherited variable is reported once, with the first stack that has it.
 pub fn misplaced_generations(
     environments: &Environments<'_>,
     graph: &Graph,
@@ -221,7 +215,7 @@ pub fn misplaced_generations(
     told(problems.into_values())
 }
 
-/// Returns problems, each with the number of stacks that have it.
+/// Returns the problems, each with the number of stacks that have it.
 fn told(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
     let told = problems.map(|(problem, n)| match n {
         1 => problem,
@@ -230,8 +224,8 @@ fn told(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> 
     told.collect()
 }
 
-/// Returns what is wrong with the stacks that the conditions of some stacks name. A problem of an inherited
-/// condition is told once, with the first stack that has it.
+/// Returns problems with the stacks that conditions name. A problem of an inherited condition is
+/// reported once, with the first stack that has it.
 pub fn misplaced(
     project: &Project,
     graph: &Graph,

@@ -1,17 +1,16 @@
-//! The values of the names in a condition, as a message shows them.
+//! The values of a condition's names in messages.
 
 use super::names::CheckNames;
 use crate::language::evaluate::{Answer, Budget, evaluate_within};
 use crate::language::syntax::{Expr, ExprKind};
 use crate::source::Span;
 
-/// How many characters of a text are shown.
+/// The most characters of a text that are shown.
 const MAX_TEXT: usize = 200;
 
-/// How many names are shown.
 const MAX_NAMES: usize = 5;
 
-/// Returns the names in a condition, each with its value in words. What only a `for` knows is left out.
+/// Returns the names in a condition with their values. Variables of a `for` are left out.
 pub(super) fn values(condition: &Expr, names: &CheckNames<'_>) -> Vec<(Span, String)> {
     let mut found: Vec<(Span, String)> = Vec::new();
     let mut covered: Option<Span> = None;

@@ -1,25 +1,23 @@
-//! What `ignore_changes` leaves out of a stack that is to be planned.
+//! The inputs of a stack that `ignore_changes` leaves out.
 
 use super::reason::{Reason, ReasonSource};
 
-/// How many ignored inputs a reason names.
 const MAX_NAMED: usize = 5;
 
-/// What `ignore_changes` leaves out.
 #[derive(Debug, Clone, Copy)]
 pub struct IgnoredInputs<'a> {
-    /// What differs and is left out, by name.
+    /// The names of the inputs that differ.
     pub names: &'a [String],
-    /// Whether everything is left out, so that the stack is never brought forward.
+    /// Whether all inputs are ignored, so that the stack is never applied for changes.
     pub is_all: bool,
-    /// The file that has the rule, relative to the project root.
+    /// The file with the rule, relative to the project root.
     pub file: &'a str,
-    /// The line in that file, from 1.
+    /// From 1.
     pub line: usize,
 }
 
 impl IgnoredInputs<'_> {
-    /// Returns what differs and does not count as a reason to do nothing, if anything does.
+    /// Returns the reason to do nothing, if something differs.
     pub(super) fn reason(&self) -> Option<Reason> {
         if self.names.is_empty() {
             return None;

@@ -1,22 +1,19 @@
-//! What plans are made for.
+//! The purpose of a plan.
 
 use serde::{Deserialize, Serialize};
 
-/// What a plan is made for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanMode {
-    /// To apply the configuration.
     #[default]
     Normal,
-    /// To delete all that exists.
+    /// To destroy everything.
     Destroy,
-    /// To see what has drifted, or to accept it; nothing else is changed.
+    /// To show drift, or to accept it; nothing else changes.
     RefreshOnly,
 }
 
 impl PlanMode {
-    /// Returns the mode that flags ask for.
     pub fn of_flags(destroy: bool, refresh_only: bool) -> Self {
         match (destroy, refresh_only) {
             (true, _) => PlanMode::Destroy,

@@ -1,17 +1,15 @@
-//! Why something is to be done with a stack.
+//! Why something is done with a stack.
 
 use serde::{Deserialize, Serialize};
 
-/// Who says that something is to be done.
+/// The source of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonSource {
-    /// The configuration: files of the tree.
+    /// The configuration: files in the working tree.
     Config,
-    /// A flag.
     Option,
     Driver,
-    /// What is on record.
     State,
 }
 
@@ -26,17 +24,14 @@ impl ReasonSource {
     }
 }
 
-/// Why something is to be done with a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Who says it.
     pub source: ReasonSource,
-    /// What is said.
     pub text: String,
-    /// The file that says it, relative to the project root, if one does.
+    /// The file behind the reason, relative to the project root.
     #[serde(default)]
     pub file: Option<String>,
-    /// The line in that file, from 1, if it is known.
+    /// The line in that file, from 1.
     #[serde(default)]
     pub line: Option<usize>,
 }
@@ -51,7 +46,7 @@ impl Reason {
         }
     }
 
-    /// Returns the reason with the file that says it, and the line if it is known.
+    /// Adds the file behind the reason, and the line if known.
     #[must_use]
     pub fn said_in(self, file: Option<&str>, line: Option<usize>) -> Self {
         Reason {

@@ -1,4 +1,4 @@
-//! How it is known that what is destroyed is not wanted any more.
+//! Why a stack may be destroyed.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,32 +10,32 @@ use crate::path::Generation;
 pub enum Removed {
     /// This commit deletes its block.
     Commit(String),
-    /// Its key is not in `for_each` any more.
+    /// Its key is no longer in `for_each`.
     Key,
-    /// A `removed` block says so.
+    /// A `removed` block names it.
     Block {
-        /// The file of the block, relative to the project root.
+        /// Relative to the project root.
         file: String,
-        /// The line in it, from 1.
+        /// From 1.
         line: usize,
-        /// Whether what the stack has made is destroyed; else it stays.
+        /// Whether its resources are destroyed or kept.
         destroys: bool,
     },
-    /// Another generation of the stack takes its place, or has taken it.
+    /// Another generation of the stack replaces it.
     Replaced {
-        /// Which one.
         by: Generation,
     },
-    /// It is a generation of the stack that has never been finished.
+    /// A generation that was never finished.
     Unfinished,
-    /// HEAD has removed it, but it may be another stack now, or the default branch may have it: it is blocked.
+    /// HEAD lacks it, but it may have become another stack, or the default branch may have it:
+    /// blocked.
     Doubtful,
-    /// It is not known: it is on record, and not in the tree.
+    /// Unknown: it is in the state but not in this commit.
     Unproven,
 }
 
 impl Removed {
-    /// Returns whether what the stack has made stays as it is.
+    /// Returns whether its resources are kept.
     pub fn leaves(&self) -> bool {
         matches!(
             self,

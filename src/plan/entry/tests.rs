@@ -40,7 +40,7 @@ fn answer(has_changes: bool) -> Answer {
     }
 }
 
-/// Returns the action and the reason for a stack whose tool has, or has not, changes.
+/// Returns the action and the reason of a stack whose tool has answered.
 fn decided(known: &Known<'_>, has_changes: bool) -> (Action, String) {
     match known.need(PlanOptions::default()) {
         Need::Settled(action, reason) => (action, reason.text),
@@ -94,7 +94,7 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
             (NoOp, "normalised"),
             (Update, "config differs"),
         ),
-        // What differs of the stack itself says more.
+        // Changes of the stack itself say more.
         (
             Some(&other),
             Some(DIFFER),
@@ -231,7 +231,6 @@ fn changes_without_another_input_are_drift() {
     };
     assert_eq!(why(&released), "calls a released module");
     assert_eq!(why(&known(Some(&applied), Some(DIFFER))), DIFFER);
-    // Once drift was accepted, its tool plans.
     let accepted = Known {
         accepts_drift: true,
         ..unchanged

@@ -45,7 +45,6 @@ fn a_difference_is_named_by_what_differs() {
     let more = [("TF_VAR_b", "1"), (WORKSPACE, "1"), ("driver apply", "1")];
     let cases: [(SavedEnvironment, &[&str]); 5] = [
         (before.clone(), &[]),
-        // `run.env` overrides the environment of `orch`.
         (
             environment(&[("TF_VAR_a", "1"), ("TF_VAR_b", "2")], &own),
             &[],

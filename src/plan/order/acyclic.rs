@@ -1,20 +1,18 @@
-//! Leaves out of a list of links what closes a cycle with those before it.
+//! Drops from a list of links those that close a cycle with earlier ones.
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
 
-/// How much may be looked at to find out which members of groups close cycles. Beyond that, a link to
-/// or from a group is left out as a whole, so that thousands of links to a group of thousands do not
-/// take quadratic time.
+/// Bounds the search for group members that close cycles. Beyond it, a link of a group is dropped
+/// as a whole, so that thousands of links to a group of thousands do not take quadratic time.
 const MAX_EFFORT: usize = 200_000;
 
-/// That one node comes before another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Whether it says, if it ties something to a group, that this belongs to the group: what comes
-    /// before or after the group as a whole does so for each of its members.
+    /// Whether the link ties a node to a group as its member: a link of the group holds for each
+    /// member.
     pub(super) is_membership: bool,
 }
 
@@ -23,26 +21,24 @@ pub(super) struct Link {
 pub(super) struct Part {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// The position of the link in the list.
     pub(super) link: usize,
 }
 
-/// Links without a cycle, and the rest, each in the sequence of the list.
+/// The links by outcome, each list in the original order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Acyclic {
-    /// What forms no cycle.
+    /// These form no cycle.
     pub(super) kept: Vec<Part>,
-    /// What would close one with those kept before it.
+    /// Each of these would close a cycle with kept ones before it.
     pub(super) left_out: Vec<Part>,
 }
 
 impl Acyclic {
-    /// Takes one link after the other, as far as it closes no cycle with those taken before. Of a link
-    /// to or from groups only the pairs of members are left out that close one. The first `n_single`
-    /// nodes are no groups.
+    /// Takes the links in order, unless they close a cycle with those taken before. Of a link of
+    /// groups, only the pairs of members that close one are dropped. The first `n_single` nodes are
+    /// no groups.
     ///
-    /// That is linear where there is no cycle. Where there are cycles, a link of one may cost a search in
-    /// the part of the graph between its ends.
+    /// Linear without cycles. Each link in a cycle may cost a search between its ends.
     pub(super) fn new(n_single: usize, n_nodes: usize, links: &[Link]) -> Self {
         let mut sorted = Sorted::new(n_nodes, links);
         let mut members: Option<Members> = None;
@@ -90,10 +86,10 @@ impl Acyclic {
     }
 }
 
-/// A graph that grows, with a topological order of it: the algorithm of Pearce and Kelly. (That of
-/// petgraph recurses, and overflows the stack on long chains.)
+/// A growing graph with a topological order, after Pearce and Kelly. (That of petgraph recurses,
+/// and overflows the stack on long chains.)
 struct Sorted {
-    /// The place of each node in the order.
+    /// The position of each node.
     places: Vec<usize>,
     successors: Vec<Vec<u32>>,
     predecessors: Vec<Vec<u32>>,
@@ -101,9 +97,9 @@ struct Sorted {
 }
 
 impl Sorted {
-    /// Starts without links, in an order that those to come rarely contradict: where all of them form
-    /// no cycle, never. Else it keeps to as many of the first as form none, and where these leave it open
-    /// to what all of them say.
+    /// Starts without links, in an order that rarely needs to change, and never if all links
+    /// together form no cycle. Otherwise it respects as many of the first links as form none, and
+    /// the others where these leave a choice.
     fn new(n_nodes: usize, links: &[Link]) -> Self {
         let mut order = reverse_post_order(links, (0..n_nodes).rev());
         if !agrees(&order, links) {
@@ -127,15 +123,14 @@ impl Sorted {
         }
     }
 
-    /// Adds a link, unless it closes a cycle; returns whether it did.
+    /// Returns whether the link was added: it is not if it closes a cycle.
     fn add(&mut self, from: u32, to: u32) -> bool {
         let (first, last) = (self.places[to as usize], self.places[from as usize]);
         if from == to {
             return false;
         }
         if first < last {
-            // What comes after `to`, as far as it stands before `from`, has to move behind what comes
-            // before `from`.
+            // Successors of `to` that stand before `from` move behind the predecessors of `from`.
             let after = reached(&self.successors, to, &mut self.is_seen, |node| {
                 self.places[node as usize] <= last
             });
@@ -152,7 +147,7 @@ impl Sorted {
         true
     }
 
-    /// Returns a node and what comes after it, or before it, by number.
+    /// Returns a node and its transitive successors, or predecessors, by number.
     fn beyond(&mut self, node: u32, is_forward: bool) -> Vec<u32> {
         let neighbours = if is_forward {
             &self.successors
@@ -164,7 +159,7 @@ impl Sorted {
         found
     }
 
-    /// Gives the places that all these nodes have first to `before`, then to `after`, each in its order.
+    /// Gives all positions of these nodes first to `before`, then to `after`, keeping each order.
     fn place(&mut self, mut before: Vec<u32>, mut after: Vec<u32>) {
         before.sort_unstable_by_key(|&node| self.places[node as usize]);
         after.sort_unstable_by_key(|&node| self.places[node as usize]);
@@ -178,8 +173,8 @@ impl Sorted {
     }
 }
 
-/// Returns the nodes so that what a search in depth leaves last comes first: a topological order, if the
-/// links form no cycle. The search begins at each node in turn.
+/// Returns the nodes in reverse post-order of a depth-first search from each of `starts`: a
+/// topological order, if the links form no cycle.
 fn reverse_post_order(links: &[Link], starts: impl ExactSizeIterator<Item = usize>) -> Vec<usize> {
     let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(starts.len(), links.len());
     for _ in 0..starts.len() {
@@ -198,7 +193,7 @@ fn reverse_post_order(links: &[Link], starts: impl ExactSizeIterator<Item = usiz
     order
 }
 
-/// Returns whether all links lead forward in an order of the nodes.
+/// Returns whether all links lead forward in an order.
 fn agrees(order: &[usize], links: &[Link]) -> bool {
     let places = places(order);
     let place = |node: u32| places[node as usize];
@@ -206,7 +201,6 @@ fn agrees(order: &[usize], links: &[Link]) -> bool {
     links.all(|link| place(link.from) < place(link.to))
 }
 
-/// Returns the place of each node in an order.
 fn places(order: &[usize]) -> Vec<usize> {
     let mut places = vec![0; order.len()];
     for (place, &node) in order.iter().enumerate() {
@@ -215,8 +209,8 @@ fn places(order: &[usize]) -> Vec<usize> {
     places
 }
 
-/// Returns a node and all that can be reached from it through such nodes. `is_seen` holds for no node,
-/// before and after it.
+/// Returns the nodes reachable from a node through nodes that pass the filter. `is_seen` is all
+/// false before and after.
 fn reached(
     neighbours: &[Vec<u32>],
     start: u32,
@@ -242,12 +236,11 @@ fn reached(
     found
 }
 
-/// What belongs to groups.
 struct Members {
     n_single: usize,
-    /// By group: what belongs to it and comes before it.
+    /// By group: its members that come before it.
     before: Vec<Vec<u32>>,
-    /// By group: what belongs to it and comes after it.
+    /// By group: its members that come after it.
     after: Vec<Vec<u32>>,
     is_seen: Vec<bool>,
 }
@@ -273,8 +266,8 @@ impl Members {
         }
     }
 
-    /// Returns what a link stands for: each of the first nodes comes before each of the others. None if
-    /// it stands for itself, or for too much.
+    /// Expands a link: each of the first nodes precedes each of the others. `None` if it needs no
+    /// expansion, or too much of it.
     fn of_link(&mut self, from: u32, to: u32, effort: &mut usize) -> Option<(Vec<u32>, Vec<u32>)> {
         let is_single = |node: u32| (node as usize) < self.n_single;
         if is_single(from) && is_single(to) || *effort > MAX_EFFORT {
@@ -359,7 +352,7 @@ mod tests {
 
     #[test]
     fn where_it_would_take_too_long_a_link_with_a_group_is_left_out_as_a_whole() {
-        // Each member of one group comes before the other group, and the other way round.
+        // Each member of one group precedes the other group, and vice versa.
         let n = 400;
         let (group, other) = (2 * n, 2 * n + 1);
         let mut links: Vec<Link> = (0..n).map(|node| membership(node, group)).collect();

@@ -1,9 +1,8 @@
-//! The one order of a plan: what is brought forward and what is destroyed, each after what it has to
-//! wait for.
+//! The one order of a plan: applies and destroys, each after those that it must wait for.
 //!
-//! Each rule is a function that adds edges between operations. Its edges hold through stacks without
-//! work and through groups, which become nodes at which nothing happens. What is on record, and what a
-//! rule asks for that may be relaxed, counts as far as it closes no cycle; what is left out is told.
+//! Each rule is a function that adds edges between operations. Edges hold through stacks without
+//! work and through groups, which become empty nodes. Recorded constraints, and the rules that may
+//! be relaxed, count unless they close a cycle; dropped edges are reported.
 
 mod acyclic;
 mod recorded;
@@ -17,86 +16,77 @@ use crate::run::schedule::{Elsewhere, Schedule};
 use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::Precedence;
 
-/// What a plan does with one stack; with both, the stack is replaced.
+/// The work on a stack. With both, it is replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
-    /// What the stack stands for is destroyed.
     pub destroy: bool,
-    /// What the stack stands for is brought forward.
     pub apply: bool,
 }
 
-/// An operation of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackOperation {
-    /// The number of the stack.
     pub stack: usize,
     /// [`Operation::Apply`] or [`Operation::Destroy`].
     pub operation: Operation,
 }
 
-/// What was left out, since it would have closed a cycle.
+/// An edge that was dropped because it would have closed a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Relaxed {
-    /// A constraint on record: newer ones contradict it.
+    /// A recorded constraint that newer ones contradict.
     Recorded(RecordedEdge),
-    /// What a rule asks for: the rules before it contradict it. The nodes are those of the constraints on
-    /// record.
+    /// An edge of a rule that earlier rules contradict. The nodes are those of the recorded
+    /// constraints.
     Rule {
-        /// The number of the rule. 4: the user is brought forward before what it used is destroyed; 5: the
-        /// user is destroyed before what it used is brought forward.
+        /// 4: the user is applied before the used stack is destroyed; 5: the user is destroyed
+        /// before the used stack is applied.
         rule: u8,
-        /// The stack that ran after the other; all of a group, where its stacks are too many to tell.
+        /// The dependent stack, or its group if there are too many.
         user: u32,
         /// The stack that it ran after.
         used: u32,
     },
 }
 
-/// Stacks that are replaced in another order than to be destroyed before anything that they run after changes.
+/// Replaced stacks that do not follow the usual order: destroyed before any stack that they run
+/// after changes.
 #[derive(Debug, Clone, Default)]
 pub struct Turnarounds {
-    /// Those that are made anew before the old ones are destroyed: the number of each, and that of the old one, which is
-    /// not in the tree. No other stack that one of them runs after in the tree may be destroyed and brought forward.
+    /// Stacks that are created before the old ones are destroyed: the number of each, and of the
+    /// old one, which is not in this commit. No other stack that one of them runs after may be
+    /// replaced.
     pub made_first: Vec<(usize, usize)>,
-    /// Those of which it is known only when their time has come: each is destroyed right before it is made anew.
+    /// Stacks that may turn out to be replaced during the apply: each is destroyed right before it
+    /// is recreated.
     pub late: BTreeSet<usize>,
 }
 
 /// The operations of a plan in one order.
 #[derive(Debug)]
 pub struct Order {
-    /// The operations, in the sequence of a serial run in which each succeeds.
     pub sequence: Vec<StackOperation>,
-    /// What waits for what. The first nodes are the operations of the sequence; at the others nothing
-    /// happens.
+    /// The dependencies between nodes. The first nodes are the operations in sequence; the others
+    /// are empty.
     pub precedence: Precedence,
-    /// What was left out: first what is on record, then what rules ask for.
+    /// The dropped edges: recorded constraints first, then rules.
     pub relaxed: Vec<Relaxed>,
-    /// Breaks ties, by position in the sequence: the lower goes first.
+    /// Breaks ties, by position in the sequence: lowest first.
     ranks: Vec<u32>,
 }
 
 impl Order {
-    /// Orders the work on stacks. `tree` is what the tree says runs after what, and `recorded` the same on
-    /// record. Both number the stacks of the tree first, in path order. The latter goes on with stacks that
-    /// are not in the tree; there may be work on them, too, which can only be to destroy them. Both may have
-    /// groups beyond their stacks.
-    ///
-    /// # Panics
-    ///
-    /// If the constraints are not over these stacks.
+    /// Orders the work on stacks. `tree` is the precedence of this commit, `recorded` that of the
+    /// state. Both number the stacks of this commit first, in path order; `recorded` continues with
+    /// removed stacks, which can only be destroyed. Both may have groups after their stacks. Panics
+    /// if they are about other stacks.
     pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
         Order::with_ties(works, tree, recorded, &Turnarounds::default(), |stack| {
             stack
         })
     }
 
-    /// Does what [`Self::new`] does for stacks that are not all numbered in path order: `ties` has the place
-    /// of each in that. `turnarounds` are stacks that are replaced in another order than others.
-    ///
-    /// # Panics
-    ///
+    /// Like [`Self::new`], for stacks that are not all numbered in path order: `ties` has the
+    /// position of each in it.
     /// As [`Self::new`] does.
     pub fn with_ties(
         works: &[Work],
@@ -124,8 +114,8 @@ impl Order {
         Order::of(&operations.list, &waits, relaxed, ties)
     }
 
-    /// Puts operations in the sequence that is asked for. They are listed by stack; of those that may come
-    /// next, the one comes whose stack has the lowest tie.
+    /// Puts operations in sequence. They are listed by stack; among those that are ready, the stack
+    /// with the lowest tie is first.
     fn of(
         list: &[StackOperation],
         waits: &Waits,
@@ -169,14 +159,11 @@ impl Order {
         }
     }
 
-    /// Returns the schedule of a run of the operations in which others may be added for any stack of the tree, and
-    /// the node of its first stack: those of the others follow. An operation counts for the node of its stack. What
-    /// is added waits for what brings forward the stacks that its own runs after, and is waited for likewise; for
-    /// what destroys a stack it waits only if that has started.
-    ///
-    /// # Panics
-    ///
-    /// If the constraints of the tree are not over the stacks that were ordered.
+    /// Returns the schedule of a run to which operations may be added for any stack of this commit,
+    /// and the node of its first stack; the others follow. An operation belongs to the node of its
+    /// stack. An added one waits for applies of the stacks that its own runs after, and their
+    /// dependents wait for it; it waits for a destroy only if that has started. Panics if `tree` is
+    /// about other stacks.
     pub fn schedule_with_stacks(&self, tree: &Precedence) -> (Schedule, usize) {
         let base = self.precedence.n_nodes();
         let all = |precedence: &Precedence, first: usize| {
@@ -210,8 +197,8 @@ impl Order {
         (schedule.with_elsewhere(elsewhere), base)
     }
 
-    /// Returns what breaks ties between something that is added for a stack and the operations, by stack: it goes
-    /// after those of stacks that come before its own in path order, and of its own.
+    /// Returns the tie-breaking rank of an added operation, by stack: after those of its own stack
+    /// and of stacks before it in path order.
     pub fn ranks_of_stacks(&self, n_stacks: usize) -> Vec<u32> {
         let mut last = vec![None; n_stacks];
         for (operation, rank) in self.sequence.iter().zip(&self.ranks) {
@@ -227,8 +214,7 @@ impl Order {
         ranks.collect()
     }
 
-    /// Returns the schedule of a run of the operations. Its turns are numbered as the sequence is, and so
-    /// are their nodes.
+    /// Returns the schedule of a run. Its turns and nodes have the numbers of the sequence.
     pub fn schedule(&self) -> Schedule {
         let ranked = self.ranks.iter().copied().enumerate();
         Schedule::new(self.precedence.clone(), ranked)

@@ -1,4 +1,4 @@
-//! What ran after what when it was recorded.
+//! Which stacks ran after which when they were recorded.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -12,33 +12,30 @@ use crate::selection::graph::{Graph, OriginKind, Precedence};
 use crate::selection::recorded::RecordedStacks;
 use crate::state::document::{Document, Entry, UNMERGED};
 
-/// What ran after what when it was recorded. The first nodes are the stacks of the tree, as in its
-/// constraints; then come further stacks, and at last groups of stacks, numbered as the record has them.
+/// The recorded constraints. The first nodes are the stacks of this commit, numbered as in its
+/// graph; then come removed stacks, then groups, numbered as in the record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// The number of stacks, those that are not in the tree included.
+    /// Including removed stacks.
     pub n_stacks: usize,
     /// The number of stacks and groups.
     pub n_nodes: usize,
-    /// The constraints. Of several with one serial, the first counts as the newest.
+    /// Of several edges with one serial, the first counts as the newest.
     pub edges: Vec<RecordedEdge>,
 }
 
-/// A constraint on record. From a group to a stack it holds for each stack that belongs to the group,
-/// and in the same way from a stack to a group.
+/// A recorded constraint. An edge between a stack and a group holds for each stack of the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RecordedEdge {
-    /// The node that came first.
     pub earlier: u32,
-    /// The node that came after it.
     pub later: u32,
-    /// The serial with which its declaration was recorded; none for what nobody declares: nesting, and
-    /// what belongs to a group. That holds whatever is declared.
+    /// The serial at which it was recorded; `None` for nesting and group membership, which hold
+    /// whatever is declared.
     pub serial: Option<u64>,
 }
 
 impl Recorded {
-    /// Returns the tree's own constraints, for where nothing is on record.
+    /// Returns this commit's constraints, for projects without recorded ones.
     pub fn as_in_the_tree(tree: &Precedence) -> Self {
         let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, earlier)| {
             let successors = tree.successors(node).iter();
@@ -55,8 +52,8 @@ impl Recorded {
         }
     }
 
-    /// Returns what lies on ways between two of its stacks with work, of which one at least is destroyed. Of
-    /// cycles, it has all that such a way leads through.
+    /// Returns the edges on paths between two stacks with work, at least one of which is destroyed.
+    /// Cycles on such a path are included whole.
     #[must_use]
     pub(crate) fn between(&self, works: &[Work]) -> Self {
         let pairs = self.edges.iter();
@@ -81,15 +78,14 @@ impl Recorded {
         }
     }
 
-    /// Returns what came before what, without the constraints that would close a cycle with newer ones.
+    /// Returns the precedence, without constraints that would close a cycle with newer ones.
     pub fn precedence(&self) -> Precedence {
         let (Users { n_nodes, pairs }, _) = self.acyclic();
         let pairs = pairs.iter().map(|&(used, user)| (used, user, true));
         Precedence::from_edges(self.n_stacks, n_nodes, pairs)
     }
 
-    /// Returns what is on record without the constraints that would close a cycle with newer ones, and
-    /// those, the newest first.
+    /// Splits off the constraints that would close a cycle with newer ones, newest first.
     pub(super) fn acyclic(&self) -> (Users, Vec<Relaxed>) {
         let mut edges: Vec<&RecordedEdge> = self.edges.iter().collect();
         edges.sort_by_key(|edge| Reverse(edge.serial.unwrap_or(u64::MAX)));
@@ -115,33 +111,31 @@ impl Recorded {
     }
 }
 
-/// Constraints on record that form no cycle.
+/// Recorded constraints without cycles.
 pub(super) struct Users {
-    /// The number of stacks and groups.
     pub(super) n_nodes: usize,
-    /// Pairs of what came first and what came after it.
+    /// Pairs of the earlier and the later node.
     pub(super) pairs: Vec<(u32, u32)>,
 }
 
-/// What ran after what according to the document, and what its nodes are called.
+/// The recorded constraints, with the names of their nodes.
 #[derive(Debug)]
 pub struct Record<'d> {
-    /// The constraints.
     pub recorded: Recorded,
-    /// The keys of the stacks on record that are not in the tree, which are the nodes after its stacks.
+    /// The keys of recorded stacks that this commit lacks: the nodes after this commit's stacks.
     pub gone: Vec<&'d str>,
-    /// The names of the groups, which come last; none for a part of one.
+    /// The names of the groups, which are the last nodes; `None` for a part of one.
     groups: Vec<Option<String>>,
 }
 
 impl<'d> Record<'d> {
-    /// Returns what the stacks on record declared when they were applied, and how they were nested. An
-    /// entry counts for the stack of the tree that it belongs to, wherever that lies now; constraints hold
-    /// through stacks that are gone.
+    /// Reads the declarations and the nesting that were recorded with each apply. An entry belongs
+    /// to its stack in this commit, wherever that has moved; constraints hold through removed
+    /// stacks.
     ///
-    /// A stack of the tree that is not on record may still exist. Its declarations in the tree count as the
-    /// newest record. What is on record may name it, too. Without a document,
-    /// that is all stacks.
+    /// A stack of this commit that is not recorded may still exist, and recorded stacks may refer
+    /// to it: its declarations here count as the newest record. Without a document, that is every
+    /// stack.
     pub fn new(project: &Project, tree: &Graph, document: Option<&'d Document>) -> Self {
         match document {
             Some(document) => Self::of(project, tree, document),
@@ -214,7 +208,7 @@ impl<'d> Record<'d> {
             edges.extend(tree.edges().filter_map(|edge| {
                 let serial = match edge.declared {
                     None => None,
-                    // The graph of the record has the nesting of all stacks.
+                    // The recorded graph has the nesting of all stacks.
                     Some((OriginKind::Nesting, _)) => return None,
                     Some((_, stack)) if is_new(stack) => Some(document.serial.saturating_add(1)),
                     Some(_) => return None,
@@ -237,7 +231,6 @@ impl<'d> Record<'d> {
         }
     }
 
-    /// Returns what a node is called.
     pub fn name(&self, project: &Project, node: u32) -> String {
         let node = node as usize;
         let n_in_tree = project.stacks.len();
@@ -253,7 +246,7 @@ impl<'d> Record<'d> {
     }
 }
 
-/// Returns the names of all nodes from one on.
+/// Returns the names of all nodes from `first` on.
 fn names_of_groups(graph: &Graph, first: usize) -> Vec<Option<String>> {
     let groups = (first..graph.n_nodes()).map(number);
     groups
@@ -261,8 +254,8 @@ fn names_of_groups(graph: &Graph, first: usize) -> Vec<Option<String>> {
         .collect()
 }
 
-/// Returns with which serial it was recorded what a stack declares: that happens when it is applied, and
-/// when it is about to be for the first time.
+/// Returns the serial of a stack's recorded declarations: that of its last apply, or of the start
+/// of its first.
 fn serial(entry: &Entry, document: &Document) -> u64 {
     let applied = entry.applied.as_ref().map(|applied| applied.serial);
     let serial = applied.or(entry.last.as_ref().map(|last| last.serial));

@@ -1,4 +1,4 @@
-//! Turns that are added while a plan is carried out.
+//! Turns that are added while a plan is applied.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use crate::run::following::{FollowUpWork, PreparedFollowUp};
 use crate::run::turn::{Step, Turn, TurnIndex};
 
 impl<'a, 'p> ApplyDirector<'a, 'p> {
-    /// Lets turns be added at some places. Returns what a run has to know of each, by stack. To be called after
-    /// [`Self::check_with`].
+    /// Allows turns to be added at `places`. Returns the facts that a run needs of each stack. Call
+    /// after [`Self::check_with`].
     pub fn follow(
         &mut self,
         followups: FollowUps<'a, 'p>,
@@ -52,7 +52,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         prepared
     }
 
-    /// Returns the stacks whose last turn has left undone what nobody has approved, by path.
+    /// Returns the stacks, by path, whose last turn left changes undone for lack of approval.
     pub fn unconfirmed(&self) -> Vec<StackPath> {
         let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
         let last = begun.map(|turn| (&turn.path, turn.attempt.is_unconfirmed));
@@ -61,13 +61,13 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         unconfirmed.map(|(path, _)| path.clone()).collect()
     }
 
-    /// Returns whether a follow-up was not run only because it would destroy resources.
+    /// Returns whether a follow-up was skipped only because it would destroy resources.
     pub fn refuses_destroy(&self) -> bool {
         self.turns.iter().any(|turn| turn.attempt.refuses_destroy)
     }
 
-    /// Returns the added turns after which another turn of their stack was added: a resume goes on from the last one
-    /// only.
+    /// Returns the added turns that were superseded by another turn of their stack: a resume
+    /// continues only from the last one.
     pub fn superseded(&self) -> BTreeSet<TurnIndex> {
         let mut later = HashSet::new();
         let turns = self.turns.iter().enumerate().rev();
@@ -78,13 +78,13 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             .collect()
     }
 
-    /// Returns the stacks that had turns, which began.
+    /// Returns the stacks that had a turn which began.
     pub fn had_turns(&self) -> BTreeSet<StackPath> {
         let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
         begun.map(|turn| turn.path.clone()).collect()
     }
 
-    /// Adds a turn: the next by number.
+    /// Adds the turn with the next number.
     pub(super) fn add_followup(&mut self, turn: &Turn) {
         let followups = self.followups.as_ref().expect("turns may be added");
         let stacks = &followups.codes.tree.project.stacks;
@@ -95,8 +95,8 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.turns.push(state);
     }
 
-    /// Makes the commands of a turn that was added and whose time has come: by now it is known what its stack has
-    /// become.
+    /// Makes the commands of an added turn when it begins: only then is the status of its stack
+    /// known.
     pub(super) fn prepare_followup(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let (Some(followups), Some(known)) = (&self.followups, &turn.followup) else {

@@ -1,5 +1,5 @@
-//! Conditions that are decided while a plan is carried out: preconditions before the first step of a turn,
-//! postconditions after its last one.
+//! Conditions during an apply: preconditions are checked before the first step of a turn,
+//! postconditions after the last.
 
 use std::sync::Arc;
 
@@ -16,28 +16,25 @@ use crate::run::event::Failure;
 use crate::run::turn::Operation;
 
 impl<'p> ApplyDirector<'_, 'p> {
-    /// Makes conditions be checked on the way.
     pub fn check_with(&mut self, checker: Checker<'p>) {
         self.checker = Some(checker);
     }
 
-    /// Returns the conditions that turned out not to hold.
     pub fn failed_checks(&self) -> &[FailedCheck] {
         &self.failed_checks
     }
 
-    /// Checks the preconditions of the stack of a turn.
     pub(super) fn check_before(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
-        // Nothing is checked of what is destroyed. What is replaced is checked when it is made anew, unless it was
-        // known before that the condition does not hold.
+        // No condition is checked on destroy. A replaced stack is checked when it is recreated,
+        // unless the condition is already known to fail.
         if turn.operation == Operation::Destroy {
             return Ok(());
         }
         self.check(number, ConditionKind::Precondition, &Itself::Nothing)
     }
 
-    /// Checks the postconditions of the stack of a turn, which has succeeded otherwise.
+    /// Checks the postconditions of a stack whose turn has otherwise succeeded.
     pub(super) fn check_after(&mut self, number: usize) -> Result<(), Failure> {
         self.learn(number);
         let itself = self.turns[number].itself();
@@ -68,7 +65,7 @@ impl<'p> ApplyDirector<'_, 'p> {
         Err(Failure::Condition(why))
     }
 
-    /// Takes what a turn has printed as the outputs of its stack.
+    /// Takes the printed outputs of a turn as those of its stack.
     pub(super) fn learn(&mut self, number: usize) {
         let turn = &self.turns[number];
         let (Some(checker), Some(stack)) = (&mut self.checker, turn.stack.stack.here()) else {
@@ -89,7 +86,6 @@ impl<'p> ApplyDirector<'_, 'p> {
 }
 
 impl TurnState<'_> {
-    /// Returns the outputs that its commands have printed.
     fn output_values(&self) -> Result<OutputValues, NoAnswer> {
         let driver = &self.stack.driver;
         let values = printed(driver, &self.folder)?;
@@ -103,7 +99,7 @@ impl TurnState<'_> {
         Ok(values)
     }
 
-    /// Returns what its postconditions know of it.
+    /// Returns the values of `self` in the postconditions.
     fn itself(&self) -> Itself {
         let action = match (self.operation, self.has_acted) {
             (Operation::Ask, _) => Action::Read,

@@ -1,4 +1,4 @@
-//! Generations during an apply: what uses a new one, and who has left an old one.
+//! Generations during an apply: which stacks use a new one, and which have left an old one.
 
 use super::ApplyDirector;
 use crate::path::StackPath;
@@ -8,19 +8,17 @@ use crate::run::turn::Operation;
 /// An old generation that an apply has kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptGeneration {
-    /// The generation.
     pub path: StackPath,
     /// A stack that may still use it.
     pub user: StackPath,
 }
 
 impl ApplyDirector<'_, '_> {
-    /// Returns the old generations that were kept because stacks may still use them.
     pub fn kept(&self) -> &[KeptGeneration] {
         &self.kept
     }
 
-    /// Checks that the generations were made with whose numbers a stack is applied.
+    /// Checks that the generations which the stack's environment refers to have been created.
     pub(super) fn check_generations(&self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         if turn.operation != Operation::Apply {
@@ -44,7 +42,7 @@ impl ApplyDirector<'_, '_> {
         )))
     }
 
-    /// Returns whether an old generation is kept, since a stack may still use it.
+    /// Returns whether an old generation is kept because a stack may still use it.
     pub(super) fn keeps(&mut self, number: usize) -> bool {
         let turn = &self.turns[number];
         let user = turn.stack.leaving.iter().find(|leaving| {

@@ -1,7 +1,7 @@
 use super::*;
 
-/// A change of a resource: its actions and address, then values as `name=digest`, where `?` is not known,
-/// then `tainted`: `update x.a size=1 id=? tainted`.
+/// Parses a change, its values as `name=digest` with `?` for unknown: `update x.a size=1 id=?
+/// tainted`.
 fn resource(line: &str) -> ResourceChange {
     let mut words = line.split_whitespace();
     let actions = words.next().unwrap();
@@ -42,8 +42,8 @@ fn counts(text: &str) -> Option<Counts> {
     })
 }
 
-/// Returns what is not within a plan of resources: nothing, or counts. What is decided during the apply is
-/// provisional.
+/// Returns the changes beyond a plan of resources, as counts, or an empty text. An entry that is
+/// decided during the apply is provisional.
 fn beyond(action: Option<Action>, shown: &str, now: &str, is_again: bool) -> String {
     let shown = Shown {
         action,
@@ -104,7 +104,7 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
             "update x.a; update x.b; create x.c",
             "+1 ~2 -0",
         ),
-        // A create is held to what was shown.
+        // A create is limited to what was shown.
         (Some(Create), "create x.a", "create x.a", ""),
         (
             Some(Create),
@@ -126,16 +126,16 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
         (Some(Replace), "delete x.a", "create x.a; create x.b", ""),
         (Some(Replace), "delete x.a", "update x.b", "+0 ~1 -0"),
         (Some(Replace), "delete x.a", "delete x.b", "+0 ~0 -1"),
-        // What is decided during the apply creates and updates.
+        // An entry that is decided during the apply may create and update.
         (None, "", "create x.a; update x.b", ""),
         (None, "", "delete x.a", "+0 ~0 -1"),
         (None, "", "delete+create x.a", "+1 ~0 -1"),
         (None, "", "create+delete x.a", "+1 ~0 -1"),
         (None, "", "forget x.a", "+0 ~0 -1"),
-        // What is deleted is deleted.
+        // A delete only deletes.
         (Some(Delete), "delete x.a", "delete x.b", ""),
         (Some(Delete), "delete x.a", "create x.a", "+1 ~0 -0"),
-        // Data sources are no changes of anything, unless they were not shown.
+        // Data sources are no changes, unless they were not shown.
         (Some(Update), "read data.x.a", "read data.x.a", ""),
     ];
     for (action, shown, now, expected) in table {
@@ -153,7 +153,7 @@ fn provisional_entries_create_and_update_anything_and_destroy_what_was_shown() {
         ("update x.a v=1", "update x.a v=2", ""),
         ("delete x.a", "delete x.a", ""),
         ("delete+create x.a v=1", "delete+create x.a v=2", ""),
-        // Neither another resource, nor in another way.
+        // Neither another resource nor other actions.
         ("delete x.a", "delete x.b", "+0 ~0 -1"),
         ("update x.a", "delete+create x.a", "+1 ~0 -1"),
         ("delete+create x.a", "delete x.a", "+0 ~0 -1"),
@@ -212,7 +212,7 @@ fn values_that_were_known_must_be_the_same() {
         ("size=?", "size=?", ""),
         ("size=1 name=?", "size=1 name=x", ""),
         ("size=1 name=x", "size=1 name=y", "+0 ~1 -0"),
-        // An attribute that is gone is another value, and one more is not known to be.
+        // A removed attribute is another value; an added one was unknown.
         ("size=1 name=x", "name=x", "+0 ~1 -0"),
         ("name=x", "size=1 name=x", ""),
     ];
@@ -221,7 +221,7 @@ fn values_that_were_known_must_be_the_same() {
         let found = beyond(Some(Action::Update), &shown, &now, false);
         assert_eq!(found, expected, "{shown} | {now}");
     }
-    // What is deleted has no values.
+    // A deleted resource has no values.
     let found = beyond(
         Some(Action::Update),
         "delete x.a size=1",
@@ -236,7 +236,7 @@ fn the_rest_of_a_plan_that_has_begun_is_within_it() {
     use Action::{Create, Replace, Update};
     let replaced = "delete+create x.a";
     let tainted = "delete+create x.a tainted";
-    // Each without and with a part of the plan carried out.
+    // Each without and with a part of the plan applied.
     let table = [
         (Some(Update), replaced, "create x.a", "+1 ~0 -0", ""),
         (Some(Update), replaced, "delete x.a", "+0 ~0 -1", ""),
@@ -264,7 +264,7 @@ fn the_rest_of_a_plan_that_has_begun_is_within_it() {
             "+1 ~0 -0",
             "+1 ~0 -0",
         ),
-        // What a create finds of its own resources, an earlier attempt has made.
+        // Resources of its own that a create finds are from an earlier attempt.
         (Some(Create), "create x.a", tainted, "+1 ~0 -1", ""),
         (Some(Create), "create x.a", "update x.a", "+0 ~1 -0", ""),
         (
@@ -308,7 +308,7 @@ fn the_rest_of_a_plan_that_has_begun_is_within_it() {
 
 #[test]
 fn a_deposed_object_goes_with_the_resource_that_it_was() {
-    // Half of a `create_before_destroy`: the old object is left, with a key of its own.
+    // Half of a `create_before_destroy`: the old object is left, with a deposed key.
     let table = [
         ("create+delete x.a", "+0 ~0 -1", ""),
         ("update x.a", "+0 ~0 -1", "+0 ~0 -1"),
@@ -329,8 +329,8 @@ fn a_deposed_object_goes_with_the_resource_that_it_was() {
     assert_eq!(beyond(Some(Action::Update), deposed, deposed, false), "");
 }
 
-/// Returns whether what a driver says that names no resources is within a plan: counts as `add change
-/// remove` and a digest of the changes, each empty if there is none.
+/// Returns whether the answer of a driver without resources is within a plan: counts as `add change
+/// remove` and a digest of the changes, each may be empty.
 fn is_within(
     action: Option<Action>,
     shown: (&str, &str),
@@ -361,12 +361,12 @@ fn is_within(
 fn where_resources_have_no_names_digests_count_and_else_numbers() {
     use Action::{Adopt, Create, Delete, Replace, Update};
     let table = [
-        // Equal digests are equal changes, whatever is counted.
+        // Equal digests are equal changes, whatever the counts.
         (Some(Update), ("1 1 1", "x"), ("1 1 1", "x"), true),
         (Some(Update), ("1 1 1", "x"), ("1 1 1", "y"), false),
         (Some(Update), ("", "x"), ("", "y"), false),
         (Some(Update), ("1 1 1", "x"), ("0 0 0", "y"), true),
-        // Without two of them, no number may be higher.
+        // Without both digests, no count may be higher.
         (Some(Update), ("1 2 3", ""), ("1 2 3", ""), true),
         (Some(Update), ("1 2 3", "x"), ("0 1 2", ""), true),
         (Some(Update), ("1 2 3", ""), ("2 2 3", "x"), false),
@@ -377,7 +377,7 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
         (Some(Update), ("", ""), ("9 9 0", ""), true),
         (Some(Update), ("", ""), ("9 9 9", ""), false),
         (Some(Update), ("", ""), ("", ""), true),
-        // A create is held to what was shown.
+        // A create is limited to what was shown.
         (Some(Create), ("1 0 0", ""), ("1 0 0", ""), true),
         (Some(Create), ("1 0 0", ""), ("2 0 0", ""), false),
         (Some(Create), ("1 0 0", ""), ("1 0 1", ""), false),

@@ -1,4 +1,4 @@
-//! A forge of archives: built as orch builds them, but for one thing.
+//! Forges archives: as orch writes them, except for one thing.
 
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ use crate::plan::archive::{FILE_MODE, FORMAT, MANIFEST_JSON, PLAN_JSON, comment,
 
 pub(super) type Builder<'a> = ZipFileBuilder<'a, 'a, Vec<u8>>;
 
-/// An archive whose list and digests are right, whatever else is wrong.
+/// An archive with a valid list and valid digests.
 pub(super) struct Forged {
     pub(super) zip: ZipArchiveWriter<Vec<u8>>,
     manifest: Manifest,
@@ -34,8 +34,8 @@ impl Forged {
         }
     }
 
-    /// Adds an entry that differs from those of orch in what `change` sets, and in its name. The list has
-    /// the name that it should have.
+    /// Adds an entry that differs in its name and in what `change` sets. The list has the right
+    /// name.
     pub(super) fn put(
         mut self,
         name: &str,
@@ -74,14 +74,14 @@ impl Forged {
     }
 }
 
-/// Returns an archive of `plan.json` and two plans, of which `change` makes the first.
+/// Returns an archive of `plan.json` and two plans, the first of which `change` makes.
 pub(super) fn with(change: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Vec<u8> {
     let forged = Forged::new().plain(PLAN_JSON, JSON);
     let forged = forged.put("plans/0", PLANS[0], change);
     forged.plain("plans/1", PLANS[1]).finish()
 }
 
-/// Returns an archive with an entry of this name in the place of the first plan.
+/// Returns an archive whose first plan has this name.
 pub(super) fn named(name: &str) -> Vec<u8> {
     let forged = Forged::new().plain(PLAN_JSON, JSON);
     forged
@@ -97,30 +97,30 @@ pub(super) fn records(bytes: &[u8], signature: [u8; 4]) -> Vec<usize> {
     records.map(|(at, _)| at).collect()
 }
 
-/// Sets bytes in the record of the table of contents for an entry.
+/// Sets bytes in the central header of an entry.
 pub(super) fn set_central(bytes: &mut [u8], entry: usize, offset: usize, value: &[u8]) {
     let at = records(bytes, *b"PK\x01\x02")[entry] + offset;
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Sets bytes in the record that stands before the content of an entry.
+/// Sets bytes in the local header of an entry.
 pub(super) fn set_local(bytes: &mut [u8], entry: usize, offset: usize, value: &[u8]) {
     let at = records(bytes, *b"PK\x03\x04")[entry] + offset;
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Sets bytes in the record that stands after the content of an entry.
+/// Sets bytes in the data descriptor of an entry.
 pub(super) fn set_descriptor(bytes: &mut [u8], entry: usize, offset: usize, value: &[u8]) {
     let at = records(bytes, *b"PK\x07\x08")[entry] + offset;
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Where the end of the table of contents begins.
+/// Where the end-of-directory record begins.
 pub(super) fn end_of(bytes: &[u8]) -> usize {
     *records(bytes, *b"PK\x05\x06").last().unwrap()
 }
 
-/// Sets the number of entries that the end of the table of contents tells.
+/// Sets the number of entries in the end-of-directory record.
 pub(super) fn set_count(bytes: &mut [u8], count: u16) {
     let end = end_of(bytes);
     for at in [end + 8, end + 10] {
@@ -128,14 +128,14 @@ pub(super) fn set_count(bytes: &mut [u8], count: u16) {
     }
 }
 
-/// Returns an archive after a change to a valid one.
+/// Returns a valid archive after a change.
 pub(super) fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = with(|entry| entry);
     change(&mut bytes);
     bytes
 }
 
-/// Puts the 64-bit form of the end before the end.
+/// Inserts a zip64 end-of-directory record.
 pub(super) fn add_zip64(bytes: &mut Vec<u8>) {
     let end = end_of(bytes);
     let size = u64::from(u32::from_le_bytes(
@@ -154,7 +154,7 @@ pub(super) fn add_zip64(bytes: &mut Vec<u8>) {
     bytes.splice(end..end, added);
 }
 
-/// Takes an entry out of the table of contents, and leaves it in the archive.
+/// Removes an entry from the table of contents but not from the archive.
 pub(super) fn hide(bytes: &mut Vec<u8>, entry: usize) {
     let mut starts = records(bytes, *b"PK\x01\x02");
     starts.push(end_of(bytes));
@@ -180,7 +180,6 @@ pub(super) fn local_field(entry: Builder<'_>) -> Builder<'_> {
     entry.extra_field(id, b"x", Header::LOCAL).unwrap()
 }
 
-/// Returns where a part of an archive begins.
 pub(super) fn position(bytes: &[u8], part: &str) -> usize {
     let mut windows = bytes.windows(part.len());
     windows
