@@ -1,4 +1,4 @@
-//! The plan: all entries, and what is known of how they were made.
+//! The plan: all entries, and how they came about.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,123 +17,118 @@ use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::{Graph, Precedence};
 use crate::state::document::Document;
 
-/// What an apply would do.
+/// The plan of an apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Its id: that of the run that made it.
+    /// The id of the run that made it.
     pub id: String,
-    /// What it was made for.
     pub mode: PlanMode,
-    /// What else was asked for.
+    /// The other options of the request.
     pub options: RequestedOptions,
     /// The commit of HEAD.
     pub commit: Option<String>,
-    /// The document that it was made with.
+    /// The state that it was made with.
     pub state: Option<AppliedBase>,
-    /// The entries, by path.
+    /// By path.
     pub entries: Vec<PlanEntry>,
-    /// What an apply would do, in the sequence of a serial run; what is undecided is missing.
+    /// The operations, in the sequence of a serial run, without undecided ones.
     pub operations: Vec<PlannedOperation>,
-    /// The constraints on record that the operations do not keep to, each with the effect.
+    /// The recorded constraints that the operations violate, each with the effect.
     #[serde(default)]
     pub relaxed: Vec<RelaxedConstraint>,
-    /// The stacks whose tools failed.
     pub failed: Vec<FailedAsk>,
     /// How many selected stacks have no driver.
     pub without_driver: usize,
-    /// The stacks on record that are neither in the tree nor in the plan.
+    /// The stacks in the state that are neither in this commit nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
-    /// The stacks of the operations and those that are decided during the apply, in the sequence of a serial
+    /// The stacks of the operations and those decided during the apply, in the sequence of a serial
     /// run; empty if none are decided then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<StackPath>,
-    /// The follow-ups that policies add to an apply; none if policies take no part.
+    /// The follow-ups that policies add; `None` if no policies run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followups: Option<PlannedFollowUps>,
 }
 
-/// The outcome of an apply of a plan.
+/// The outcome of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
     Nothing,
-    /// There is something to do, and all of it is blocked.
+    /// There are changes, and all of them are blocked.
     Blocked,
-    /// There is something to do, or at least the record to update.
+    /// There are changes, or at least the state is updated.
     Changes,
 }
 
-/// How many stacks are on record, not in the tree, and not in the plan.
+/// How many stacks are in the state but neither in this commit nor in the plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplannedRemovals {
-    /// Those that the selection leaves out.
+    /// Those that are not selected.
     pub out_of_scope: usize,
-    /// Those that were left out on demand.
+    /// Those that were left out on request.
     pub left_out: usize,
 }
 
-/// What a plan was asked for besides its mode.
+/// The options of a plan besides its mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RequestedOptions {
-    /// Whether all tools were asked, whatever is on record.
+    /// Whether all tools were asked, whatever the state says.
     pub full: bool,
     /// Whether `init` ran in every stack that was asked.
     pub init: bool,
-    /// Whether what a later commit has applied was planned as well.
+    /// Whether stacks were planned that a later commit has applied.
     pub allow_rollback: bool,
-    /// What is replaced, as written.
+    /// As written.
     pub replace: Vec<String>,
-    /// Whether `plan` got words of the user. These may be secret and are not kept.
+    /// Whether `plan` got arguments of the user. They may be secret and are not kept.
     pub arguments: bool,
 }
 
-/// One of the things that an apply would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedOperation {
     pub stack: StackPath,
-    /// Whether what exists is destroyed; else it is brought forward.
+    /// Whether the stack is destroyed rather than applied.
     pub destroys: bool,
 }
 
-/// A constraint on record that the operations do not keep to.
+/// A recorded constraint that the operations violate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedConstraint {
-    /// What that means.
     #[serde(default)]
     pub effect: RelaxedEffect,
-    /// The stack that came first, as `orch list` prints it, or what its group is called.
+    /// The stack that came first, as `orch list` prints it, or the name of its group.
     pub earlier: String,
-    /// The stack that came after it, or what its group is called.
+    /// The stack that came after it, or the name of its group.
     pub later: String,
 }
 
-/// What it means that a constraint on record is not kept to; the worst comes first.
+/// The effect of a violated constraint, the worst first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelaxedEffect {
-    /// The earlier stack is destroyed while the later one, which stays, still refers to it.
+    /// The earlier stack is destroyed while the later one, which is kept, still refers to it.
     DestroyedFirst,
-    /// The earlier stack is brought forward while the later one, which is then destroyed, still refers to it.
+    /// The earlier stack is applied while the later one, destroyed afterwards, still refers to it.
     ChangedFirst,
-    /// Newer declarations contradict it, and these count.
+    /// Newer declarations contradict it and take precedence.
     #[default]
     Contradicted,
 }
 
-/// The operations of an apply in one order.
 #[derive(Debug)]
 pub struct PlannedOrder {
-    /// The order. Its stacks have their indices as numbers; those in [`Self::gone`] come after them.
     pub order: Order,
-    /// Stacks on record that are not in the tree: at least those that are destroyed.
+    /// Stacks in the state that are not in this commit: at least those that are destroyed. Their
+    /// numbers follow those of the project's stacks.
     pub gone: Vec<StackPath>,
-    /// What it does not keep to, each once, the worst first.
+    /// The violated constraints, without duplicates, the worst first.
     pub relaxed: Vec<RelaxedConstraint>,
 }
 
 impl PlannedOrder {
-    /// Orders what an apply of some actions would do; see [`Self::of`].
+    /// Orders the operations of some actions; see [`Self::of`].
     pub fn new(
         project: &Project,
         graph: &Graph,
@@ -154,11 +149,10 @@ impl PlannedOrder {
         Self::of(project, graph, document, &works, &gone)
     }
 
-    /// Orders work on the stacks of a project, by index, and the destruction of stacks on record that are
-    /// not in the tree, by key: along the constraints of the tree and, where something is destroyed, against
-    /// those on record. Without a document, nothing is on record.
-    ///
-    /// A key that is not on record, or is that of a stack of the tree, has no operation.
+    /// Orders work on the project's stacks, by index, and the destroying of removed stacks, by key:
+    /// along this commit's constraints and, where stacks are destroyed, against the recorded ones.
+    /// Without a document, nothing is recorded. A key that is not recorded, or belongs to a stack
+    /// of this commit, has no operation.
     pub fn of(
         project: &Project,
         graph: &Graph,
@@ -169,8 +163,8 @@ impl PlannedOrder {
         Self::with_late(project, graph, document, works, (gone, &BTreeSet::new()))
     }
 
-    /// Does what [`Self::of`] does where it is known of some stacks only when their time has come whether they are
-    /// destroyed before they are brought forward.
+    /// Like [`Self::of`], where some stacks may turn out during the apply to be destroyed before
+    /// they are applied.
     pub fn with_late(
         project: &Project,
         graph: &Graph,
@@ -179,7 +173,7 @@ impl PlannedOrder {
         (gone, late): (&BTreeSet<&str>, &BTreeSet<usize>),
     ) -> Self {
         let tree = Precedence::new(graph);
-        // What is on record says only what is destroyed before or after something else.
+        // The recorded constraints only order destroys.
         if gone.is_empty() && !is_destroyed_beside_others(works) {
             let nothing = Recorded {
                 n_stacks: works.len(),
@@ -233,7 +227,6 @@ impl PlannedOrder {
         }
     }
 
-    /// Returns the operations, in the sequence of a serial run.
     pub fn operations(&self, project: &Project) -> Vec<PlannedOperation> {
         let stacks = project.stacks.iter().map(|(_, stack)| &stack.path);
         let paths: Vec<&StackPath> = stacks.chain(&self.gone).collect();
@@ -246,8 +239,8 @@ impl PlannedOrder {
 }
 
 impl PlannedOrder {
-    /// Returns the stacks that an apply skips if the operations on some stacks fail, each with one of these: what
-    /// runs after them, also to be destroyed after them.
+    /// Returns the stacks that an apply skips if the operations on others fail, each with one of
+    /// these.
     pub fn behind(
         &self,
         project: &Project,
@@ -268,8 +261,8 @@ impl PlannedOrder {
     }
 }
 
-/// Returns the stacks that are made anew before the old ones are destroyed, given the stacks after those of the
-/// project: the number of each, and that of the old one, which is current on record.
+/// Returns the stacks that are created before the old ones are destroyed: the number of each, and
+/// of the old one, which is current in the state.
 fn made_first(
     project: &Project,
     document: Option<&Document>,
@@ -287,7 +280,7 @@ fn made_first(
     old.filter_map(pair).collect()
 }
 
-/// Returns the place of each stack by path, given those that come after the stacks of the project.
+/// Returns the position of each stack in path order; those in `gone` have the highest numbers.
 fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
     let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
     let paths: Vec<&StackPath> = paths.chain(gone).collect();
@@ -300,18 +293,17 @@ fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
     places
 }
 
-/// Returns whether there is work on another stack than one that is destroyed.
+/// Returns whether there is work on more stacks than a destroyed one.
 fn is_destroyed_beside_others(works: &[Work]) -> bool {
     let working = works.iter().filter(|work| **work != Work::default());
     works.iter().any(|work| work.destroy) && working.count() > 1
 }
 
-/// A stack whose tool could not say what it would do, or whose conditions do not hold.
+/// A stack whose tool failed, or whose conditions do not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAsk {
     pub stack: StackPath,
     pub why: String,
-    /// The conditions that do not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<FailedCondition>,
 }
@@ -358,8 +350,8 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().any(is_work)
     }
 
-    /// Returns whether an apply of it accepts the drift of a stack, so that the tool's own state
-    /// matches its resources.
+    /// Returns whether an apply accepts the drift of a stack, so that the tool's state matches its
+    /// resources.
     pub fn accepts_drift(&self, entry: &PlanEntry) -> bool {
         self.mode == PlanMode::RefreshOnly
             && entry.has_drifted
@@ -367,13 +359,14 @@ impl Plan {
             && entry.blocked.is_none()
     }
 
-    /// Returns whether it has everything: nothing failed, is blocked, or was left out by a tool.
+    /// Returns whether nothing failed, is blocked, or was left out by a tool.
     pub fn is_complete(&self) -> bool {
         let is_complete = |entry: &PlanEntry| entry.blocked.is_none() && entry.is_complete;
         self.failed.is_empty() && self.entries.iter().all(is_complete)
     }
 
-    /// Returns the outcome of an apply of it. Reading a stack does not count, nor does a removal that is not merged.
+    /// Returns the outcome of an apply. Reading a stack does not count, nor does a removal that is
+    /// not merged.
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
             let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);
@@ -392,9 +385,8 @@ impl Plan {
         }
     }
 
-    /// Returns the entries that are blocked although something is to be done: of selected stacks,
-    /// and of stacks that HEAD has removed. Recorded stacks that may belong to another branch do not
-    /// count.
+    /// Returns the entries that are blocked despite changes: of selected stacks, and of stacks that
+    /// HEAD has removed. Recorded stacks that may belong to another branch do not count.
     pub fn kept_back(&self) -> impl Iterator<Item = &PlanEntry> {
         self.entries
             .iter()

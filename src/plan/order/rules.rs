@@ -1,6 +1,6 @@
-//! The rules of the order, each a function that adds edges between operations.
+//! The rules of the order: functions that add edges between operations.
 //!
-//! A(s) brings a stack s forward, D(s) destroys it.
+//! A(s) applies a stack s, D(s) destroys it.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,14 +10,14 @@ use super::{Relaxed, StackOperation, Work};
 use crate::run::turn::Operation;
 use crate::selection::graph::Precedence;
 
-/// What the edges of a rule have in common.
+/// The properties that all edges of a rule share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// Its number. Of two that may be relaxed, the one with the lower number counts more.
+    /// Of two rules that may be relaxed, the lower number takes precedence.
     pub(super) number: u8,
-    /// Whether a failure of what comes first reaches what comes after it.
+    /// Whether a failure of the first operation fails the second.
     pub(super) spreads_failure: bool,
-    /// Whether an edge is left out where it closes a cycle. The edges of all others form none.
+    /// Whether an edge is dropped if it closes a cycle. All other edges form none.
     pub(super) may_be_relaxed: bool,
 }
 
@@ -38,7 +38,7 @@ impl Rule {
     }
 }
 
-/// That one node waits for another.
+/// One node waits for another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge {
     pub(super) from: u32,
@@ -47,29 +47,27 @@ pub(super) struct Edge {
     rule: Rule,
 }
 
-/// What waits for what, without a cycle.
+/// The dependencies between nodes, without cycles.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// The number of nodes, the operations in front.
+    /// The number of nodes; operations come first.
     pub(super) n_nodes: usize,
     pub(super) edges: Vec<Edge>,
-    /// What was left out.
+    /// The dropped edges.
     pub(super) relaxed: Vec<Relaxed>,
 }
 
-/// The operations of a plan, and what the rules say.
+/// The operations of a plan, and the edges from the rules.
 #[derive(Debug)]
 pub(super) struct Operations {
-    /// The operations, in the order that breaks ties. They are the first nodes.
+    /// In tie-breaking order. They are the first nodes.
     pub(super) list: Vec<StackOperation>,
-    /// The nodes beyond them, at which nothing happens: which node of the constraints each stands for.
+    /// The empty nodes after them: the node of the constraints behind each.
     between: Vec<u32>,
     edges: Vec<Edge>,
-    /// A(s), by stack.
     applies: Vec<Option<u32>>,
-    /// D(s), by stack.
     destroys: Vec<Option<u32>>,
-    /// D(s) of those that may be replaced when their time has come, by stack: that comes right before A(s).
+    /// D(s) of stacks that may turn out to be replaced, by stack: right before A(s).
     lates: Vec<Option<u32>>,
 }
 
@@ -104,13 +102,13 @@ impl Operations {
         }
     }
 
-    /// Returns the first operation that brings a stack forward.
+    /// Returns the first operation of a stack that is applied.
     fn begins(&self, stack: usize) -> Option<u32> {
         let late = self.lates.get(stack).copied().flatten();
         late.or_else(|| self.applies.get(stack).copied().flatten())
     }
 
-    /// Rule 1: A(d) before A(s), where s runs after d in the tree.
+    /// Rule 1: A(d) before A(s), if s runs after d in this commit.
     pub(super) fn apply_what_is_needed_first(&mut self, tree: &Precedence) {
         let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, from)| {
             let successors = tree.successors(node).iter();
@@ -118,14 +116,14 @@ impl Operations {
         });
         let applies = self.applies.clone();
         let begins: Vec<Option<u32>> = (0..applies.len()).map(|it| self.begins(it)).collect();
-        // The numbers of its groups are those of stacks that are not in the tree.
+        // Its groups have the numbers of removed stacks.
         let of_tree = |node: usize| node < tree.n_stacks();
         let apply = |node: usize| of_tree(node).then(|| applies[node]).flatten();
         let begin = |node: usize| of_tree(node).then(|| begins[node]).flatten();
         self.add(Rule::strict(1), tree.n_nodes(), edges, apply, begin);
     }
 
-    /// Rule 2: D(s) before D(d), where s ran after d when it was recorded.
+    /// Rule 2: D(s) before D(d), if s ran after d when it was recorded.
     pub(super) fn destroy_users_first(&mut self, users: &Users) {
         let destroys = self.destroys.clone();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
@@ -149,7 +147,8 @@ impl Operations {
         }
     }
 
-    /// Rule 3, where it is the other way round: A(s) before D(o), where o is what s has been so far.
+    /// Rule 3 reversed, for stacks that are created first: A(s) before D(o), where o is the old
+    /// generation.
     pub(super) fn apply_before_the_old_one_goes(&mut self, made_first: &[(usize, usize)]) {
         let rule = Rule::strict(3);
         for &(made, old) in made_first {
@@ -164,16 +163,16 @@ impl Operations {
         }
     }
 
-    /// Rule 4: A(s) before D(d), where s ran after d when it was recorded, through others that stay too, and nothing
-    /// replaces d. What stays has left before what it used goes. That includes an s that is replaced: if A(s) fails,
-    /// what was there before can still be put back.
+    /// Rule 4: A(s) before D(d), if s ran after d when it was recorded, directly or through kept
+    /// stacks, and d is not replaced. A kept stack stops using d before d is destroyed. That
+    /// includes an s that is replaced: if A(s) fails, its old configuration can still be restored.
     pub(super) fn apply_users_before_what_goes(&mut self, users: &Users) {
         let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
         let apply = |node: usize| applies.get(node).copied().flatten();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
         let goes = |node: usize| destroy(node).filter(|_| apply(node).is_none());
         let rule = Rule::relaxable(4);
-        // What stays leads on to what it ran after itself: at a node of its own, at which nothing happens.
+        // A kept stack leads on to the stacks that it ran after, through an empty node of its own.
         let mut passed = vec![None; users.n_nodes];
         for (node, passed) in passed.iter_mut().enumerate() {
             if let Some(from) = apply(node) {
@@ -194,9 +193,10 @@ impl Operations {
         });
     }
 
-    /// Rule 5: D(s) before A(d), where s ran after d when it was recorded: nothing is changed under what is
-    /// about to be destroyed. A failure does not spread: else what cannot be destroyed would keep everybody
-    /// from changing what it used. What is made beside an old one changes nothing that anybody used.
+    /// Rule 5: D(s) before A(d), if s ran after d when it was recorded: nothing changes below a
+    /// stack that is about to be destroyed. Failures do not spread, or a failed destroy would block
+    /// all changes to d. A generation that is created beside the old one changes nothing that was
+    /// in use.
     pub(super) fn destroy_users_before_a_change(
         &mut self,
         users: &Users,
@@ -215,13 +215,13 @@ impl Operations {
         self.add_of_users(rule, users, destroy, changes);
     }
 
-    /// Returns what waits for what, without what closes a cycle.
+    /// Returns the dependencies without edges that close a cycle.
     pub(super) fn waits(&self) -> Waits {
         let n_operations = self.list.len();
         let n_nodes = n_operations + self.between.len();
         let operation = |node: u32| self.list.get(node as usize).copied();
-        // What may be left out comes last. Of that, what does not end at an operation closes no cycle: it
-        // only says for what the nodes in between stand.
+        // Edges that may be dropped come last. Those that do not end at an operation close no
+        // cycle: they only give empty nodes their meaning.
         let mut edges: Vec<&Edge> = self.edges.iter().collect();
         let is_between = |edge: &Edge| edge.rule.may_be_relaxed && operation(edge.to).is_none();
         edges.sort_by_key(|edge| {
@@ -261,7 +261,7 @@ impl Operations {
         waits
     }
 
-    /// Adds the edges of a rule from each stack to what it used: see [`Self::add`].
+    /// Adds the edges of a rule from each stack to those that it used: see [`Self::add`].
     fn add_of_users(
         &mut self,
         rule: Rule,
@@ -273,9 +273,9 @@ impl Operations {
         self.add(rule, users.n_nodes, edges, first, then);
     }
 
-    /// Adds the edges of a rule that follows constraints: from which node, to which, and whether a
-    /// failure spreads. `first` has the operation of a stack that what comes behind waits for, `then`
-    /// the one that waits. Groups, and stacks with neither, are nodes at which nothing happens.
+    /// Adds the edges of a rule along constraints, given as from, to, and whether a failure
+    /// spreads. `first` has the operation of a stack that others wait for, `then` the one that
+    /// waits. Groups, and stacks with neither, become empty nodes.
     fn add(
         &mut self,
         rule: Rule,
@@ -310,8 +310,8 @@ impl Operations {
 }
 
 impl Waits {
-    /// Leaves out nodes that do not lie between two operations, with their edges, and numbers the rest
-    /// anew.
+    /// Drops nodes that do not lie between two operations, with their edges, and renumbers the
+    /// rest.
     fn leave_out_what_nothing_waits_through(&mut self, n_operations: usize) {
         let pairs = self.edges.iter().map(|edge| (edge.from, edge.to, true));
         let precedence = Precedence::from_edges(n_operations, self.n_nodes, pairs);

@@ -1,4 +1,4 @@
-//! Asking the tools: a run of its own, whose output is shown only where a tool fails.
+//! Asks the tools, in a run of its own whose output is shown only if a tool fails.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,29 +25,20 @@ use crate::run::execute::Task;
 use crate::run::request::new_id;
 use crate::selection::select::Query;
 
-/// What has failed where there is no place for answers and plans.
+/// The error without a folder for answers and plans.
 pub const NO_ROOM: &str = "failed to make room for the plans";
 
-/// Asks the tools of stacks. The planner decides what is asked; this runs the commands, and shows those that fail.
+/// Runs the tools' commands and shows failures; the planner decides which questions are asked.
 pub trait Ask {
-    /// Runs the tools, and returns how each ended.
-    ///
-    /// # Errors
-    ///
-    /// If the run cannot begin.
+    /// Runs the tools, and returns how each ended. Fails if the run cannot begin.
     fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun>;
 
-    /// Describes why a tool failed, with the first error that it printed.
+    /// Describes a tool's failure, with the first error that it printed.
     fn why_failed(&self, ending: &Ending, stack: &StackPath, logs: Option<&Logs>) -> String;
 
-    /// Describes how a command failed, if it did.
     fn failure(&self, ending: &Ending) -> Option<String>;
 
-    /// Shows why a tool failed in a stack, and what it printed.
-    ///
-    /// # Errors
-    ///
-    /// If its log cannot be read.
+    /// Shows a tool's failure in a stack, with its output. Fails if the log cannot be read.
     fn show_log(
         &self,
         stack: &StackPath,
@@ -59,63 +50,52 @@ pub trait Ask {
     fn refuse(&self, context: &Context, cannot: CannotAsk) -> Error;
 }
 
-/// A run in which tools are asked.
 pub struct AskRun<'a> {
-    /// The id of the run.
     pub id: &'a str,
-    /// Where it comes from.
     pub origin: Origin,
     /// How many tools run at once.
     pub jobs: NonZeroUsize,
-    /// What is run.
     pub asking: Asking,
 }
 
-/// A run in which tools were asked.
 pub struct AskedRun {
     /// How each tool ended.
     pub summary: Arc<RunSummary>,
-    /// What they printed.
     pub output: EndedOutput,
-    /// Where plans begin that do not begin with their logs, by turn.
+    /// The offsets of plans within their logs, by turn, unless they begin at 0.
     pub starts: BTreeMap<usize, u64>,
 }
 
-/// The output of a run that is over.
 pub struct EndedOutput {
-    /// Its logs, if it was captured.
+    /// The logs, if the output was captured.
     pub logs: Option<Logs>,
-    /// Their temporary location, if they are not kept.
+    /// The logs' temporary location, if they are not kept.
     pub temporary: Option<TempDir>,
 }
 
 impl EndedOutput {
-    /// Returns whether its logs stay.
+    /// Returns whether the logs are kept.
     pub fn is_kept(&self) -> bool {
         self.logs.is_some() && self.temporary.is_none()
     }
 }
 
-/// What the tools have answered.
+/// The answers of the tools.
 pub struct AskedTools {
-    /// The id of the run.
     pub id: String,
-    /// The answers, or why there is none.
+    /// By stack: the answer, or why there is none.
     pub answers: BTreeMap<StackPath, std::result::Result<Answer, String>>,
-    /// The runs in which they were asked.
+    /// The runs in which the tools were asked.
     rounds: Vec<Round>,
     turns: BTreeMap<StackPath, EndedTurn>,
-    /// The folder of all rounds, until this is dropped.
+    /// The folder of all rounds, removed when this is dropped.
     folder: Option<PrivateFolder>,
 }
 
-/// A run in which tools were asked.
 struct Round {
-    /// Its id.
     run: String,
-    /// The folder of its answers and plans.
+    /// The folder of answers and plans.
     folder: PrivateFolder,
-    /// What the tools have printed.
     output: EndedOutput,
 }
 
@@ -132,29 +112,27 @@ impl Round {
 /// The turn of a tool.
 struct EndedTurn {
     round: usize,
-    /// Its number in that, from 0.
+    /// Its number in the round, from 0.
     number: usize,
-    /// Its last attempt.
     attempt: u32,
-    /// Where in the log of that attempt the plan begins, if the tool has not failed.
+    /// The offset of the plan in the log of that attempt, unless the tool failed.
     plan_from: Option<u64>,
     /// Whether the tool can show its plans.
     shows_plans: bool,
     end: AskEnd,
 }
 
-/// How the turn of a tool ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AskEnd {
-    /// The tool has answered, perhaps with nothing usable.
+    /// The tool has answered, though the answer may be unusable.
     Answered,
     PlanFailed,
-    /// A step before its plan failed.
+    /// A step before `plan` failed.
     NotPlanned,
 }
 
 impl AskEnd {
-    /// Returns how a turn ended. The offset says where its plan began, if it did.
+    /// `start` is the offset of the plan in the log, if there is one.
     fn new(outcome: &Outcome, start: Option<u64>) -> Self {
         match (outcome, start) {
             (Outcome::Succeeded, _) => AskEnd::Answered,
@@ -165,7 +143,6 @@ impl AskEnd {
 }
 
 impl AskedTools {
-    /// Returns what is known before anybody is asked.
     pub fn none(context: &Context) -> Self {
         AskedTools {
             id: new_id(&context.project.root),
@@ -176,19 +153,18 @@ impl AskedTools {
         }
     }
 
-    /// Forgets what a tool has answered that did not fail, so that it is asked again.
+    /// Forgets an answer that was no failure, so that the tool is asked again.
     pub fn forget(&mut self, stack: &StackPath) {
         if let Some(Ok(_)) = self.answers.get(stack) {
             self.answers.remove(stack);
         }
     }
 
-    /// Returns whether any tool was asked.
     pub fn has_asked(&self) -> bool {
         !self.rounds.is_empty()
     }
 
-    /// Returns the plan that the tool of a stack has written, if it has.
+    /// Returns the plan file of a stack, if its tool has written one.
     pub fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
         let turn = self.turns.get(stack)?;
         let folder = ask::folder_of(self.rounds[turn.round].folder.path(), turn.number);
@@ -196,7 +172,7 @@ impl AskedTools {
         plan.is_file().then_some(plan)
     }
 
-    /// Returns the changes that the tool of a stack has planned, if it ran and names resources.
+    /// Returns the planned changes of a stack, if its tool ran and names resources.
     pub fn changed(&self, stack: &StackPath) -> Option<ChangedPlan> {
         let turn = self.turns.get(stack).filter(|turn| turn.shows_plans)?;
         let folder = self.rounds[turn.round].folder.path();
@@ -204,27 +180,27 @@ impl AskedTools {
         ask::changed(&ask::folder_of(folder, turn.number)).ok()
     }
 
-    /// Returns whether the tool of a stack has written a plan that it can show.
+    /// Returns whether the tool has written a plan that it can show.
     pub fn has_shown_plan(&self, stack: &StackPath) -> bool {
         let turn = self.turns.get(stack);
         turn.is_some_and(|turn| turn.shows_plans) && self.plan_of(stack).is_some()
     }
 
-    /// Returns whether what the tools have printed stays on record.
+    /// Returns whether the output of the tools is recorded.
     pub fn is_recorded(&self) -> bool {
         let mut rounds = self.rounds.iter();
         rounds.any(|round| round.output.is_kept())
     }
 
-    /// Returns the run in which the tool of a stack ran, if the run is recorded.
+    /// Returns the run in which a stack's tool ran, if it is recorded.
     pub fn run_of(&self, stack: &StackPath) -> Option<&str> {
         let turn = self.turns.get(stack)?;
         let round = &self.rounds[turn.round];
         round.output.is_kept().then_some(&*round.run)
     }
 
-    /// Returns what the tool of a stack has printed, if anything, and where in it the plan begins, if the
-    /// tool has not failed.
+    /// Returns the log of a stack's tool, if there is any, and the offset of the plan in it unless
+    /// the tool failed.
     pub fn log(&self, stack: &StackPath) -> Option<(io::Result<LogReader>, Option<u64>)> {
         let turn = self.turns.get(stack)?;
         let logs = self.rounds[turn.round].output.logs.as_ref()?;
@@ -232,26 +208,26 @@ impl AskedTools {
         Some((log.transpose()?, turn.plan_from))
     }
 
-    /// Returns how the turn of a tool ended, if it ran.
+    /// Returns how a stack's turn ended, if it ran.
     pub fn end(&self, stack: &StackPath) -> Option<AskEnd> {
         self.turns.get(stack).map(|turn| turn.end)
     }
 
-    /// Shows what the tool of a stack has printed.
     pub fn show_output(&self, tools: &dyn Ask, stack: &StackPath, why: &str) -> Result<()> {
         tools.show_log(stack, why, self.log(stack).map(|(log, _)| log))
     }
 }
 
-/// What is asked about stacks that were removed.
+/// The questions about removed stacks.
 #[derive(Default)]
 pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) codes: &'a [RemovedCode<'a, 'p>],
-    /// The questions, each with where the block of the driver says that its state is.
+    /// The questions, each with the place of the state according to the driver's block.
     pub(super) questions: Vec<(Question<'p>, Option<String>)>,
 }
 
-/// Returns what the tool of a stack of the project is asked, and where the block of its driver says that its state is.
+/// Returns the question for a stack of the project, with the place of its state according to the
+/// driver's block.
 fn question<'p>(needed: &Needed<'_, 'p>) -> Option<(Question<'p>, Option<String>)> {
     let (kind, about) = needed.question()?;
     let question = Question {
@@ -265,7 +241,7 @@ fn question<'p>(needed: &Needed<'_, 'p>) -> Option<(Question<'p>, Option<String>
     Some((question, backend.clone()))
 }
 
-/// Asks the tools of all stacks that have to be asked, and have not been asked before.
+/// Asks the tools of all stacks with open questions that have not been asked before.
 pub(super) fn ask<'p>(
     context: &'p Context,
     request: &PlanRequest<'_>,
@@ -372,19 +348,17 @@ pub(super) fn ask<'p>(
     Ok(asked)
 }
 
-/// Returns the command that plans.
 fn plan_of(tasks: &[Task]) -> Option<Task> {
     let mut tasks = tasks.iter();
     let is_plan = |task: &&Task| task.arguments.first().is_some_and(|it| it == "plan");
     tasks.find(is_plan).cloned()
 }
 
-/// Where a run comes from in which tools are asked, for its journal.
+/// The origin of a run in which tools are asked, for its journal.
 #[derive(Clone)]
 pub struct Origin {
-    /// What it is for.
     pub purpose: Purpose,
-    /// What changes were measured from.
+    /// The base of change detection.
     pub base: Option<BaseRecord>,
     /// Whether the run has a journal.
     pub is_recorded: bool,

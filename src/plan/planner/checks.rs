@@ -1,4 +1,5 @@
-//! The conditions of the stacks of a plan: which hold, which do not, and which only an apply can decide.
+//! The conditions of the stacks of a plan: which hold, which fail, and which only an apply can
+//! decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +23,13 @@ use crate::selection::graph::Precedence;
 /// The conditions that do not all hold, by stack.
 type ByStack<'p> = BTreeMap<StackIndex, Checked<'p>>;
 
-/// The conditions of the stacks of a plan.
 pub(super) struct Conditions<'l> {
     reader: OutputReader<'l>,
     checker: Checker<'l>,
     failed: BTreeMap<StackIndex, Vec<FailedCheck>>,
 }
 
-/// What tells in which stacks nothing changes.
+/// The facts that show in which stacks nothing changes.
 #[derive(Clone, Copy)]
 pub(super) struct Unchanged<'a, 's> {
     pub(super) subjects: &'a Subjects<'s>,
@@ -41,7 +41,6 @@ pub(super) struct Unchanged<'a, 's> {
 }
 
 impl Context {
-    /// Returns what checks conditions.
     pub fn checker<'l>(&'l self, environments: &Environments<'l>) -> Result<Checker<'l>> {
         let has_state = self.project.settings.state.is_some();
         let namespace = has_state
@@ -54,7 +53,7 @@ impl Context {
         ))
     }
 
-    /// Finds what is wrong with the stacks that the conditions of some stacks name.
+    /// Reports invalid stacks in the conditions of stacks.
     pub fn check_conditions(&mut self, stacks: impl Iterator<Item = StackIndex>) {
         let stacks: Vec<StackIndex> = stacks.collect();
         let mut found = misplaced(&self.project, &self.graph, stacks.iter().copied());
@@ -64,7 +63,6 @@ impl Context {
         self.problems.diagnostics.extend(found);
     }
 
-    /// Shows the conditions that do not hold.
     pub fn show_failed<'f>(&self, failed: impl Iterator<Item = &'f FailedCheck>) {
         let diagnostics: Vec<_> = failed.map(|check| check.diagnostic.clone()).collect();
         self.notices.annotated(&diagnostics, &self.project.sources);
@@ -81,8 +79,8 @@ fn all_preconditions<'p>(
 }
 
 impl<'l> Conditions<'l> {
-    /// Checks the preconditions of all stacks as far as that needs no outputs. Those that do not hold leave the
-    /// plan, and the tools of those that are not decided wait.
+    /// Checks the preconditions of all stacks as far as possible without outputs. Stacks that fail
+    /// leave the plan; the tools of undecided ones wait.
     pub(super) fn new(
         reader: OutputReader<'l>,
         subjects: &mut Subjects<'_>,
@@ -93,7 +91,7 @@ impl<'l> Conditions<'l> {
             reader,
             failed: BTreeMap::new(),
         };
-        // Nothing is checked of what is destroyed, or only looked at.
+        // No condition is checked of stacks that are destroyed or only refreshed.
         if mode == PlanMode::Normal {
             let stacks = subjects.all.iter().map(|it| it.stack);
             let checked = all_preconditions(&conditions.checker, stacks)?;
@@ -105,7 +103,7 @@ impl<'l> Conditions<'l> {
         Ok(conditions)
     }
 
-    /// Takes the stacks out of the plan whose conditions do not hold, of those that are decided.
+    /// Removes decided stacks whose conditions fail from the plan.
     fn leave_out(
         &mut self,
         subjects: &mut Subjects<'_>,
@@ -121,9 +119,9 @@ impl<'l> Conditions<'l> {
         subjects.all.retain(|it| !failed.contains_key(&it.stack));
     }
 
-    /// Decides preconditions that need outputs, once it is known what is done with the stacks that these come
-    /// from: `settled` says this of those whose tools do not wait. Reads what it needs; what only an apply will
-    /// know is left to that. At least one stack waits no longer.
+    /// Decides preconditions that need outputs, once the actions of their sources are known:
+    /// `settled` has those whose tools do not wait. Reads the outputs that it needs, and leaves to
+    /// the apply what only that can know. Each call decides at least one stack.
     pub(super) fn decide_waiting(
         &mut self,
         subjects: &mut Subjects<'_>,
@@ -157,7 +155,7 @@ impl<'l> Conditions<'l> {
         Ok(())
     }
 
-    /// Returns the stacks that are planned and may have work: their outputs are known only later.
+    /// Returns the planned stacks that may have work: their outputs are known only later.
     fn may_work(
         &self,
         precedence: &Precedence,
@@ -172,7 +170,7 @@ impl<'l> Conditions<'l> {
         planned.filter(|it| may_work[it.get()]).collect()
     }
 
-    /// Finds out about the outputs that conditions need, of stacks that are settled.
+    /// Determines the outputs that conditions need, of settled stacks.
     fn learn(
         &mut self,
         checked: &ByStack<'_>,
@@ -188,8 +186,8 @@ impl<'l> Conditions<'l> {
         self.reader.read(&now, &mut self.checker)
     }
 
-    /// Checks the postconditions of stacks whose tools were asked and see no changes, and that run after none with
-    /// work.
+    /// Checks the postconditions of stacks whose tools found no changes and that run after none
+    /// with work.
     pub(super) fn check_unchanged(
         &mut self,
         known: &Unchanged<'_, '_>,
@@ -209,7 +207,7 @@ impl<'l> Conditions<'l> {
             let action = *actions.get(&stack)?;
             let answer = asked.answers.get(&stacks[stack].path);
             let was_asked = needed.question().is_some() && answer.is_some_and(Result::is_ok);
-            // What has no tool is put on record without being asked.
+            // A stack without a tool is recorded without being asked.
             let is_recorded = needed.subject.driver.is_none()
                 && (action == Action::Adopt || settled.differs(stack));
             let is_blocked = blocked.contains_key(&stack) || needed.subject.blocked.is_some();
@@ -243,12 +241,10 @@ impl<'l> Conditions<'l> {
         }
     }
 
-    /// Returns the stacks whose conditions do not hold.
     pub(super) fn failed_stacks(&self) -> impl Iterator<Item = StackIndex> {
         self.failed.keys().copied()
     }
 
-    /// Returns whether conditions of a stack do not hold.
     pub(super) fn has_failed(&self, stack: StackIndex) -> bool {
         self.failed.contains_key(&stack)
     }

@@ -1,4 +1,4 @@
-//! The commits whose code destroys stacks that were removed: each is checked out once.
+//! The commits whose code destroys removed stacks: each is checked out once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,20 +9,20 @@ use crate::folder::GuardedFolder;
 use crate::git::{CommitId, Repository};
 use crate::plan::commit_code::CommitCode;
 
-/// The folder of `.orch` for checkouts.
+/// In `.orch`, for checkouts.
 const FOLDER: &str = "worktrees";
 
-/// Commits that are checked out. The checkouts go when this is dropped.
+/// Checked-out commits; the checkouts are removed when this is dropped.
 #[derive(Default)]
 pub struct Commits {
-    /// Why there is no code, where there is none.
+    /// By commit: its code, or why there is none.
     by_commit: BTreeMap<CommitId, std::result::Result<CommitCode, String>>,
-    /// Dropped after what is in it.
+    /// Declared last, so that it is dropped after the checkouts in it.
     folder: Option<PrivateFolder>,
 }
 
 impl Commits {
-    /// Checks out commits, as far as that has not been done. What killed processes have left goes first.
+    /// Checks out commits that are not yet. Removes leftovers of killed processes first.
     pub fn check_out(&mut self, context: &Context, commits: BTreeSet<CommitId>) -> Result<()> {
         let new = commits.into_iter();
         let new = new.filter(|it| !self.by_commit.contains_key(it));
@@ -34,7 +34,6 @@ impl Commits {
         self.check_out_of(context, &read.repository, new)
     }
 
-    /// Checks out commits of a repository.
     pub fn check_out_of(
         &mut self,
         context: &Context,
@@ -55,11 +54,7 @@ impl Commits {
         Ok(())
     }
 
-    /// Returns the code of a commit that was checked out.
-    ///
-    /// # Errors
-    ///
-    /// Why there is none, in words.
+    /// Returns the code of a checked-out commit, or the reason why there is none.
     pub fn code(&self, commit: &CommitId) -> std::result::Result<&CommitCode, String> {
         match self.by_commit.get(commit) {
             Some(code) => code.as_ref().map_err(Clone::clone),
@@ -69,7 +64,8 @@ impl Commits {
 }
 
 impl Context {
-    /// Removes the checkouts and the plans that killed processes have left. Git must have been read, if there is any.
+    /// Removes checkouts and plans of killed processes. If there is a repository, git must have
+    /// been read.
     pub fn sweep(&self) {
         if !matches!(GuardedFolder::find(&self.project.root), Ok(Some(_))) {
             return;

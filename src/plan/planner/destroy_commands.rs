@@ -1,5 +1,6 @@
-//! The commands that destroy stacks which are not removed: those of the working tree, of the default branch, and
-//! recorded ones that this commit lacks. A driver without `backend` cannot tell them from a removed stack.
+//! The commands that destroy stacks which are not removed: those of the working tree, of the
+//! default branch, and recorded ones that this commit lacks. Without `backend`, a driver cannot
+//! tell them from a removed stack.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -22,13 +23,13 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::project::{Problems, Project};
 use crate::state::document::{Document, Entry};
 
-/// The way out where the code of a commit cannot be used.
+/// The fix if the code of a commit cannot be used.
 pub(super) const BRING_BACK: &str =
     "bring its directory back, run `orch destroy` there, and delete it again";
 
-/// Stacks that are not in the working tree, or not as they are there.
+/// Stacks that are not in the working tree, or differ there.
 pub(super) struct Elsewhere {
-    /// The default branch; none if they are recorded.
+    /// The default branch; `None` if they are recorded.
     branch: Option<String>,
     /// The recorded ones, each with its driver.
     recorded: Vec<(StackPath, Option<String>)>,
@@ -37,7 +38,8 @@ pub(super) struct Elsewhere {
 }
 
 impl Removals<'_> {
-    /// Reads the stacks of the default branch, unless that is at HEAD, and the recorded stacks that are not here.
+    /// Reads the stacks of the default branch, unless HEAD is there, and recorded stacks that this
+    /// commit lacks.
     pub(super) fn elsewhere(
         &self,
         context: &Context,
@@ -71,7 +73,7 @@ impl Removals<'_> {
     }
 }
 
-/// Returns the newest commit that is known to have had a stack.
+/// Returns the newest commit that is known to have had the stack.
 fn last_commit(entry: &Entry) -> Option<CommitId> {
     let applied = entry.applied.as_ref();
     let last = || entry.last.as_ref()?.commit.as_deref();
@@ -80,7 +82,7 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
 }
 
 impl Context {
-    /// Returns the stacks of the default branch, unless that is at HEAD.
+    /// Returns the stacks of the default branch, unless HEAD is there.
     fn default_branch(&self) -> Option<Elsewhere> {
         let query = BaseQuery::of(&self.project.settings);
         let repository = &self.read.as_ref()?.repository;
@@ -98,7 +100,7 @@ impl Context {
         })
     }
 
-    /// Reads the project as a commit has it.
+    /// Loads the project of a commit.
     fn project_at(&self, commit: &CommitId) -> Result<Project, String> {
         let own = Repository::open(&self.project.root).map_err(|error| error.to_string())?;
         let found = own.commit(commit.as_str());
@@ -123,7 +125,7 @@ impl Context {
 struct Source<'s> {
     project: &'s Project,
     environments: Environments<'s>,
-    /// The default branch, for its stacks.
+    /// Set if these are the stacks of the default branch.
     branch: Option<&'s str>,
     stacks: Vec<Other<'s>>,
 }
@@ -171,7 +173,6 @@ pub(super) struct DestroyCommands<'s> {
     context: &'s Context,
     document: Option<&'s Document>,
     elsewhere: &'s [Elsewhere],
-    /// Made once they are needed.
     sources: OnceCell<Vec<Source<'s>>>,
 }
 
@@ -203,7 +204,7 @@ impl<'s> DestroyCommands<'s> {
     }
 
     fn source(&self, of: &'s Elsewhere, project: &'s Project) -> Option<Source<'s>> {
-        // Files of tools are not read: their drivers have no words.
+        // Files of tools are not read: their drivers have no commands.
         let listing = Listing::default();
         let on_path = tools_on_path();
         let stacks = project.stacks.iter().filter(|(_, stack)| {
@@ -222,13 +223,13 @@ impl<'s> DestroyCommands<'s> {
         (!source.stacks.is_empty()).then_some(source)
     }
 
-    /// Returns why the resources of a removed stack may be those of another one: its driver does not say where its
-    /// state is, and the same command destroys both. A `removed` block answers.
+    /// Returns why the resources of a removed stack may belong to another one: its driver does not
+    /// report its backend, and the same command destroys both. A `removed` block resolves that.
     pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<Blocked> {
         let namespaces = code.environments.namespaces().of_stack(code.stack);
         let own = match code.driver.destroy_words(&namespaces) {
             Ok(Some(words)) => words,
-            // That has been reported.
+            // Reported elsewhere.
             Ok(None) => return None,
             Err(found) => {
                 return Some(Blocked {
@@ -285,7 +286,7 @@ impl<'s> DestroyCommands<'s> {
         })
     }
 
-    /// Returns why a removal is blocked by another stack: since the command is the same, or unknown.
+    /// Returns why another stack blocks a removal: its command is the same, or unknown.
     fn blocked(
         &self,
         own: &Own<'_, '_>,
@@ -329,17 +330,16 @@ impl<'s> DestroyCommands<'s> {
     }
 }
 
-/// The fix for other stacks.
 const TELL_APART: &str =
     "to tell other stacks apart, add `backend` to the driver; see `orch help drivers`";
 
-/// Returns the message of the first of some problems.
+/// Returns the message of the first problem.
 pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
     let first = found.into_iter().next();
     first.map_or_else(String::new, |first| first.message)
 }
 
-/// The code of a removed stack whose driver does not say where its state is.
+/// The code of a removed stack whose driver does not report its backend.
 #[derive(Clone, Copy)]
 pub(super) struct OwnCode<'c, 'p> {
     pub(super) stack: StackIndex,
@@ -349,17 +349,16 @@ pub(super) struct OwnCode<'c, 'p> {
     pub(super) environments: &'c Environments<'p>,
 }
 
-/// A removed stack, and its command.
 struct Own<'c, 'p> {
     code: OwnCode<'c, 'p>,
     command: DestroyCommand,
-    /// Its commands by the drivers of other projects; none if they cannot be evaluated.
+    /// Its commands with the drivers of other projects; `None` if they cannot be evaluated.
     by_driver: RefCell<BTreeMap<(*const Project, String), Option<DestroyCommand>>>,
 }
 
 impl Own<'_, '_> {
-    /// Returns whether the same command destroys another stack. Where the driver may have changed since, both stacks
-    /// are compared by the same version of it, too.
+    /// Returns whether the same command destroys another stack. Since the driver may have changed,
+    /// both stacks are also compared with the same version of it.
     fn is_same(&self, source: &Source<'_>, other: &Other<'_>) -> Result<bool, String> {
         let command = other.command.as_ref().map_err(Clone::clone)?;
         if command.is_same(&self.command) {

@@ -1,6 +1,5 @@
-//! Orders that are known from elsewhere, written as there: `A✗ A+ B~` destroys and creates A, then
-//! updates B. Missing are those in which something is created before what it replaces is destroyed: GO-06,
-//! 07, 09, 12, 14.
+//! Orders known from elsewhere, in their notation: `A✗ A+ B~` destroys and creates A, then updates
+//! B. Missing are those that create before they destroy: GO-06, 07, 09, 12, 14.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +8,17 @@ use crate::plan::order::{Order, Recorded, RecordedEdge};
 use crate::run::schedule::OnError;
 use crate::run::turn::TurnIndex;
 
-/// A plan over the stacks that it names, which have their names as paths.
+/// A plan over the stacks that it names, with their names as paths.
 struct Plan {
-    /// What is done, by stack; what comes forward after it was destroyed has both signs.
+    /// The work by stack; both signs for a stack that is replaced.
     works: Vec<(&'static str, &'static str)>,
     tree: Precedence,
     recorded: Recorded,
 }
 
 impl Plan {
-    /// Reads what is done (`A✗+ B~ C`), and what is after what in the tree and on record (`B→A C→B@2`,
-    /// with a serial).
+    /// Parses the work (`A✗+ B~ C`) and the constraints of this commit and of the state (`B→A
+    /// C→B@2`, with a serial).
     fn new(works: &'static str, tree: &'static str, recorded: &'static str) -> Self {
         let signs = |word: &'static str| word.find(['✗', '+', '~']).unwrap_or(word.len());
         let works = works.split(' ').map(|word| word.split_at(signs(word)));
@@ -74,7 +73,7 @@ impl Plan {
         format!("{name}{sign}")
     }
 
-    /// Writes the sequence, and what was left out.
+    /// Formats the sequence and the dropped edges.
     fn text(&self, order: &Order) -> String {
         let sequence = order.sequence.iter().map(|&it| self.operation(it));
         let mut text = sequence.collect::<Vec<_>>().join(" ");
@@ -109,13 +108,13 @@ fn operations_come_in_the_order_that_is_known_of_them() {
         same("A✗ B✗ C✗", "B→A C→B", "C✗ B✗ A✗"),
         // GO-03: replace two
         same("A✗+ B✗+", "B→A", "B✗ A✗ A+ B+"),
-        // GO-04: replace one, update what uses it
+        // GO-04: replace one, update its user
         same("A✗+ B~", "B→A", "A✗ A+ B~"),
-        // GO-05: delete what uses the one that is updated
+        // GO-05: update one, delete its user
         ("A~ B✗", "", "B→A", "B✗ A~"),
-        // GO-08: delete what was used by the one that is updated
+        // GO-08: update the user of one that is deleted
         ("A✗ B~", "", "B→A", "B~ A✗"),
-        // GO-10: y ran after x and x after d; x is gone, and y runs after d
+        // GO-10: y ran after x and x after d; x is removed, and y runs after d
         (
             "d~ x✗ y~",
             "y→d",
@@ -129,14 +128,14 @@ fn operations_come_in_the_order_that_is_known_of_them() {
             "y→x x→d",
             "x✗ d✗ d+ y~, x before y left it (rule 4)",
         ),
-        // GO-13: one now runs after what ran after it
+        // GO-13: a dependency is reversed
         ("a~ b~", "a→b", "b→a", "b~ a~"),
         ("a✗+ b✗+", "a→b", "b→a", "b✗ a✗ b+ a+"),
-        // GO-15: all three are gone
+        // GO-15: all three are removed
         ("a✗ b✗ c✗", "", "c→b b→a", "c✗ b✗ a✗"),
-        // GO-16: a database that an application used is gone
+        // GO-16: the database of an application is removed
         ("app~ db✗", "", "app→db", "app~ db✗"),
-        // GO-17: one side of a diamond is gone, what is above it is updated too, or is not, or alone
+        // GO-17: one side of a diamond is removed; the stack above it is updated, kept, or alone
         (
             "1~ 2a✗ 2b~ 3~",
             "2b→1 3→2b",
@@ -150,17 +149,17 @@ fn operations_come_in_the_order_that_is_known_of_them() {
             "2a✗ 1~ 2b~",
         ),
         ("1 2a✗ 2b 3~", "2b→1 3→2b", "2a→1 2b→1 3→2a 3→2b", "3~ 2a✗"),
-        // GO-18: of what contradicts itself on record, the newest holds
+        // GO-18: of recorded contradictions, the newest holds
         ("a✗ b✗", "", "b→a@1 a→b@2", "a✗ b✗, without b→a"),
         ("a✗ b✗", "", "b→a@2 a→b@1", "b✗ a✗, without a→b"),
         ("a✗ b✗", "", "b→a a→b", "b✗ a✗, without a→b"),
         ("a✗ b✗ c✗", "", "b→a@3 c→b@1 a→c@2", "b✗ a✗ c✗, without c→b"),
         ("a✗ b~", "", "b→a@1 a→b@2", "a✗ b~, without b→a"),
-        // the user of what goes is replaced
+        // the user of a deleted stack is replaced
         ("A✗ B✗+", "", "B→A", "B✗ B+ A✗"),
-        // what is destroyed before it is replaced does not see a change below
+        // a stack is destroyed before it is replaced, so it sees no change below
         same("A~ B✗+", "B→A", "B✗ A~ B+"),
-        // what goes after what it used is gone already
+        // a stack is deleted after its user, which is deleted already
         ("A✗ B✗ C~", "", "B→A C→B", "C~ B✗ A✗"),
         // through a stack without work
         same("A✗ B C✗", "B→A C→B", "C✗ A✗"),
@@ -168,18 +167,18 @@ fn operations_come_in_the_order_that_is_known_of_them() {
         same("A✗+ B~ C✗+", "B→A C→B", "C✗ A✗ A+ B~ C+"),
         ("A~ B C✗", "", "B→A C→B", "C✗ A~"),
         ("A✗ B C~", "", "B→A C→B", "C~ A✗"),
-        // what goes waits for all that ran after it
+        // a delete waits for all users
         ("A✗ B~ C~", "", "B→A C→B", "B~ C~ A✗"),
-        // through stacks with work, other constraints hold by those of these
+        // constraints through stacks with work hold by the constraints of these
         ("A~ B✗ C✗", "", "B→A C→B", "C✗ B✗ A~"),
-        // what is left out is told between stacks with work
+        // dropped edges are reported between stacks with work
         (
             "d✗+ w x✗ y~ z~",
             "y→d",
             "y→w z→w w→x x→d",
             "z~ x✗ d✗ d+ y~, x before y left it (rule 4)",
         ),
-        // rule 4 before rule 5, whichever is on record first
+        // rule 4 before rule 5, whichever was recorded first
         (
             "d~ x✗ y~",
             "y→d",
@@ -193,7 +192,7 @@ fn operations_come_in_the_order_that_is_known_of_them() {
             "y→v v→x y→w w→x y→x x→d",
             "x✗ d✗ d+ y~, x before y left it (rule 4)",
         ),
-        // nothing to wait for: by path, and the destruction of a stack before what replaces it
+        // nothing to wait for: by path, and a destroy before its replacement
         ("A✗+ B~ C✗ D+", "", "", "A✗ A+ B~ C✗ D+"),
         ("A B", "A→B", "A→B", ""),
     ] {
@@ -204,8 +203,8 @@ fn operations_come_in_the_order_that_is_known_of_them() {
 
 #[test]
 fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
-    // 0 and 1 are in the tree, and 1 runs after the group 2, which holds 0. On record 2 is gone, ran after 1,
-    // and the group 3 holds it, which 0 ran after.
+    // 0 and 1 are in this commit, and 1 runs after the group 2, which holds 0. In the state, 2 is a
+    // removed stack that ran after 1, and the group 3 holds it, which 0 ran after.
     let apply = Work {
         apply: true,
         destroy: false,
@@ -240,7 +239,7 @@ fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
 
 #[test]
 fn what_fails_keeps_from_going_what_it_used_and_nothing_from_being_changed() {
-    // The first operation fails; what is in brackets is skipped.
+    // The first operation fails; those in brackets are skipped.
     let run = |works, recorded, tree| {
         let plan = Plan::new(works, tree, recorded);
         let order = plan.order();
@@ -257,14 +256,14 @@ fn what_fails_keeps_from_going_what_it_used_and_nothing_from_being_changed() {
         }
         text
     };
-    // Rule 4: what was used stays, with what that used.
+    // Rule 4: the used stack is kept, with those that it used.
     assert_eq!(run("A✗ B~", "B→A", ""), " B~ (A✗)");
     assert_eq!(run("A✗ B C~", "B→A C→B", ""), " C~ (A✗)");
     assert_eq!(run("A✗ B✗ C~", "B→A C→B", ""), " C~ (B✗) (A✗)");
-    // Rule 5: the change waits, and does not depend on it.
+    // Rule 5: the change waits but does not depend on the destroy.
     assert_eq!(run("A~ B✗", "B→A", ""), " B✗ A~");
     assert_eq!(run("A~ B C✗", "B→A C→B", ""), " C✗ A~");
     assert_eq!(run("A~ B✗+", "B→A", "B→A"), " B✗ A~ (B+)");
-    // Rule 2 beside it: what is replaced does not go before its user.
+    // Rule 2 beside it: a replaced stack is not destroyed before its user.
     assert_eq!(run("A✗+ B✗", "B→A", ""), " B✗ (A✗) (A+)");
 }
