@@ -10,32 +10,17 @@ use crate::printable::printable;
 pub enum WriteError {
     /// The path holds something that must not be replaced.
     #[error("`{file}` is {found}: a plan is only written to a regular file")]
-    Target {
-        file: String,
-        found: &'static str,
-    },
+    Target { file: String, found: &'static str },
     #[error("failed to write `{file}`: the directory `{directory}` does not exist")]
-    NoDirectory {
-        file: String,
-        directory: String,
-    },
+    NoDirectory { file: String, directory: String },
     #[error("failed to write `{file}`: {error}")]
-    Io {
-        file: String,
-        error: io::Error,
-    },
+    Io { file: String, error: io::Error },
     /// The plan of a tool cannot be read.
     #[error("failed to read `{file}`, the plan of a tool: {error}")]
-    Source {
-        file: String,
-        error: io::Error,
-    },
+    Source { file: String, error: io::Error },
     /// More than an archive can hold.
     #[error("`{file}` cannot hold more than {limit}: select fewer stacks for one plan")]
-    TooLarge {
-        file: String,
-        limit: String,
-    },
+    TooLarge { file: String, limit: String },
 }
 
 /// Why an archive, or something in it, was not read.
@@ -43,21 +28,12 @@ pub enum WriteError {
 pub enum ReadError {
     /// Not as [`write()`](super::write()) writes it: damaged, or from another program.
     #[error("`{file}` {problem}")]
-    Refused {
-        file: String,
-        problem: Problem,
-    },
+    Refused { file: String, problem: Problem },
     #[error("failed to read `{file}`: {error}")]
-    Io {
-        file: String,
-        error: io::Error,
-    },
+    Io { file: String, error: io::Error },
     /// An entry cannot be extracted to the caller's path.
     #[error("failed to write `{to}`: {error}")]
-    Extract {
-        to: String,
-        error: io::Error,
-    },
+    Extract { to: String, error: io::Error },
 }
 
 /// Completes a sentence that begins with the name of the archive.

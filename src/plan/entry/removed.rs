@@ -22,9 +22,7 @@ pub enum Removed {
         destroys: bool,
     },
     /// Another generation of the stack replaces it.
-    Replaced {
-        by: Generation,
-    },
+    Replaced { by: Generation },
     /// A generation that was never finished.
     Unfinished,
     /// HEAD lacks it, but it may have become another stack, or the default branch may have it:
