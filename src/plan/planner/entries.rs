@@ -1,4 +1,4 @@
-//! From what is on record and what the tools have answered to the entries of a plan.
+//! Turns the state and the answers of tools into the entries of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use crate::project::Project;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackIndex;
 
-/// A stack, and what has to be found out about it.
+/// A stack with an open question.
 pub(super) struct Needed<'s, 'p> {
     pub(super) subject: &'s Subject<'p>,
     pub(super) need: Need,
 }
 
 impl Needed<'_, '_> {
-    /// Returns what its tool is asked, if it is.
+    /// Returns the question for its tool, if any.
     pub(super) fn question(&self) -> Option<(PlanKind, Asked)> {
         match self.need {
             Need::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
@@ -31,13 +31,13 @@ impl Needed<'_, '_> {
         }
     }
 
-    /// Returns the generation that its tool is asked about, if that is not the current one.
+    /// Returns the generation that its tool is asked about, unless it is the current one.
     pub(super) fn generation(&self) -> Option<Generation> {
         self.subject.made().map(|next| next.generation)
     }
 }
 
-/// Finds the stacks that are made anew before the old ones are destroyed, as far as that is known.
+/// Finds the stacks that are created before the old ones are destroyed, as far as known.
 pub(super) fn find_made_first(
     context: &Context,
     subjects: &mut Subjects<'_>,
@@ -83,7 +83,7 @@ fn known<'a>(
     }
 }
 
-/// Returns what has to be found out about each stack, by path.
+/// Returns the open question of each stack, by path.
 pub(super) fn needs<'s, 'p>(
     context: &'p Context,
     subjects: &'s Subjects<'p>,
@@ -94,7 +94,7 @@ pub(super) fn needs<'s, 'p>(
     let need = |subject: &'s Subject<'p>| Needed {
         subject,
         need: match &subject.blocked {
-            // Nobody is asked about what is not to be done.
+            // Nothing is done with a blocked stack, so its tool is not asked.
             Some(why) => Need::Settled(Action::NoOp, Reason::new(ReasonSource::State, why)),
             None => known(context, subject, recorded).need(options),
         },
@@ -102,7 +102,7 @@ pub(super) fn needs<'s, 'p>(
     all.map(need).collect()
 }
 
-/// What is to be done with each stack, before it is known what runs after what.
+/// The action for each stack, decided before the order is known.
 pub(super) struct Settled(Vec<(StackIndex, Result<Decided, String>)>);
 
 struct Decided {
@@ -113,7 +113,7 @@ struct Decided {
 }
 
 impl Decided {
-    /// Says of a stack that was moved that it is on record.
+    /// Adapts the decision if the stack was moved and is recorded under another path.
     fn moved(self, subject: &Subject<'_>) -> Self {
         let from = subject.previous_path.as_deref().unwrap_or_default();
         let reason = |text: String| Reason::new(ReasonSource::State, text);
@@ -123,7 +123,7 @@ impl Decided {
                 reason: reason(format!("moved from {from}")),
                 ..self
             },
-            // Something is on record, so something is there, as far as nobody says otherwise.
+            // It is recorded, so something exists unless a tool denies it.
             Action::Create if subject.is_moved && self.answer.exists != Some(false) => Decided {
                 action: Action::Update,
                 reason: reason(format!("moved from {from}, and has changes")),
@@ -139,7 +139,7 @@ impl Decided {
 }
 
 impl Decided {
-    /// Describes the commit that an allowed rollback reverts.
+    /// Adds the commit that an allowed rollback reverts.
     fn puts_back(mut self, subject: &Subject<'_>) -> Self {
         if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
             self.reason.text = format!("{effect}: {}", self.reason.text);
@@ -148,7 +148,7 @@ impl Decided {
     }
 }
 
-/// Decides what is to be done, given what the tools have answered, and where nothing may be done.
+/// Decides the actions, given the answers of the tools and the blocked stacks.
 pub(super) fn settle(
     context: &Context,
     recorded: Option<&OnRecord>,
@@ -197,8 +197,8 @@ pub(super) fn settle(
     Settled(settled.collect())
 }
 
-/// Returns a reason with the place of the block that is behind it: that of the driver, or that of a stack
-/// which is only read.
+/// Adds the place of the block behind the reason: that of the driver, or of a stack that is only
+/// read.
 fn placed(context: &Context, subject: &Subject<'_>, action: Action, reason: Reason) -> Reason {
     let span = match reason.source {
         ReasonSource::Driver => subject.driver.block.map(|block| block.name.span),
@@ -219,14 +219,13 @@ fn made_first(subjects: &Subjects<'_>) -> BTreeSet<StackIndex> {
 }
 
 impl Settled {
-    /// Returns what is done with each stack, as far as it is decided.
     pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, Action)> {
         let settled = self.0.iter();
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
     }
 
-    /// Returns what is done with each stack itself: of those that are made anew first, the old ones are destroyed
-    /// on their own.
+    /// Returns the action on each stack itself: if a replace creates first, the old generation is
+    /// destroyed by an entry of its own.
     pub(super) fn steps(
         &self,
         subjects: &Subjects<'_>,
@@ -244,25 +243,23 @@ impl Settled {
             .ok()
     }
 
-    /// Returns why something is done with a stack, if that is decided.
     pub(super) fn reason(&self, stack: StackIndex) -> Option<&Reason> {
         let (_, decided) = &self.0[self.position(stack)?];
         Some(&decided.as_ref().ok()?.reason)
     }
 
-    /// Returns what is done with a stack, if that is decided.
     pub(super) fn action(&self, stack: StackIndex) -> Option<Action> {
         let (_, decided) = &self.0[self.position(stack)?];
         Some(decided.as_ref().ok()?.action)
     }
 
-    /// Returns the stacks of which it is not known what is done, since their tools have failed.
+    /// Returns the stacks whose actions are unknown because their tools have failed.
     pub(super) fn unknown(&self) -> impl Iterator<Item = StackIndex> {
         let unknown = self.0.iter().filter(|(_, decided)| decided.is_err());
         unknown.map(|(stack, _)| *stack)
     }
 
-    /// Returns the stacks that are updated by drivers that don't report how many resources change.
+    /// Returns the updated stacks whose drivers do not report how many resources change.
     pub(super) fn unreported(&self) -> impl Iterator<Item = StackIndex> {
         let unreported = self.0.iter().filter(|(_, decided)| {
             let decided = decided.as_ref();
@@ -293,7 +290,7 @@ impl Settled {
         })
     }
 
-    /// Returns whether a stack with which nothing is done has other inputs than those on record.
+    /// Returns whether a stack without changes has other inputs than the recorded ones.
     pub(super) fn differs(&self, stack: StackIndex) -> bool {
         let decided = self.position(stack).map(|position| &self.0[position].1);
         let decided = decided.and_then(|decided| decided.as_ref().ok());
@@ -308,7 +305,6 @@ impl Settled {
         position.is_some_and(|position| self.0[position].1.is_err())
     }
 
-    /// Leaves a stack as it is.
     pub(super) fn block(&mut self, stack: StackIndex, why: &str) {
         let Some(position) = self.position(stack) else {
             return;
@@ -323,7 +319,7 @@ impl Settled {
         });
     }
 
-    /// Blocks what would be destroyed by a driver that has no command for it; returns which stacks, with why.
+    /// Blocks destroys by drivers without a command for it; returns the stacks with the reasons.
     pub(super) fn block_without_destroy(
         &mut self,
         subjects: &Subjects<'_>,
@@ -361,9 +357,8 @@ impl Settled {
             .collect()
     }
 
-    /// Returns the entries and the stacks that failed to plan, given the stacks with work that each
-    /// runs after. A tool that fails may succeed once these are applied, unless its configuration
-    /// is `invalid`.
+    /// Returns the entries and the failed stacks, given the stacks with work that each runs after.
+    /// A failed tool may succeed once these are applied, unless its configuration is `invalid`.
     pub(super) fn entries(
         self,
         project: &Project,
@@ -430,8 +425,7 @@ impl Settled {
     }
 }
 
-/// Adds to entries what is known of their stacks besides the answers: why they are blocked, and what is on
-/// record.
+/// Completes entries: why their stacks are blocked, and their recorded facts.
 pub(super) fn add_known(
     subjects: &Subjects<'_>,
     blocked: &BTreeMap<StackIndex, String>,

@@ -1,5 +1,5 @@
-//! Stacks that fail to plan: which of them fail in any case, and what an apply leaves out because
-//! of them.
+//! Stacks that fail to plan: which of them fail for certain, and which stacks an apply leaves out
+//! because of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use crate::run::request::new_id;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
-/// What is known of the stacks of a plan.
+/// The facts about the stacks of a plan.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a, 'p> {
     pub(super) subjects: &'a Subjects<'p>,
@@ -35,17 +35,14 @@ pub(super) struct Known<'a, 'p> {
 /// The stacks of the project that fail to plan.
 pub(super) struct Failing {
     mode: PlanMode,
-    /// Those that fail even though they run after stacks with work, which do not explain the
-    /// failure.
+    /// Those that run after stacks with work, but fail for another cause.
     pub(super) invalid: BTreeSet<StackIndex>,
-    /// All of them.
     stacks: BTreeSet<StackIndex>,
     /// The stacks that run after stacks with work.
     conditional: BTreeSet<StackIndex>,
 }
 
 impl Context {
-    /// Returns the stacks that fail to plan.
     pub(super) fn failing(
         &self,
         request: &PlanRequest<'_>,
@@ -76,8 +73,8 @@ impl Context {
     }
 }
 
-/// Returns the stacks that fail to plan in any case, of those whose tools failed. Either the answer
-/// is unusable, or the tool rejects the configuration itself.
+/// Returns the failed stacks that fail for certain: the answer is unusable, or the tool rejects the
+/// configuration itself.
 fn invalid(
     context: &Context,
     request: &PlanRequest<'_>,
@@ -156,8 +153,8 @@ impl Failing {
         self
     }
 
-    /// Blocks the stacks that an apply would skip if these stacks, and removed ones that failed to
-    /// plan, failed.
+    /// Blocks the stacks that an apply would skip if these, and removed stacks that failed to plan,
+    /// failed.
     pub(super) fn leave_out(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! What a plan over all stacks would do with stacks that were removed, as far as the record tells.
+//! The outlook for removed stacks in a plan over all stacks, as far as the state shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,17 +18,17 @@ use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// What a plan over all stacks would do with a stack that is not here, as far as the record tells.
+/// The outlook for a stack that this commit lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreseen {
-    /// What is done with it: it is destroyed, only taken off the record, or nothing is done.
+    /// Whether it is destroyed, only removed from the state, or kept.
     pub action: Action,
-    /// Why nothing is done although it was removed, and the way out.
+    /// Why it is kept although it was removed, and the fix.
     pub blocked: Option<(String, String)>,
-    /// If it is destroyed: this stack, and all others that are destroyed and that ran after it or that it ran
-    /// after, in the order of their destruction.
+    /// If it is destroyed: it and all destroyed stacks related to it by the recorded order, in the
+    /// order of destruction.
     pub order: Vec<String>,
-    /// The stacks that stay and ran after it.
+    /// The kept stacks that ran after it.
     pub users: Vec<String>,
 }
 
@@ -44,13 +44,9 @@ impl Default for Foreseen {
 }
 
 impl Context {
-    /// Returns what a plan over all stacks would do with some stacks that are on record and not in the tree,
-    /// each by its key. No tool is asked: one may find that nothing is left to destroy, or that another
-    /// stack keeps its state at the same place.
-    ///
-    /// # Errors
-    ///
-    /// If the code of removed stacks cannot be looked at.
+    /// Returns the outlook for recorded stacks that this commit lacks, by key. No tool is asked:
+    /// one may find nothing left to destroy, or that another stack has the same backend. Fails if
+    /// the code of removed stacks cannot be read.
     pub fn foreseen(&mut self, recorded: &OnRecord, keys: &[&str]) -> Result<Vec<Foreseen>> {
         let OnRecord {
             document,
@@ -65,7 +61,7 @@ impl Context {
             |key: &str| is_left(key) || document.stacks.get(key).is_none_or(is_only_forgotten);
         let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
         let paths = missing.filter_map(|key| StackPath::parse(key));
-        // A stack of the tree at the path of another one comes first.
+        // The entry of a stack of this commit at the same path takes precedence.
         let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
         let paths: Vec<StackPath> = paths.collect();
         let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
@@ -134,7 +130,7 @@ impl Context {
         Ok(foreseen.collect())
     }
 
-    /// Keeps the stacks that a plan would keep, as far as that needs no answer of a tool.
+    /// Keeps the stacks that a plan would keep, as far as that needs no tool.
     fn block_as_planned(&self, removals: &mut Removals<'_>, recorded: &OnRecord) -> Result<()> {
         let OnRecord {
             document,
@@ -161,13 +157,13 @@ impl Context {
         removals.check_out(self, &mut commits)?;
         let environments = removals.environments(&commits);
         removals.codes(self, Some(document), &commits, &environments, &[]);
-        // The code tells of backends that are not on record.
+        // The code shows backends that are not recorded.
         self.block_by_backends(removals, &places, document, standings);
         self.keep_what_is_used(removals, Some(document), &self.plannable(document));
         Ok(())
     }
 
-    /// Returns the stacks of the tree that a plan over all stacks is about.
+    /// Returns the stacks of this commit that a plan over all stacks would cover.
     fn plannable(&self, document: &Document) -> BTreeMap<StackIndex, Action> {
         let drivers = Drivers::new(self, Some(document));
         let stacks = self.project.stacks.iter();

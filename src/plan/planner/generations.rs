@@ -1,5 +1,5 @@
-//! Stacks that are made anew before the old ones are destroyed: what is made is another generation, and each
-//! generation that is not current is destroyed with the code of its own commit.
+//! Stacks that are created before the old ones are destroyed: each is a new generation, and
+//! generations that are not current are destroyed with the code of their own commits.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,12 @@ use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Document, Entry};
 
-/// The way out where two generations have one place.
+/// The fix if two generations have the same backend.
 const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help lifecycle`";
 
 impl<'d> Removal<'d> {
-    /// Returns the generation of a stack that is not current, or will not be any more, given its current entry;
-    /// `None` if there is no such generation.
+    /// Returns a generation that is not current, or will not be any more, given its current entry;
+    /// `None` if it does not exist.
     pub fn of_generation(path: &StackPath, entry: &Entry, by: Generation) -> Option<Self> {
         let generation = path.generation()?;
         let old = entry.of_generation(generation)?;
@@ -60,7 +60,7 @@ impl<'d> Removal<'d> {
         path: &'a StackPath,
         entry: &'a Entry,
     ) -> impl Iterator<Item = Removal<'d>> + use<'a, 'd> {
-        // Somebody may have edited the record: what is current is never one of them.
+        // The state may have been edited by hand: the current one never counts as old.
         let deposed = entry.deposed.iter();
         let deposed = deposed.filter(|it| it.generation != entry.generation);
         deposed.filter_map(move |deposed| {
@@ -71,15 +71,14 @@ impl<'d> Removal<'d> {
 }
 
 impl Removals<'_> {
-    /// Adds what is to be destroyed, by path.
     fn add(&mut self, removal: Removal<'static>) {
         if let Err(at) = self.all.binary_search_by(|it| it.path.cmp(&removal.path)) {
             self.all.insert(at, removal);
         }
     }
 
-    /// Returns the document in which the generations that are to be destroyed are stacks of their own; none if
-    /// there are none.
+    /// Returns the document with the generations to destroy as stacks of their own; `None` if there
+    /// are none.
     pub fn with_generations(&self, document: Option<&Document>) -> Option<Document> {
         let paths = self.all.iter().map(|removal| &removal.path);
         let mut generations = paths.filter(|path| path.generation().is_some()).peekable();
@@ -87,7 +86,7 @@ impl Removals<'_> {
         document.map(|document| document.with_generations(generations))
     }
 
-    /// Drops the generations that stay current after all.
+    /// Drops the generations that remain current after all.
     pub(super) fn keep_current(&mut self, context: &Context, settled: &Settled) {
         self.all.retain(|removal| {
             let Some(stack) = context.project.stacks.find(&removal.path.current()) else {
@@ -99,7 +98,7 @@ impl Removals<'_> {
 }
 
 impl Subjects<'_> {
-    /// Notes the stacks of which nothing exists; returns those of which that was not known.
+    /// Records the stacks of which nothing exists; returns those that are new.
     pub(super) fn find_gone(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
         let all = self.all.iter_mut();
         let found = all.filter(|it| gone.contains(&it.stack) && !it.is_gone);
@@ -111,8 +110,8 @@ impl Subjects<'_> {
             .collect()
     }
 
-    /// Finds the stacks that their drivers want to replace, and that are made anew before the old ones are
-    /// destroyed: their tools are asked about the new ones. Returns these.
+    /// Returns the stacks that their drivers want to replace, creating first: their tools are asked
+    /// about the new generations.
     pub(super) fn find_made_by_driver(&mut self, settled: &Settled) -> Vec<StackIndex> {
         let mut found = Vec::new();
         for subject in &mut self.all {
@@ -128,7 +127,7 @@ impl Subjects<'_> {
 }
 
 impl Context {
-    /// Adds the generations of selected stacks that are on record and not current.
+    /// Adds the old generations of selected stacks.
     pub(super) fn add_deposed(
         &self,
         request: &PlanRequest<'_>,
@@ -153,7 +152,7 @@ impl Context {
         }
     }
 
-    /// Adds the current generations of stacks that are made anew first.
+    /// Adds the current generations of stacks that are created first.
     pub(super) fn depose_replaced(
         &self,
         request: &PlanRequest<'_>,
@@ -189,7 +188,7 @@ impl Context {
         }
     }
 
-    /// Refuses to make generations whose states would not be their own.
+    /// Refuses to create generations without states of their own.
     pub(super) fn refuse_shared_generations(
         &self,
         subjects: &Subjects<'_>,
@@ -236,7 +235,8 @@ impl Context {
     }
 }
 
-/// Returns why a new generation does not have a state of its own, and the way out, given what is on record, where
+/// Returns why a new generation lacks a state of its own, with the fix, given the record, the place
+/// of the new state, and whether anything exists there.
 /// its own state would be, and whether anything exists there.
 fn shared(
     path: &StackPath,

@@ -1,4 +1,4 @@
-//! What a plan rests on: written into its file, and compared when it is carried out.
+//! The facts that a plan depends on: written to its file, and compared when it is applied.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,17 +16,14 @@ use crate::plan::triggers::named_outputs;
 use crate::plan::{SavedPlan, SavedProject, SavedStack};
 use crate::state::document::Document;
 
-/// Returns whether an entry is carried out: something is done, decided or put on record.
+/// Returns whether an apply of the entry does, decides or records something.
 fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
     entry.blocked.is_none() && (entry.action != Action::NoOp || entry.is_undecided() || is_pending)
 }
 
 impl Context {
-    /// Says what a plan rests on. Returns the plans of the tools, in the order in which it counts them.
-    ///
-    /// # Errors
-    ///
-    /// If an output cannot be compared with what is on record.
+    /// Collects the facts that a plan depends on. Returns the tools' plans in the order of its
+    /// indices. Fails if an output cannot be compared with the recorded one.
     pub(super) fn rest(
         &self,
         saved: &mut SavedPlan,

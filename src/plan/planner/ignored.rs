@@ -1,4 +1,4 @@
-//! What `ignore_changes` leaves out of the stacks of a plan.
+//! The inputs that `ignore_changes` leaves out of a plan.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::plan::entry::IgnoredInputs;
 use crate::project::lifecycle::IgnoredChanges;
 use crate::project::stack::StackIndex;
 
-/// Returns what `ignore_changes` leaves out of a stack, if it leaves out anything.
+/// Returns the inputs of a stack that `ignore_changes` leaves out, if there are any.
 pub(super) fn ignored<'a>(
     context: &'a Context,
     stack: StackIndex,
@@ -26,8 +26,8 @@ pub(super) fn ignored<'a>(
     })
 }
 
-/// Returns the stacks with which something may be done, depending on those that they run after: not those that
-/// ignore everything and are as they were left.
+/// Returns the stacks that may change along with those that they run after: not those that ignore
+/// everything and are as they were left.
 pub(super) fn may_change(
     context: &Context,
     subjects: &Subjects<'_>,
@@ -46,7 +46,7 @@ pub(super) fn may_change(
         .collect()
 }
 
-/// Notes that `ignore_changes` of stacks has no effect without a state, if any of them has it.
+/// Notes that `ignore_changes` has no effect without a state.
 pub(super) fn note_without_state(
     context: &Context,
     subjects: &Subjects<'_>,

@@ -1,5 +1,5 @@
-//! What keeps stacks that were removed from being destroyed, besides a lack of evidence: others that have the
-//! same backend, or may have it, and others that run after them and stay.
+//! Removed stacks that are kept despite proof of removal: others have or may have the same backend,
+//! or others that are kept run after them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// The way out where it is not known where a tool keeps its state.
+/// The fix if the backend of a tool is unknown.
 const ASK_IT: &str = "`orch plan --full` asks the tools of all selected stacks, and `orch apply --full` puts on record where they keep their states";
 
-/// The way out where a stack outside of the plan may be concerned.
+/// The fix if a stack outside of the plan may be concerned.
 const PLAN_IT: &str = "plan that stack as well";
 
-/// The way out where a stack is only forgotten.
+/// The fix if a stack is only forgotten.
 const LEFT: &str = "its `removed` block says that what it has made stays: if that needs nothing of what is kept here, take it off the record with an apply, and plan again";
 
 impl Context {
-    /// Returns the stacks of the tree whose backends are not known: nobody has asked their tools, and what is on
-    /// record may not hold any more. Each comes with its driver.
+    /// Returns this commit's stacks with unknown backends, each with its driver: their tools were
+    /// not asked, and the recorded backend may be outdated.
     fn of_unknown_backend<'l>(
         &'l self,
         places: &BTreeMap<StackIndex, Place>,
@@ -41,7 +41,8 @@ impl Context {
             let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
             let entry = drivers.entry(stack).filter(|_| is_applied);
-            // Of Terragrunt nobody can tell. What it has applied existed beside the others.
+            // Terragrunt's backend cannot be known. A stack that it has applied existed beside the
+            // others.
             let can_tell = driver.tool != Some(Tool::Terragrunt);
             let is_on_record = entry.is_some_and(|(_, it)| it.backend.is_some() || !can_tell);
             !is_told && !is_on_record
@@ -54,7 +55,7 @@ impl Context {
             .collect()
     }
 
-    /// Adds where the blocks of drivers say that stacks of the tree keep their states, of which nobody has asked.
+    /// Adds the backends from the drivers' blocks, for stacks whose tools were not asked.
     pub(super) fn with_said(
         &self,
         places: &BTreeMap<StackIndex, Place>,
@@ -69,14 +70,14 @@ impl Context {
             let says = driver.filter(|it| it.block.is_some_and(|block| block.backend.is_some()));
             if let Some(driver) = says {
                 let namespaces = environments.namespaces().of_stack(stack);
-                // If it cannot be evaluated, it is unknown, as is that of a tool that was not asked.
+                // If it cannot be evaluated, it is unknown, like that of a tool that was not asked.
                 place.now = driver.backend(&namespaces).ok().flatten();
             }
         }
         places
     }
 
-    /// Keeps the stacks whose backends another stack has, or may have.
+    /// Blocks the stacks whose backends another stack has, or may have.
     pub fn block_by_backends(
         &self,
         removals: &mut Removals<'_>,
@@ -92,7 +93,8 @@ impl Context {
         let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
         for (&stack, place) in places {
             let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
-            // A stack that says another place than is on record still has resources in both.
+            // If the current place differs from the recorded one, the stack still has resources in
+            // both.
             let recorded = recorded.filter(|_| !(place.is_anew && place.now.is_some()));
             for backend in recorded.into_iter().chain(&place.now) {
                 of_tree.insert(backend, stack);
@@ -139,8 +141,8 @@ impl Context {
         }
     }
 
-    /// Keeps the stacks that another stack runs after, if that one stays and the plan does nothing with it. `planned`
-    /// are the stacks of the tree that are part of it and not blocked.
+    /// Blocks removed stacks if another stack runs after them that is kept and that the plan does
+    /// not touch. `planned`: this commit's stacks in the plan that are not blocked.
     pub fn keep_what_is_used(
         &self,
         removals: &mut Removals<'_>,
@@ -211,7 +213,8 @@ impl Context {
             } else {
                 PLAN_IT.to_owned()
             };
-            // Nothing has ever run after what was never finished, and old generations have rules of their own.
+            // No stack ran after an unfinished generation, and old generations have rules of their
+            // own.
             let is_held = |it: &&mut Removal<'_>| {
                 it.removed != Removed::Unfinished && self.succeeded(it, planned).is_none()
             };
@@ -222,7 +225,7 @@ impl Context {
     }
 }
 
-/// Returns whether stacks with these drivers may keep their states in the same place.
+/// Returns whether these drivers may keep states in the same place.
 fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
     let is_tool = |name: &str| matches!(name, "terraform" | "opentofu" | "terragrunt");
     match (driver.tool, recorded) {
@@ -236,7 +239,8 @@ fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
 }
 
 impl Subjects<'_> {
-    /// Gives stacks of the tree the entries that they have on record under other keys: from the stack to the key.
+    /// Assigns recorded entries under other keys to this commit's stacks: from the stack to the
+    /// key.
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         for subject in &mut self.all {
             if let Some(key) = moves.get(&subject.stack) {

@@ -1,4 +1,4 @@
-//! Stacks that stay although a stack that they run after is destroyed.
+//! Stacks that are kept although a stack that they run after is destroyed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,14 @@ use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// How many stacks are named.
 const MAX_NAMED: usize = 10;
 
 impl Context {
-    /// Returns what stays and runs after what a plan destroys, by path.
+    /// Returns the kept stacks, by path, that run after destroyed ones.
     ///
-    /// With a state, what is on record exists, also where its last attempt failed; without one, every stack
-    /// with a driver does. What a plan has found not to exist does not, and what has the driver `none`, or is
-    /// only read, is not destroyed by anybody.
+    /// With a state, recorded stacks exist, even after a failed apply; without one, every stack
+    /// with a driver does. Stacks that the plan found to be missing do not exist. Stacks with the
+    /// driver `none`, and stacks that are only read, are never destroyed.
     pub fn left_behind(&self, plan: &Plan, document: Option<&Document>) -> Vec<LeftBehind> {
         let stacks = &self.project.stacks;
         let mut goes = BTreeSet::new();
@@ -47,7 +46,7 @@ impl Context {
             if stacks[stack].mode == StackMode::Read || driver.is_some_and(|it| it.is_none()) {
                 return false;
             }
-            // Of what is blocked nobody was asked.
+            // The tools of blocked stacks were not asked.
             is_found.get(&stack).copied().unwrap_or(true)
                 && match document {
                     Some(_) => drivers.entry(stack).is_some(),
@@ -79,11 +78,11 @@ impl Context {
     }
 }
 
-/// The way out where something stays.
+/// The fix if a stack is kept.
 const WAY_OUT: &str =
     "destroy them too; `orch state forget` takes off the record what exists no longer";
 
-/// Returns why an apply is refused, if anything stays.
+/// Returns the error of an apply, if any stack is kept.
 pub fn refuse_left_behind(left_behind: &[LeftBehind]) -> Option<Error> {
     let first = left_behind.first()?;
     let (stays, goes) = (printable(&first.stays), printable(&first.goes));

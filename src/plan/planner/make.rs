@@ -1,5 +1,5 @@
-//! Making a plan: what is on record is compared with the tree, the tools are asked, and their answers become entries
-//! in one order.
+//! Makes a plan: compares the state with this commit, asks the tools, and turns their answers into
+//! ordered entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,45 +28,35 @@ use crate::record::journal::arguments;
 use crate::selection::select::{Query, Selection};
 use crate::state::document::Document;
 
-/// What a plan is made of.
 pub struct Planner<'a, 'd> {
-    /// What is to be planned, and how.
     pub request: &'a PlanRequest<'a>,
-    /// What the user selects.
     pub query: &'a Query,
-    /// The selected stacks.
     pub selection: &'a Selection,
     pub replaced: &'a BTreeSet<StackIndex>,
-    /// What the state says, if the project keeps one.
+    /// The state, if the project keeps one.
     pub recorded: Option<&'d OnRecord>,
-    /// Whether it is applied without going through a file.
+    /// Whether it is applied at once, without a plan file.
     pub is_applied_now: bool,
 }
 
-/// A plan that was made.
 pub struct Made<'d> {
-    /// The plan, and what it rests on.
+    /// With the facts that it depends on.
     pub saved: SavedPlan,
-    /// The plans of the tools, in the order in which that counts them.
+    /// The plans of the tools, in the order of its indices.
     pub plans: Vec<PathBuf>,
-    /// What stays and runs after what it destroys, if it is a plan to destroy.
+    /// Of a plan to destroy: the kept stacks that run after destroyed ones.
     pub left_behind: Vec<LeftBehind>,
-    /// What the tools have answered.
     pub asked: AskedTools,
-    /// The commits whose code was asked.
+    /// The commits whose code was used.
     pub commits: Commits,
-    /// The removed stacks that it is about.
+    /// The removed stacks that it covers.
     pub removals: Removals<'d>,
-    /// The document with the entries that the plan found elsewhere, if it found any.
     pub amended: Option<Document>,
 }
 
 impl<'d> Planner<'_, 'd> {
-    /// Asks the tools and makes the plan, given the removed stacks that it is about.
-    ///
-    /// # Errors
-    ///
-    /// If git or the state cannot answer, no tool can be asked, or the plan would destroy what is protected.
+    /// Asks the tools and makes the plan, given the removed stacks that it covers. Fails if git or
+    /// the state cannot be read, no tool can be asked, or the plan would destroy protected stacks.
     pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<Made<'d>> {
         let Planner {
             request,
@@ -130,7 +120,6 @@ impl<'d> Planner<'_, 'd> {
     }
 }
 
-/// What a plan is made of.
 struct Planning<'a, 'd> {
     request: &'a PlanRequest<'a>,
     query: &'a Query,
@@ -138,26 +127,24 @@ struct Planning<'a, 'd> {
     commits: &'a mut Commits,
 }
 
-/// What decides about what has to stay.
+/// The facts that decide which stacks are kept.
 struct Kept<'a, 'p> {
     subjects: &'a Subjects<'p>,
     document: Option<&'a Document>,
-    /// Why stacks of the tree are blocked.
+    /// Why stacks of this commit are blocked.
     blocked: &'a mut BTreeMap<StackIndex, String>,
-    /// The stacks of the tree that run after others with work.
+    /// The stacks of this commit that run after others with work.
     conditional: &'a BTreeSet<StackIndex>,
 }
 
-/// What the tools have answered.
 struct Answers {
     asked: AskedTools,
     places: BTreeMap<StackIndex, Place>,
-    /// The stacks of the tree that are stacks on record under these keys.
+    /// The stacks of this commit that are recorded under other keys.
     moves: BTreeMap<StackIndex, String>,
 }
 
 impl Context {
-    /// Asks the tools and returns the plan.
     fn plan<'d>(
         &self,
         planning: Planning<'_, 'd>,
@@ -278,11 +265,7 @@ impl Context {
         Ok(())
     }
 
-    /// Keeps what has to stay.
-    ///
-    /// # Errors
-    ///
-    /// If the plan would destroy what may not be destroyed.
+    /// Keeps the stacks that must not be destroyed. Fails if the plan would destroy protected ones.
     fn keep(
         &self,
         request: &PlanRequest<'_>,
@@ -322,13 +305,12 @@ impl Context {
         }
         if !protected.is_empty() {
             self.skip_protected(&protected, settled, removals, document, blocked);
-            // What stays in turn keeps others.
+            // A kept stack may require that others are kept.
             keep_used(settled, blocked, removals);
         }
         Ok(())
     }
 
-    /// Asks the tools of all stacks that have to be asked.
     fn ask_all<'d>(
         &self,
         planning: Planning<'_, 'd>,
@@ -345,7 +327,7 @@ impl Context {
         let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
         let on_record = on_record.unwrap_or_default();
         let read = self.read_first(request, query, subjects, recorded, &on_record)?;
-        // Where drivers name the places of their states, these tell before anybody is asked.
+        // Backends from the drivers' blocks are known before tools are asked.
         let places = self.places(subjects, &on_record, &read);
         subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
         find_made_first(self, subjects, recorded, request.options);
@@ -371,14 +353,14 @@ impl Context {
             standings,
         }) = recorded
         {
-            // What is on record may keep a stack already: then its tool is not asked.
+            // The recorded facts may keep a stack already: then its tool is not asked.
             self.block_by_backends(removals, &places, document, standings);
         }
         let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
         let places = self.places(subjects, &on_record, &asked);
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
-        // Answers tell of backends that are not on record.
+        // Answers show backends that are not recorded.
         if let Some(OnRecord {
             document,
             standings,
@@ -393,8 +375,8 @@ impl Context {
         })
     }
 
-    /// Returns the document in which the entries of stacks have followed them that were found elsewhere: from the
-    /// stack to its key. None if there are none.
+    /// Returns the document with entries moved to the stacks that were found to be theirs: from the
+    /// stack to its key. `None` if there are none.
     fn amended(
         &self,
         document: Option<&Document>,
@@ -408,7 +390,7 @@ impl Context {
         Some(document)
     }
 
-    /// Asks the tools of stacks that were removed, in the code of their commits.
+    /// Asks the tools of removed stacks, in the code of their commits.
     fn ask_removed(
         &self,
         request: &PlanRequest<'_>,

@@ -1,4 +1,4 @@
-//! Triggers that never replace anything: they name outputs that their stacks do not have.
+//! Triggers without effect: they name outputs that their stacks do not have.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::project::stack::StackIndex;
 use crate::selection::reference::{ReferenceKind, Target};
 use crate::state::document::Document;
 
-/// How many names of outputs a note lists.
+/// The most output names that a note lists.
 const MAX_NAMES: usize = 20;
 
 impl Context {
-    /// Warns of outputs in `replace_triggered_by` of planned stacks that do not exist, as far as that is known.
+    /// Warns of outputs in `replace_triggered_by` that are known not to exist.
     pub(super) fn warn_of_missing_outputs(
         &self,
         subjects: &Subjects<'_>,

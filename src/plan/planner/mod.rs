@@ -1,7 +1,7 @@
-//! Making a plan: what the state says is compared with the project, the tools are asked, and their answers become
-//! entries in one order.
+//! Makes a plan: compares the state with the project, asks the tools, and turns their answers into
+//! ordered entries.
 //!
-//! Runs no command itself, and shows nothing: see [`Ask`] and the context's notices.
+//! Runs no command itself, and prints nothing: see [`Ask`] and the context's notices.
 
 mod ask;
 mod checks;
@@ -54,26 +54,26 @@ use crate::path::StackPath;
 use crate::record::journal::BaseRecord;
 use crate::selection::select::Query;
 
-/// What is to be planned, and how.
+/// The request for a plan.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct PlanRequest<'a> {
     pub tools: &'a dyn Ask,
-    /// What each `plan` gets besides.
+    /// Extra arguments of every `plan`.
     pub extra: &'a [OsString],
-    /// Whether `init` runs in each stack that is asked.
+    /// Whether `init` runs in every stack that is asked.
     pub init: bool,
     /// How many tools run at once.
     pub jobs: NonZeroUsize,
-    /// The mode, and whether stacks are planned that are as they were applied.
+    /// The mode, and whether unchanged stacks are planned.
     pub options: PlanOptions,
-    /// The stacks to replace, as written.
+    /// As written.
     pub replace: &'a [String],
     /// Whether stacks are planned that were applied from a commit that HEAD lacks.
     pub allow_rollback: bool,
     /// Whether removed stacks are left out.
     pub no_removals: bool,
-    /// Whether protected stacks are left out of the plan, rather than refusing it.
+    /// Whether protected stacks are left out, instead of refusing the plan.
     pub skip_protected: bool,
     /// Whether applied commits that this clone lacks are fetched.
     pub fetches: bool,
@@ -81,18 +81,18 @@ pub struct PlanRequest<'a> {
     pub is_release: bool,
     /// Whether the plan is to be applied, now or later.
     pub is_kept: bool,
-    /// Whether it is only found out whether stacks are as the configuration says, whatever is recorded of them.
+    /// Whether the plan only verifies that stacks match the configuration, whatever is recorded.
     pub is_verification: bool,
-    /// The stacks to plan, and no others, if they are known already.
+    /// The only stacks to plan, if they are known already.
     pub only: Option<&'a [StackPath]>,
-    /// Whether stacks that fail to plan, and those that run after them, are left out of the apply.
+    /// Whether failing stacks, and those that run after them, are left out of the apply.
     pub leaves_out_failed: bool,
     /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 
 impl PlanRequest<'_> {
-    /// Returns where the runs come from in which tools are asked, given what is selected.
+    /// Returns the origin of the runs in which tools are asked, given the selection.
     fn origin(&self, query: &Query) -> Origin {
         Origin {
             purpose: match self.only {

@@ -1,5 +1,5 @@
-//! Reading the outputs of stacks for conditions: a run of its own, with a turn for each stack. The values are
-//! kept in memory only, and the folder that they are printed to goes at once.
+//! Reads outputs for conditions, in a run of its own with a turn for each stack. The values are
+//! kept in memory only; the folder that they are printed to is removed at once.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -21,22 +21,20 @@ use crate::run::request::new_id;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
-/// How many failures are shown with what the tool has printed.
+/// How many failures are shown with the output of the tool.
 const MAX_SHOWN: usize = 10;
 
-/// How outputs are read.
 pub struct OutputReader<'l> {
     pub context: &'l Context,
     pub tools: &'l dyn Ask,
     /// How many tools run at once.
     pub jobs: NonZeroUsize,
-    /// What is on record, if the project keeps a state.
+    /// The state, if the project keeps one.
     pub document: Option<&'l Document>,
     pub origin: Origin,
 }
 
 impl<'l> OutputReader<'l> {
-    /// Returns one for the conditions of a plan.
     pub(super) fn new(
         context: &'l Context,
         request: &PlanRequest<'l>,
@@ -54,7 +52,8 @@ impl<'l> OutputReader<'l> {
 }
 
 impl OutputReader<'_> {
-    /// Reads the outputs of stacks at once, for the conditions that need them. Where a tool fails, the conditions that need its outputs cannot be evaluated.
+    /// Reads the outputs of stacks at once. If a tool fails, conditions that need its outputs
+    /// cannot be evaluated.
     pub fn read(&self, stacks: &BTreeSet<StackIndex>, checker: &mut Checker<'_>) -> Result<()> {
         let drivers = Drivers::new(self.context, self.document);
         let mut readable: Vec<Source<'_>> = Vec::new();
@@ -78,7 +77,7 @@ impl OutputReader<'_> {
         Ok(())
     }
 
-    /// Reads the outputs of stacks; returns those whose outputs only a refresh can find.
+    /// Reads the outputs of stacks; returns those that need a refresh.
     fn read_from<'p>(
         &self,
         sources: &[Source<'p>],
@@ -88,7 +87,7 @@ impl OutputReader<'_> {
         let project = &context.project;
         let id = new_id(&project.root);
         let folder = PrivateFolder::of(context, FOLDER)?;
-        // What others see is the generation that is current.
+        // Others see the current generation.
         let environments = context.evaluator();
         let codes = Codes {
             tree: Code {

@@ -1,4 +1,5 @@
-//! Protected stacks in a plan: it is refused, or made without them and without destroying what they run after.
+//! Protected stacks in a plan: it is refused, or made without them and without destroying those
+//! that they run after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,7 @@ use crate::state::document::Document;
 const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
 
 impl Context {
-    /// Returns the protected stacks that a plan would destroy, in whole or in part, by path. Notes
+    /// Returns the protected stacks, by path, that a plan would destroy in whole or in part. Notes
     /// those that are only removed from the state.
     pub(super) fn protected(
         &self,
@@ -52,7 +53,7 @@ impl Context {
                             &destroyed,
                         ),
                     };
-                    // What is replaced is named already.
+                    // A replaced stack is listed already.
                     let is_new = |it: &Refusal| !(removal.is_planned && it.is_of_stack());
                     let stack = if removal.is_planned {
                         removal.path.current()
@@ -103,8 +104,8 @@ impl Context {
         });
     }
 
-    /// Leaves protected stacks as they are, and what they run after. Adds the stacks of the tree that are kept to
-    /// `blocked`, with why.
+    /// Leaves out protected stacks and those that they run after. Adds this commit's kept stacks to
+    /// `blocked`, with the reason.
     pub(super) fn skip_protected(
         &self,
         protected: &[Protected],

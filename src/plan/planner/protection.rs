@@ -1,4 +1,4 @@
-//! Stacks that may not be destroyed: which of those that a plan or a command would destroy are protected.
+//! Which of the stacks that a plan or a command would destroy are protected.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -28,22 +28,19 @@ pub struct Protections<'l> {
     context: &'l Context,
     document: Option<&'l Document>,
     pairs: OnceCell<Pairs<'l>>,
-    /// The project as HEAD has it, once somebody has asked.
-    /// If it cannot be read, every rule that it may have.
+    /// The project of HEAD, loaded on first use. If it cannot be read, all rules that it may have.
     head: OnceCell<std::result::Result<Option<Head>, Vec<Protection>>>,
 }
 
-/// The project as HEAD has it.
 struct Head {
     project: Project,
-    /// Its stacks by where the `moved` blocks of the tree say that they are now.
+    /// Its stacks by the paths that the `moved` blocks of the working tree give them.
     by_destination: BTreeMap<StackPath, Vec<StackIndex>>,
-    /// By id, in lower case.
+    /// In lower case.
     by_id: BTreeMap<String, StackIndex>,
 }
 
 impl<'l> Protections<'l> {
-    /// Returns the rules, given the document of the state.
     pub fn new(context: &'l Context, document: Option<&'l Document>) -> Self {
         Protections {
             context,
@@ -53,14 +50,14 @@ impl<'l> Protections<'l> {
         }
     }
 
-    /// Returns the guard that enforces the rules during an apply.
+    /// Returns a guard that enforces the rules during an apply.
     pub fn into_guard(self) -> Guard<'l> {
         Guard(Box::new(move |stack, destroyed| {
             self.refuse(stack, destroyed)
         }))
     }
 
-    /// Refuses the destruction of protected parts of a stack; `None` if it is allowed.
+    /// Refuses to destroy protected parts of a stack; `None` if it is allowed.
     fn refuse(&self, path: &StackPath, destroyed: &Destroyed<'_>) -> Option<Refusal> {
         let project = &self.context.project;
         let current = path.current();
@@ -71,10 +68,10 @@ impl<'l> Protections<'l> {
         Refusal::new(Protection::of_gone(project, path, recorded), destroyed)
     }
 
-    /// Refuses the destruction of protected parts of a stack of the project; `None` if it is
-    /// allowed. A change that lifts the protection counts once it is committed: HEAD decides too,
-    /// if it has the stack; otherwise, the record of the stack does. The record also counts if
-    /// HEAD has links, which are not followed in a commit.
+    /// Refuses to destroy protected parts of a stack of the project; `None` if it is allowed.
+    /// Lifting the protection takes effect once committed: HEAD decides too if it has the stack,
+    /// otherwise the record. The record also counts if HEAD has links, which are not followed in a
+    /// commit.
     pub(super) fn refuse_here(
         &self,
         stack: StackIndex,
@@ -102,7 +99,7 @@ impl<'l> Protections<'l> {
         })
     }
 
-    /// Returns the recorded rules that protect a stack of the project.
+    /// Returns the recorded rules for a stack of the project.
     fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
         let Some(document) = self.document else {
             return Vec::new();
@@ -113,11 +110,8 @@ impl<'l> Protections<'l> {
         recorded.map(Protection::on_record).unwrap_or_default()
     }
 
-    /// Returns the project of HEAD; none outside of git and before the first commit.
-    ///
-    /// # Errors
-    ///
-    /// Every rule, if HEAD cannot be read.
+    /// Loads the project of HEAD; `None` outside of git and before the first commit. The error has
+    /// all rules that HEAD may have, as it cannot be read.
     fn load_head(&self) -> std::result::Result<Option<Head>, Vec<Protection>> {
         const ADVICE: &str = "see what `git status` reports in this directory";
         let root = &self.context.project.root;
@@ -169,7 +163,7 @@ impl<'l> Protections<'l> {
 }
 
 impl Head {
-    /// Returns the stacks of HEAD that a stack of the tree may be: at its path, with its id, or moved to it.
+    /// Returns the stacks of HEAD that this stack may be: at its path, with its id, or moved to it.
     fn stacks(&self, project: &Project, stack: StackIndex) -> Vec<StackIndex> {
         let stack = &project.stacks[stack];
         let id = stack.id.as_ref().map(|id| id.value.to_lowercase());
@@ -195,7 +189,7 @@ pub fn refuse(context: &Context, destroyer: Destroyer, protected: &[Protected]) 
 
 impl Context {
     /// Returns the protected stacks that a saved plan would destroy, in whole or in part, given the
-    /// current record.
+    /// current state.
     pub fn protected_in(&self, saved: &SavedPlan, document: Option<&Document>) -> Vec<Protected> {
         let protections = Protections::new(self, document);
         let entries = saved.plan.entries.iter();
@@ -211,12 +205,8 @@ impl Context {
         protected.collect()
     }
 
-    /// Prints which protected stacks a run would destroy, given the document of the state if the run is recorded.
-    /// Returns whether there are any.
-    ///
-    /// # Errors
-    ///
-    /// If it is unknown which commands destroy.
+    /// Prints the protected stacks that a run would destroy, given the document if the run is
+    /// recorded; returns whether there are any. Fails if it is unknown which commands destroy.
     pub fn destroys_protected(
         &self,
         run: &PreparedRun,
@@ -240,11 +230,8 @@ impl Context {
         Ok(!protected.is_empty())
     }
 
-    /// Refuses a run that would destroy protected stacks, as far as the document of the state protects them.
-    ///
-    /// # Errors
-    ///
-    /// If the run would, or if it is unknown which commands destroy.
+    /// Refuses a run that would destroy stacks that the document protects, or if it is unknown
+    /// which commands destroy.
     pub fn refuse_protected(
         &self,
         run: &PreparedRun,
@@ -258,12 +245,8 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the stacks that a run would destroy, and why: those whose commands are known to destroy what a
-    /// stack has built, or are recorded as such.
-    ///
-    /// # Errors
-    ///
-    /// If it is unknown which commands destroy.
+    /// Returns the stacks that a run would destroy, with the reason: those whose commands are
+    /// known, or recorded, to destroy them. Fails if it is unknown which commands destroy.
     pub fn destroyed_in_run(
         &self,
         run: &PreparedRun,

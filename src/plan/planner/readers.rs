@@ -1,4 +1,4 @@
-//! Stacks that only read what other stacks manage, where both have conditions.
+//! Stacks that only read what others manage, if both have conditions.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::printable::printable;
 use crate::project::lifecycle::Condition;
 use crate::project::stack::{StackIndex, StackMode};
 
-/// How many warnings are printed.
 const MAX_WARNINGS: usize = 10;
 
 impl Context {
-    /// Warns of conditions on planned stacks that are only read, and on the stacks that manage the same: those of
-    /// the latter are enough, since reading waits for their end. Conditions that both inherit are none of these.
+    /// Warns of conditions on read-only stacks that the managing stacks have, too: those are
+    /// enough, since reading waits for the managing stack. Conditions that both inherit do not
+    /// count.
     pub(super) fn warn_of_readers(
         &self,
         subjects: &Subjects<'_>,

@@ -1,5 +1,5 @@
-//! What is on record of stacks besides their inputs: the outputs that they were applied with, and where their
-//! tools keep their own states.
+//! Recorded facts about stacks besides their inputs: the outputs that they were applied with, and
+//! their backends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +22,10 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::selection::select::Query;
 use crate::state::document::Entry;
 
-/// How many warnings are printed about backends.
 const MAX_WARNINGS: usize = 10;
 
 impl Context {
-    /// Evaluates where the blocks of drivers say that their states are.
+    /// Evaluates the backends in the drivers' blocks.
     pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Result<()> {
         let says = |subject: &&mut Subject<'_>| {
             let block = subject.driver.block;
@@ -67,8 +66,8 @@ impl Context {
         Err(ExitStatus::Configuration.into())
     }
 
-    /// Asks the tools of stacks that are only read, if what others were applied with is on record, and finds
-    /// where that differs now.
+    /// Reads the outputs of read-only stacks if others were applied with recorded ones, and finds
+    /// differences.
     pub(super) fn read_first(
         &self,
         request: &PlanRequest<'_>,
@@ -151,7 +150,7 @@ impl Context {
         Ok(read)
     }
 
-    /// Returns where the tools of the project's stacks keep their states, as far as that is known.
+    /// Returns the places of the stacks' states, as far as known.
     pub(super) fn places(
         &self,
         subjects: &Subjects<'_>,
@@ -179,8 +178,8 @@ impl Context {
         places
     }
 
-    /// Returns the stacks that were moved, each with its key on record. Such a stack is in the tree and not on
-    /// record, and its state is where the record has the state of a stack that is not in the tree.
+    /// Returns moved stacks, each with its key in the state: it is not recorded, and its backend is
+    /// that of a recorded stack which this commit lacks.
     pub(super) fn moved_by_backend(
         &self,
         places: &BTreeMap<StackIndex, Place>,
@@ -212,8 +211,7 @@ impl Context {
         moved.collect()
     }
 
-    /// Returns the stacks with which nothing may be done because of where their tools keep their states, and
-    /// warns of them.
+    /// Returns the stacks that must not be touched because of their backends, and warns of them.
     pub(super) fn blocked_by_backends(
         &self,
         subjects: &Subjects<'_>,
@@ -231,7 +229,7 @@ impl Context {
         stacks
     }
 
-    /// Does the same without printing anything.
+    /// Does the same without warnings.
     pub(super) fn find_blocked(
         &self,
         subjects: &Subjects<'_>,

@@ -1,4 +1,4 @@
-//! The code that destroys removed stacks: that of the commits that were applied to them.
+//! The code that destroys removed stacks: that of the commits that were applied last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -30,32 +30,30 @@ use crate::project::stack::StackIndex;
 use crate::run::request::new_id;
 use crate::state::document::Document;
 
-/// The way out where the tool of a generation fails.
+/// The fix if the tool of a generation fails.
 const DESTROY_BY_HAND: &str =
     "run `orch plan` again once its tool can plan; or destroy it by hand, and plan again";
 
-/// A stack whose code is at hand.
+/// A removed stack with its code.
 pub struct RemovalCode<'e, 'p> {
-    /// The position of the stack among the removals.
+    /// Its index among the removals.
     pub removal: usize,
-    /// The stack in the code.
+    /// Its index in the code.
     pub stack: StackIndex,
     pub driver: Driver<'p>,
-    /// Where the block of its driver says that its state is.
+    /// The backend according to the block of its driver.
     pub backend: Option<String>,
     project: &'p Project,
     environments: &'e Environments<'p>,
     need: Need,
 }
 
-/// The environments of the projects of commits.
 pub type CommitEnvironments<'p> = BTreeMap<CommitEnvironment, Environments<'p>>;
 
-/// What the environment of a stack depends on in the project of a commit: its own generation, and those of the other
+/// The environment of a stack in a commit depends on its own generation, and on those of the other
 /// stacks that it was applied with, by path.
 type CommitEnvironment = (CommitId, Generation, BTreeMap<StackPath, Generation>);
 
-/// Returns what the environment of a stack depends on that is destroyed with the code of a commit.
 fn environment_of(removal: &Removal<'_>) -> Option<CommitEnvironment> {
     let applied = removal.entry.applied.as_ref();
     let used = applied.into_iter().flat_map(|applied| &applied.generations);
@@ -65,14 +63,12 @@ fn environment_of(removal: &Removal<'_>) -> Option<CommitEnvironment> {
 }
 
 impl Removals<'_> {
-    /// Checks out the commits that are needed.
     pub fn check_out(&self, context: &Context, commits: &mut Commits) -> Result<()> {
         let needed = self.all.iter().filter(|removal| removal.needs_code());
         let seen = needed.filter_map(|removal| removal.seen.clone());
         commits.check_out(context, seen.collect::<BTreeSet<CommitId>>())
     }
 
-    /// Returns the environments of the projects that were checked out.
     pub fn environments<'c>(&self, commits: &'c Commits) -> CommitEnvironments<'c> {
         let seen = self.all.iter().filter(|removal| removal.needs_code());
         let seen: BTreeSet<CommitEnvironment> = seen.filter_map(environment_of).collect();
@@ -87,7 +83,7 @@ impl Removals<'_> {
         seen.into_iter().filter_map(environment).collect()
     }
 
-    /// Returns the code of the stacks that were removed; blocks those whose code cannot be used.
+    /// Returns the code of removed stacks; blocks those whose code cannot be used.
     pub fn codes<'e, 'p>(
         &mut self,
         context: &'p Context,
@@ -164,8 +160,8 @@ impl Removals<'_> {
         codes
     }
 
-    /// Links the states that tools keep in the tree into the checkouts, once the tools are initialised there: Terraform
-    /// would want to copy what lies where it keeps states by itself. Blocks those whose states cannot be linked.
+    /// Links the local states of tools into the checkouts after `init`: before, Terraform would
+    /// want to migrate them. Blocks stacks whose states cannot be linked.
     fn link_states(
         &mut self,
         root: &Path,
@@ -173,7 +169,7 @@ impl Removals<'_> {
         commits: &Commits,
         codes: &[RemovalCode<'_, '_>],
     ) {
-        // Others may read their states, which are the tree's.
+        // Others may read their states, which are in the working tree.
         let entries = document.into_iter().flat_map(|it| it.stacks.values());
         let backends = entries.filter_map(|entry| entry.backend.as_deref());
         let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
@@ -183,7 +179,7 @@ impl Removals<'_> {
         let seen: BTreeSet<&CommitId> = seen.collect();
         for code in seen.into_iter().filter_map(|it| commits.code(it).ok()) {
             for backend in &backends {
-                // The states of those that are destroyed have to be there, as is checked below.
+                // Missing states of destroyed stacks are found below.
                 _ = code.link_local_state(root, backend);
             }
         }
@@ -197,7 +193,7 @@ impl Removals<'_> {
                         removal.block(why.to_string(), BRING_BACK);
                     }
                 }
-                // It may be where Terraform keeps it by itself.
+                // The state may be in Terraform's default place.
                 None if of_removal.driver.tool.is_some() => {
                     let usual = usual_local_state(removal.path.directory().relative());
                     _ = code.link_local_state(root, &usual);
@@ -207,7 +203,7 @@ impl Removals<'_> {
         }
     }
 
-    /// Decides what needs no answer, and returns the questions whose answers decide the rest.
+    /// Decides what needs no answer, and returns the remaining questions.
     pub(super) fn questions<'p>(
         &mut self,
         codes: &[RemovalCode<'_, 'p>],
@@ -237,7 +233,6 @@ impl Removals<'_> {
         questions
     }
 
-    /// Decides what is done according to the answers.
     pub(super) fn decide(
         &mut self,
         context: &Context,
@@ -266,7 +261,7 @@ impl Removals<'_> {
                     if recorded.is_some() && now != recorded && (is_tool || now.is_some()) {
                         removal.block("another backend than recorded", BRING_BACK);
                     } else if is_tool && recorded.is_none() && action == Action::Forget {
-                        // Its tool may have looked at a state other than the one that has its resources.
+                        // Its tool may have read another state than the one with its resources.
                         removal.block(
                             "its tool finds nothing, but where its state is kept is not on record",
                             "if nothing of it is left, run `orch state forget`",
@@ -279,7 +274,7 @@ impl Removals<'_> {
                         driver: code.driver.name.to_owned(),
                     });
                 }
-                // What is left of a stack that stays must not keep others from being applied.
+                // A kept stack's leftovers must not block the others.
                 Err(why)
                     if context
                         .project
@@ -296,8 +291,8 @@ impl Removals<'_> {
 }
 
 impl Context {
-    /// Gets the code of stacks that were removed ready: initialises their tools, and links the states that these keep
-    /// in the tree. Where a tool fails, it is initialised again, and fails then.
+    /// Prepares the code of removed stacks: runs `init`, and links local states. If a tool fails,
+    /// its turn runs `init` again and fails then.
     pub fn ready<'p>(
         &'p self,
         tools: &dyn Ask,
@@ -364,8 +359,8 @@ impl Context {
     }
 }
 
-/// Returns the path that a stack has in the project of its commit: a generation may have been made before a `moved`
-/// block moved the stack.
+/// Returns the path of a stack in its commit: a generation may be older than a `moved` block of the
+/// stack.
 fn path_in(context: &Context, there: &Project, removal: &Removal<'_>) -> StackPath {
     let path = removal.path.current();
     if removal.path.generation().is_none() || there.stacks.find(&path).is_some() {
@@ -378,7 +373,6 @@ fn path_in(context: &Context, there: &Project, removal: &Removal<'_>) -> StackPa
 }
 
 impl<'p> RemovalCode<'_, 'p> {
-    /// Returns the code as commands need it.
     pub fn code<'a>(&'a self, removal: &'a Removal<'_>) -> RemovedCode<'a, 'p> {
         let backend = removal.entry.backend.as_deref();
         RemovedCode {

@@ -1,5 +1,5 @@
-//! Stacks that are on record and not in the tree: those with evidence that they were removed are destroyed with
-//! the code of the commit that was applied to them.
+//! Stacks in the state that this commit lacks: with proof of removal, they are destroyed with the
+//! code of the commit that was applied last.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,62 +25,59 @@ use crate::project::stack::StackIndex;
 use crate::selection::select::Query;
 use crate::state::document::{Action as Written, Document, Entry, Outcome};
 
-/// How many warnings are printed about stacks that are not destroyed.
+/// The most warnings about stacks that are not destroyed.
 const MAX_WARNINGS: usize = 10;
 
-/// A stack that is on record, not in the tree, and in the scope of a plan.
+/// A recorded stack that this commit lacks, in the scope of a plan.
 pub struct Removal<'d> {
     pub path: StackPath,
     pub entry: Cow<'d, Entry>,
     pub removed: Removed,
     /// The commit whose code destroys it, if it is known to have been removed.
     pub seen: Option<CommitId>,
-    /// Why nothing may be done with it, and the way out.
+    /// Why it is kept, and the fix.
     pub blocked: Option<Blocked>,
-    /// Where its tool keeps its own state, as the driver of its commit says.
+    /// Its backend according to the driver of its commit.
     pub(super) backend_there: Option<String>,
-    /// What is done, once that is known.
+    /// The decision, once there is one.
     pub(super) decided: Option<Decided>,
-    /// Whether it is a generation that is current as long as the plan is not carried out.
+    /// Whether it is a generation that is current until the plan is applied.
     pub(super) is_planned: bool,
     /// The stacks that may use this old generation until they are applied.
     pub leaving: Vec<Leaving>,
 }
 
-/// Why nothing may be done with a stack that is not in the tree.
+/// Why a stack is kept.
 pub struct Blocked {
     pub why: String,
     pub way_out: String,
 }
 
-/// What is done with a stack that was removed.
+/// The decision about a removed stack.
 pub(super) struct Decided {
     pub(super) action: Action,
     pub(super) reason: Reason,
-    /// What its tool has answered, if it was asked.
     pub(super) answer: Option<Answer>,
     pub(super) driver: String,
 }
 
-/// The stacks on record that a plan removes.
+/// The recorded stacks that a plan removes.
 #[derive(Default)]
 pub struct Removals<'d> {
     /// By path.
     pub all: Vec<Removal<'d>>,
     pub(super) unplanned: UnplannedRemovals,
-    /// The stacks of the tree that are stacks on record under these keys: their tools keep their states in the
-    /// same places.
+    /// The stacks of this commit that are recorded under other keys: their backends are the same.
     pub(super) moved: BTreeMap<StackIndex, String>,
-    /// The stacks whose tools could not be asked, with why.
+    /// The stacks whose tools could not be asked, with the reason.
     pub(super) failed: BTreeMap<StackPath, String>,
-    /// The keys of stacks that an existing plan only takes off the record.
+    /// The keys of stacks that an existing plan only removes from the state.
     forgotten: BTreeSet<String>,
-    /// The keys of recorded stacks that are not here, and that nothing proves to be removed.
+    /// The keys of recorded stacks that this commit lacks without proof of removal.
     absent: BTreeSet<String>,
 }
 
-/// Returns how an apply ended that came after what was applied, if it did not succeed and may have been of another
-/// commit.
+/// Returns the outcome of a later apply that did not succeed and may be of another commit.
 fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
     let intent = entry.intent.as_ref();
     if intent.is_some_and(|intent| intent.action == Written::Apply) {
@@ -98,14 +95,13 @@ fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
     ))
 }
 
-/// Returns the keys of recorded stacks that nothing proves to be removed.
+/// Returns the keys of recorded stacks without proof of removal.
 fn absent(missing: &BTreeMap<String, MissingStack>) -> BTreeSet<String> {
     let absent = missing.iter().filter(|(_, it)| it.evidence.is_err());
     absent.map(|(key, _)| key.clone()).collect()
 }
 
 impl<'d> Removal<'d> {
-    /// Returns what is known of a stack on record.
     fn new(path: StackPath, entry: &'d Entry, missing: &MissingStack) -> Self {
         let (removed, seen, mut blocked) = match &missing.evidence {
             Ok(removal) => {
@@ -133,7 +129,7 @@ impl<'d> Removal<'d> {
                 (removed, None, Some(blocked))
             }
         };
-        // Who knows where the tool keeps its state finds out whether that has changed.
+        // With a known backend, a later change of it is detected.
         if let (Some(seen), None) = (&seen, &entry.backend)
             && !removed.leaves()
             && let Some(why) = failed_since(entry, seen)
@@ -163,7 +159,7 @@ impl<'d> Removal<'d> {
         }
     }
 
-    /// Keeps the stack as it is.
+    /// Keeps the stack.
     pub(super) fn block(&mut self, why: impl Into<String>, way_out: impl Into<String>) {
         self.blocked.get_or_insert_with(|| Blocked {
             why: why.into(),
@@ -171,7 +167,7 @@ impl<'d> Removal<'d> {
         });
     }
 
-    /// Returns where its tool keeps its own state, if that is known.
+    /// Returns its backend, if known.
     pub(super) fn backend(&self) -> Option<&str> {
         let answer = self.decided.as_ref().and_then(|it| it.answer.as_ref());
         let answered = answer.and_then(|answer| answer.backend.as_deref());
@@ -179,7 +175,7 @@ impl<'d> Removal<'d> {
         self.entry.backend.as_deref().or(answered).or(there)
     }
 
-    /// Returns whether it may be destroyed, as far as is known.
+    /// Returns whether it may be destroyed, as far as known.
     pub(super) fn may_go(&self) -> bool {
         let decided = self.decided.as_ref();
         self.blocked.is_none() && decided.is_none_or(|it| it.action == Action::Delete)
@@ -189,14 +185,15 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
-    /// Returns whether its resources are known not to be those of another stack, whatever destroys them.
+    /// Returns whether its resources cannot be those of another stack, whichever command destroys
+    /// them.
     pub(super) fn is_told_apart(&self) -> bool {
         self.entry.backend.is_some()
             || self.path.generation().is_some()
             || matches!(self.removed, Removed::Block { .. })
     }
 
-    /// Returns the part of it that would be destroyed; `None` if nothing.
+    /// Returns the part of it that would be destroyed, if any.
     pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
         match &decided.answer {
@@ -205,13 +202,12 @@ impl<'d> Removal<'d> {
         }
     }
 
-    /// Returns why it would be destroyed.
     pub(super) fn because(&self) -> String {
         let decided = self.decided.as_ref();
         decided.map_or_else(String::new, |decided| decided.reason.text.clone())
     }
 
-    /// Returns whether it is only forgotten, and what it has made stays.
+    /// Returns whether it is only forgotten and its resources are kept.
     pub(super) fn is_left(&self) -> bool {
         self.blocked.is_none() && self.removed.leaves()
     }
@@ -221,7 +217,6 @@ impl<'d> Removal<'d> {
         self.blocked.is_some() || self.is_left()
     }
 
-    /// Returns what is done with it, unless it is blocked.
     pub(super) fn action(&self) -> Option<Action> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none());
         decided.map(|decided| decided.action)
@@ -229,7 +224,7 @@ impl<'d> Removal<'d> {
 }
 
 impl Context {
-    /// Returns the stacks on record that a plan is about and that are not in the tree.
+    /// Returns the recorded stacks in a plan's scope that this commit lacks.
     pub fn removals<'d>(
         &self,
         request: &PlanRequest<'_>,
@@ -257,7 +252,7 @@ impl Context {
                 ));
                 continue;
             };
-            // A stack of the tree at the path of another one is told of by its own entry.
+            // The entry of a stack of this commit at the same path reports it.
             if self.project.stacks.find(&path).is_some() {
                 continue;
             }
@@ -298,7 +293,7 @@ impl Context {
 }
 
 impl<'d> Removals<'d> {
-    /// Returns some stacks that a plan destroys, given what is on record and not in the tree.
+    /// Returns the given stacks as removals of a plan.
     pub fn to_destroy<'s>(
         document: &'d Document,
         missing: &BTreeMap<String, MissingStack>,
@@ -328,7 +323,7 @@ impl<'d> Removals<'d> {
         }
     }
 
-    /// Adds stacks that the same plan only takes off the record.
+    /// Adds stacks that the same plan only removes from the state.
     #[must_use]
     pub fn forgetting<'s>(mut self, stacks: impl Iterator<Item = &'s StackPath>) -> Self {
         let keys = stacks.map(StackPath::to_string);
@@ -336,7 +331,7 @@ impl<'d> Removals<'d> {
         self
     }
 
-    /// Leaves out the stacks that are in the tree at other paths: from the stack to the key.
+    /// Drops the stacks that this commit has at other paths: from the stack to the key.
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         self.moved.clone_from(moves);
         let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
@@ -344,13 +339,13 @@ impl<'d> Removals<'d> {
             .retain(|removal| !keys.contains(removal.path.as_str()));
     }
 
-    /// Returns the keys of recorded stacks that are not here, and that nothing proves to be removed.
+    /// Returns the keys of recorded stacks that this commit lacks without proof of removal.
     pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
         let is_moved = |key: &&String| self.moved.values().any(|moved| moved == *key);
         self.absent.iter().filter(move |key| !is_moved(key))
     }
 
-    /// Returns why stacks may not be destroyed, by path.
+    /// Returns why stacks must not be destroyed, by path.
     pub fn stale(&self) -> Vec<Stale> {
         let blocked = self.all.iter();
         let blocked = blocked.filter_map(|it| Some((it.path.clone(), it.blocked.as_ref()?)));
@@ -358,26 +353,24 @@ impl<'d> Removals<'d> {
         stale.collect()
     }
 
-    /// Returns the stack that is on record under a key.
     pub(super) fn of_key(&mut self, key: &str) -> Option<&mut Removal<'d>> {
         let path = StackPath::parse(key)?;
         let found = self.all.binary_search_by(|it| it.path.cmp(&path));
         self.all.get_mut(found.ok()?)
     }
 
-    /// Returns whether the plan only takes a stack off the record.
+    /// Returns whether the plan only removes the stack from the state.
     pub(super) fn is_forgotten(&self, key: &str) -> bool {
         self.forgotten.contains(key)
     }
 
-    /// Returns what is done with the stacks, by key; what is not decided yet goes.
+    /// Returns the actions by key; undecided stacks count as destroyed.
     pub(super) fn going(&self) -> BTreeMap<String, Action> {
         let going = self.all.iter().filter(|removal| removal.may_go());
         let going = going.map(|removal| (removal.path.to_string(), Action::Delete));
         going.chain(self.actions()).collect()
     }
 
-    /// Returns what is done with the stacks, by key.
     pub(super) fn actions(&self) -> BTreeMap<String, Action> {
         let all = self.all.iter();
         let all = all.filter_map(|removal| Some((removal.path.to_string(), removal.action()?)));
@@ -386,7 +379,6 @@ impl<'d> Removals<'d> {
             .collect()
     }
 
-    /// Warns of the stacks that are not destroyed.
     pub(super) fn warn(&self, notices: &Notices) {
         let blocked = self.all.iter();
         let blocked = blocked.filter_map(|it| Some((&it.path, it.blocked.as_ref()?)));
@@ -408,7 +400,7 @@ impl<'d> Removals<'d> {
         }
     }
 
-    /// Adds the entries of the stacks, and those whose tools failed.
+    /// Adds the entries of the stacks, and the failures of their tools.
     pub(super) fn add_to(&self, entries: &mut Vec<PlanEntry>, failed: &mut Vec<FailedAsk>) {
         for removal in &self.all {
             if let Some(why) = self.failed.get(&removal.path) {
@@ -421,7 +413,7 @@ impl<'d> Removals<'d> {
             }
             let blocked = removal.blocked.as_ref().map(|blocked| blocked.why.clone());
             let decided = removal.decided.as_ref().filter(|_| blocked.is_none());
-            // What is forgotten changes no resources.
+            // Forgetting changes no resources.
             let deleted = decided.filter(|decided| decided.action == Action::Delete);
             let answer = deleted.and_then(|decided| decided.answer.as_ref());
             let why = || blocked.clone().unwrap_or_default();
@@ -453,8 +445,8 @@ impl<'d> Removals<'d> {
         failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     }
 
-    /// Returns what the entry of a stack rests on, if the stack was removed and something is done with it. Adds
-    /// the plan of its tool to those of the file.
+    /// Returns the facts that an entry depends on, if it is a removal with work. Adds its tool's
+    /// plan to those of the file.
     pub(super) fn rest(
         &self,
         entry: &PlanEntry,

@@ -11,15 +11,10 @@ use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
 use crate::selection::select::{PathFilter, Selection};
 
-/// How many warnings are printed about stacks that are not replaced.
 const MOST: usize = 10;
 
 impl Context {
-    /// Returns the selected stacks that references name, for `--replace`.
-    ///
-    /// # Errors
-    ///
-    /// If one of them names no stack, or none that is selected.
+    /// Resolves `--replace`. Fails if a reference matches no selected stack.
     pub fn named_by(
         &self,
         written: &[String],
@@ -57,7 +52,7 @@ impl Context {
         Ok(named)
     }
 
-    /// Warns of the stacks that `--replace` names and that a plan does not replace.
+    /// Warns of stacks in `--replace` that the plan does not replace.
     pub(super) fn warn_of_kept(&self, plan: &Plan, replaced: &BTreeSet<StackIndex>) {
         let kept = replaced.iter().filter_map(|stack| {
             let path = &self.project.stacks[*stack].path;
@@ -84,7 +79,7 @@ impl Context {
     }
 }
 
-/// Returns why an entry replaces nothing, if it does not.
+/// Returns why an entry replaces nothing, if so.
 fn kept_because(entry: &PlanEntry) -> Option<String> {
     if let Some(why) = &entry.blocked {
         return Some(format!("it is blocked ({why})"));

@@ -12,7 +12,7 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::selection::select::Selection;
 
 impl Context {
-    /// Returns which of the selected stacks the plan would roll back.
+    /// Returns the selected stacks that the plan would roll back.
     pub(super) fn planned_rollbacks(
         &mut self,
         request: &PlanRequest<'_>,

@@ -1,5 +1,4 @@
-//! Asking tools in rounds: those that wait for what others do, and those whose answers show that the question was
-//! another one.
+//! Asks tools in rounds: those that wait for others, and those whose answers changed the question.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +15,7 @@ use crate::project::stack::StackIndex;
 use crate::selection::reference::{Reference, ReferenceKind};
 use crate::selection::select::Query;
 
-/// What decides about stacks that wait for their preconditions.
+/// The facts that decide about waiting stacks.
 pub(super) struct Waiting<'a, 'l> {
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) query: &'a Query,
@@ -26,8 +25,8 @@ pub(super) struct Waiting<'a, 'l> {
 }
 
 impl Context {
-    /// Asks the tools of stacks that wait for their preconditions, in rounds: each after what is done with the stacks
-    /// is known whose outputs they need.
+    /// Asks the tools of stacks with undecided preconditions, in rounds: each once the actions of
+    /// the stacks are known whose outputs they need.
     pub(super) fn ask_waiting(
         &self,
         waiting: Waiting<'_, '_>,
@@ -56,8 +55,8 @@ impl Context {
         Ok(asked)
     }
 
-    /// Asks the tools again whose answers have shown that the question was another one: others replace the stack, its
-    /// driver does, or nothing is left of what was to be replaced.
+    /// Asks tools again whose questions have changed: others replace the stack, its driver does, or
+    /// nothing is left of a stack to replace.
     pub(super) fn ask_again(
         &self,
         request: &PlanRequest<'_>,

@@ -10,8 +10,8 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
 impl Context {
-    /// Returns the stacks that an apply changes, and those that are decided during the apply, in
-    /// the sequence of a serial run; nothing if there are none of the latter.
+    /// Returns the stacks that an apply changes or decides, in the sequence of a serial run; empty
+    /// if none is decided during the apply.
     pub(super) fn sequence(
         &self,
         document: Option<&Document>,

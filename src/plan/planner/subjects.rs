@@ -1,4 +1,4 @@
-//! The stacks that are planned, with what is known of each before its tool is asked.
+//! The stacks of a plan, with the known facts before their tools are asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::run::execute::ProgramFinder;
 use crate::selection::select::Selection;
 use crate::state::document;
 
-/// What is on record, and how the stacks stand according to it.
+/// The state, and the status of each stack in it.
 pub struct OnRecord {
     pub document: document::Document,
     pub standings: Standings,
@@ -29,54 +29,54 @@ pub(super) struct Subject<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
     pub(super) is_replaced: bool,
-    /// Whether it is on record, was to be replaced, and nothing of it exists.
+    /// Whether it is recorded, was being replaced, and none of it exists.
     pub(super) is_gone: bool,
-    /// Why it is replaced by `replace_triggered_by`, if it is.
+    /// Why `replace_triggered_by` replaces it, if so.
     pub(super) trigger: Option<Reason>,
-    /// What replaces it if it changes, which is known during the apply.
+    /// Triggers that may replace it, known during the apply.
     pub(super) open_triggers: Vec<String>,
-    /// Whether its tool is not asked yet, since preconditions of it have not been decided.
+    /// Whether its tool is not asked yet because preconditions are undecided.
     pub(super) is_waiting: bool,
-    /// Why nothing may be done with it.
+    /// Why it must not be touched.
     pub(super) blocked: Option<String>,
-    /// Where its driver keeps its own state, if the block of the driver says so.
+    /// Its backend according to the block of its driver.
     pub(super) backend: Option<String>,
-    /// Which outputs differ from those that it was applied with, if any do: in words.
+    /// The outputs that differ from those that it was applied with, if any, in words.
     pub(super) outputs_differ: Option<String>,
-    /// The key that it has on record, if that is not its path, or if it has become another stack.
+    /// Its recorded key, if that is not its path, or if it has become another stack.
     pub(super) previous_path: Option<String>,
-    /// Whether it is not on record, and is known to be another stack on record that was moved.
+    /// Whether it is not recorded, but is known to be a recorded stack that was moved.
     pub(super) is_moved: bool,
-    /// The commit that was applied to it according to the record.
+    /// The commit that was applied last, according to the state.
     pub(super) source_commit: Option<String>,
-    /// What is made of it before the old one is destroyed, if it is replaced in that order.
+    /// The generation that a replace would create first.
     pub(super) next: Option<Next>,
     /// The commit that it reverts, in words, if the flags allow that.
     pub(super) puts_back: Option<String>,
-    /// Whether drift was accepted since it was applied.
+    /// Whether drift was accepted since the last apply.
     pub(super) accepts_drift: bool,
     /// Whether it is planned because it calls a module that was released.
     pub(super) is_released: bool,
 }
 
-/// The generation that a stack gets if it is made anew before the old one is destroyed.
+/// A new generation that is created before the old one is destroyed.
 pub(super) struct Next {
     pub(super) generation: Generation,
-    /// Where its driver keeps its state, if the block of the driver says so.
+    /// Its backend according to the block of the driver.
     pub(super) backend: Option<String>,
-    /// Whether it is made, as far as is known.
+    /// Whether it is created, as far as known.
     pub(super) is_made: bool,
 }
 
 impl Subject<'_> {
-    /// Returns the generation that is made of it before the old one is destroyed, if one is.
+    /// Returns the generation that is created first, if so.
     pub(super) fn made(&self) -> Option<&Next> {
         self.next.as_ref().filter(|next| next.is_made)
     }
 }
 
 impl Subjects<'_> {
-    /// Blocks the stacks at whose paths others are on record.
+    /// Blocks the stacks whose paths others have in the state.
     pub(super) fn block_taken(&mut self, stacks: &Stacks, document: &document::Document) {
         let mut taken = taken(stacks, document);
         for subject in &mut self.all {
@@ -87,10 +87,10 @@ impl Subjects<'_> {
     }
 }
 
-/// Returns the stacks at whose paths others are on record, each with why nothing may be done with it.
+/// Returns the stacks whose paths others have in the state, each with the reason to block it.
 pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIndex, String> {
     let pairs = Pairs::new(stacks, document);
-    // Those of stacks that have moved make room.
+    // Moved stacks free their old paths.
     let leaving: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
     let taken = stacks.iter().filter_map(|(stack, of_stack)| {
         let path = of_stack.path.as_str();
@@ -103,7 +103,6 @@ pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIn
     taken.collect()
 }
 
-/// The stacks that are planned.
 pub(super) struct Subjects<'p> {
     /// By path.
     pub(super) all: Vec<Subject<'p>>,
@@ -111,7 +110,6 @@ pub(super) struct Subjects<'p> {
     pub(super) without_driver: usize,
 }
 
-/// Returns whether a program is on our `PATH`.
 fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH");
     let nowhere = Path::new("/");
@@ -120,7 +118,6 @@ fn is_on_path(program: &str) -> bool {
         .is_ok()
 }
 
-/// Returns which tools are on our `PATH`.
 pub(super) fn tools_on_path() -> ToolsOnPath {
     ToolsOnPath {
         terraform: is_on_path("terraform"),
@@ -128,10 +125,9 @@ pub(super) fn tools_on_path() -> ToolsOnPath {
     }
 }
 
-/// Finds the drivers of stacks.
 pub struct Drivers<'l, 'd> {
     context: &'l Context,
-    /// What is on record, and of which stack.
+    /// The recorded entries, and their stacks.
     recorded: Option<(&'d document::Document, Pairs<'d>)>,
     on_path: ToolsOnPath,
 }
@@ -146,7 +142,6 @@ impl<'l, 'd> Drivers<'l, 'd> {
         }
     }
 
-    /// Returns what is on record of a stack, and its key.
     pub fn entry(&self, stack: StackIndex) -> Option<(&'d str, &'d document::Entry)> {
         let (document, pairs) = self.recorded.as_ref()?;
         let key = pairs.key(stack)?;
@@ -169,7 +164,7 @@ impl<'l, 'd> Drivers<'l, 'd> {
 }
 
 impl Context {
-    /// Returns what is on record, if the project keeps a state. If not, a note says so, unless it was said before.
+    /// Returns the state, if the project keeps one. Otherwise, prints a note once.
     pub fn on_record(&mut self, request: &PlanRequest<'_>) -> Result<Option<OnRecord>> {
         if self.project.settings.state.is_none() {
             if request.only.is_none() {
@@ -195,7 +190,7 @@ impl Context {
         }))
     }
 
-    /// Forgets what was applied of stacks: only what is there counts.
+    /// Drops the recorded applies of stacks, so that only their resources count.
     fn forget_applies(&self, paths: &[StackPath], document: &mut document::Document) {
         let stacks = &self.project.stacks;
         let found = paths.iter().filter_map(|path| stacks.find(path));
@@ -218,7 +213,7 @@ impl Context {
         }
     }
 
-    /// Returns whether a stack is made anew before the old one is destroyed, if it is replaced.
+    /// Returns whether a replace of the stack creates the new one first.
     pub(super) fn is_made_first(&self, stack: StackIndex) -> bool {
         let rule = self.project.rules_of(stack).create_before_destroy;
         rule.is_some_and(|rule| rule.value)

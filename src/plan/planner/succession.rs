@@ -1,4 +1,4 @@
-//! Old generations that stacks may still use: these are kept.
+//! Old generations that are kept because stacks may still use them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::selection::graph::Precedence;
 use crate::state::document::{Document, Entry};
 
-/// Who may still use an old generation after the plan.
+/// A stack that may still use an old generation after the plan.
 struct Holder {
     name: String,
-    /// Whether the plan does something about it.
+    /// Whether the plan covers it.
     is_planned: bool,
     is_generation: bool,
 }
@@ -54,7 +54,8 @@ impl Holder {
 }
 
 impl Context {
-    /// Returns the stack of the tree whose old generation is to be destroyed while the stack itself stays.
+    /// Returns this commit's stack whose old generation is destroyed while the stack itself is
+    /// kept.
     pub(super) fn succeeded(
         &self,
         removal: &Removal<'_>,
@@ -66,9 +67,9 @@ impl Context {
         (planned.get(&stack) != Some(&Action::Delete)).then_some(stack)
     }
 
-    /// Keeps the old generations that stacks may use after the plan, and notes who has to be applied before the others
-    /// are destroyed. `planned` are the stacks of the tree that are part of the plan and not blocked, and `applied`
-    /// those of them that have a turn.
+    /// Keeps old generations that stacks may use after the plan, and records the stacks that have
+    /// to be applied before the others are destroyed. `planned`: this commit's stacks in the plan
+    /// that are not blocked; `applied`: those of them that have a turn.
     pub fn keep_old_generations(
         &self,
         removals: &mut Removals<'_>,
@@ -81,7 +82,7 @@ impl Context {
             return;
         };
         let users = Users::new(self, document, planned, applied);
-        // What is kept may use others.
+        // A kept generation may use others.
         loop {
             let old = removals.all.iter().enumerate();
             let old = old.filter(|(_, it)| is_old(it));
@@ -106,7 +107,7 @@ impl Context {
     }
 }
 
-/// The stacks that run after others, in the project and in the state.
+/// Dependents in the project and in the state.
 struct Users<'a> {
     context: &'a Context,
     document: &'a Document,
@@ -116,7 +117,7 @@ struct Users<'a> {
     record: Record<'a>,
     recorded: Precedence,
     tree: Precedence,
-    /// The stacks of the tree, with those whose generations they use.
+    /// This commit's stacks, with the stacks whose generations they use.
     used: Vec<(StackIndex, BTreeSet<StackIndex>)>,
 }
 
@@ -147,11 +148,8 @@ impl<'a> Users<'a> {
         }
     }
 
-    /// Returns the stacks that have to be applied before an old generation of a stack is destroyed.
-    ///
-    /// # Errors
-    ///
-    /// The first stack that may use it after the plan.
+    /// Returns the stacks that have to be applied before an old generation is destroyed, or the
+    /// first stack that may use it after the plan as an error.
     fn leaving(
         &self,
         removals: &Removals<'_>,
@@ -228,7 +226,7 @@ impl<'a> Users<'a> {
         Ok(leaving)
     }
 
-    /// Returns whether nothing of a stack uses others: it is only read, or only recorded.
+    /// Returns whether a stack has no resources: it is only read, or only recorded.
     fn has_nothing(&self, stack: StackIndex) -> bool {
         let is_read = self.context.project.stacks[stack].mode == StackMode::Read;
         let entry = self.drivers.entry(stack);
@@ -239,7 +237,8 @@ impl<'a> Users<'a> {
         is_read || is_none
     }
 
-    /// Returns whether something on record that is not in the tree, and is not the old generation itself, stays.
+    /// Returns whether a recorded stack that this commit lacks, other than the old generation, is
+    /// kept.
     fn is_kept(&self, removals: &Removals<'_>, old: &Removal<'_>, key: &str) -> bool {
         let is_own = StackPath::parse(key).is_some_and(|path| path.current() == old.path.current());
         let mut all = removals.all.iter();
@@ -254,7 +253,8 @@ impl<'a> Users<'a> {
     }
 }
 
-/// Returns an old generation of a stack that is kept, if there is one: it may use the generations it was applied with.
+/// Returns a kept old generation of a stack, if any: it may use the generations that it was applied
+/// with.
 fn kept_generation(
     removals: &Removals<'_>,
     users: &Users<'_>,

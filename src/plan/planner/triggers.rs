@@ -11,17 +11,18 @@ use crate::plan::triggers::{Course, Known, Trigger, triggered};
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::{Document, Entry};
 
-/// What a plan knows of the stacks.
+/// The facts about the stacks of a plan.
 struct Planned<'a> {
     context: &'a Context,
     drivers: Drivers<'a, 'a>,
     courses: BTreeMap<StackIndex, Course>,
-    /// The stacks that exist, if that is not on record.
+    /// The existing stacks, if the state does not have them.
     existing: Option<BTreeSet<StackIndex>>,
 }
 
 impl Planned<'_> {
-    /// Returns what is on record of an output: as a stack was applied with it, and now.
+    /// Returns the recorded digests of an output: the one a stack was applied with, and the current
+    /// one.
     fn output_marks(
         &self,
         from: StackIndex,
@@ -36,7 +37,7 @@ impl Planned<'_> {
         Some((noted, now))
     }
 
-    /// Returns whether a sensitive output that triggers a replacement may be the same as before.
+    /// Returns whether a sensitive output that triggers a replacement may be unchanged.
     fn is_unsure(&self, from: StackIndex, trigger: &Trigger<'_>) -> bool {
         let output = trigger.output.filter(|_| trigger.is_past);
         let marks = output.and_then(|output| self.output_marks(from, trigger.stack, output));
@@ -78,8 +79,8 @@ impl Known for Planned<'_> {
 }
 
 impl Context {
-    /// Finds the stacks that are replaced because others change, and notes the reason on each. Returns those that
-    /// would not be replaced otherwise. `settled` is what is done apart from that.
+    /// Finds the stacks that are replaced because others change, and records the reasons. Returns
+    /// those that would not be replaced otherwise. `settled`: the actions without triggers.
     pub(super) fn find_triggered(
         &self,
         subjects: &mut Subjects<'_>,
@@ -109,7 +110,7 @@ impl Context {
                 _ if subject.blocked.is_some() => Course::Still,
                 Some(Action::Update | Action::Replace) => Course::Changes,
                 Some(Action::Create | Action::Delete) => Course::Work,
-                // What has no tool changes with its inputs, or because somebody says so.
+                // A stack without a tool changes with its inputs, or on request.
                 _ if subject.driver.is_none() => {
                     if settled.differs(subject.stack) || is_tainted(subject.stack) {
                         Course::Changes
@@ -149,14 +150,12 @@ impl Context {
         replaced
     }
 
-    /// Returns what a trigger names: a stack, or an output of one.
     fn trigger_name(&self, trigger: &Trigger<'_>) -> String {
         let stack = &self.project.stacks[trigger.stack].path;
         let output = trigger.output.map(|output| format!("#{output}"));
         format!("{stack}{}", output.unwrap_or_default())
     }
 
-    /// Returns why a stack is replaced.
     fn trigger_reason(
         &self,
         trigger: &Trigger<'_>,
