@@ -1,9 +1,9 @@
-//! How far a plan in a file has been applied: one file for each plan, `.orch/applied/<plan id>`. It outlives the
-//! journals of the runs that applied the plan.
+//! The progress of a plan file's applies: one file per plan, `.orch/applied/<plan id>`. It outlives
+//! the journals of the runs.
 //!
-//! A line is written before the first command of a run, one for each operation that has succeeded, and one at
-//! the end. Lines are numbered. If the last line is incomplete, it is left out. Any other line that cannot be read
-//! or is missing is an error, as is an empty file: to guess that an operation is not done would be to run it twice.
+//! A line is written before the first command of a run, after each operation that succeeds, and at
+//! the end. Lines are numbered. An incomplete last line is dropped; any other damaged or missing
+//! line is an error, as is an empty file: taking a finished operation for open would run it twice.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -22,36 +22,29 @@ use crate::record::journal::line;
 use crate::run::event::{Outcome, RunEvent, Sink, Turns};
 use crate::run::turn::{Operation, TurnIndex};
 
-/// The folder in `.orch`.
+/// In `.orch`.
 const FOLDER: &str = "applied";
 
-/// The format of the lines.
 const FORMAT: u32 = 2;
 
-/// What was applied of a plan in a file, as it was read.
+/// The applied part of a plan file.
 #[derive(Debug, Clone)]
 pub struct AppliedPlan {
-    /// What the file says.
     pub progress: Progress,
     /// The path of the file in `.orch`.
     path: String,
     text: Vec<u8>,
 }
 
-/// Why it is not known what was applied of a plan.
+/// Why the progress of a plan is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgressError {
-    /// The file cannot be read or written.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// A line is damaged.
     #[error("line {line} of `.orch/{path}` is damaged: {error}")]
     Damaged {
-        /// The path of the file in `.orch`.
         path: String,
-        /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
         error: serde_json::Error,
     },
     /// A later `orch` wrote it.
@@ -59,34 +52,28 @@ pub enum ProgressError {
         "orch {orch} wrote `.orch/{path}` in format {format}, and this orch knows formats up to {FORMAT}"
     )]
     Newer {
-        /// The path of the file in `.orch`.
         path: String,
         format: u32,
-        /// The version that wrote it.
         orch: String,
     },
-    /// The plan names no file.
+    /// Not a plan id, so there is no file.
     #[error("`{0}` is not the id of a plan")]
     Id(String),
-    /// Another run has written it since it was read.
+    /// Another run has written the file since it was read.
     #[error("another run has applied a part of the plan meanwhile")]
     Changed,
 }
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct NumberedLine {
-    /// Its number, from 1.
     line: usize,
     #[serde(flatten)]
     event: Line,
 }
 
-/// What a line says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Line {
-    /// A run is about to begin.
     Begun {
         format: u32,
         orch: String,
@@ -94,37 +81,31 @@ enum Line {
         at: Timestamp,
         /// Whether it may start a command of the plan.
         is_work: bool,
-        /// Whether policies follow it.
+        /// Whether policies run after it.
         is_followed: bool,
     },
-    /// An operation has succeeded.
     Done {
         at: Timestamp,
         stack: StackPath,
         operation: OperationKey,
     },
-    /// The run has ended.
     Ended { at: Timestamp, status: u8 },
 }
 
-/// A run that applies a plan in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyRun<'a> {
     pub id: &'a str,
     /// Whether it may start a command of the plan.
     pub is_work: bool,
-    /// Whether policies follow it.
+    /// Whether policies run after it.
     pub is_followed: bool,
 }
 
 impl AppliedPlan {
-    /// Reads what was applied of a plan; nothing if no run has begun it.
-    ///
-    /// # Errors
-    ///
-    /// If that cannot be known.
+    /// Reads the progress of a plan; `None` if no run has begun it. Fails if the progress is
+    /// unknown.
     pub fn read(root: &Path, plan: &str) -> Result<Self, ProgressError> {
-        // Anybody may have written the plan: its id must not lead elsewhere.
+        // The plan file is untrusted: its id must not lead to another path.
         if !Uuid::try_parse(plan).is_ok_and(|id| id.to_string() == plan) {
             return Err(ProgressError::Id(plan.to_owned()));
         }
@@ -146,11 +127,8 @@ impl AppliedPlan {
         })
     }
 
-    /// Begins to keep what a run applies. To be called under the lock of the project.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written, or another run has written it since it was read.
+    /// Starts recording a run's progress. Call under the project lock. Fails if the file cannot be
+    /// written, or was written since it was read.
     pub fn begin(&self, root: &Path, run: &ApplyRun<'_>) -> Result<ProgressWriter, ProgressError> {
         let folder = GuardedFolder::create(root)?;
         if folder.read(&self.path)?.unwrap_or_default() != self.text {
@@ -184,7 +162,6 @@ impl AppliedPlan {
     }
 }
 
-/// Returns the complete lines of a text.
 fn complete(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n');
     &text[..end.map_or(0, |end| end + 1)]
@@ -241,21 +218,19 @@ fn progress(path: &str, text: &[u8]) -> Result<Progress, ProgressError> {
     Ok(progress)
 }
 
-/// Writes what a run applies of a plan.
 #[derive(Debug)]
 pub struct ProgressWriter {
     file: File,
-    /// The path of the file in `.orch`.
     path: String,
     /// The length of the complete lines in the file.
     length: u64,
-    /// How many lines it has, and how many wait to be written.
+    /// The number of lines in the file, plus pending ones.
     n_lines: usize,
     /// Lines that could not be written so far.
     pending: Vec<u8>,
     has_complained: bool,
     turns: Turns,
-    /// How many turns are of the plan; the others were added.
+    /// How many turns belong to the plan; the others were added.
     n_planned: usize,
     /// The stacks whose planned `apply` was started.
     started: BTreeSet<StackPath>,
@@ -277,8 +252,8 @@ impl ProgressWriter {
         Ok(())
     }
 
-    /// Returns the operation of the plan that is done once a turn has succeeded. A turn that was added does
-    /// not count, unless it repeats one of the plan that was started.
+    /// Returns the plan's operation that is done once a turn succeeds. An added turn does not
+    /// count, unless it repeats a planned one that was started.
     fn done_with(&self, turn: TurnIndex) -> Option<OperationKey> {
         let is_planned = turn.get() < self.n_planned;
         match self.turns[turn].operation {

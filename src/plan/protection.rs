@@ -1,9 +1,9 @@
-//! `prevent_destroy` and `prevent_resource_destroy`: which rules protect a stack and its resources, and the refusal to
-//! destroy them.
+//! `prevent_destroy` and `prevent_resource_destroy`: the rules that protect a stack and its
+//! resources, and the refusal to destroy them.
 //!
-//! For a stack of the project, the rules of the working tree count. For a removed one, those of a
-//! `removed` block count, else the recorded ones. This module does not decide what is done with a
-//! stack.
+//! The rules of the working tree protect a stack of the project. A removed stack is protected by
+//! its `removed` block if it has one, else by the recorded rules. This module does not decide
+//! actions.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -21,19 +21,17 @@ use crate::source::Span;
 use crate::state::document::Entry;
 use crate::state::rules::RecordedRule;
 
-/// How many addresses or stacks a refusal names.
+/// The most addresses or stacks that a refusal names.
 const MOST: usize = 20;
 
-/// A rule that protects a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
     rule: Rule,
-    /// Where it is written: a file relative to the project root, and a line.
+    /// A file relative to the project root, and a line.
     place: Option<String>,
     by: ProtectedBy,
 }
 
-/// What a rule protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
     Stack,
@@ -50,24 +48,24 @@ impl Rule {
     }
 }
 
-/// Where a rule that protects a stack is in force.
+/// The source of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProtectedBy {
-    /// The tree states it.
+    /// The working tree.
     Tree,
-    /// HEAD states it. The working tree does not, but that is not committed.
+    /// HEAD, but not the working tree: lifting the rule is not committed.
     Head,
-    /// It is on record, from this commit if that is known. The tree does not have the stack.
+    /// The state, from this commit if known: the stack was removed.
     Record(Option<String>),
-    /// HEAD cannot be read, but may state it.
+    /// HEAD cannot be read, but may have the rule.
     Unread {
         why: String,
-        /// What to do about that.
+        /// The fix.
         way_out: String,
     },
 }
 
-/// Returns the stated rules that protect anything.
+/// Returns the rules that protect anything.
 fn stated<T>(
     stack: Option<(bool, T)>,
     resources: Option<(&ProtectedResources, T)>,
@@ -80,12 +78,12 @@ fn stated<T>(
 }
 
 impl Protection {
-    /// Returns the rules of the working tree that protect a stack.
+    /// Returns the working tree's rules for a stack.
     pub fn of_tree(project: &Project, stack: StackIndex) -> Vec<Self> {
         Self::of_project(project, stack, &ProtectedBy::Tree)
     }
 
-    /// Returns the rules that protect a stack according to the project of HEAD.
+    /// Returns HEAD's rules for a stack.
     pub fn of_head(project: &Project, stack: StackIndex) -> Vec<Self> {
         Self::of_project(project, stack, &ProtectedBy::Head)
     }
@@ -109,8 +107,8 @@ impl Protection {
         }
     }
 
-    /// Returns the rules that protect a removed stack: those of its `removed` block, else the
-    /// recorded ones. The proof of a removal also checks that the block is committed.
+    /// Returns the rules for a removed stack: those of its `removed` block, else the recorded ones.
+    /// The proof of a removal also checks that the block is committed.
     pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
             return Self::on_record(entry);
@@ -130,7 +128,6 @@ impl Protection {
         stated.chain(recorded).collect()
     }
 
-    /// Returns the recorded rules that protect a stack.
     pub fn on_record(entry: &Entry) -> Vec<Self> {
         fn at<T>(rule: &RecordedRule<T>) -> (Option<String>, Option<String>) {
             let place = rule.file.as_deref().map(|file| match rule.line {
@@ -153,7 +150,7 @@ impl Protection {
         recorded.collect()
     }
 
-    /// Returns all rules, since an unreadable HEAD may state any of them.
+    /// Returns all rules, since an unreadable HEAD may have any of them.
     pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
         let rules = [Rule::Stack, Rule::Resources(all)].into_iter();
@@ -168,7 +165,7 @@ impl Protection {
         rules.collect()
     }
 
-    /// Returns who protects the stack: `protected by prod/orch.orch.hcl:4`.
+    /// For messages: `protected by prod/orch.orch.hcl:4`.
     pub fn text(&self) -> String {
         if let ProtectedBy::Unread { why, .. } = &self.by {
             return format!("HEAD cannot be read, so its protection rules are unknown: {why}");
@@ -189,7 +186,7 @@ impl Protection {
         text
     }
 
-    /// Returns the protected part of what would be destroyed.
+    /// Returns the protected part of the loss.
     fn loss(&self, destroyed: &Destroyed<'_>) -> Option<Loss> {
         match &self.rule {
             Rule::Stack if destroyed.is_whole => Some(Loss::Stack),
@@ -217,14 +214,12 @@ impl Protection {
     }
 }
 
-/// The part of a stack that would be destroyed.
 #[derive(Debug, Clone, Copy)]
 pub struct Destroyed<'a> {
-    /// Whether the stack is.
+    /// Whether the whole stack is destroyed.
     is_whole: bool,
     /// Whether no resource is left although the stack is kept.
     leaves_nothing: bool,
-    /// What changes, if that is known.
     resources: &'a [ResourceChange],
     counts: Option<Counts>,
     /// Whether unknown resources count as destroyed.
@@ -232,14 +227,14 @@ pub struct Destroyed<'a> {
 }
 
 impl<'a> Destroyed<'a> {
-    /// Returns what an action destroys, given the answer of its driver; `None` if certainly
-    /// nothing. `is_made_first` is set if an old generation is destroyed on its own.
+    /// Returns the part that an action destroys, given the answer of its driver; `None` if
+    /// certainly nothing. `is_made_first`: the old generation is destroyed by an entry of its own.
     pub fn of_answer(action: Action, answer: &'a Answer, is_made_first: bool) -> Option<Self> {
         let known = (&*answer.resources, answer.counts, answer.leaves_nothing);
         Self::new(action, known, is_made_first)
     }
 
-    /// Returns what an entry destroys; `None` if certainly nothing.
+    /// Returns the part that an entry destroys; `None` if certainly nothing.
     pub fn of_entry(entry: &'a PlanEntry) -> Option<Self> {
         let known = (&*entry.resources, entry.counts, entry.leaves_nothing);
         Self::new(entry.action, known, entry.generation.is_some())
@@ -262,7 +257,7 @@ impl<'a> Destroyed<'a> {
         })
     }
 
-    /// Returns the destruction of a whole stack whose resources are unknown.
+    /// The whole stack, with unknown resources.
     pub fn unknown() -> Self {
         Destroyed {
             is_whole: true,
@@ -274,13 +269,13 @@ impl<'a> Destroyed<'a> {
     }
 }
 
-/// The protected part of what would be destroyed.
+/// The protected part that would be destroyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Loss {
     Stack,
     /// All resources of the stack.
     Rest,
-    /// Resources with these addresses.
+    /// By address.
     Resources(Vec<String>),
     /// This many resources; which ones is unknown.
     Unnamed(u64),
@@ -288,7 +283,7 @@ enum Loss {
     Unknown,
 }
 
-/// Why something may not be destroyed.
+/// Why destroying is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     protection: Protection,
@@ -296,7 +291,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns why something may not be destroyed, given the rules that protect a stack; `None` if it may.
+    /// Returns a refusal if the rules protect anything that would be destroyed.
     pub fn new(rules: Vec<Protection>, destroyed: &Destroyed<'_>) -> Option<Self> {
         let mut rules = rules.into_iter();
         rules.find_map(|protection| {
@@ -305,17 +300,16 @@ impl Refusal {
         })
     }
 
-    /// Returns which rule it is about.
     pub fn protection(&self) -> &Protection {
         &self.protection
     }
 
-    /// Returns whether it protects the whole stack rather than single resources.
+    /// Returns whether the whole stack is protected, not only some resources.
     pub fn is_of_stack(&self) -> bool {
         self.protection.rule == Rule::Stack
     }
 
-    /// Returns the protected part of `stack` that would be destroyed, in words.
+    /// Describes the protected part of `stack` that would be destroyed.
     fn what(&self, stack: &str) -> String {
         if matches!(self.protection.by, ProtectedBy::Unread { .. }) {
             return match self.loss {
@@ -365,7 +359,7 @@ impl Refusal {
     }
 }
 
-/// Returns the first of some names, and how many more there are.
+/// Returns the first names, and how many more there are.
 fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(MOST);
     let first = names.take(MOST);
@@ -387,7 +381,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What would destroy a stack.
+/// The cause of a destroy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destroyer {
     Plan,
@@ -395,16 +389,16 @@ pub enum Destroyer {
     Command,
 }
 
-/// A stack that would be destroyed, or lose resources, although it is protected.
+/// A protected stack that would be destroyed or lose resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protected {
     pub stack: StackPath,
-    /// Why it would be destroyed: the reason of its entry, or the command.
+    /// The reason of its entry, or the command.
     pub because: String,
     pub refusal: Refusal,
 }
 
-/// Returns the refusals, in the order of the stacks. Stacks that are protected alike share one.
+/// Returns the refusals in the order of the stacks. Stacks with the same protection share one.
 pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic> {
     let mut groups: Vec<Vec<&Protected>> = Vec::new();
     let mut whole: HashMap<(&str, String), usize> = HashMap::new();
@@ -425,7 +419,6 @@ pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic
     refusals.collect()
 }
 
-/// Returns the refusal to destroy stacks that are protected alike.
 fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
     let Protected {
         stack,
@@ -455,7 +448,7 @@ fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
         .help(format!("{}; {leave_out}", refusal.way_out(stacks.len())))
 }
 
-/// Refuses the destruction of protected parts of a stack; `None` if it is allowed.
+/// Refuses to destroy protected parts of a stack; `None` if it is allowed.
 pub type Refuse<'a> = dyn Fn(&StackPath, &Destroyed<'_>) -> Option<Refusal> + 'a;
 
 /// Enforces the rules in the turns of an apply.

@@ -1,8 +1,8 @@
-//! Reads the outputs of stacks for the conditions of others: a turn for each, in any order. What they print goes
-//! to a private folder, and stays there no longer than the folder.
+//! Reads the outputs of stacks for the conditions of others: a turn for each, in any order. The
+//! printed outputs go to a private folder and are removed with it.
 //!
-//! The state of a stack that is only read may never have been written. Its outputs are then those
-//! that a refresh finds.
+//! The state of a stack that is only read may never have been written. Then a refresh finds its
+//! outputs.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -18,7 +18,6 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step, Turn};
 
-/// A stack whose outputs are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'p> {
     pub stack: StackIndex,
@@ -27,12 +26,8 @@ pub struct Source<'p> {
     pub is_refreshed: bool,
 }
 
-/// Prepares to read the outputs of stacks: evaluates commands, looks programs up and makes
-/// a folder for each.
-///
-/// # Errors
-///
-/// If any of that fails; then nothing is to be run.
+/// Evaluates commands, looks programs up, and makes a folder for each stack. After an error nothing
+/// may run.
 pub fn prepare(
     codes: Codes<'_, '_>,
     sources: &[Source<'_>],
@@ -83,7 +78,6 @@ pub fn prepare(
     ))
 }
 
-/// Returns the outputs that a driver has printed in the folder of a turn.
 pub fn printed(driver: &Driver<'_>, folder: &Path) -> Result<OutputValues, BadOutputs> {
     let file = BufReader::new(File::open(folder.join(OUTPUTS_FILE))?);
     if driver.writes(DriverStep::Outputs) {
@@ -93,19 +87,18 @@ pub fn printed(driver: &Driver<'_>, folder: &Path) -> Result<OutputValues, BadOu
     }
 }
 
-/// Returns whether the printed outputs of a stack may be empty only because its state was never
-/// written.
+/// Returns whether the outputs may be empty only because the state was never written.
 pub fn lacks_state(driver: &Driver<'_>, mode: StackMode, outputs: &OutputValues) -> bool {
     let prints_state = driver.tool.is_some() && !driver.writes(DriverStep::Outputs);
     mode == StackMode::Read && prints_state && outputs.is_empty()
 }
 
-/// Returns the outputs of a refresh, from the plan that is shown in the folder of a turn.
+/// Returns the outputs of a refresh, from the plan shown in a turn's folder.
 pub fn refreshed(folder: &Path) -> Result<OutputValues, NoAnswer> {
     Ok(OutputValues::planned(open_shown(folder)?)?)
 }
 
-/// Returns why a stack with this driver has no outputs, if it has none.
+/// Returns why a stack with this driver has no outputs, if so.
 pub fn no_outputs(driver: Option<&Driver<'_>>) -> Option<String> {
     match driver {
         None => Some("it has no driver".to_owned()),

@@ -1,4 +1,4 @@
-//! Stacks that are on record and not in the tree: what becomes of them, and what keeps them.
+//! Recorded stacks that this commit lacks: what happens to them, and why some are kept.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,20 @@ use crate::git::CommitId;
 use crate::project::driver::{DriverStep, NONE};
 use crate::state::document::{Action as Written, Entry, Outcome, READ};
 
-/// A stack that was removed on purpose, before its tool is asked.
+/// A stack with proof of removal, before its tool is asked.
 #[derive(Debug, Clone, Copy)]
 pub struct RemovedStack<'a> {
-    /// What is on record of it.
     pub entry: &'a Entry,
-    /// How it is known that it was removed.
     pub removed: &'a Removed,
 }
 
-/// Returns whether a stack is only taken off the record: what it stands for belongs to others, or was never
+/// Returns whether a stack is only removed from the state: others manage it, or it was never
 /// created.
 pub fn is_only_forgotten(entry: &Entry) -> bool {
     entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE)
 }
 
 impl RemovedStack<'_> {
-    /// Returns why something is done with it.
     fn reason(&self) -> Reason {
         let text = match self.removed {
             Removed::Block {
@@ -54,11 +51,7 @@ impl RemovedStack<'_> {
         Reason::new(ReasonSource::Config, text)
     }
 
-    /// Returns what has to be found out, given its driver.
-    ///
-    /// # Errors
-    ///
-    /// If the driver has no command that destroys.
+    /// Returns what has to be found out. Fails if the driver has no command that destroys.
     pub fn need(&self, driver: &Driver<'_>) -> Result<Need, String> {
         if driver.is_none() {
             return Ok(Need::Settled(Action::Forget, self.reason()));
@@ -77,7 +70,7 @@ impl RemovedStack<'_> {
         })
     }
 
-    /// Returns whether a destroy was started and is not known to have succeeded. It may have destroyed everything.
+    /// Returns whether a destroy was started and may have succeeded, in part or as a whole.
     fn may_be_destroyed(&self) -> bool {
         let intent = self.entry.intent.as_ref();
         let last = self.entry.last.as_ref();
@@ -87,17 +80,13 @@ impl RemovedStack<'_> {
             })
     }
 
-    /// Returns what is done without asking anybody, if it is only forgotten.
+    /// Returns the action if it is only forgotten, which no tool has to confirm.
     pub fn forgotten(&self) -> Option<(Action, Reason)> {
         let is_forgotten = is_only_forgotten(self.entry) || self.removed.leaves();
         is_forgotten.then(|| (Action::Forget, self.reason()))
     }
 
-    /// Returns what is done according to the answer of the driver.
-    ///
-    /// # Errors
-    ///
-    /// If the driver gives an answer that is not allowed.
+    /// Returns the action for the driver's answer. Fails if the answer is not allowed.
     pub fn decide(
         &self,
         driver: &Driver<'_>,
@@ -113,22 +102,22 @@ impl RemovedStack<'_> {
     }
 }
 
-/// What becomes of a stack on record in a plan that removes others.
+/// The role of a recorded stack in a plan with removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// It is to be destroyed.
     Goes,
-    /// It exists, and the plan leaves it alone: what it runs after has to stay.
+    /// It exists, and the plan does not touch it: the stacks that it runs after must be kept.
     Holds,
-    /// It stays and is part of the plan: it lets go of what is destroyed before that happens.
+    /// It is kept and part of the plan: it is updated before the stacks that it used are destroyed.
     MovesAway,
-    /// Nothing exists of it.
+    /// None of it exists.
     Nothing,
 }
 
-/// Returns which of the stacks to be destroyed have to stay, because a stack that stays runs after them. Each
-/// comes with one such stack: the first that is met, starting from the lowest. What has to stay holds others in
-/// turn. Stacks are numbered as on record. This takes linear time in the size of the record.
+/// Returns the stacks that cannot be destroyed because kept stacks run after them, each with the
+/// first such stack, searching from the lowest. They in turn hold others. Stacks have their
+/// recorded numbers. Linear in the size of the record.
 pub fn held(recorded: &Recorded, part: impl Fn(usize) -> Part) -> BTreeMap<usize, usize> {
     let back = recorded.precedence().reversed();
     let n_stacks = recorded.n_stacks;
@@ -139,7 +128,7 @@ pub fn held(recorded: &Recorded, part: impl Fn(usize) -> Part) -> BTreeMap<usize
     }
     let mut is_seen = vec![false; back.n_nodes()];
     for first in (0..n_stacks).filter(|&stack| parts[stack] == Part::Holds) {
-        // A node, and the stack that has to stay and runs after it.
+        // A node, and the kept stack that runs after it.
         let mut open = vec![(first, first)];
         while let Some((node, holder)) = open.pop() {
             for before in back.successors(node) {
@@ -166,8 +155,8 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Finds what has to stay, given what goes (`g`), holds (`h`) and moves away (`m`), and what came before
-    /// what on record. The node after the stacks is a group.
+    /// Finds the held stacks: `g` goes, `h` holds, `m` moves away; `edges` is the recorded
+    /// precedence. The node after the stacks is a group.
     fn answer(parts: &str, edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
         let parts: Vec<Part> = parts
             .chars()
@@ -196,13 +185,13 @@ mod tests {
         for (parts, edges, expected) in [
             ("gh", &[(0, 1)][..], &[(0, 1)][..]),
             ("gh", &[(1, 0)], &[]),
-            // What is planned moves away first.
+            // A planned stack moves away first.
             ("gm", &[(0, 1)], &[]),
             ("gmh", &[(0, 1), (1, 2)], &[]),
-            // Through what does not exist, and through a group.
+            // Through a stack that does not exist, and through a group.
             ("g-h", &[(0, 1), (1, 2)], &[(0, 2)]),
             ("gh", &[(0, 2), (2, 1)], &[(0, 1)]),
-            // What has to stay holds others.
+            // A held stack holds others.
             ("ggh", &[(0, 1), (1, 2)], &[(0, 1), (1, 2)]),
             ("gg", &[(0, 1)], &[]),
         ] {

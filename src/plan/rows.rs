@@ -1,4 +1,4 @@
-//! The rows of a plan: its entries in the order in which they are printed.
+//! The rows of a plan: its entries in printing order.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,19 +8,17 @@ use crate::path::StackPath;
 
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRow<'a> {
-    /// The entry of the stack.
     pub entry: &'a PlanEntry,
-    /// The entry of the generation that is destroyed once the new one exists.
+    /// The entry of the old generation, destroyed once the new one exists.
     pub old: Option<&'a PlanEntry>,
 }
 
 impl PlanRow<'_> {
-    /// Returns the entries behind it.
     pub fn entries(&self) -> impl Iterator<Item = &PlanEntry> {
         [self.entry].into_iter().chain(self.old)
     }
 
-    /// Returns the action for the whole stack: one whose old generation is kept is only created.
+    /// Returns the action for the whole stack: if its old generation is kept, it is only created.
     pub fn action(&self) -> Action {
         match self.entry.action {
             Action::Replace if !self.entry.destroys() && self.old.is_none() => Action::Create,
@@ -29,23 +27,22 @@ impl PlanRow<'_> {
     }
 }
 
-/// When an apply comes to an entry.
+/// The position of an entry in an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     /// First, since other stacks use the outputs.
     Read,
-    /// As in the sequence of the plan.
+    /// In the sequence of the plan.
     At(usize),
     /// Never: at most the state changes.
     None,
-    /// Never, although there is something to do.
+    /// Never, despite changes.
     Blocked,
 }
 
 impl Plan {
-    /// Returns the rows: those that are only read; those with something to run, in the sequence of a serial run,
-    /// a stack that is replaced where it is destroyed; those without; those that are blocked. Where that leaves
-    /// the order open, rows come by path.
+    /// Returns the rows: stacks that are only read; those with operations, in the sequence of a
+    /// serial run, a replaced stack at its destroy; those without; blocked ones. Otherwise by path.
     pub fn rows(&self) -> Vec<PlanRow<'_>> {
         let mut turns: HashMap<&StackPath, usize> = HashMap::new();
         for (turn, stack) in self.in_sequence().enumerate() {
@@ -76,7 +73,7 @@ impl Plan {
         rows
     }
 
-    /// Returns the stacks of the operations and of undecided entries, in sequence; a stack may come
+    /// Returns the stacks of operations and undecided entries, in sequence; a stack may appear
     /// twice.
     fn in_sequence(&self) -> impl Iterator<Item = &StackPath> {
         let is_whole = !self.sequence.is_empty();
@@ -85,7 +82,7 @@ impl Plan {
         self.sequence.iter().chain(operations)
     }
 
-    /// Returns the generations that are destroyed because this plan replaces them, by stack.
+    /// Returns the generations that this plan replaces, by stack.
     fn replaced_generations(&self) -> BTreeMap<StackPath, &PlanEntry> {
         let old = self.entries.iter().filter_map(|entry| {
             let Some(Removed::Replaced { by }) = entry.removed else {

@@ -1,29 +1,29 @@
-//! Whether the same command destroys two stacks, so that nothing tells which of them has the resources.
+//! Whether the same command destroys two stacks: then the resources cannot be attributed to one of
+//! them.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use crate::path::StackPath;
 
-/// What stands for the root of a project in words that are compared: no word has it.
+/// Replaces the root of a project in compared words; no argument contains it.
 const ROOT: char = '\0';
 
-/// The words of the command that destroys a stack, for comparison with those of others.
+/// The command that destroys a stack, for comparison.
 #[derive(Debug)]
 pub struct DestroyCommand(Vec<Word>);
 
 #[derive(Debug)]
 struct Word {
-    /// The word, wherever the project is checked out.
+    /// The word, independent of the checkout.
     text: String,
-    /// The same without the places of its paths.
+    /// The same, without the directories of its paths.
     below: String,
-    /// The same, but with the directory of the stack where that may as well be its name.
+    /// The same, but with the directory of the stack if that may be its name.
     named: String,
 }
 
 impl DestroyCommand {
-    /// Takes the words of a command of a stack in a project with this root.
     pub fn new(words: &[OsString], root: &Path, stack: &StackPath) -> Self {
         let root = root.to_string_lossy();
         let directory = stack.directory().relative();
@@ -38,8 +38,8 @@ impl DestroyCommand {
         DestroyCommand(words.iter().map(word).collect())
     }
 
-    /// Returns whether both are the same, apart from where the files of their stacks are: after a move, another
-    /// directory has the files of the same resources.
+    /// Returns whether both are the same, apart from the directories of their stacks: after a move,
+    /// another directory has the files of the same resources.
     pub fn is_same(&self, other: &Self) -> bool {
         let words = || self.0.iter().zip(&other.0);
         let is_same = |(a, b): (&Word, &Word)| {
@@ -55,13 +55,12 @@ impl DestroyCommand {
     }
 }
 
-/// Returns whether a character may be part of a path.
 fn is_of_path(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_')
 }
 
-/// Returns a word without the places of the paths in it, wherever they begin: the root of the project, `.` and `..`,
-/// and the directory of the stack. What is left of a path is what it names in its place.
+/// Removes the directories from the paths in a word, wherever they begin: the root of the project,
+/// `.` and `..`, and the directory of the stack.
 fn without_places(word: &str, directory: &str, keeps_name: bool) -> String {
     let mut left = String::new();
     let mut before = None;
@@ -82,7 +81,7 @@ fn without_places(word: &str, directory: &str, keeps_name: bool) -> String {
     left
 }
 
-/// Returns the rest of a path below its place. A directory with one name that stands alone may be a name.
+/// Returns a path below its directory. A directory with a single name may be a name.
 fn below_place<'t>(path: &'t str, directory: &str, keeps_name: bool) -> &'t str {
     let ends = |rest: &str| !rest.starts_with(is_of_path);
     let mut below = path.strip_prefix(ROOT).unwrap_or(path);
@@ -121,12 +120,12 @@ mod tests {
             DestroyCommand::new(&words, Path::new(root), &path)
         };
         for (from, to, expected) in [
-            // What names the resource.
+            // The name of the resource.
             ("cf delete example-orders", "cf delete example-orders", true),
             ("cf delete example-orders", "cf delete example-bills", false),
             ("cf delete orders", "cf delete orders", true),
             ("cf delete orders", "cf delete bills", false),
-            // Nothing does.
+            // No name.
             ("kubectl delete -f .", "kubectl delete -f .", true),
             (
                 "kubectl delete -f /orders",
@@ -144,7 +143,7 @@ mod tests {
             ("rm /old/orders/x", "rm /new/team/bills/y", false),
             ("rm /orders-1", "rm /team/bills-1", false),
             ("rm a", "rm a b", false),
-            // Where the files are.
+            // The directory of the files.
             ("sh ../cf.sh orders", "sh ../../cf.sh orders", true),
             ("sh ../cf.sh orders", "sh ../../cf.sh bills", false),
             ("sh ../../a.sh", "sh ../b.sh", false),
@@ -170,7 +169,7 @@ mod tests {
             assert_eq!(from.is_same(&to), expected, "{from:?} {to:?}");
             assert_eq!(to.is_same(&from), expected, "{from:?} {to:?}");
         }
-        // Where a stack has one name, its path may be that name.
+        // If the path of a stack has one part, it may be a name.
         let named = |path: &str| command("/p", path, &format!("rm {}", &path[1..]));
         assert!(!named("/a").is_same(&named("/b")));
         assert!(named("/a").is_same(&named("/a/b")));

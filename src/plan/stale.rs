@@ -1,7 +1,7 @@
-//! Whether a plan still holds: what it rests on, compared with what is there now.
+//! Whether a plan is still valid: compares the facts that it depends on with the current ones.
 //!
-//! Contents count, not commits: a merge or squash makes a new commit of the same files. What somebody else
-//! has applied meanwhile of the same inputs is done. This module reads nothing.
+//! Contents count, not commits: a merge or squash makes a new commit of the same files. If someone
+//! else has applied the same inputs since, the entry counts as done. This module reads nothing.
 
 mod before;
 mod done;
@@ -27,52 +27,49 @@ use crate::run::turn::Operation;
 use crate::selection::graph::Graph;
 use crate::state::document::{Action as Written, Document, Entry, INTERRUPTED, Inputs};
 
-/// What is there now.
+/// The current facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
     pub project: &'a Project,
-    /// Its constraints.
+    /// The constraints of the project.
     pub graph: &'a Graph,
-    /// The inputs of its stacks; none outside of git.
+    /// The inputs of its stacks; `None` outside of git.
     pub digests: Option<&'a InputDigests>,
-    /// What is on record, if the project keeps a state.
+    /// The state, if the project keeps one.
     pub document: Option<&'a Document>,
-    /// What is on record and not in the tree, if the plan is about any of that.
+    /// The recorded stacks that this commit lacks, if the plan covers any.
     pub missing: Option<&'a BTreeMap<String, MissingStack>>,
-    /// Whether the plan may have been made long ago: then it has to be known what it was made of.
+    /// Whether the plan may be old: then the facts that it was made with must be known.
     pub is_later: bool,
 }
 
-/// What a plan rests on, of all stacks.
+/// The facts that plans depend on, of all stacks.
 #[derive(Debug)]
 pub struct Grounds<'a> {
     present: Present<'a>,
     pairs: Option<Pairs<'a>>,
     order: Upstream,
     records: Option<Upstream>,
-    /// The outputs that are on record, once anybody has asked for them.
+    /// The recorded outputs, digested on first use.
     outputs: Option<Upstream>,
 }
 
-/// What has been done of a plan.
+/// The progress of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     pub done: BTreeSet<(StackPath, OperationKey)>,
-    /// What journals say has been done, where what is on record counts more.
+    /// Operations that are done according to journals; the state takes precedence.
     pub told: BTreeSet<(StackPath, OperationKey)>,
-    /// Whether it has begun, as far as is known.
+    /// Whether it has begun, as far as known.
     pub has_begun: bool,
-    /// The runs of it that policies have followed, by id: what follow-ups have done there is not of the plan, and
-    /// is not what others have done either.
+    /// The runs of it that policies have followed, by id: their follow-ups are neither operations
+    /// of the plan nor changes by others.
     pub followed: BTreeSet<String>,
-    /// The last run of it, as far as is known.
     pub last_run: Option<LastRun>,
 }
 
-/// The last run of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastRun {
-    /// Its id.
     pub run: String,
     /// The time of its last event.
     pub at: Timestamp,
@@ -81,7 +78,7 @@ pub struct LastRun {
 }
 
 impl Progress {
-    /// Returns whether the last that was done with a stack was done in a run of the plan.
+    /// Returns whether the last operation on a stack was in a run of the plan.
     fn is_in_its_runs(&self, entry: &Entry) -> bool {
         let intent = entry.intent.as_ref().map(|intent| Some(&intent.run));
         let last = entry.last.as_ref().map(|last| last.run.as_ref());
@@ -90,13 +87,13 @@ impl Progress {
     }
 }
 
-/// An operation of a plan, in an order that has destroys first.
+/// An operation of a plan; destroys are first in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationKey {
     /// [`Operation::Destroy`].
     Destroy,
-    /// [`Operation::Apply`], and what is only put on record.
+    /// [`Operation::Apply`], or only recording the stack.
     Apply,
 }
 
@@ -109,9 +106,8 @@ impl From<Operation> for OperationKey {
     }
 }
 
-/// Returns what is on record of a stack, as far as a plan rests on it. It stays the same when the lock of a
-/// run is taken away that was killed: what that run had done gets a serial then, and what it had begun counts
-/// as interrupted.
+/// Returns the mark of a stack's record. It survives the removal of a killed run's lock, which
+/// gives finished operations a serial and marks unfinished ones as interrupted.
 fn mark(entry: &Entry) -> String {
     let of_run = |run: Option<&String>, at: &Timestamp| {
         let run = run.map_or("", String::as_str);
@@ -133,25 +129,25 @@ fn mark(entry: &Entry) -> String {
     format!("{refreshed}{applied:?} {last:?} {is_tainted}")
 }
 
-/// Returns what is on record of a stack, as far as a plan rests on it.
+/// Returns the mark of a stack's record.
 pub fn record_of(entry: &Entry) -> String {
     mark(entry)
 }
 
-/// Returns what is on record of a generation of a stack, as far as a plan rests on it. It stays the same when
-/// another generation takes its place.
+/// Returns the mark of a generation's record. It stays the same when another generation replaces
+/// it.
 pub fn record_of_generation(entry: &Entry) -> String {
     let applied = entry.applied.as_ref();
     let commit = applied.and_then(|applied| applied.commit.as_deref());
     format!("{} {commit:?} {:?}", entry.generation, entry.backend)
 }
 
-/// Returns whether a mark is of a stack that was tainted.
+/// Returns whether a mark is of a tainted stack.
 fn shows_taint(mark: &str) -> bool {
     mark.ends_with(" true")
 }
 
-/// Returns what a plan did last with a stack, if nobody else has done anything since.
+/// Returns the last operation of a plan on a stack, unless others have touched it since.
 fn last_of_plan<'e>(entry: &'e Entry, plan: &str) -> Option<&'e Written> {
     let intent = entry.intent.as_ref();
     let intent = intent.map(|intent| (intent.plan.as_deref(), &intent.action));
@@ -161,23 +157,23 @@ fn last_of_plan<'e>(entry: &'e Entry, plan: &str) -> Option<&'e Written> {
     (of == Some(plan)).then_some(action)
 }
 
-/// Returns whether the last that was done with a stack belongs to a plan.
+/// Returns whether the last operation on a stack belongs to a plan.
 fn is_of_plan(entry: &Entry, plan: &str) -> bool {
     last_of_plan(entry, plan).is_some()
 }
 
-/// Returns whether the last that was done with a stack has succeeded.
+/// Returns whether the last operation on a stack has succeeded.
 fn is_settled(entry: &Entry) -> bool {
     entry.has_succeeded() && entry.intent.is_none()
 }
 
-/// Returns the serial of the document that a plan was made with.
+/// Returns the serial of the state that a plan was made with.
 fn serial(saved: &SavedPlan) -> u64 {
     saved.plan.state.as_ref().map_or(0, |state| state.serial)
 }
 
 impl<'a> Grounds<'a> {
-    /// Looks at all stacks.
+    /// Collects the facts of all stacks.
     pub fn new(present: Present<'a>) -> Self {
         let Present {
             project,
@@ -202,24 +198,24 @@ impl<'a> Grounds<'a> {
         }
     }
 
-    /// Returns a digest of what a stack runs right after.
+    /// Returns a digest of the stacks that a stack runs right after.
     pub fn order(&mut self, stack: StackIndex) -> String {
         self.order.of(stack)
     }
 
-    /// Returns what is on record of a stack, as far as a plan rests on it.
+    /// Returns the mark of a stack's record.
     pub fn record(&self, stack: StackIndex) -> Option<String> {
         self.entry(stack).map(mark)
     }
 
-    /// Returns a digest of what is on record of the stacks that a stack runs right after, if there is a
-    /// document.
+    /// Returns a digest of the records of the stacks that a stack runs right after, if there is a
+    /// state.
     pub fn records_before(&mut self, stack: StackIndex) -> Option<String> {
         let records = self.records.as_mut()?;
         Some(records.of(stack))
     }
 
-    /// Returns the inputs of a stack, if they are known.
+    /// Returns the inputs of a stack, if known.
     pub fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
         let digests = self.present.digests?;
         let digest = digests.stacks.get(&stack)?;
@@ -235,11 +231,8 @@ impl<'a> Grounds<'a> {
         self.present.project.stacks.find(path)
     }
 
-    /// Checks a plan, of which something may have been done, and adds what others have done of it.
-    ///
-    /// # Errors
-    ///
-    /// Everything that is not as it was.
+    /// Checks a plan that may have been applied in part, and adds operations that others have done.
+    /// The error has all facts that have changed.
     pub fn check(
         &mut self,
         saved: &SavedPlan,
@@ -251,7 +244,7 @@ impl<'a> Grounds<'a> {
             return Err(stale);
         }
         let mut stale = Vec::new();
-        // First what is done: then others do not wait for it.
+        // First determine what is done: others do not wait for that.
         let mut here = Vec::new();
         for of_stack in &saved.stacks {
             let entry = saved.plan.entry(&of_stack.stack);
@@ -260,7 +253,7 @@ impl<'a> Grounds<'a> {
                 entry.action.is_work() || entry.is_undecided() || saved.plan.accepts_drift(entry)
             });
             if !has_turn && self.present.document.is_none() {
-                // It was asked, and nothing is put on record: what becomes of it does not matter.
+                // It was asked, and nothing is recorded: its facts do not matter.
                 continue;
             }
             if entry.is_some_and(|entry| entry.removed.is_some()) {
@@ -314,7 +307,7 @@ impl<'a> Grounds<'a> {
         writes.any(|write| write.serial > serial(saved) && write.at == taint.at)
     }
 
-    /// Returns whether a plan may make a generation of a stack: no other one has its number.
+    /// Returns whether a plan may create a generation of a stack: its number must be unused.
     fn may_make(&self, made: Generation, stack: StackIndex, plan: &str) -> bool {
         self.entry(stack).is_some_and(|entry| {
             let mut deposed = entry.deposed.iter();
@@ -366,7 +359,7 @@ impl<'a> Grounds<'a> {
                 let is_tainted = entry.tainted.is_some() && !saw_taint;
                 let is_tainted = is_tainted || self.is_tainted_since(saved, entry);
                 let action = saved.plan.entry(&path).map(|entry| entry.action);
-                // What was destroyed would be destroyed once more.
+                // A destroyed stack would be destroyed again.
                 let is_followed = !action.is_some_and(|action| done::destroys(saved, action))
                     && progress.is_in_its_runs(entry);
                 (is_of_plan(entry, plan) || is_followed) && !is_tainted
@@ -380,7 +373,6 @@ impl<'a> Grounds<'a> {
     }
 }
 
-/// Returns whether inputs are those of a plan.
 fn same(planned: Option<&Inputs>, now: &Inputs) -> bool {
     planned.is_some_and(|planned| planned.rules == now.rules && planned.digest == now.digest)
 }

@@ -28,7 +28,6 @@ pub(in crate::plan) fn entry(stack: &str, action: Action) -> PlanEntry {
     }
 }
 
-/// Returns a plan of some entries, with operations on these stacks.
 pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bool)]) -> Plan {
     entries.sort_by(|a, b| a.stack.cmp(&b.stack));
     let operations = operations
@@ -54,7 +53,7 @@ pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bo
     }
 }
 
-/// Returns the entries of a stack that is created before generation 1 of it is destroyed.
+/// Returns the entries of a stack that is created before its generation 1 is destroyed.
 pub(in crate::plan) fn made_first(stack: &str) -> [PlanEntry; 2] {
     let (old, new) = (Generation::FIRST, Generation::FIRST.next());
     let mut made = entry(stack, Action::Replace);
@@ -127,7 +126,7 @@ fn rows_of_generations_are_one_if_this_plan_replaces_the_old_one() {
     assert_eq!(stacks(&whole), ["/app"]);
     assert_eq!(rows[0].old, Some(&destroyed));
     assert_eq!(rows[0].action(), Action::Replace);
-    // Something keeps the old one.
+    // The old generation is kept.
     let mut kept = destroyed.clone();
     kept.action = Action::NoOp;
     kept.blocked = Some("/web runs after it".to_owned());

@@ -1,6 +1,6 @@
-//! Whether a plan from a file agrees with itself: what is shown must be all that is carried out.
+//! Whether a plan from a file is consistent: everything that is applied must be shown.
 //!
-//! Anybody may have made the file, or changed it. Its digests tell nothing about that.
+//! The file is untrusted, and its digests do not prove where it comes from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,7 @@ use crate::plan::entry::{Action, PlanEntry, PlanMode, Removed};
 use crate::plan::planned::{Plan, PlannedOperation};
 use crate::printable::printable;
 
-/// Checks a plan from a file that has the plans of so many tools.
-///
-/// # Errors
-///
-/// If it contradicts itself: in words.
+/// Checks a plan from a file with so many tools' plans; the error is for a message.
 pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     let plan = &saved.plan;
     if let Some(stack) = out_of_order(plan.entries.iter().map(|entry| &entry.stack)) {
@@ -51,7 +47,7 @@ fn name(stack: &StackPath) -> String {
     format!("`{}`", printable(stack.as_str()))
 }
 
-/// Returns the first stack that does not come after the one before it.
+/// Returns the first stack that is out of order.
 fn out_of_order<'a>(stacks: impl Iterator<Item = &'a StackPath> + Clone) -> Option<String> {
     let mut pairs = stacks.clone().zip(stacks.skip(1));
     pairs.find(|(a, b)| a >= b).map(|(_, stack)| name(stack))
@@ -93,8 +89,8 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that what is not in the tree is destroyed or forgotten only if it is known to have been removed, and
-/// that nothing else is forgotten.
+/// Checks that removed stacks are destroyed or forgotten only with proof of removal, and that no
+/// others are forgotten.
 fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let (stack, action) = (name(&entry.stack), entry.action);
     let is_generation = matches!(
@@ -127,7 +123,7 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     Err(format!("the entry of {stack} says `{action}`, and {what}"))
 }
 
-/// Checks that exactly what may be carried out has something that it rests on.
+/// Checks that exactly the entries that may be applied have facts that they depend on.
 fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
     let entries = &plan.entries;
     let by_stack: BTreeMap<&StackPath, &PlanEntry> =
@@ -157,7 +153,7 @@ fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
     }
 }
 
-/// Checks that each stack has a plan of its tool for itself.
+/// Checks that each stack has a tool's plan of its own.
 fn check_plans(stacks: &[SavedStack], n_plans: usize) -> Result<(), String> {
     let mut used = BTreeSet::new();
     for of_stack in stacks {
@@ -175,7 +171,7 @@ fn check_plans(stacks: &[SavedStack], n_plans: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that nothing is known to exist of what is forgotten.
+/// Checks that forgotten stacks are not known to exist.
 fn check_forgotten(entries: &[PlanEntry], saved: &SavedPlan) -> Result<(), String> {
     let is_there = |entry: &&PlanEntry| {
         let of_stack = saved.stack(&entry.stack);

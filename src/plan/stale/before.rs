@@ -1,4 +1,4 @@
-//! What has happened since a plan was made to the stacks before those that it is about.
+//! Changes since a plan was made to the stacks that its stacks run after.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,10 +8,10 @@ use crate::plan::saved::SavedPlan;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Precedence, Towards};
 
-/// For each stack, one that it runs after, through others too, and that somebody else has changed since.
+/// For each stack, one that it runs after, directly or not, and that others have changed since.
 #[derive(Debug, Default)]
 pub(super) struct ChangedBefore {
-    /// By the number of the node in the graph; empty if nothing has changed.
+    /// By node of the graph; empty if nothing has changed.
     of_node: Vec<Option<StackIndex>>,
 }
 
@@ -22,8 +22,8 @@ impl ChangedBefore {
 }
 
 impl Grounds<'_> {
-    /// Returns what is on record of the stacks that a run was working on when a plan was made, or that a
-    /// killed run had left. Taking its lock away says nothing new about them.
+    /// Returns the marks of stacks in a run that was in progress when the plan was made, or had
+    /// been killed. Removing its lock changes nothing about them.
     pub fn unfinished(&self) -> BTreeMap<StackPath, String> {
         let lock = self
             .present
@@ -40,7 +40,7 @@ impl Grounds<'_> {
         of_run.collect()
     }
 
-    /// Returns whether anything has happened to a stack since a plan was made.
+    /// Returns whether a stack has changed since a plan was made.
     fn is_newer(&self, saved: &SavedPlan, stack: StackIndex) -> bool {
         let Some(entry) = self.entry(stack) else {
             return false;
@@ -55,7 +55,7 @@ impl Grounds<'_> {
         is_newer && saved.unfinished.get(path) != Some(&mark(entry))
     }
 
-    /// Returns whether somebody else has changed a stack since a plan was made, of which this much is done.
+    /// Returns whether others have changed a stack since a plan was made, given its progress.
     fn is_changed(&self, saved: &SavedPlan, progress: &Progress, stack: StackIndex) -> bool {
         let Some(entry) = self.entry(stack) else {
             return false;
@@ -72,7 +72,7 @@ impl Grounds<'_> {
         !is_ours && self.is_newer(saved, stack)
     }
 
-    /// Returns what others have changed before each stack since a plan was made.
+    /// Returns the changes by others before each stack since a plan was made.
     pub(super) fn changed_before(&self, saved: &SavedPlan, progress: &Progress) -> ChangedBefore {
         let stacks = self.present.project.stacks.iter().map(|(stack, _)| stack);
         let changed = stacks.filter(|&stack| self.is_changed(saved, progress, stack));
@@ -95,8 +95,8 @@ impl Grounds<'_> {
         ChangedBefore { of_node }
     }
 
-    /// Checks the stacks that one runs after: none of them may have been changed by others, and those that it
-    /// runs right after must still be on record.
+    /// Checks the stacks that one runs after: none may have been changed by others, and those that
+    /// it runs right after must still be recorded.
     pub(super) fn check_before(
         &mut self,
         saved: &SavedPlan,
@@ -118,7 +118,7 @@ impl Grounds<'_> {
         let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
         let mut before = before.iter().map(|relative| relative.stack);
         let is_destroyed = |done: &(StackPath, OperationKey)| done.1 == OperationKey::Destroy;
-        // What the plan has done itself, or others have done of it, explains why the record is another one.
+        // Operations of the plan, by it or by others, explain the difference.
         let explains = before.any(|before| self.is_newer(saved, before))
             || progress.done.iter().any(is_destroyed);
         (!explains).then(|| Stale::Before(path.clone(), None))

@@ -153,7 +153,7 @@ fn what_is_forgotten_has_nothing_that_could_be_destroyed() {
     }
 }
 
-/// A change of a plan, and how the message about it begins.
+/// A change to the plan, and the start of the message about it.
 type Case = (fn(&mut SavedPlan), &'static str);
 
 #[track_caller]
