@@ -89,7 +89,10 @@ enum Line {
         stack: StackPath,
         operation: OperationKey,
     },
-    Ended { at: Timestamp, status: u8 },
+    Ended {
+        at: Timestamp,
+        status: u8,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
