@@ -57,7 +57,7 @@ pub struct SavedPlan {
 pub struct SavedPolicies {
     /// Whether no policies run.
     pub is_off: bool,
-    /// Their `--policy-metadata`.
+    /// The texts from `--metadata`.
     pub metadata: Vec<String>,
 }
 

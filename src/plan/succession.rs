@@ -1,29 +1,28 @@
-//! Old generations of a stack: how long the stacks that run after it may still use one.
+//! How long dependents may still use an old generation of a stack.
 //!
-//! Another stack has left an old generation once it was applied with the number of the new one, or with changes. This
-//! module knows no order, and asks nobody.
+//! A dependent has left it once it was applied with the number of the new generation, or with
+//! changes. This module knows no order.
 
 use crate::project::stack::StackIndex;
 
-/// What a plan does with a stack that runs after an old generation.
+/// The plan for a stack that runs after an old generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserPlan {
     /// It is not part of the plan.
     Absent,
-    /// It is part of the plan, and nothing is done.
+    /// It is part of the plan, without work.
     Unchanged,
     /// It is applied, or planned again during the apply.
     Applied,
     Destroyed,
 }
 
-/// A stack that runs after an old generation.
 #[derive(Debug, Clone, Copy)]
 pub struct GenerationUser {
     pub plan: UserPlan,
-    /// Whether anything of it is recorded.
+    /// Whether any of it is recorded.
     pub is_recorded: bool,
-    /// Whether it has certainly left the old generation, according to the record.
+    /// Whether it has certainly left the old generation, according to the state.
     pub has_left: bool,
     /// Whether its environment is computed from the number of the generation.
     pub uses_number: bool,
@@ -32,12 +31,11 @@ pub struct GenerationUser {
 /// How long a stack may still use an old generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
-    /// It does not.
     Never,
     UntilApplied,
     /// Until it has been applied with changes.
     UntilChanged,
-    /// Longer than the plan.
+    /// Beyond the plan.
     Beyond,
 }
 
@@ -55,7 +53,7 @@ impl GenerationUser {
         match (self.plan, self.has_left, self.uses_number) {
             (UserPlan::Applied, false, false) => Hold::UntilChanged,
             (UserPlan::Applied, ..) => Hold::UntilApplied,
-            // It is destroyed before what it used.
+            // It is destroyed before the stacks that it used.
             (UserPlan::Destroyed, ..)
             | (UserPlan::Absent | UserPlan::Unchanged, true, _)
             | (UserPlan::Unchanged, false, true) => Hold::Never,

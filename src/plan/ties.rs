@@ -1,10 +1,10 @@
-//! The stacks that a stack to be destroyed is tied to on record.
+//! The stacks that a stack to destroy is related to by the recorded order.
 
 use super::left_behind::Fate;
 use super::order::Recorded;
 use crate::selection::graph::Precedence;
 
-/// What ran after what on record, in both directions.
+/// The recorded precedence, in both directions.
 #[derive(Debug)]
 pub struct Ties {
     n_stacks: usize,
@@ -13,7 +13,7 @@ pub struct Ties {
 }
 
 impl Ties {
-    /// Returns what ran after what, without what newer declarations contradict.
+    /// Leaves out constraints that newer declarations contradict.
     pub fn new(recorded: &Recorded) -> Self {
         let users = recorded.precedence();
         Ties {
@@ -23,8 +23,8 @@ impl Ties {
         }
     }
 
-    /// Returns which stacks ran after a stack, or it after them, and the stack itself: for each stack,
-    /// numbered as on record, whether it is one of these.
+    /// Returns for each recorded stack, by number, whether it is this stack, or ran before or after
+    /// it.
     pub fn with(&self, stack: usize) -> Vec<bool> {
         let users = self.users.reached(std::iter::once(stack));
         let used = self.used.reached(std::iter::once(stack));
@@ -32,8 +32,8 @@ impl Ties {
         both.map(|(is_user, is_used)| is_user || is_used).collect()
     }
 
-    /// Returns the stacks that stay and ran after a stack, by number. Between the two there are only stacks
-    /// that neither go nor stay.
+    /// Returns the kept stacks that ran after a stack, by number. Only stacks that are neither
+    /// destroyed nor kept lie between.
     pub fn staying_users(&self, stack: usize, fate: impl Fn(usize) -> Fate) -> Vec<usize> {
         let mut staying = Vec::new();
         let mut is_seen = vec![false; self.users.n_nodes()];
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Returns the ties of stacks, given what came before what. There is one node more: a group.
+    /// Returns the ties of stacks with this precedence. There is one more node: a group.
     fn ties(n_stacks: usize, edges: &[(u32, u32)]) -> Ties {
         let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
             earlier,
@@ -82,7 +82,7 @@ mod tests {
         for (edges, stack, expected) in [
             (&[(0, 1), (1, 2)][..], 1, &[0, 1, 2][..]),
             (&[(0, 1), (1, 2)], 0, &[0, 1, 2]),
-            // Two that ran after the same are not tied to each other.
+            // Two stacks that ran after the same one are not related.
             (&[(0, 1), (0, 2)], 1, &[0, 1]),
             (&[(0, 1), (0, 2)], 0, &[0, 1, 2]),
             // A tie may lead through a group.
@@ -100,7 +100,7 @@ mod tests {
         for (fates, edges, expected) in [
             ("gs", &[(0, 1)][..], &[1][..]),
             ("gs", &[(1, 0)], &[]),
-            // Through what does not exist, and through a group, but not through what goes or stays.
+            // Through a stack that does not exist and a group, but not through `g` or `s`.
             ("g-s", &[(0, 1), (1, 2)], &[2]),
             ("g-s", &[(0, 3), (3, 2)], &[2]),
             ("ggs", &[(0, 1), (1, 2)], &[]),

@@ -1,4 +1,4 @@
-//! The totals of a plan: how many stacks it does something with, and how many of their resources change.
+//! The totals of a plan: the number of stacks by action, and of changed resources.
 
 use serde::Serialize;
 
@@ -6,16 +6,15 @@ use super::Plan;
 use super::entry::{Action, PlanEntry, PlanMode};
 use crate::driver::Counts;
 
-/// The totals of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// The stacks, each counted once.
     pub stacks: StackTotals,
-    /// The resources of the stacks that something is done with; with `--refresh-only`, those that have drifted.
+    /// The resources of stacks with work; with `--refresh-only`, the drifted ones.
     pub resources: ResourceTotals,
 }
 
-/// The number of stacks by action. Those to replace and to delete are approved by number.
+/// The number of stacks by action. Replaces and deletes are approved by number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the actions of a plan")]
 pub struct StackTotals {
@@ -35,27 +34,27 @@ pub struct StackTotals {
     pub without_driver: usize,
 }
 
-/// How many resources change. One that is replaced is both created and destroyed.
+/// The number of resources by change. A replaced resource counts as created and as destroyed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the actions of a plan")]
 pub struct ResourceTotals {
     pub create: u64,
     pub update: u64,
     pub delete: u64,
-    /// Those that are removed from the state of their tool, and kept.
+    /// Removed from the state of their tool, but not destroyed.
     pub forget: u64,
-    /// Those that become part of the state of their tool.
+    /// Added to the state of their tool.
     pub import: u64,
-    /// Those that get another address and stay as they are.
+    /// Moved to another address without changes.
     #[serde(rename = "move")]
     pub moved: u64,
-    /// In how many stacks the number is unknown.
+    /// The number of stacks with unknown changes.
     pub unknown_in: usize,
 }
 
 impl PlanEntry {
-    /// Returns how many resources change, if that is known. The tool of a replaced stack is asked only for its
-    /// destruction: each of its resources counts as created again.
+    /// Returns how many resources change, if known. A replaced stack's tool has planned only the
+    /// destroy: each of its resources counts as created again.
     pub fn resource_counts(&self) -> Option<Counts> {
         let counts = self.counts?;
         if self.action != Action::Replace || self.generation.is_some() {

@@ -1,7 +1,7 @@
 //! `replace_triggered_by`: which stacks are replaced because others have changed, or are about to.
 //!
-//! A trigger is something to run after, so one pass along the graph finds chains too. This module does not
-//! know how stacks stand, or what is on record: that is asked for.
+//! A trigger implies running after it, so one pass along the graph also finds chains. This module
+//! asks [`Known`] for the status and the recorded facts of stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::{Reference, ReferenceKind, References, Target};
 use crate::source::Span;
 
-/// Returns the outputs that count for some `replace_triggered_by`, by the stack that has them.
+/// Returns the outputs that some `replace_triggered_by` names, by stack.
 pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
     let mut named: BTreeMap<StackIndex, BTreeSet<String>> = BTreeMap::new();
     for reference in &references.list {
@@ -21,73 +21,70 @@ pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<S
     named
 }
 
-/// What a plan does with a stack, as far as others are triggered by it.
+/// The action on a stack, as far as it triggers others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// Nothing that triggers anything, or it is not part of the plan.
+    /// It triggers nothing, or is not part of the plan.
     Still,
-    /// Nothing so far; it is looked at again if something with work comes before it.
+    /// It triggers nothing yet; checked again if a stack with work precedes it.
     Open,
-    /// It is created or destroyed: it triggers nothing, but what comes after it is looked at again.
+    /// It is created or destroyed: it triggers nothing, but its dependents are checked again.
     Work,
     /// It is updated or replaced.
     Changes,
 }
 
-/// What is known of a stack that others name, or that names others.
+/// The facts about stacks with triggers, and about the triggers.
 pub trait Known {
-    /// Returns what a plan does with a stack before triggers are looked at.
+    /// Returns the action on a stack before triggers are considered.
     fn course(&self, stack: StackIndex) -> Course;
 
-    /// Returns whether a stack is on record and part of the plan, so that it may be replaced.
+    /// Returns whether a stack is recorded and in the plan, so that it may be replaced.
     fn may_be_replaced(&self, stack: StackIndex) -> bool;
 
-    /// Returns the write with which the last update or replacement of a stack was recorded, if any was.
+    /// Returns the serial of the last update or replacement of a stack, if recorded.
     fn changed(&self, stack: StackIndex) -> Option<u64>;
 
-    /// Returns the write with which the last apply of a stack was recorded, if any was.
+    /// Returns the serial of the last apply of a stack, if recorded.
     fn applied(&self, stack: StackIndex) -> Option<u64>;
 
-    /// Returns whether an output of a stack has another value on record than that with which the stack `from`
-    /// was applied.
+    /// Returns whether the recorded output of a stack differs from the one that `from` was applied
+    /// with.
     fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool;
 }
 
-/// What triggers a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger<'r> {
-    /// The stack that changes.
     pub stack: StackIndex,
-    /// The output that counts, if only one does.
+    /// The output that counts, if not the whole stack.
     pub output: Option<&'r str>,
-    /// Whether it has changed in an earlier apply.
+    /// Whether it changed in an earlier apply.
     pub is_past: bool,
     /// Where it is named.
     pub span: Span,
 }
 
-/// The stacks that are triggered.
 #[derive(Debug, Default)]
 pub struct Triggered<'r> {
-    /// Those that are replaced, with the first trigger that fires.
+    /// The stacks to replace, with the first trigger that fires.
     pub fired: BTreeMap<StackIndex, Trigger<'r>>,
-    /// Those that are replaced if something changes that is only known during the apply.
+    /// The stacks that are replaced if a change turns up during the apply.
     pub open: BTreeMap<StackIndex, Vec<Trigger<'r>>>,
 }
 
-/// What is known of all stacks that a reference names.
+/// The facts about all stacks that a reference matches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summary {
     /// The first that changes in this plan.
     changes: Option<StackIndex>,
-    /// The first of which that is not known.
+    /// The first that may turn out to change.
     open: Option<StackIndex>,
-    /// The one that has changed last on record, with the serial.
+    /// The last one to change according to the state, with the serial.
     past: Option<(u64, StackIndex)>,
 }
 
-/// Finds the stacks that are triggered. It takes time linear in the size of the graph and in the number of
-/// stacks that each group of references names.
+/// Finds the triggered stacks. Linear in the size of the graph and in the number of stacks that
+/// each group of references matches.
 pub fn triggered<'r>(
     stacks: &Stacks,
     graph: &Graph,
@@ -121,7 +118,7 @@ pub fn triggered<'r>(
     let mut ready: Vec<usize> = (0..pending.len())
         .filter(|&node| pending[node] == 0)
         .collect();
-    // By node, whether something with work comes before it.
+    // By node, whether a stack with work precedes it.
     let mut is_after_work = vec![false; pending.len()];
     while let Some(node) = ready.pop() {
         let mut has_work = is_after_work[node];
@@ -144,7 +141,7 @@ pub fn triggered<'r>(
             }
         }
     }
-    // What is replaced anyway depends on nothing else.
+    // A stack that is replaced anyway depends on nothing else.
     let Triggered { fired, open } = &mut pass.found;
     open.retain(|stack, _| !fired.contains_key(stack));
     pass.found
@@ -155,13 +152,13 @@ struct Pass<'a, 'r> {
     references: &'r References,
     known: &'a dyn Known,
     courses: Vec<Course>,
-    /// By target, for references of stacks that do not belong to it.
+    /// By target, for references from stacks outside of it.
     summaries: HashMap<&'r Target, Summary>,
     found: Triggered<'r>,
 }
 
 impl<'r> Pass<'_, 'r> {
-    /// Looks at a reference, all of whose stacks have been looked at.
+    /// Evaluates a reference; all of its stacks have been evaluated.
     fn look_at(&mut self, reference: &'r Reference) {
         let from = reference.from;
         let trigger = |stack: StackIndex, is_past: bool| Trigger {
@@ -171,7 +168,7 @@ impl<'r> Pass<'_, 'r> {
             span: reference.span,
         };
         if let (Some(output), Target::Stack(named)) = (&reference.output, &reference.target) {
-            // What an output will be is known once its stack has been applied.
+            // A new output is known once its stack has been applied.
             if self.known.output_differs(from, *named, output) {
                 self.fire(from, trigger(*named, true));
             } else if matches!(self.courses[named.get()], Course::Changes | Course::Open) {
@@ -207,7 +204,7 @@ impl<'r> Pass<'_, 'r> {
 
     fn summary(&mut self, reference: &'r Reference) -> Summary {
         let target = &reference.target;
-        // A stack that belongs to the group names the others.
+        // A stack in the group refers to the others.
         let own = self.stacks[reference.from].path.directory();
         let is_member = match target {
             Target::Stack(_) | Target::Directory(_) => false,

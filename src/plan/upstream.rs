@@ -1,8 +1,8 @@
 //! The outputs that a stack is applied with: those of the stacks that it runs right after.
 //!
-//! Groups count for their stacks, and a stack without outputs of its own for those that it runs right after
-//! itself. All of these together have one digest. It depends on the constraints between them and on their
-//! outputs, and on nothing else in the project.
+//! A group, and a stack without outputs, is replaced by its own direct predecessors. All outputs
+//! together have one digest. It depends on the constraints between them and on their outputs, and
+//! on nothing else in the project.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use crate::selection::graph::{Graph, Precedence};
 #[derive(Debug)]
 pub struct Upstream {
     paths: Vec<StackPath>,
-    /// Digests of the outputs of each stack, by its number.
+    /// Digests of each stack's outputs, by number.
     own: Vec<Option<String>>,
     forward: Precedence,
     backward: Precedence,
-    /// What lies before each node, as far as it is known. If it is known of a node, it is of those that it
-    /// was computed with.
+    /// The digest of each node's predecessors, if computed. If a node has one, so have those that
+    /// it was computed with.
     before: Vec<Option<Sum>>,
 }
 
-/// A digest of several things in any order: the sum of their digests. It stays the same whichever groups
-/// they are collected in.
+/// A digest of a multiset: the sum of its members' digests. It does not depend on the groups in
+/// which they are collected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum([u64; 4]);
 
 impl Sum {
-    /// Returns that of a single thing, which is of a kind and has some parts.
+    /// Returns the digest of one member, of a kind and with parts.
     fn single(kind: u8, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         hasher.update([kind]);
@@ -58,7 +58,7 @@ impl Sum {
     }
 }
 
-/// Returns a digest of the outputs of a stack, as they are on record.
+/// Returns a digest of the recorded outputs of a stack.
 pub fn outputs_digest(outputs: &BTreeMap<String, String>) -> String {
     let parts = outputs.iter().flat_map(|(name, value)| [name, value]);
     let parts: Vec<&[u8]> = parts.map(String::as_bytes).collect();
@@ -72,8 +72,8 @@ fn hex(sum: Sum) -> String {
 }
 
 impl Upstream {
-    /// Takes the digest of the outputs of each stack, by its number: see [`outputs_digest`]. None if the
-    /// outputs are not known; a digest of no outputs counts as none too.
+    /// Takes each stack's [`outputs_digest`], by number; `None` if unknown. The digest of no
+    /// outputs counts as `None`, too.
     pub fn new(graph: &Graph, stacks: &Stacks, mut own: Vec<Option<String>>) -> Self {
         let forward = Precedence::new(graph);
         let backward = forward.reversed();
@@ -87,8 +87,8 @@ impl Upstream {
         }
     }
 
-    /// Changes the digest of the outputs of a stack. What was computed with it is computed anew when it is
-    /// asked for again: that is cheapest if nothing behind the stack has been asked for.
+    /// Changes the digest of a stack's outputs. Dependent digests are dropped, and computed again
+    /// on demand: cheapest if none has been computed yet.
     pub fn set(&mut self, stack: StackIndex, own: Option<String>) {
         let own = some_outputs(own);
         if self.own[stack.get()] == own {
@@ -99,7 +99,7 @@ impl Upstream {
         while let Some(node) = changed.pop() {
             for successor in self.forward.successors(node) {
                 let node = successor.node as usize;
-                // Of what is not known, nothing behind is.
+                // If it was not computed, no later one was.
                 if self.before[node].take().is_some() && self.is_passed(node) {
                     changed.push(node);
                 }
@@ -131,7 +131,6 @@ impl Upstream {
         hex(self.before[stack.get()].unwrap_or_default())
     }
 
-    /// Returns the stacks whose outputs a stack is applied with, by path.
     pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
         let mut is_seen = vec![false; self.before.len()];
         let mut open = vec![stack.get()];
@@ -153,20 +152,21 @@ impl Upstream {
         sources
     }
 
-    /// Returns whether a node stands for what is before it: a group, or a stack without outputs.
+    /// Returns whether a node is replaced by its predecessors: a group, or a stack without outputs.
     fn is_passed(&self, node: usize) -> bool {
         self.own.get(node).is_none_or(Option::is_none)
     }
 
-    /// Returns what a node counts for; `None` if what is before it has to be known first.
+    /// Returns the contribution of a node to later ones; `None` if its predecessors have to be
+    /// computed first.
     fn seen_from_behind(&self, node: usize) -> Option<Sum> {
         match self.own.get(node) {
             Some(Some(own)) => {
                 let path = self.paths[node].to_string();
                 Some(Sum::single(b's', &[path.as_bytes(), own.as_bytes()]))
             }
-            // The same stacks may be reached in many ways through others. If these ways were counted, the
-            // sum could overflow to what it was.
+            // Others may reach the same stacks on many paths. Counting each path, the sum could
+            // overflow to its old value.
             Some(None) => self.before[node].map(|before| {
                 if before == Sum::default() {
                     before
@@ -179,8 +179,8 @@ impl Upstream {
     }
 }
 
-/// Returns the words for outputs that differ from those that a stack was applied with: of these stacks, or of
-/// what it runs after if none is known.
+/// Returns a message about outputs that differ from those that a stack was applied with: of these
+/// stacks, or of unknown ones.
 pub fn outputs_differ(of: &[&StackPath]) -> String {
     match of {
         [] => "outputs of what it runs after differ".to_owned(),
@@ -189,7 +189,7 @@ pub fn outputs_differ(of: &[&StackPath]) -> String {
     }
 }
 
-/// Leaves out the digest of no outputs.
+/// Drops the digest of no outputs.
 fn some_outputs(own: Option<String>) -> Option<String> {
     own.filter(|own| *own != outputs_digest(&BTreeMap::new()))
 }

@@ -1,8 +1,8 @@
-//! The one place that writes to the terminal.
+//! All writes to the terminal.
 //!
-//! Results go to stdout; everything that `orch` itself has to say goes to stderr, so that a command's
-//! output can be piped. Colours are dropped where the stream is not a terminal, unless the user decides
-//! otherwise (`NO_COLOR`, `CLICOLOR_FORCE`).
+//! Results go to stdout, messages of `orch` to stderr, so that output can be piped. Colours are
+//! dropped if a stream is no terminal, unless the user decides otherwise (`NO_COLOR`,
+//! `CLICOLOR_FORCE`).
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Stdout, StdoutLock, Write};
@@ -18,12 +18,12 @@ const RED: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 const YELLOW: anstyle::Style = anstyle::AnsiColor::Yellow.on_default().bold();
 const BOLD: anstyle::Style = anstyle::Style::new().bold();
 
-/// Returns stdout, buffered; the caller flushes it.
+/// Buffered; the caller flushes it.
 pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, Stdout::lock(&io::stdout()))
 }
 
-/// Returns stderr, which drops colours where they are not wanted.
+/// Drops colours where they are not wanted.
 pub(crate) fn stderr() -> AutoStream<io::Stderr> {
     AutoStream::auto(io::stderr())
 }
@@ -43,7 +43,7 @@ pub(crate) fn writers() -> StreamWriters {
     )
 }
 
-/// Returns stderr for the output of commands, whichever stream they printed to.
+/// Returns stderr for both streams of commands.
 pub(crate) fn writers_to_stderr() -> StreamWriters {
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let stderr = || {
@@ -67,7 +67,7 @@ pub(crate) fn is_one_stream() -> bool {
     !io::stdout().is_terminal() && (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
 }
 
-/// Returns whether stdout and stderr are the same pipe or file, which cannot be known here.
+/// Cannot be known on this platform.
 #[cfg(not(unix))]
 pub(crate) fn is_one_stream() -> bool {
     false
@@ -85,13 +85,12 @@ pub(crate) fn diagnostics<'a>(
     };
     let mut out = BufWriter::new(stderr.lock());
     for diagnostic in diagnostics {
-        // There is no way to report that stderr does not work.
+        // A broken stderr cannot be reported.
         _ = writeln!(out, "{}", diagnostic::render(diagnostic, sources, style));
     }
     _ = out.flush();
 }
 
-/// Prints an error and its causes.
 pub(crate) fn error(error: &dyn std::error::Error) {
     let mut message = printable_lines(&error.to_string());
     let mut source = error.source();
@@ -102,7 +101,7 @@ pub(crate) fn error(error: &dyn std::error::Error) {
     say(&format!("{RED}error{RED:#}{BOLD}:{BOLD:#} {message}\n"));
 }
 
-/// Prints a hint below what was printed before.
+/// Prints a hint below the last message.
 pub(crate) fn help(message: &str) {
     say(&format!("  = help: {}\n", printable_lines(message)));
 }
@@ -113,7 +112,6 @@ pub(crate) fn base(base: &str, reason: &str) {
     say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));
 }
 
-/// Prints a warning.
 pub(crate) fn warning(message: &str) {
     let message = printable_lines(message);
     say(&format!(
@@ -121,7 +119,6 @@ pub(crate) fn warning(message: &str) {
     ));
 }
 
-/// Prints a note.
 pub(crate) fn note(message: &str) {
     say(&format!(
         "{BOLD}note:{BOLD:#} {}\n",
@@ -129,7 +126,7 @@ pub(crate) fn note(message: &str) {
     ));
 }
 
-/// Prints a message on stderr in one piece, so that it stays apart from what a command prints there meanwhile.
+/// Prints a message in one write, so that the output of commands cannot split it.
 fn say(message: &str) {
     let stderr = io::stderr();
     let plain;
@@ -140,6 +137,6 @@ fn say(message: &str) {
         }
         _ => message,
     };
-    // There is no way to report that stderr does not work.
+    // A broken stderr cannot be reported.
     _ = stderr.lock().write_all(message.as_bytes());
 }

@@ -1,10 +1,8 @@
-//! Flags that stand before their command, as in `orch --changed run terraform plan`.
+//! Flags before the command, as in `orch --changed run terraform plan`.
 //!
-//! Users of Terramate write them there. They mean what they mean after the command, so they are moved
-//! behind it and parsed as if they had been written there.
-//!
-//! Terramate accepts some flags before every command. `orch` drops those that have no effect on a
-//! command that does not take them.
+//! Users of Terramate write them there. They are moved behind the command and parsed there.
+//! Terramate accepts some flags before every command: `orch` drops those without effect if the
+//! command does not take them.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,8 +10,8 @@ use std::ffi::{OsStr, OsString};
 use clap::Command;
 use clap::error::{Error, ErrorKind};
 
-/// Flags that `orch` drops before a command that does not take them: without a run, there is nothing
-/// to silence, and there are no safeguards. Flags that select stacks are not included.
+/// Flags that are dropped if the command does not take them: without a run, there is nothing to
+/// silence, and there are no safeguards. Flags that select stacks are never dropped.
 const WITHOUT_EFFECT: [&str; 6] = [
     "--quiet",
     "-q",
@@ -23,12 +21,8 @@ const WITHOUT_EFFECT: [&str; 6] = [
     "--disable-check-git-uncommitted",
 ];
 
-/// Moves the flags that stand before the command behind it. Returns nothing if there are none, or if
-/// the command cannot be found behind them.
-///
-/// # Errors
-///
-/// If there is no command, or the command does not take one of the flags.
+/// Moves flags before the command behind it. `None` if there are none, or if no command is found
+/// behind them. Fails if there is no command, or if it does not take one of the flags.
 pub(crate) fn move_behind_command(
     mut root: Command,
     arguments: impl IntoIterator<Item = OsString>,
@@ -63,7 +57,7 @@ pub(crate) fn move_behind_command(
     }
     let known = known_flags(&root);
     if depth == 0 && names().any(|name| !known.contains_key(name)) {
-        // What seems to be the command may be the value of an unknown flag.
+        // The supposed command may be the value of an unknown flag.
         return Ok(None);
     }
     let taken = flags_of(command);
@@ -85,7 +79,7 @@ pub(crate) fn move_behind_command(
     Ok(Some(program.into_iter().chain(parts).collect()))
 }
 
-/// A command line whose first flags were split off.
+/// A command line with its first flags split off.
 struct Early {
     flags: Vec<EarlyFlag>,
     /// The command, and everything behind it.
@@ -94,14 +88,13 @@ struct Early {
 
 /// A flag, or several letters written together.
 struct EarlyFlag {
-    /// The names, as `--tags` or `-c`.
+    /// As `--tags` or `-c`.
     names: Vec<String>,
     /// The flag as it was written, and its value.
     words: Vec<OsString>,
 }
 
 impl EarlyFlag {
-    /// Returns the words of the flag, without the dropped names.
     fn without(&self, is_dropped: impl Fn(&str) -> bool) -> Vec<OsString> {
         if !self.names.iter().any(|name| is_dropped(name)) {
             return self.words.clone();
@@ -140,7 +133,8 @@ impl Early {
                 takes_next = !has_value && takes_value.get(name) == Some(&true);
                 names.push(name.to_owned());
             } else {
-                // Letters can be written together; what follows one that takes a value is the value.
+                // Letters can be written together; the rest after one that takes a value is the
+                // value.
                 let mut letters = text.chars().skip(1).peekable();
                 while let Some(letter) = letters.next() {
                     let name = format!("-{letter}");

@@ -1,6 +1,5 @@
-//! Errors: why the program cannot do what was asked.
-//!
-//! Where everything about it has been shown already, as with wrong configuration, only an [`ExitStatus`] is left.
+//! Errors of the program. If everything about one has been printed, as with invalid configuration,
+//! only its [`ExitStatus`] is left.
 
 use std::io;
 
@@ -12,22 +11,19 @@ use crate::program::{console, github};
 
 pub(crate) type Result<T, E = ProgramError> = std::result::Result<T, E>;
 
-/// Why the program ends early, and what the user can do about it.
+/// Why the program ends early, with hints for the user.
 #[derive(Debug)]
 pub(crate) struct ProgramError {
     kind: ErrorKind,
-    /// The error and its causes.
     error: anyhow::Error,
     hints: Vec<String>,
 }
 
 impl ProgramError {
-    /// Returns the error of a command line that cannot be carried out.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Usage, anyhow::Error::msg(message.into()))
     }
 
-    /// Returns the error of something that `orch` refuses to do.
     pub(crate) fn refused(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Refused, anyhow::Error::msg(message.into()))
     }
@@ -40,13 +36,12 @@ impl ProgramError {
         }
     }
 
-    /// Adds what the user can do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Returns the exit status of an error about which everything has been shown.
+    /// Returns the exit status if the error has been printed already.
     pub(crate) fn reported(&self) -> Option<ExitStatus> {
         match self.kind {
             ErrorKind::Reported(status) => Some(status),
@@ -54,7 +49,6 @@ impl ProgramError {
         }
     }
 
-    /// Returns whether nothing is to be shown.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.kind, ErrorKind::Reported(_))
     }
@@ -63,12 +57,11 @@ impl ProgramError {
         self.kind
     }
 
-    /// Returns the message without causes and hints.
     pub(crate) fn message(&self) -> String {
         self.error.to_string()
     }
 
-    /// Shows the error, its causes and the hints, unless it is silent.
+    /// Prints the error, its causes and the hints, unless it is silent.
     pub(crate) fn show(&self) {
         if !self.is_silent() {
             console::error(self.error.as_ref());
@@ -124,18 +117,18 @@ impl From<ProgramError> for Error {
     }
 }
 
-/// Everything that comes with a context of its own is an external failure.
+/// An error with a context of its own is an external failure.
 impl From<anyhow::Error> for ProgramError {
     fn from(error: anyhow::Error) -> Self {
         Self::new(ErrorKind::External, error)
     }
 }
 
-/// Only what is written to stdout comes without a context.
+/// Only writes to stdout have no context.
 impl From<io::Error> for ProgramError {
     fn from(error: io::Error) -> Self {
         let kind = match error.kind() {
-            // The reader of the output has gone away, as in `orch list | head -1`.
+            // The reader has exited, as in `orch list | head -1`.
             io::ErrorKind::BrokenPipe => ErrorKind::Reported(ExitStatus::Success),
             _ => ErrorKind::External,
         };

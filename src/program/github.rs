@@ -1,4 +1,4 @@
-//! What GitHub Actions shows besides the log: annotations at lines of files.
+//! Annotations of GitHub Actions at lines of files.
 //!
 //! They go to stderr like all messages of `orch`: the runner reads both streams.
 
@@ -13,17 +13,16 @@ use orch::source::{Sources, Span};
 
 use super::console;
 
-/// The number of annotations of each kind that GitHub shows for a step.
+/// GitHub shows this many annotations of each kind for a step.
 const MOST: usize = 10;
 
-/// A job of GitHub Actions.
 pub(crate) struct Github {
-    /// The path of the project from the root of the repository: empty, or with a trailing slash.
+    /// The path of the project from the repository root: empty, or with a trailing slash.
     prefix: String,
 }
 
 impl Github {
-    /// Returns the job that this process is part of, given the root of the project.
+    /// Returns the current job, if any, given the root of the project.
     pub(crate) fn detect(root: &Path) -> Option<Self> {
         if !is_job() {
             return None;
@@ -57,7 +56,7 @@ impl Github {
         }
     }
 
-    /// Annotates stacks that failed: where each is declared, and how it failed.
+    /// Annotates the declarations of failed stacks.
     pub(crate) fn failures<'f>(
         &self,
         failures: impl Iterator<Item = (&'f str, Span, String)>,
@@ -69,7 +68,7 @@ impl Github {
         }
     }
 
-    /// Annotates what could not be read.
+    /// Annotates files that could not be read.
     pub(crate) fn errors(&self, errors: impl Iterator<Item = String>, sources: &Sources) {
         for message in errors.take(MOST) {
             self.annotate(Severity::Error, None, sources, "orch", &message);
@@ -109,7 +108,6 @@ pub(crate) fn annotate_end(title: &str, message: &str) {
     }
 }
 
-/// Returns whether this process is part of a job of GitHub Actions.
 fn is_job() -> bool {
     env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
@@ -127,7 +125,7 @@ fn write(
         message: &printable_lines(message),
     };
     let mut line = Vec::new();
-    // There is no way to report that stderr does not work.
+    // A broken stderr cannot be reported.
     _ = write_annotation(&mut line, &annotation);
     _ = console::stderr().write_all(&line);
 }

@@ -1,7 +1,6 @@
-//! The program around the library: the command line, the console and the exit status.
+//! The program around the library: command line, console and exit status.
 //!
-//! What `orch` does with a project is in the library; here a command only reads its arguments, calls
-//! the library and prints.
+//! Commands only read their arguments, call the library and print.
 
 mod commands;
 mod console;
@@ -23,13 +22,12 @@ use crate::program::commands::{
 };
 use crate::program::error::{ProgramError, Result};
 
-/// The stack of the thread that does everything. Expressions nest, and globals refer to globals, while
-/// the main thread's stack may be small.
+/// The stack of the thread that does everything. Expressions nest, and globals refer to globals,
+/// while the main thread's stack may be small.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Parses the command line, carries it out, and returns the exit status.
 pub(crate) fn start() -> ExitCode {
-    // Where memory is limited, a smaller stack does for all but hostile expressions.
+    // If memory is limited, a smaller stack is enough for all but hostile expressions.
     let sizes = [STACK_BYTES, STACK_BYTES / 8];
     let start = |size| thread::Builder::new().stack_size(size).spawn(program).ok();
     let status = match sizes.into_iter().find_map(start) {
@@ -74,7 +72,7 @@ fn program() -> ExitStatus {
     status(start_tracing(cli.verbose).and_then(|()| commands::run(cli)))
 }
 
-/// Shows what went wrong, if anything did.
+/// Prints the error, if any.
 fn status(result: Result<ExitStatus>) -> ExitStatus {
     match result {
         Ok(status) => status,
@@ -85,7 +83,7 @@ fn status(result: Result<ExitStatus>) -> ExitStatus {
     }
 }
 
-/// Turns on the log, if `-v` or `ORCH_LOG` asks for it.
+/// Turns on the log if `-v` or `ORCH_LOG` asks for it.
 fn start_tracing(verbose: u8) -> Result<()> {
     let filter = match (std::env::var("ORCH_LOG"), verbose) {
         (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()

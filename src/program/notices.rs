@@ -1,4 +1,4 @@
-//! How notices of the library are shown: on the terminal, and in GitHub Actions also beside the lines of files.
+//! Shows notices of the library: on the terminal, and in GitHub Actions also as annotations.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What has been done of a plan, as far as the document tells.
+//! The progress of a plan, as far as the state shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use crate::project::stack::StackIndex;
 use crate::selection::graph::{Towards, Wave};
 use crate::state::document::{Action as Written, Document, Entry};
 
-/// Returns the keys of the stacks that something was done with in runs of a plan, but not for the plan itself, and
-/// last without success. Runs whose journals are here do not count: the journals say more.
+/// Returns the keys of stacks whose last operation failed in a run of the plan, but not as part of
+/// the plan. Runs with journals in `here` do not count: the journals say more.
 pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) -> Vec<&'d str> {
     let run_of = |entry: &Entry| -> Option<String> {
         let intent = entry.intent.as_ref().map(|intent| intent.run.clone());
@@ -30,7 +30,7 @@ pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) ->
     beside.map(|(key, _)| key.as_str()).collect()
 }
 
-/// Returns the last run of a plan, as far as the document has it.
+/// Returns the last run of a plan, as far as the state has it.
 pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
     let of_plan = document.stacks.values().filter_map(|entry| {
         let last = entry.last.as_ref().filter(|_| is_of_plan(entry, plan))?;
@@ -45,8 +45,8 @@ pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
 }
 
 impl Grounds<'_> {
-    /// Adds what the document says has been done of the entry of a stack: by this plan, or by somebody else
-    /// with the same inputs.
+    /// Adds the operations of a stack's entry that are done according to the state: by this plan,
+    /// or by others with the same inputs.
     pub(super) fn add_done(
         &self,
         saved: &SavedPlan,
@@ -69,7 +69,8 @@ impl Grounds<'_> {
         };
         let mut add = |operation| progress.done.insert((path.clone(), operation));
         if saved.plan.mode == PlanMode::RefreshOnly && action != Action::Read {
-            // No other run can have done it: a later apply leaves another state of the tool.
+            // Only this plan's run can have done it: a later apply leaves another state of the
+            // tool.
             let refreshed = entry.refreshed.as_ref();
             if refreshed.is_some_and(|it| it.plan.as_deref() == Some(plan)) {
                 add(OperationKey::Apply);
@@ -82,7 +83,7 @@ impl Grounds<'_> {
         let is_ours = applied.is_some_and(|applied| applied.plan.as_deref() == Some(plan));
         let last = last_of_plan(entry, plan);
         if last == Some(&Written::Apply) {
-            // What is destroyed and made anew is destroyed first.
+            // A replaced stack is destroyed first.
             if action == Action::Replace && (is_ours || applied.is_none()) {
                 add(OperationKey::Destroy);
             }
@@ -107,7 +108,8 @@ impl Grounds<'_> {
         }
     }
 
-    /// Returns whether a stack that is not on record was destroyed since the plan was made. A record can go
+    /// Returns whether an unrecorded stack was destroyed since the plan was made. An entry can also
+    /// be removed without a destroy.
     /// without that.
     pub(super) fn is_destroyed(
         &self,
@@ -129,13 +131,12 @@ impl Grounds<'_> {
         let forgets = since
             .clone()
             .any(|write| ["forget", "restore"].contains(&write.what.as_str()));
-        // A run that was killed has not written yet what it has destroyed.
+        // A killed run has not recorded yet which stacks it destroyed.
         let destroys = document.lock.is_some() || since.any(|write| write.destroyed > 0);
         is_known && !forgets && destroys
     }
 
-    /// Adds the entries of a plan that has begun with which nothing had to be done: their records stay as
-    /// they were.
+    /// Adds the entries of a started plan without work: their records are unchanged.
     pub(super) fn add_silent(
         &mut self,
         saved: &SavedPlan,
@@ -195,7 +196,7 @@ impl Grounds<'_> {
             let named = after.stacks.iter();
             let mut named = named.filter_map(|path| saved.plan.entry(path));
             let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
-            // A stack that failed to plan leaves the records of those after it unchanged too.
+            // A stack that failed to plan leaves the records of later stacks unchanged, too.
             let is_waiting = || {
                 let before = graph.relatives(stack, Towards::Dependencies, |it| {
                     undecided.contains_key(&it)
@@ -211,8 +212,8 @@ impl Grounds<'_> {
         progress.done.extend(silent);
     }
 
-    /// Returns whether a stack was applied with the outputs that are on record: then it was not planned
-    /// again, and has not failed in that.
+    /// Returns whether a stack was applied with the recorded outputs: then it was not planned
+    /// again, so that cannot have failed.
     fn has_its_outputs(&mut self, stack: StackIndex, plan: &str) -> bool {
         let Present {
             project,
@@ -245,7 +246,7 @@ impl Grounds<'_> {
     }
 }
 
-/// Returns whether the entry of a stack means that it goes, for good or to be made anew.
+/// Returns whether the entry of a stack destroys it, to replace it or for good.
 pub(super) fn destroys(saved: &SavedPlan, action: Action) -> bool {
     let is_gone = saved.plan.mode == PlanMode::Destroy && action == Action::NoOp;
     is_gone || matches!(action, Action::Delete | Action::Replace)

@@ -1,51 +1,46 @@
-//! Why a plan does not hold any more.
+//! Why a plan is no longer valid.
 
 use std::fmt;
 
 use crate::path::StackPath;
 use crate::printable::printable;
 
-/// Why a plan does not hold any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stale {
     /// It was made for another project.
     Project {
-        /// Which.
         planned: String,
-        /// And this one.
         now: String,
     },
     /// It was made with another state.
     Lineage,
-    /// It was made with a state, and there is none, or the other way round.
+    /// It was made with a state and there is none now, or vice versa.
     State {
         /// Whether it was made with one.
         was_kept: bool,
     },
     Gone(StackPath),
-    /// The stack had been removed, and is in the tree again.
+    /// The removed stack is back.
     Back(StackPath),
-    /// Nothing proves any more that the stack was removed: why, in words.
+    /// The stack has no proof of removal any more; the reason is for a message.
     NotRemoved(StackPath, String),
     /// An input of the stack differs.
     Inputs(StackPath, String),
-    /// It cannot be told whether inputs differ.
+    /// It is unknown whether inputs differ.
     Unknown(StackPath),
     Driver(StackPath),
-    /// The stack runs after others.
     Order(StackPath),
     /// The record of the stack has changed.
     Record(StackPath),
     /// The record of a stack that it runs after has changed.
     Before(StackPath, Option<StackPath>),
-    /// A part of the environment differs; this names it.
+    /// A part of the environment differs, by name.
     Environment(StackPath, String),
     /// Its tool has another version.
     Version {
         stack: StackPath,
         /// The tool, with the version that has planned.
         planned: String,
-        /// The version now.
         now: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Whether what a plan says of stacks still holds that were removed from the tree.
+//! Whether a plan's entries of removed stacks are still valid.
 
 use super::{
     Grounds, OperationKey, Progress, Stale, is_of_plan, last_of_plan, mark, record_of_generation,
@@ -6,7 +6,7 @@ use super::{
 use crate::plan::saved::{SavedPlan, SavedStack};
 
 impl Grounds<'_> {
-    /// Checks the entry of what is not on record any more: it has been destroyed, or somebody has taken it off.
+    /// Checks the entry of a stack that is not recorded any more: it was destroyed or forgotten.
     fn check_unrecorded(
         &self,
         saved: &SavedPlan,
@@ -22,8 +22,8 @@ impl Grounds<'_> {
         }
     }
 
-    /// Checks the entry of a generation that is not current, or will not be any more, and adds what has been done
-    /// of it.
+    /// Checks the entry of a generation that is not current, or will not be any more, and adds its
+    /// progress.
     fn check_generation(
         &self,
         saved: &SavedPlan,
@@ -52,8 +52,8 @@ impl Grounds<'_> {
         (!is_same).then_some(Stale::Record(path))
     }
 
-    /// Checks the entry of a stack that was removed, and adds what has been done of it: only with evidence at
-    /// HEAD it is destroyed.
+    /// Checks the entry of a removed stack, and adds its progress: it is destroyed only with proof
+    /// of removal at HEAD.
     pub(super) fn check_removed(
         &self,
         saved: &SavedPlan,
@@ -80,7 +80,7 @@ impl Grounds<'_> {
         }
         let missing = self.present.missing.and_then(|it| it.get(path.as_str()));
         match missing.map(|missing| &missing.evidence) {
-            // It is on record as a stack of the tree.
+            // It is recorded as a stack of this commit.
             None => Some(Stale::Back(path)),
             Some(Err(none)) => Some(Stale::NotRemoved(path, none.to_string())),
             Some(Ok(removal)) => {

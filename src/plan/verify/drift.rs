@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::printable::printable;
 use crate::project::Project;
 
-/// How many stacks are named.
 const MOST: usize = 5;
 
 impl Verification<'_> {

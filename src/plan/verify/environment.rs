@@ -1,5 +1,4 @@
-//! Checks that a plan from a file is applied in the same environment, by the same versions of
-//! tools.
+//! Checks that a plan file is applied in the same environment, with the same versions of tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,13 +19,13 @@ use crate::project::driver::DriverStep;
 use crate::project::environment::{Environment, compose};
 use crate::run::execute::ProgramFinder;
 
-/// The part of `terraform version -json` that counts. `OpenTofu` prints the same.
+/// The relevant part of `terraform version -json`. `OpenTofu` prints the same.
 #[derive(Deserialize)]
 struct VersionJson {
     terraform_version: String,
 }
 
-/// A tool in a stack, for all stacks that the same program has planned in the same version.
+/// A tool of a stack, shared by all stacks planned by the same program and version.
 struct PlannedTool<'s> {
     directory: PathBuf,
     environment: Environment,
@@ -34,7 +33,7 @@ struct PlannedTool<'s> {
 }
 
 impl Verification<'_> {
-    /// Returns the unfinished stacks of a plan from a file whose environment differs.
+    /// Returns the unfinished stacks of a plan file whose environment differs.
     pub(super) fn other_environments(
         &self,
         context: &Context,
@@ -55,7 +54,7 @@ impl Verification<'_> {
         .collect()
     }
 
-    /// Returns what is left to do of the plan.
+    /// Returns the unfinished stacks of the plan.
     fn left(&self, keeps_state: bool, progress: &Progress) -> impl Iterator<Item = &SavedStack> {
         self.saved.stacks.iter().filter(move |of_stack| {
             let entry = self.saved.plan.entry(&of_stack.stack);
@@ -76,8 +75,8 @@ impl Verification<'_> {
     }
 
     /// Returns the unfinished stacks that another version of the tool has planned. Asks each
-    /// program once for each version that has planned with it: a version manager may choose the
-    /// version by directory.
+    /// program once per version that has planned with it: a version manager may choose the version
+    /// by directory.
     pub(super) fn other_versions(
         &self,
         context: &Context,
@@ -135,8 +134,8 @@ impl Verification<'_> {
     }
 }
 
-/// Returns the tool whose program a driver runs, if its versions can be compared. Terragrunt
-/// chooses the tool that it plans with, so the version of that tool is not checked.
+/// Returns the tool whose program a driver runs, if versions can be compared. Terragrunt chooses
+/// the tool that it plans with, so that version is not checked.
 fn own_program(driver: Driver<'_>) -> Option<Tool> {
     let is_own = driver.writes(DriverStep::Plan) || driver.writes(DriverStep::Apply);
     driver
@@ -155,7 +154,7 @@ fn find(tool: Tool, directory: &Path, environment: &Environment) -> Option<PathB
         .ok()
 }
 
-/// Returns the version that a program reports.
+/// Asks a program for its version.
 fn version(program: &Path, of_tool: &PlannedTool<'_>) -> Result<String, BoxedError> {
     let mut command = Command::new(program);
     command

@@ -1,6 +1,6 @@
-//! Whether a saved plan still holds, and what is left to do of it.
+//! Whether a saved plan is still valid, and what is left to do.
 //!
-//! Compares the plan with the project, git and the state as they are now. Asks nobody for approval.
+//! Compares the plan with the current project, git and state. Asks no one for approval.
 
 mod drift;
 mod environment;
@@ -22,17 +22,17 @@ use crate::git::CommitId;
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
-/// A plan that is compared with what is there now.
+/// The comparison of a plan with the current facts.
 #[derive(Clone, Copy)]
 pub struct Verification<'a> {
-    /// The plan, and what it rests on.
+    /// With the facts that it depends on.
     pub saved: &'a SavedPlan,
-    /// Whether it comes from a file; else it has just been made.
+    /// Whether it comes from a file, or was just made.
     pub is_from_file: bool,
 }
 
 impl Verification<'_> {
-    /// Checks that the plan still holds.
+    /// Checks that the plan is still valid.
     pub fn check(
         &self,
         context: &Context,
@@ -67,7 +67,7 @@ impl Verification<'_> {
         Err(explained(&stale))
     }
 
-    /// Names the files that differ from the commit of the plan, as far as this clone has it.
+    /// Names the files that differ from the plan's commit, as far as this clone has it.
     fn named(&self, context: &Context, mut stale: Vec<Stale>) -> Vec<Stale> {
         let commit = self.saved.plan.commit.as_deref().and_then(CommitId::new);
         let differing = stale.iter().filter_map(|why| match why {
@@ -81,7 +81,7 @@ impl Verification<'_> {
         let causes = context.with_present(Counted::default(), |present| {
             causes_since(present, &commit, &differing)
         });
-        // A commit that is not here explains nothing.
+        // A missing commit explains nothing.
         let causes = causes
             .ok()
             .and_then(std::result::Result::ok)
@@ -98,7 +98,7 @@ impl Verification<'_> {
     }
 }
 
-/// Explains that it cannot be known, or kept, what was applied of a plan.
+/// The error if the progress of a plan cannot be read or recorded.
 pub fn unknown_progress(error: ProgressError) -> Error {
     let hint = match error {
         ProgressError::Unusable(_) => {
@@ -115,9 +115,8 @@ pub fn unknown_progress(error: ProgressError) -> Error {
     Error::new(ErrorKind::Refused, error).hint(hint)
 }
 
-/// Says why a plan does not hold any more.
+/// The error of a plan that is no longer valid.
 fn explained(stale: &[Stale]) -> Error {
-    /// How many reasons are told.
     const MOST: usize = 20;
     let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));
     let mut text: String = told.collect();

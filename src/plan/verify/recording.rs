@@ -1,4 +1,4 @@
-//! What an apply puts on record: before and after each turn, and of stacks without one.
+//! The records of an apply: before and after each turn, and of stacks without one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ use crate::selection::graph::Graph;
 use crate::state::document::{Action, Document};
 use crate::state::writer::Change;
 
-/// Returns the digests of the outputs that stacks are applied with, given those on record and those that are
-/// put on record without a turn.
+/// Returns the digests of the outputs that stacks are applied with, given the recorded ones and
+/// those to record without a turn.
 pub fn upstream(
     project: &Project,
     graph: &Graph,
@@ -52,20 +52,20 @@ fn key(project: &Project, stack: StackIndex) -> String {
     project.stacks[stack].path.to_string()
 }
 
-/// What is put on record, of whom.
+/// The stacks to record, with the facts about them.
 pub struct Recording<'a, 'p> {
-    /// The environments of the stacks, for the generations that they have after the apply.
+    /// The environments of the stacks, with their generations after the apply.
     pub environments: &'a Environments<'p>,
     pub project: &'p Project,
     pub lock: &'a StateLock,
     pub saved: &'a SavedPlan,
     pub run: &'a str,
-    /// The keys of the stacks that were removed and have turns.
+    /// The keys of the removed stacks with turns.
     pub removed: &'a [StackPath],
 }
 
 impl Recording<'_, '_> {
-    /// Returns what is put on record: of each turn, and at once.
+    /// Returns the records of each turn, and those to write at once.
     pub fn plan(
         &self,
         turns: &[(PlanStack, Operation)],
@@ -91,14 +91,14 @@ impl Recording<'_, '_> {
             };
             let mut record = self.record(stack, action, driver);
             if record.action == Action::Refresh && record.earlier.is_none() {
-                // Nothing was applied before, and nothing is applied now.
+                // It was not applied before, and is not applied now.
                 return None;
             }
-            // It is known later whether one is destroyed that may be replaced.
+            // For a stack that may be replaced, that is known only later.
             if operation == Operation::Destroy && !late.contains(&stack) {
                 destroyed.insert(stack);
             } else if destroyed.contains(&stack) {
-                // Nothing is left of what is on record now.
+                // None of the recorded resources will be left.
                 record.earlier = None;
             }
             Some(record)
@@ -107,8 +107,7 @@ impl Recording<'_, '_> {
         StatePlan::new(records).with_changes(self.changes(todo, upstream))
     }
 
-    /// Returns what is put on record of a stack that was removed and is destroyed: nothing of what it declares
-    /// changes.
+    /// Returns the record of a removed stack that is destroyed: its declarations do not change.
     fn removed(&self, position: usize, driver: &str) -> Option<StackRecord> {
         let path = self.removed.get(position)?;
         let key = path.current().to_string();
@@ -153,8 +152,7 @@ impl Recording<'_, '_> {
         record
     }
 
-    /// Returns what is put on record without a turn: what exists already, what is known to be as it should
-    /// be, and what stacks declare.
+    /// Returns the records without a turn: adopted and unchanged stacks, and changed declarations.
     fn changes(&self, todo: &Todo<'_>, upstream: &mut Upstream) -> Vec<(String, Change)> {
         let document = self.lock.document();
         let mut changes = Vec::new();
@@ -178,7 +176,7 @@ impl Recording<'_, '_> {
                     outputs: only.outputs(entry, self.run),
                     upstream: Some(upstream.of(only.stack)),
                     is_complete: only.is_complete,
-                    // What has no tool changes with its inputs.
+                    // A stack without a tool changes with its inputs.
                     effect: match entry {
                         Some(_) if only.driver.is_none() && !only.is_settled => Effect::Updated,
                         _ => Effect::Nothing,
@@ -200,7 +198,7 @@ impl Recording<'_, '_> {
         changes
     }
 
-    /// Returns the entry of a stack with which nothing is done, with what it declares now.
+    /// Returns the entry of an unchanged stack with its current declarations.
     fn declaration(&self, stack: StackIndex) -> Option<(String, Change)> {
         let key = key(self.project, stack);
         let mut entry = self.lock.document().stacks.get(&key)?.clone();
@@ -212,7 +210,7 @@ impl Recording<'_, '_> {
         entry.before = now.before;
         entry.lifecycle = now.lifecycle;
         let inputs = self.lock.inputs(stack);
-        // The same inputs, after the rules that hold now. What is ignored and differs was not applied.
+        // The same inputs under the current rules. Ignored differences were not applied.
         if let Some(recorded) = entry.applied.as_mut().and_then(|it| it.inputs.as_mut())
             && (recorded.digest == inputs.digest
                 || follows_other_rules(&entry.lifecycle, recorded, &inputs.rules))

@@ -1,5 +1,5 @@
-//! Removed stacks, when a plan that destroys them is carried out: everything that could have kept them when the
-//! plan was made is checked again.
+//! Removed stacks when a plan that destroys them is applied: everything that could have kept them
+//! in the plan is checked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use crate::plan::stale::Stale;
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
-/// Returns the removed stacks that are to be destroyed, given how the recorded stacks stand.
+/// Returns the removed stacks to destroy, given the status of recorded stacks.
 pub fn removals_of<'d>(
     document: &'d Document,
     standings: &Standings,
     to_do: &Todo<'_>,
 ) -> Removals<'d> {
     let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
-    // What stays of a stack that is forgotten needs what it ran after.
+    // The kept resources of a forgotten stack need the stacks that it ran after.
     let leaves = |stack: &&StackPath| {
         let missing = standings.missing.get(stack.as_str());
         missing.is_some_and(|missing| missing.leaving().is_some())
@@ -33,11 +33,8 @@ pub fn removals_of<'d>(
 }
 
 impl Verification<'_> {
-    /// Checks that nothing keeps stacks from being destroyed that were removed, given their code.
-    ///
-    /// # Errors
-    ///
-    /// If anything does: then nothing is run.
+    /// Checks that nothing keeps the removed stacks from being destroyed, given their code. After
+    /// an error nothing may run.
     pub fn check_removals(
         &self,
         context: &Context,
@@ -103,7 +100,7 @@ impl Verification<'_> {
         context.keep_old_generations(removals, document, &planned, &applied);
         let mut stale = removals.stale();
         for code in codes {
-            // Those that are blocked have no code.
+            // Blocked stacks have no code.
             let to_destroy = &to_do.removed[code.removal];
             if code.driver.name != to_destroy.rest.driver {
                 stale.push(Stale::Driver(to_destroy.entry.stack.clone()));

@@ -1,4 +1,4 @@
-//! From the entries of a plan to what is done with each stack.
+//! Turns the entries of a plan into the work on each stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,32 +20,30 @@ use crate::run::session::declared;
 use crate::state::document::{Document, Entry, Inputs};
 use crate::state::rules::RecordedRules;
 
-/// What an apply does with the stacks of a plan.
+/// The work of an apply on the stacks of a plan.
 pub struct Todo<'p> {
-    /// The stacks with turns.
     pub stacks: Vec<ApplyStack<'p>>,
-    /// The stacks that are only put on record.
+    /// The stacks that are only recorded.
     pub records: Vec<RecordOnly<'p>>,
-    /// The stacks that were removed, and are to be destroyed.
+    /// The removed stacks to destroy.
     pub removed: Vec<ToDestroy<'p>>,
-    /// The removed stacks that are only taken off the record.
+    /// The removed stacks that are only removed from the state.
     pub forgotten: Vec<StackPath>,
-    /// The stacks with work that has been done already.
+    /// The stacks with work that is done already.
     pub done: Vec<StackIndex>,
-    /// The stacks with which nothing is done, and that declare something else than what is on record.
+    /// The unchanged stacks whose declarations differ from the recorded ones.
     pub declared: Vec<StackIndex>,
 }
 
-/// A stack that was removed, and is to be destroyed.
+/// A removed stack to destroy.
 #[derive(Clone, Copy)]
 pub struct ToDestroy<'s> {
-    /// What was shown of it.
     pub entry: &'s PlanEntry,
     pub rest: &'s SavedStack,
 }
 
 impl ToDestroy<'_> {
-    /// Returns the stack as an apply needs it: its position among those that were removed, and its driver.
+    /// Returns the stack for an apply: its index among the removed stacks, and its driver.
     pub fn stack<'p>(&self, position: usize, driver: Driver<'p>) -> ApplyStack<'p> {
         ApplyStack {
             stack: PlanStack::Removed(position),
@@ -75,25 +73,24 @@ impl ToDestroy<'_> {
     }
 }
 
-/// A stack that is only put on record.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct RecordOnly<'p> {
     pub stack: StackIndex,
     pub driver: Driver<'p>,
     pub backend: Option<String>,
     pub outputs: Option<Outputs>,
-    /// Whether it is on record with the inputs that it has.
+    /// Whether it is recorded with its current inputs.
     pub is_settled: bool,
     /// Whether the plan shows it.
     pub is_shown: bool,
-    /// Whether nothing exists, and the record goes.
+    /// Whether none of it exists, so that its entry is removed.
     pub is_gone: bool,
-    /// Whether all of the stack is as its configuration says.
+    /// Whether all of the stack matches its configuration.
     pub is_complete: bool,
 }
 
 impl RecordOnly<'_> {
-    /// Returns the outputs that it is put on record with, given what is on record.
+    /// Returns the outputs to record, given the recorded ones.
     pub fn outputs(&self, entry: Option<&Entry>, run: &str) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
         let outputs = self.outputs.as_ref();
@@ -103,7 +100,7 @@ impl RecordOnly<'_> {
 }
 
 impl<'p> Todo<'p> {
-    /// Adds a stack that was removed, unless that has been done.
+    /// Adds a removed stack, unless it is done.
     fn add_removed(&mut self, entry: &'p PlanEntry, rest: &'p SavedStack, progress: &Progress) {
         let destroyed = (rest.stack.clone(), OperationKey::Destroy);
         if progress.done.contains(&destroyed) {
@@ -115,14 +112,13 @@ impl<'p> Todo<'p> {
         }
     }
 
-    /// Leaves what is on record as it is: nothing of the plan is approved.
+    /// Drops all changes of records: nothing of the plan is approved.
     pub fn leave_record_as_it_is(&mut self) {
         self.records.clear();
         self.forgotten.clear();
         self.declared.clear();
     }
 
-    /// Returns whether nothing is to be done.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()
@@ -131,7 +127,7 @@ impl<'p> Todo<'p> {
             && self.declared.is_empty()
     }
 
-    /// Returns whether nothing is to be done that the plan shows: only the record is brought up to date.
+    /// Returns whether nothing that the plan shows is to be done: only the state is updated.
     pub fn is_silent(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()
@@ -139,14 +135,14 @@ impl<'p> Todo<'p> {
             && !self.records.iter().any(|record| record.is_shown)
     }
 
-    /// Returns whether there is something to do besides undecided stacks and reads.
+    /// Returns whether there is work besides undecided stacks and reads.
     pub fn has_work(&self) -> bool {
         let has_turns = self.stacks.iter().any(|it| it.shown.action.is_some());
         let is_recorded = self.records.iter().any(|record| record.is_shown);
         has_turns || is_recorded || !self.removed.is_empty() || !self.forgotten.is_empty()
     }
 
-    /// Returns the stacks of the tree that are put on record.
+    /// Returns this commit's stacks that are recorded.
     pub fn recorded(&self) -> impl Iterator<Item = StackIndex> {
         let with_turns = self.stacks.iter().filter_map(|it| it.stack.here());
         with_turns.chain(self.records.iter().map(|it| it.stack))
@@ -184,7 +180,7 @@ impl<'p> Todo<'p> {
         self.stacks.iter().filter(|it| it.is_late).count()
     }
 
-    /// Lets stacks be replaced that turn out to be, or not.
+    /// Sets whether stacks may be replaced that turn out to need it.
     pub fn allow_late(&mut self, is_allowed: bool) {
         for stack in self.stacks.iter_mut().filter(|it| it.is_late) {
             stack.is_late = is_allowed;
@@ -192,13 +188,12 @@ impl<'p> Todo<'p> {
         }
     }
 
-    /// Returns how many stacks are destroyed.
     pub fn n_destroys(&self) -> usize {
         self.stacks.iter().filter(|it| it.work.destroy).count() + self.removed.len()
     }
 }
 
-/// Returns what is left to do of a plan, given what is recorded and what was done of it.
+/// Returns the remaining work, given the state and the progress of the plan.
 pub fn to_do<'p>(
     context: &'p Context,
     saved: &'p SavedPlan,
@@ -214,7 +209,7 @@ pub fn to_do<'p>(
     to_do
 }
 
-/// Returns the stacks with which nothing is done, and that declare something else than what is recorded, or whose
+/// Returns the unchanged stacks whose declarations differ from the recorded ones, or whose recorded
 /// inputs follow other rules.
 fn declares_otherwise(
     context: &Context,
@@ -287,8 +282,8 @@ fn todo<'p>(
                 && entry.action == Action::NoOp
                 && project.stacks[stack].mode == StackMode::Manage
                 && !driver.is_none();
-            // Without a state there is nothing to put on record, and a destroy only takes off the record what
-            // is on it.
+            // Without a state there is nothing to record, and a destroy only removes recorded
+            // entries.
             let is_recorded = match saved.plan.mode {
                 PlanMode::Destroy => is_gone && recorded.is_some(),
                 PlanMode::Normal | PlanMode::RefreshOnly => document.is_some(),
@@ -352,14 +347,14 @@ fn todo<'p>(
     todo
 }
 
-/// Returns whether a stack is made anew before the old one is destroyed: that takes a plan.
+/// Returns whether a replace of the stack creates first, which needs a plan.
 fn makes_first(project: &Project, stack: StackIndex) -> bool {
     let rule = project.rules_of(stack).create_before_destroy;
     rule.is_some_and(|rule| rule.value)
 }
 
-/// Returns whether an entry destroys resources, and whether it applies the stack; nothing if not
-/// even the record changes.
+/// Returns whether an entry destroys resources, and whether it applies the stack; `None` if not
+/// even the state changes.
 fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> {
     let is_decided_later = !entry.after.is_empty();
     Some(match entry.action {
@@ -373,8 +368,8 @@ fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> 
     })
 }
 
-/// Returns whether the inputs on record are those that are here, after other rules of what counts. Of a stack
-/// that ignores every input, nobody knows.
+/// Returns whether the recorded inputs match the current ones but follow older rules. Unknown for a
+/// stack that ignores every input.
 pub(super) fn follows_other_rules(
     lifecycle: &RecordedRules,
     recorded: &Inputs,
@@ -383,7 +378,7 @@ pub(super) fn follows_other_rules(
     recorded.rules != rules && !lifecycle.ignores_all()
 }
 
-/// Returns whether what is on record is what a stack declares.
+/// Returns whether the recorded declarations are current.
 fn is_declared(entry: &Entry, now: &Entry) -> bool {
     entry.id == now.id
         && entry.name == now.name
@@ -393,8 +388,8 @@ fn is_declared(entry: &Entry, now: &Entry) -> bool {
         && entry.lifecycle.is_same(&now.lifecycle)
 }
 
-/// Returns whether a record is out of date. It may differ from the stack as it is now, or lack the
-/// outputs that the stack was applied with, which show how much of a plan is done.
+/// Returns whether a record is outdated: it differs from the current stack, or lacks the outputs
+/// that the stack was applied with, which show the progress of a plan.
 fn lacks(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let applied = recorded.applied.as_ref();
     let has_upstream = applied.is_some_and(|applied| applied.upstream.is_some());

@@ -7,18 +7,17 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use super::MANUAL;
 
-/// The beginning of the text that follows the flags.
+/// The beginning of the text after the flags.
 const EXTRA: &str = ".SH EXTRA\n";
 
-/// A man page of section 1.
 #[derive(Debug)]
 pub(crate) struct CommandPage {
-    /// The name of the file, as in `orch-run.1`.
+    /// As in `orch-run.1`.
     pub(crate) file: String,
     pub(crate) text: String,
 }
 
-/// Returns the man pages of a command that has been built, and of all its subcommands.
+/// Returns the man pages of a built command and all its subcommands.
 pub(crate) fn command_pages(command: &clap::Command) -> io::Result<Vec<CommandPage>> {
     let mut pages = vec![page(command.clone())?];
     for nested in command.get_subcommands().filter(|it| !it.is_hide_set()) {
@@ -51,7 +50,7 @@ fn page(command: clap::Command) -> io::Result<CommandPage> {
     Ok(CommandPage { file, text })
 }
 
-/// Returns a rendered page with the text in backticks in bold.
+/// Makes the text in backticks bold.
 fn without_backticks(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     for line in page.lines() {
@@ -66,8 +65,8 @@ fn without_backticks(page: &str) -> String {
     text
 }
 
-/// Splits the text that follows the flags in the help into sections. A paragraph under a title, such
-/// as `Examples:`, is a section of its own, whose lines stay as they are.
+/// Splits the text after the flags into sections. A paragraph under a title such as `Examples:`
+/// becomes a section and keeps its line breaks.
 fn sections(extra: &str) -> String {
     let mut page = Roff::default();
     for paragraph in extra.split("\n\n").filter(|text| !text.trim().is_empty()) {

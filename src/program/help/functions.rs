@@ -1,4 +1,4 @@
-//! The part of the topic about functions that comes from the registry of functions.
+//! The generated part of the topic about functions.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ fn describe(function: &Function, text: &mut String) {
     }
 }
 
-/// Puts the prefix before the names of the functions in an example, but not in its strings.
+/// Adds the prefix to the functions in an example, but not within its strings.
 fn with_prefix(call: &str) -> String {
     let mut text = String::new();
     let mut is_string = false;

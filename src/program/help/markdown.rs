@@ -1,7 +1,6 @@
 //! The Markdown of topics: headings, paragraphs, lists, tables and code, with `code` and *emphasis*
 //! inside. Anything else is text.
 
-/// A part of a topic.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TopicBlock {
     Heading {
@@ -11,12 +10,11 @@ pub(super) enum TopicBlock {
     Paragraph(Vec<TopicSpan>),
     /// Each item with its mark, `-` or `1.`.
     List(Vec<(String, Vec<TopicSpan>)>),
-    /// Rows of cells; the first row is the heading.
+    /// The first row is the heading.
     Table(Vec<Vec<Vec<TopicSpan>>>),
     Code(Vec<String>),
 }
 
-/// A part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TopicSpan {
     Text(String),
@@ -24,11 +22,10 @@ pub(super) enum TopicSpan {
     Emphasis(String),
 }
 
-/// Reads the blocks of a text.
 pub(super) fn parse(markdown: &str) -> Vec<TopicBlock> {
     let mut blocks = Vec::new();
     let mut lines = markdown.lines().peekable();
-    // The lines of the paragraph that is being read, without the breaks between its sentences.
+    // The lines of the current paragraph, without the breaks between its sentences.
     let mut paragraph = String::new();
     while let Some(line) = lines.next() {
         let is_text = !line.trim().is_empty()
@@ -97,7 +94,7 @@ fn cells(line: &str) -> Vec<String> {
     inner.split('|').map(cell).collect()
 }
 
-/// Splits a text where code and emphasis begin and end.
+/// Splits a text at code and emphasis.
 fn spans(text: &str) -> Vec<TopicSpan> {
     let mut spans = Vec::new();
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! The topics of `orch help`: what does not fit in the help of one command.
+//! The topics of `orch help`, beyond the help of single commands.
 //!
-//! A topic is a Markdown file beside this one; two end with a reference that is generated from the
-//! library. [`markdown`] reads the subset of Markdown that topics use; [`text`] and [`roff`] write it
-//! for a terminal and as a man page. [`command`] writes the man pages of commands.
+//! A topic is a Markdown file beside this one; two end with a reference generated from the library.
+//! [`markdown`] parses the topics' subset; [`text`] and [`roff`] write it for a terminal and as a
+//! man page. [`command`] writes the man pages of commands.
 
 mod command;
 mod functions;
@@ -17,13 +17,12 @@ use orch::diagnostic::Code;
 pub(crate) use self::command::command_pages;
 pub(crate) use self::text::TopicStyle;
 
-/// The name of the manual that all man pages belong to.
+/// The manual that all man pages belong to.
 const MANUAL: &str = "Orch Manual";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Topic {
     pub(crate) name: &'static str,
-    /// What it is about, in a few words.
     pub(crate) summary: &'static str,
     markdown: &'static str,
 }
@@ -38,7 +37,7 @@ macro_rules! topics {
     };
 }
 
-/// All topics, in the order in which a new user would read them.
+/// In the order in which a new user would read them.
 pub(crate) const TOPICS: [Topic; 34] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
@@ -85,7 +84,6 @@ impl Topic {
         text::render(&markdown::parse(&self.markdown()), width, style)
     }
 
-    /// Returns the topic as a man page of section 7.
     pub(crate) fn man_page(&self) -> Vec<u8> {
         roff::render(self, &markdown::parse(&self.markdown()))
     }

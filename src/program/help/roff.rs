@@ -5,7 +5,6 @@ use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use super::markdown::{TopicBlock, TopicSpan};
 use super::{MANUAL, Topic};
 
-/// Writes a man page of section 7.
 pub(super) fn render(topic: &Topic, blocks: &[TopicBlock]) -> Vec<u8> {
     let mut page = Roff::default();
     let name = format!("orch-{}", topic.name);
@@ -19,7 +18,7 @@ pub(super) fn render(topic: &Topic, blocks: &[TopicBlock]) -> Vec<u8> {
     page.control("SH", ["DESCRIPTION"]);
     for block in blocks {
         match block {
-            // The name of the page says it.
+            // The name of the page has it.
             TopicBlock::Heading { level: 1, .. } => {}
             TopicBlock::Heading { text, .. } => {
                 let text = text.iter().map(plain).collect::<String>();

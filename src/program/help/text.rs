@@ -6,10 +6,9 @@ use super::markdown::{TopicBlock, TopicSpan};
 
 const BOLD: anstyle::Style = anstyle::Style::new().bold();
 
-/// How far code, and what explains something, is indented.
+/// The indentation of code and explanations.
 const INDENT: usize = 4;
 
-/// How headings and code are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TopicStyle {
     /// Headings and code are bold.
@@ -18,7 +17,7 @@ pub(crate) enum TopicStyle {
     Plain,
 }
 
-/// Writes blocks as lines of at most this width, code aside.
+/// Writes lines of at most this width, except code.
 pub(super) fn render(blocks: &[TopicBlock], width: usize, style: TopicStyle) -> String {
     let mut out = String::new();
     for block in blocks {
@@ -56,7 +55,7 @@ pub(super) fn render(blocks: &[TopicBlock], width: usize, style: TopicStyle) -> 
     out
 }
 
-/// Writes a table as a list: what is explained on one line, the explanation below it.
+/// Writes a table as a list: the first cell of a row on one line, the others below it.
 fn table(out: &mut String, rows: &[Vec<Vec<TopicSpan>>], width: usize, style: TopicStyle) {
     for row in rows.iter().skip(1) {
         let Some((explanation, explained)) = row.split_last() else {
@@ -72,7 +71,7 @@ fn table(out: &mut String, rows: &[Vec<Vec<TopicSpan>>], width: usize, style: To
     }
 }
 
-/// Writes words, the first at this column and those of further lines after this indent.
+/// Writes words from a column on, with an indent for further lines.
 fn fill(
     out: &mut String,
     spans: &[TopicSpan],
@@ -97,7 +96,7 @@ fn fill(
     out.push('\n');
 }
 
-/// Splits spans at blanks into words, each with its width; code is one word, with what sticks to it.
+/// Splits spans at blanks into words, each with its width; code is one word, with adjacent text.
 fn words(spans: &[TopicSpan], style: TopicStyle) -> Vec<(String, usize)> {
     let mut words: Vec<(String, usize)> = Vec::new();
     // Whether the next word continues the last one.
@@ -136,7 +135,6 @@ fn words(spans: &[TopicSpan], style: TopicStyle) -> Vec<(String, usize)> {
     words
 }
 
-/// Returns a span as it is shown.
 fn word(span: &TopicSpan, style: TopicStyle) -> String {
     match (span, style) {
         (TopicSpan::Code(code), TopicStyle::Terminal) => format!("{BOLD}{code}{BOLD:#}"),

@@ -1,7 +1,6 @@
-//! What can stand at the cursor: the flags and values of the command line, and names from the project.
+//! The candidates at the cursor: flags and values of the command line, and names from the project.
 //!
-//! The name of an argument's value in the help decides what completes it: stacks complete each `STACK`,
-//! runs each `RUN`.
+//! The value name in the help decides the kind: each `STACK` completes stacks, each `RUN` runs.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -17,10 +16,10 @@ use crate::program::commands::command_line::Cli;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::help::TOPICS;
 
-/// The kind of value that an argument takes.
+/// Returns the values for an argument.
 type Values = fn(&Surroundings, &str) -> Vec<Value>;
 
-/// The names of values in the help, and their kinds.
+/// The value names in the help, with their kinds.
 const VALUES: [(&str, Values); 11] = [
     ("STACK", Surroundings::stacks),
     ("PATH", Surroundings::stacks),
@@ -35,7 +34,7 @@ const VALUES: [(&str, Values); 11] = [
     ("COMMAND|TOPIC", |_, typed| subjects(typed)),
 ];
 
-/// The name of a directory in the help.
+/// The value name of directories in the help.
 const DIRECTORY: &str = "DIR";
 
 /// A command line to complete at the end of its last word.
@@ -46,13 +45,12 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Prepares to complete the last of these words.
     pub(super) fn new(words: &[String]) -> Self {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         Self::of_words(&words)
     }
 
-    /// Does the same as [`Self::new`] for words of any text.
+    /// Does the same for words that may not be UTF-8.
     pub(super) fn of_words(words: &[OsString]) -> Self {
         let command = with_early_flags(Cli::command());
         let before = &words[..words.len().saturating_sub(1)];
@@ -64,8 +62,7 @@ impl Completion {
         }
     }
 
-    /// Returns the candidates. They include flags only if the user began to type one, or if nothing
-    /// else can stand there.
+    /// Flags are included only if the user began to type one, or if nothing else fits.
     pub(super) fn candidates(mut self) -> Vec<CompletionCandidate> {
         let index = self.words.len().saturating_sub(1);
         let is_flag = |text: &OsStr| text.as_encoded_bytes().starts_with(b"-");
@@ -79,7 +76,7 @@ impl Completion {
         candidates
     }
 
-    /// Writes the candidates in the format of another shell; nothing if there are none.
+    /// Writes the candidates in the format of a shell; nothing if there are none.
     pub(super) fn write(
         mut self,
         shell: &dyn EnvCompleter,
@@ -97,8 +94,8 @@ impl Completion {
     }
 }
 
-/// Adds the selection flags, which may precede the command. They are candidates where no
-/// other flag fits.
+/// Adds the selection flags, which may precede the command. They are candidates only if no other
+/// flag fits.
 fn with_early_flags(mut command: Command) -> Command {
     let select = SelectArgs::augment_args(Command::new("select"));
     for flag in select.get_arguments() {
@@ -107,7 +104,6 @@ fn with_early_flags(mut command: Command) -> Command {
     command
 }
 
-/// Adds the possible values of arguments to a command and its subcommands.
 fn with_values(command: Command, surroundings: &Arc<Surroundings>) -> Command {
     let with = |arg: Arg| {
         let name = arg.get_value_names().and_then(<[_]>::first);
@@ -140,7 +136,7 @@ fn directories(command: &Command, words: &[OsString]) -> (Vec<PathBuf>, bool) {
     (chdir.cloned().collect(), matches.get_flag("root"))
 }
 
-/// Returns the topics and commands of `orch help` that begin with what was typed.
+/// Returns the topics and commands of `orch help` that begin with the typed text.
 fn subjects(typed: &str) -> Vec<Value> {
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());

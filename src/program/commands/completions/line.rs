@@ -1,15 +1,13 @@
 //! A shell command line up to the cursor, including its quotes and backslashes.
 
-/// A command line, split into words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line<'l> {
-    /// The words without their quotes. The cursor is at the end of the last one, which may be empty.
+    /// Without their quotes. The cursor is at the end of the last one, which may be empty.
     pub(super) words: Vec<String>,
     /// The last word as it was typed.
     typed: &'l str,
 }
 
-/// The quotes around a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quotes {
     None,
@@ -18,7 +16,7 @@ enum Quotes {
 }
 
 impl<'l> Line<'l> {
-    /// Splits what was typed. Quotes may still be open at the end.
+    /// Splits the typed text. Quotes may still be open at its end.
     pub(super) fn split(typed: &'l str) -> Self {
         let mut words = Vec::new();
         let mut rest = typed.trim_start();
@@ -32,8 +30,8 @@ impl<'l> Line<'l> {
         }
     }
 
-    /// Returns the text for a word that takes the place of `replaced`, the end of the last word. `None`
-    /// if the word does not begin with the rest, or cannot be typed in its quotes.
+    /// Returns the text for a word that replaces `replaced`, the end of the last word. `None` if
+    /// the word does not begin with the rest, or cannot be typed in its quotes.
     pub(super) fn instead_of(&self, replaced: &str, word: &str) -> Option<String> {
         let kept = self.typed.strip_suffix(replaced)?;
         let (kept, quotes, _) = first_word(kept);
@@ -46,8 +44,8 @@ impl<'l> Line<'l> {
     }
 }
 
-/// Returns the first word of a text without its quotes, the quotes still open at its end, and the
-/// length of what was typed for it.
+/// Returns the first word without its quotes, the quotes still open at its end, and the length of
+/// its typed text.
 fn first_word(text: &str) -> (String, Quotes, usize) {
     let mut word = String::new();
     let mut quotes = Quotes::None;
@@ -73,7 +71,7 @@ fn first_word(text: &str) -> (String, Quotes, usize) {
     (word, quotes, text.len())
 }
 
-/// Returns whether no shell gives a character a special meaning.
+/// Returns whether a character has no special meaning in any shell.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "/_-.,:=@%+".contains(character)
 }

@@ -1,8 +1,8 @@
 //! `orch completions`, and the candidates that a shell asks for.
 //!
-//! The script of a shell calls `orch` for each completion, with `ORCH_COMPLETE` and the command line.
-//! Flags come from the definition of the command line; stacks, tags, runs, policies and modules come from the project.
-//! Nothing is printed to stderr, and a broken project offers the names that can be read.
+//! The shell's script calls `orch` for each completion, with `ORCH_COMPLETE` and the command line.
+//! Flags come from the definition of the command line, names from the project. Nothing is printed
+//! to stderr; in a broken project, the readable names are offered.
 
 mod candidates;
 mod line;
@@ -23,7 +23,7 @@ use self::line::Line;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// The variable that names the shell that asks for candidates.
+/// Its value is the shell that asks for candidates.
 const VARIABLE: &str = "ORCH_COMPLETE";
 
 /// Print a completion script for a shell
@@ -66,9 +66,9 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Prints the candidates, if a script asks for them: `ORCH_COMPLETE=bash orch -- LINE WORD`.
-///
-/// `None` if no script does. If the variable is set by accident, nothing changes, since no other
+/// Prints the candidates if a script asks for them: `ORCH_COMPLETE=bash orch -- LINE WORD`. `None`
+/// otherwise: a variable that is set by accident has no effect, since no other command line begins
+/// like that.
 /// command line begins like that.
 pub(crate) fn answer() -> Option<Result<ExitStatus>> {
     let shell = env::var_os(VARIABLE)?;
@@ -110,7 +110,6 @@ fn print_candidates(shell: &str, words: Vec<OsString>) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns the line for a candidate.
 fn in_shell(
     shell: &str,
     line: &Line<'_>,

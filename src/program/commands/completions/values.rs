@@ -1,7 +1,7 @@
 //! The names in a project: stacks, tags, runs, policies, modules.
 //!
-//! Files that cannot be read are silently ignored. Names with control characters are left out:
-//! no shell could show or type them.
+//! Unreadable files are silently ignored. Names with control characters are left out: no shell
+//! could show or type them.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -16,13 +16,12 @@ use orch::record::journal::Runs;
 
 use crate::program::commands::{find_project, working_directory};
 
-/// With more stacks than this, the candidates are the directories that lead to them.
+/// With more stacks than this, the candidates are the directories above them.
 const MAX_STACKS: usize = 100;
 
-/// How many runs get a description, which requires reading their journals.
+/// The most runs with a description, which requires reading their journals.
 const MAX_EXPLAINED: usize = 10;
 
-/// A possible value.
 #[derive(Debug)]
 pub(super) struct Value {
     text: String,
@@ -35,7 +34,6 @@ impl Value {
         Value { text, help: None }
     }
 
-    /// Adds a description.
     pub(super) fn help(mut self, help: Option<String>) -> Self {
         self.help = help;
         self
@@ -47,7 +45,7 @@ impl Value {
     }
 }
 
-/// Where the user types the command line.
+/// The place where the command line is typed.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     chdir: Vec<PathBuf>,
@@ -67,7 +65,7 @@ impl Surroundings {
         working_directory(&self.chdir).ok()
     }
 
-    /// Returns the stacks whose paths begin with what was typed.
+    /// Returns the stacks whose paths begin with the typed text.
     pub(super) fn stacks(&self, typed: &str) -> Vec<Value> {
         self.paths(typed, |_| true)
     }
@@ -87,17 +85,17 @@ impl Surroundings {
         stack_paths(&outline, &found.directory, typed, is_wanted)
     }
 
-    /// Returns the filters that extend what was typed by one tag.
+    /// Returns the filters that extend the typed text by one tag.
     pub(super) fn tag_filters(&self, typed: &str) -> Vec<Value> {
         self.tags(typed, &[',', ':'], "")
     }
 
-    /// Returns the lists that extend what was typed by one tag.
+    /// Returns the lists that extend the typed text by one tag.
     pub(super) fn tag_lists(&self, typed: &str) -> Vec<Value> {
         self.tags(typed, &[','], "")
     }
 
-    /// Returns the beginnings of limits.
+    /// Returns the beginnings of limits: tags with `=`.
     pub(super) fn tag_limits(&self, typed: &str) -> Vec<Value> {
         self.tags(typed, &[], "=")
     }
@@ -115,12 +113,11 @@ impl Surroundings {
         tags.map(value).collect()
     }
 
-    /// Returns the names of policies.
     pub(super) fn policies(&self, typed: &str) -> Vec<Value> {
         self.labels("policy", typed, "")
     }
 
-    /// Returns the beginnings of releases of modules.
+    /// Returns the beginnings of module releases.
     pub(super) fn releases(&self, typed: &str) -> Vec<Value> {
         self.labels("module", typed, "@")
     }
@@ -136,7 +133,7 @@ impl Surroundings {
         names.map(|name| Value::new(name + end)).collect()
     }
 
-    /// Returns the base that is not a revision, where there is one.
+    /// Returns the base that is not a revision, if there is one.
     pub(super) fn bases(&self, typed: &str) -> Vec<Value> {
         let has_state = || {
             let found = find_project(&self.chdir);
@@ -149,7 +146,7 @@ impl Surroundings {
         vec![Value::new("applied").help(Some(help.to_owned()))]
     }
 
-    /// Returns the runs on record, the newest first.
+    /// Returns the recorded runs, newest first.
     pub(super) fn runs(&self, typed: &str) -> Vec<Value> {
         let runs = find_project(&self.chdir).ok().and_then(|found| {
             let folder = GuardedFolder::find(&found.root).ok()??;
@@ -159,9 +156,9 @@ impl Surroundings {
     }
 }
 
-/// Returns the paths of stacks that begin with what was typed, relative in the same way, if the part
-/// before the key is wanted. If there are too many, returns the directories that lead to them, which end
-/// in `/`.
+/// Returns the stack paths that begin with the typed text, in its relative form, if the part before
+/// the key passes `is_wanted`. If there are too many, returns the directories above them, ending in
+/// `/`.
 fn stack_paths(
     outline: &Outline<'_>,
     directory: &ProjectPath,
@@ -199,7 +196,7 @@ fn stack_paths(
     places.filter_map(value).collect()
 }
 
-/// Returns the names of runs that begin with what was typed.
+/// Returns the names of runs that begin with the typed text.
 fn run_names(runs: &Runs, typed: &str) -> Vec<Value> {
     let explained = |age: usize, id: &str| {
         let brief = (age < MAX_EXPLAINED).then(|| runs.brief(id).ok()).flatten();

@@ -20,7 +20,7 @@ use crate::program::commands::{Loaded, Reads, policy_files, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// How long an evaluation may take that no block sets a limit for.
+/// The time limit of an evaluation if no block sets one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Evaluate one policy, and print what it answers
@@ -64,7 +64,7 @@ struct InputArgs {
     stack: Option<String>,
 }
 
-/// A policy that was loaded, whether or not it is one of the project.
+/// A loaded policy, of the project or not.
 struct Evaluated {
     worker: Worker,
     number: PolicyNumber,
@@ -163,7 +163,7 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
     })
 }
 
-/// A policy, and what it answers.
+/// A policy with its answer.
 type Asked = (Evaluated, Result<Answer, Problem>);
 
 /// Evaluates a policy as if a run of all stacks had just ended with the turn of this one.
@@ -189,7 +189,7 @@ fn in_scenario(
     Ok((policy, evaluated))
 }
 
-/// Returns the input from a file, a pipe or a sample.
+/// Reads the input from a file, a pipe or a sample.
 fn given_input(chdir: &[PathBuf], args: &InputArgs) -> Result<Box<RawValue>> {
     match (&args.input, &args.sample) {
         (Some(file), _) => read_input(chdir, file),
@@ -211,7 +211,7 @@ fn read_input(chdir: &[PathBuf], file: &Path) -> Result<Box<RawValue>> {
     object(&text, &shown)
 }
 
-/// Returns the JSON object of a text in one line, which is what the worker takes.
+/// Compacts a JSON object to one line, as the worker requires.
 fn object(text: &str, shown: &str) -> Result<Box<RawValue>> {
     let shown = printable(shown);
     let is_object = text.trim_start().starts_with('{');

@@ -18,7 +18,7 @@ use crate::program::commands::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
-/// The ends of turns that are looked at.
+/// The turn states that are evaluated.
 const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];
 
 /// Show which stacks policies name when others have finished or failed

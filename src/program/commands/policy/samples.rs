@@ -57,7 +57,7 @@ pub(super) fn samples(chdir: &[PathBuf], args: &SamplesArgs) -> Result<ExitStatu
     Ok(ExitStatus::Success)
 }
 
-/// Returns an input by the id that the list shows; its run may be shortened as elsewhere.
+/// Returns the input with a listed id, whose run may be abbreviated.
 pub(super) fn read(chdir: &[PathBuf], id: &str) -> Result<String> {
     let unknown = || {
         let message = "the id of a sample is `RUN.TURN.POLICY`; `orch policy samples` lists them";
@@ -74,7 +74,6 @@ pub(super) fn read(chdir: &[PathBuf], id: &str) -> Result<String> {
     Ok(String::from_utf8(input).context("the sample is not UTF-8")?)
 }
 
-/// Returns a run's id and its samples.
 fn of_run(chdir: &[PathBuf], wanted: &str) -> Result<(String, Samples)> {
     let root = find_project(chdir)?.root;
     let place = GuardedFolder::find(&root).context("no runs can be read")?;

@@ -1,4 +1,4 @@
-//! What policies would be given if a run of all stacks were over but for one turn.
+//! The input of policies in an imagined run of all stacks that is over except for one turn.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) enum EndState {
 }
 
 impl EndState {
-    /// Returns the word by which policies know it.
+    /// Returns the name of the state in policies.
     pub(super) fn word(self) -> &'static str {
         self.turn_state().word()
     }
@@ -44,10 +44,10 @@ impl EndState {
     }
 }
 
-/// The id of the run that is imagined.
+/// The id of the imagined run.
 const RUN: &str = "00000000-0000-7000-8000-000000000000";
 
-/// A worker that knows all stacks and their turns, each of which has finished.
+/// A worker that knows all stacks and their turns, all of them finished.
 pub(super) struct Scenario<'p> {
     project: &'p Project,
     worker: Worker,
@@ -56,7 +56,6 @@ pub(super) struct Scenario<'p> {
 }
 
 impl<'p> Scenario<'p> {
-    /// Tells the worker of all stacks.
     pub(super) fn new(project: &'p Project, worker: Worker, facts: RunFacts) -> Self {
         let stacks = project.stacks.iter();
         let stacks = stacks.map(|(_, stack)| StackInput::new(stack, &facts));
@@ -73,11 +72,8 @@ impl<'p> Scenario<'p> {
         scenario
     }
 
-    /// Evaluates a policy as if the turn of a stack had just ended in this state, and all others had finished.
-    ///
-    /// # Errors
-    ///
-    /// If the worker cannot be started. That the policy fails is part of the result.
+    /// Evaluates a policy as if the turn of a stack had just ended in this state, and all others
+    /// had finished. Fails if the worker cannot be started; a failing policy is a result.
     pub(super) fn evaluate(
         &mut self,
         (policy, timeout): (PolicyNumber, Duration),

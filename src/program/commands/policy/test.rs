@@ -20,10 +20,10 @@ use crate::program::commands::{policy_files, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// How long loading the files and each test may take.
+/// The time limit for loading the files, and for each test.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How the names of files with tests end, before `.rego`.
+/// The suffix of test files, before `.rego`.
 const TEST: &str = "_test";
 
 /// Run the tests of policies
@@ -88,7 +88,7 @@ pub(super) fn test(chdir: &[PathBuf], args: &TestArgs) -> Result<ExitStatus> {
     }
 }
 
-/// Returns the files with tests that a path means, relative to the working directory if it is.
+/// Returns the test files at or below a path, relative to the working directory if the path is.
 fn below(directory: &Path, path: &Path) -> Result<BTreeSet<PathBuf>> {
     let shown = printable(&path.to_string_lossy()).to_string();
     let place = directory.join(path);
@@ -111,7 +111,7 @@ fn below(directory: &Path, path: &Path) -> Result<BTreeSet<PathBuf>> {
         })?;
         if entry.file_type().is_dir() {
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // A directory that was named is meant, whatever it is called.
+            // A directory that the user named is searched, whatever its name.
             if entry.depth() > 0 && (is_hidden || is_marked(entry.path())) {
                 walk.skip_current_dir();
             }
@@ -124,7 +124,7 @@ fn below(directory: &Path, path: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(files)
 }
 
-/// Returns whether a mark keeps a directory out of every project.
+/// Returns whether a marker file excludes a directory from every project.
 fn is_marked(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -142,7 +142,7 @@ fn is_test(path: &Path) -> bool {
     is_rego(path) && stem.as_encoded_bytes().ends_with(TEST.as_bytes())
 }
 
-/// Returns the file with the tests of a policy, which may be the file itself.
+/// Returns the test file of a policy, or the file itself if it is one.
 fn test_file(path: &Path) -> Option<PathBuf> {
     if !is_rego(path) || is_test(path) {
         return is_rego(path).then(|| path.to_owned());
@@ -153,13 +153,12 @@ fn test_file(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(name))
 }
 
-/// Returns the policy that a file with tests is about.
+/// Returns the policy of a test file.
 fn policy_file(path: &Path) -> Option<PathBuf> {
     let stem = path.file_stem()?.to_str()?.strip_suffix(TEST)?;
     Some(path.with_file_name(format!("{stem}.rego")))
 }
 
-/// Runs the tests of a file.
 fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLine>> {
     let shown = path.to_string_lossy().into_owned();
     let mut files = Vec::new();

@@ -1,6 +1,6 @@
-//! The input that policies are given at a release.
+//! The input of policies at a release.
 //!
-//! Its keys are those of the language's users; what is not known is empty.
+//! Its keys are those of the policy language's users; unknown values are empty.
 
 use anyhow::Context as _;
 use orch::git::Repository;
@@ -53,8 +53,8 @@ struct WorkerPool {
     public: bool,
 }
 
-/// Returns the input of a release: the module, and the stacks that consume its old version, each with what is on
-/// record of it, if anything is.
+/// Returns the input of a release: the module, and the stacks that use its old version, with their
+/// records.
 pub(super) fn input(
     release: &Release,
     project: &Project,

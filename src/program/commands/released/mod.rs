@@ -1,4 +1,4 @@
-//! `--released`: what policies name when a module gets a new version.
+//! `--released`: the stacks that policies name when a module gets a new version.
 
 mod input;
 mod policies;
@@ -20,15 +20,11 @@ use super::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Gets the tags of the repository.
 const FETCH_TAGS: &str = "git fetch --tags";
 
 impl Loaded {
-    /// Returns the stacks that policies name at a release.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such release, if the state or git cannot be read, or if a policy fails.
+    /// Returns the stacks that policies name at a release. Fails if there is no such release, if
+    /// the state or git cannot be read, or if a policy fails.
     pub(super) fn released(&mut self, name: &ReleaseName) -> Result<ReleasedQuery> {
         let found = Repository::open(&self.project.root)
             .map_err(ReleaseError::from)
@@ -50,7 +46,7 @@ impl Loaded {
             console::note(&format!("no call of `{module}` resolves to {old}"));
         } else if self.project.settings.state.is_some() {
             records = self.read_on_record()?;
-            // What was only tried may have no part of the module.
+            // A failed first apply may have left nothing of the module.
             let is_applied =
                 |stack: &StackIndex| records.get(stack).is_some_and(|it| it.is_applied);
             let all = consumers.len();
@@ -79,7 +75,7 @@ impl Loaded {
         })
     }
 
-    /// Returns the error of a release that cannot be found, with the way out.
+    /// The error of a release that does not exist, with the fix.
     fn no_release(&self, why: ReleaseError) -> Result<ProgramError> {
         let error = match &why {
             ReleaseError::UnknownModule { closest, .. } => {

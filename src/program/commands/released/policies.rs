@@ -1,4 +1,4 @@
-//! What the policies of a module name at a release.
+//! The stacks that a module's policies name at a release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +19,15 @@ use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// The inputs that policies of a module want to be kept, with the names of the policies.
+/// The inputs that policies asked to keep, with the names of the policies.
 pub(in crate::program::commands) type ReleaseSamples = Vec<(String, Box<RawValue>)>;
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
 
 impl Loaded {
-    /// Returns the stacks that the policies of a module name, each with the names of these policies. That there
-    /// are no policies, and what is wrong with them, goes to the problems.
-    ///
-    /// # Errors
-    ///
-    /// If a policy fails, or git cannot answer.
+    /// Returns the named stacks, each with the policies that name it. Missing and invalid policies
+    /// are added to the problems. Fails if a policy fails, or git does.
     pub(super) fn named_at(
         &mut self,
         release: &Release,
@@ -55,7 +51,7 @@ impl Loaded {
         let mut named: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
         let mut wrong = Vec::new();
         for position in attached {
-            // What is wrong with it has been said.
+            // Its problems have been reported.
             let Some(policy) = &loaded.policies[position] else {
                 continue;
             };
@@ -103,7 +99,7 @@ impl Loaded {
     }
 }
 
-/// Refuses to go on without what a policy would have named, unless it may fail.
+/// Refuses to continue without the policy's answer, unless it may fail.
 fn failed(block: &PolicyBlock, problem: &str) -> Result<()> {
     let message = format!("the policy `{}` failed: {problem}", block.name.value);
     match block.on_error {

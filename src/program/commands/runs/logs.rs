@@ -89,7 +89,6 @@ pub(super) fn logs(
     Ok(ExitStatus::Success)
 }
 
-/// Returns the stacks that the user names.
 fn wanted(
     record: &RunRecord,
     directory: &ProjectPath,

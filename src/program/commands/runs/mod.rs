@@ -141,14 +141,13 @@ fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     }
 }
 
-/// Returns the runs of a project that has ever had one.
+/// Returns the runs of a project, if it has ever had one.
 fn all(root: &Path) -> Result<Option<Runs>> {
     let place = GuardedFolder::find(root).context("no runs can be read")?;
     let runs = place.map(Runs::find).transpose();
     Ok(runs.context("no runs can be read")?)
 }
 
-/// Returns the id and the record of the run that the user names.
 fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, RunRecord)> {
     let runs = runs.ok_or_else(no_runs)?;
     let id = match runs.id(wanted) {
@@ -165,7 +164,7 @@ fn no_runs() -> ProgramError {
     ProgramError::refused(FindError::NoRuns.to_string()).hint("start one with `orch run COMMAND`")
 }
 
-/// Recognizes a stack in the place of the run, and suggests its logs of the last run.
+/// Recognises a stack in the place of the run, and suggests its logs of the last run.
 fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Result<()> {
     let Some(runs) = runs else {
         return Ok(());
@@ -209,13 +208,12 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns the run of a project that the user names, in the form that reports take.
+/// Returns the run that the user names, in the form for reports.
 pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<ShownRun> {
     let runs = all(root)?;
     Ok(shown(runs.as_ref(), wanted)?.1)
 }
 
-/// Returns the run that the user names, in the form that reports take.
 fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
     let (runs, record) = record(runs, wanted)?;
     let liveness = runs.liveness(&record.header.run);
@@ -243,7 +241,7 @@ fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Resul
         return Err(ProgramError::usage("`orch runs report` needs `--report`"));
     }
     let (runs, shown) = shown(runs, &args.run)?;
-    // Something other than orch put this where the logs belong.
+    // Something other than orch occupies the path of the logs.
     let folder = runs.logs(&shown.record.header.run);
     let folder = folder.context("no logs can be read")?;
     let logs = Logs::new(folder.unwrap_or_else(|| shown.folder.join("logs")));
