@@ -21,8 +21,7 @@ impl DestroyedResources<'_> {
 }
 
 impl PlanEntry {
-    /// Returns the resources that its apply destroys; `None` if it destroys the whole stack, which
-    /// has its own approval.
+    /// Returns the resources that its apply destroys, unless it destroys the whole stack.
     pub fn destroyed_resources(&self) -> Option<DestroyedResources<'_>> {
         if self.destroys() || !self.action.is_work() {
             return None;

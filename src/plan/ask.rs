@@ -91,8 +91,7 @@ pub fn folder_of(folder: &Path, number: usize) -> PathBuf {
     folder.join(number.to_string())
 }
 
-/// Evaluates commands, looks programs up, and makes a folder for each question. After an error
-/// nothing may run.
+/// Evaluates commands, looks programs up, makes folders. After an error nothing may run.
 pub fn prepare(
     codes: Codes<'_, '_>,
     questions: &[Question<'_>],
@@ -200,8 +199,7 @@ pub fn prepare_init(
     Ok(at_once(codes, asked.into_iter(), options.jobs, all))
 }
 
-/// Returns independent turns with the attempts and commands of their steps, given the stack of
-/// each.
+/// Returns independent turns with their attempts and commands, given the stack of each.
 pub(super) fn at_once(
     codes: Codes<'_, '_>,
     stacks: impl Iterator<Item = PlanStack>,
@@ -271,8 +269,7 @@ fn commands(
     })
 }
 
-/// Returns the project's limits by tag on turns at once, given the stack of each turn. Removed
-/// stacks have no limits.
+/// Returns the limits on turns by tag, given each turn's stack. Removed stacks have none.
 pub(super) fn limits(
     project: &Project,
     settings: &RunSettings,
@@ -370,8 +367,7 @@ pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) 
     leaves_out(extra) || own.is_some_and(|plan| leaves_out(&plan.arguments))
 }
 
-/// Returns a built-in tool's answer with the place of its state, which only its command shows.
-/// `root` is that of the project.
+/// Adds the place of a built-in tool's state, which only its command shows.
 pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
     let variable = |name: &str| lookup(&plan.environment, name);
     let backend = match tool {

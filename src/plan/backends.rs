@@ -1,5 +1,4 @@
-//! Stacks whose tools keep their states in the wrong place: not where they were, or where another
-//! stack's is.
+//! Stacks whose tools keep their states in a new place, or in the place of another stack's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The stacks of a plan, and the code that their commands run in: this commit's or, for a removed
-//! stack, that of an older commit.
+//! The stacks of a plan, and the code of their commands: this commit's, or an older one's if
+//! removed.
 
 use crate::path::StackPath;
 use crate::project::Project;

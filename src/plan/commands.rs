@@ -1,5 +1,4 @@
-//! Turns the steps of drivers into commands: evaluates their arguments and looks programs up before
-//! anything runs.
+//! Turns the steps of drivers into commands, and looks their programs up, before anything runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -57,8 +56,7 @@ pub enum CannotAsk {
     Hidden(Vec<HiddenOption>),
 }
 
-/// An option that changes a command: from a variable that Terraform adds to its commands, or from
-/// the driver's `apply` command.
+/// An option that changes a command, from a variable of Terraform or the driver's `apply` command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenOption {
     source: &'static str,
@@ -324,8 +322,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
     }
 
-    /// Sets the variables of drivers beyond the stack's environment; returns the data directory if
-    /// it is not the usual one.
+    /// Sets the variables of drivers; returns the data directory if it is not the usual one.
     fn set_variables(
         &self,
         stack: PlanStack,

@@ -167,7 +167,7 @@ impl CommitCode {
 
 /// Finds the local state of a tool in the working tree: its path from there, and the file. `None`
 /// if the state is not local. Fails if the file does not exist. `root` and `backend` as in
-/// [`Self::link_local_state`].
+/// [`CommitCode::link_local_state`].
 pub fn find_local_state<'b>(
     root: &Path,
     backend: &'b str,

@@ -1,5 +1,4 @@
-//! The safeguard `destroy-order`: whether a run destroys stacks before their dependents, or without
-//! them.
+//! The safeguard `destroy-order`: whether a run destroys stacks before or without their dependents.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +25,7 @@ pub struct DestroyingRun {
 }
 
 impl DestroyingRun {
-    /// Returns the violations. The stacks in the document exist; without one, all stacks of the
-    /// project do.
+    /// Returns the violations. Without a document, all stacks of the project exist.
     pub fn violations(
         &self,
         project: &Project,
@@ -52,8 +50,7 @@ impl DestroyingRun {
         violations
     }
 
-    /// Returns each stack that is destroyed after one that it runs after, with the closest such
-    /// stack.
+    /// Returns each stack destroyed after one that it runs after, with the closest such stack.
     fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<RunsAfter> {
         let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
         let start = self.destroyed.iter().copied();

@@ -77,15 +77,13 @@ pub struct PlanEntry {
     /// Empty if unknown.
     pub resources: Vec<ResourceChange>,
     pub is_complete: bool,
-    /// Whether the changes are known; otherwise its tool failed, and is asked again during the
-    /// apply.
+    /// Whether the changes are known; else its tool failed, and is asked again during the apply.
     pub is_planned: bool,
     /// The stacks with work that it runs after: it is decided when they have ended.
     pub after: Condition,
     /// Why it is not applied although it should be.
     pub blocked: Option<String>,
-    /// The stacks and outputs whose change would replace it. That turns out during the apply and
-    /// then needs a new plan.
+    /// The stacks and outputs that replace it if the apply changes them, which needs a new plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced_if: Vec<String>,
     /// Its recorded path, if it has moved.
@@ -93,8 +91,7 @@ pub struct PlanEntry {
     /// The new generation of a replace that creates first; the old one has an entry of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<Generation>,
-    /// The commit that was applied last, according to the state. A removed stack is destroyed with
-    /// its code.
+    /// The commit of the last apply, if recorded. A removed stack is destroyed with its code.
     pub source_commit: Option<String>,
     /// Why it counts as removed, if it is in the state but not in this commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,14 +114,12 @@ impl PlanEntry {
         }
     }
 
-    /// Returns whether it was planned before a stack with work that it runs after; it is planned
-    /// again once that is applied.
+    /// Returns whether it is planned again once a stack with work that it runs after is applied.
     pub fn is_provisional(&self) -> bool {
         self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
     }
 
-    /// Returns whether it is decided during the apply: it has no work yet, and runs after stacks
-    /// with work.
+    /// Returns whether the apply decides it: it has no work, but runs after stacks with work.
     pub fn is_undecided(&self) -> bool {
         !self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
     }
@@ -379,8 +374,7 @@ impl Known<'_> {
         }
     }
 
-    /// Decides by the answer of the driver. Fails if the driver answers with an action that it must
-    /// not choose.
+    /// Decides by the answer of the driver, which may be one that it must not give.
     pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
         allowed(&self.driver, asked, answer)?;
         let because = self.replaces().filter(|_| self.is_gone);

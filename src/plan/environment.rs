@@ -304,8 +304,7 @@ impl Digester<'_, '_> {
         set
     }
 
-    /// Returns a name with the digest of its value, which ignores the path of the project on this
-    /// machine.
+    /// Returns a name with the digest of its value, whatever the path of the project.
     fn digest(&self, name: &str, value: Option<&String>) -> (String, String) {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
@@ -336,8 +335,7 @@ fn may_differ(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the variables that the Terragrunt files of a unit read: its own file, and those among
-/// its inputs.
+/// Returns the variables that the Terragrunt files of a unit read, its inputs included.
 fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) -> BTreeSet<String> {
     let parts = inputs.into_iter().flat_map(|inputs| inputs.parts.keys());
     let others = parts.filter_map(|part| {
@@ -378,8 +376,7 @@ fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String>
     names
 }
 
-/// Returns whether a variable tells where, by whom or in which job a command runs, not what it
-/// does.
+/// Returns whether a variable describes the surroundings of a command, not its work.
 fn is_of_surroundings(name: &str) -> bool {
     SURROUNDINGS.contains(&name)
         || name.starts_with("ORCH_")

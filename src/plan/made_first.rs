@@ -1,5 +1,4 @@
-//! Extends `create_before_destroy` along recorded dependencies: to the stacks that others ran after
-//! when they were applied.
+//! Extends `create_before_destroy` along recorded dependencies.
 
 use std::collections::BTreeMap;
 

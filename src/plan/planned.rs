@@ -42,8 +42,7 @@ pub struct Plan {
     /// The stacks in the state that are neither in this commit nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
-    /// The stacks of the operations and those decided during the apply, in the sequence of a serial
-    /// run; empty if none are decided then.
+    /// The stacks of operations and undecided ones, in sequence; empty if none is undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<StackPath>,
     /// The follow-ups that policies add; `None` if no policies run.
@@ -163,8 +162,7 @@ impl PlannedOrder {
         Self::with_late(project, graph, document, works, (gone, &BTreeSet::new()))
     }
 
-    /// Like [`Self::of`], where some stacks may turn out during the apply to be destroyed before
-    /// they are applied.
+    /// Like [`Self::of`], where the apply may find that `late` stacks are destroyed first.
     pub fn with_late(
         project: &Project,
         graph: &Graph,
@@ -239,8 +237,7 @@ impl PlannedOrder {
 }
 
 impl PlannedOrder {
-    /// Returns the stacks that an apply skips if the operations on others fail, each with one of
-    /// these.
+    /// Returns the stacks that an apply skips if others fail, each with one of these.
     pub fn behind(
         &self,
         project: &Project,
@@ -316,8 +313,7 @@ impl Plan {
         found.ok().map(|position| &self.entries[position])
     }
 
-    /// Orders the turns of an apply: the operations, and the stacks that are decided during the
-    /// apply.
+    /// Orders the turns of an apply, including those of undecided stacks.
     pub fn order(
         &self,
         project: &Project,
@@ -350,7 +346,7 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().any(is_work)
     }
 
-    /// Returns whether an apply accepts the drift of a stack, so that the tool's state matches its
+    /// Returns whether an apply accepts a stack's drift: the tool's state then matches its
     /// resources.
     pub fn accepts_drift(&self, entry: &PlanEntry) -> bool {
         self.mode == PlanMode::RefreshOnly
@@ -365,8 +361,7 @@ impl Plan {
         self.failed.is_empty() && self.entries.iter().all(is_complete)
     }
 
-    /// Returns the outcome of an apply. Reading a stack does not count, nor does a removal that is
-    /// not merged.
+    /// Returns the outcome of an apply. Reads do not count, nor do removals that are not merged.
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
             let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);

@@ -105,8 +105,7 @@ pub struct ApplyRun<'a> {
 }
 
 impl AppliedPlan {
-    /// Reads the progress of a plan; `None` if no run has begun it. Fails if the progress is
-    /// unknown.
+    /// Reads the progress of a plan; `None` if no run has begun it.
     pub fn read(root: &Path, plan: &str) -> Result<Self, ProgressError> {
         // The plan file is untrusted: its id must not lead to another path.
         if !Uuid::try_parse(plan).is_ok_and(|id| id.to_string() == plan) {

@@ -26,8 +26,7 @@ pub struct Source<'p> {
     pub is_refreshed: bool,
 }
 
-/// Evaluates commands, looks programs up, and makes a folder for each stack. After an error nothing
-/// may run.
+/// Evaluates commands, looks programs up, makes folders. After an error nothing may run.
 pub fn prepare(
     codes: Codes<'_, '_>,
     sources: &[Source<'_>],

@@ -16,8 +16,7 @@ pub struct RemovedStack<'a> {
     pub removed: &'a Removed,
 }
 
-/// Returns whether a stack is only removed from the state: others manage it, or it was never
-/// created.
+/// Returns whether it is only removed from the state: others manage it, or it never existed.
 pub fn is_only_forgotten(entry: &Entry) -> bool {
     entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE)
 }

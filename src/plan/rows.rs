@@ -73,8 +73,7 @@ impl Plan {
         rows
     }
 
-    /// Returns the stacks of operations and undecided entries, in sequence; a stack may appear
-    /// twice.
+    /// Returns the stacks of operations and undecided entries, in sequence; some appear twice.
     fn in_sequence(&self) -> impl Iterator<Item = &StackPath> {
         let is_whole = !self.sequence.is_empty();
         let operations = self.operations.iter().filter(move |_| !is_whole);

@@ -1,5 +1,4 @@
-//! Whether the same command destroys two stacks: then the resources cannot be attributed to one of
-//! them.
+//! Whether one command destroys two stacks: then the resources may belong to either.
 
 use std::ffi::OsString;
 use std::path::Path;

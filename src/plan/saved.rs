@@ -133,15 +133,13 @@ impl SavedPlan {
         }
     }
 
-    /// Writes it with the plans of the tools, in the order of their indices. Fails like
-    /// [`archive::write`].
+    /// Writes it with the plans of the tools, in the order of their indices.
     pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), WriteError> {
         let json = serde_json::to_vec(self).expect("a plan has only text, numbers and lists");
         archive::write(file, &json, plans)
     }
 
-    /// Reads a plan and its archive. Fails if the file cannot be read, is no plan that this version
-    /// knows, or contradicts itself.
+    /// Fails if the file cannot be read, is no plan that this version knows, or contradicts itself.
     pub fn read(file: &Path) -> Result<(Self, Archive), SavedPlanError> {
         #[derive(Deserialize)]
         struct Head {
@@ -160,8 +158,7 @@ impl SavedPlan {
         Ok((saved, archive))
     }
 
-    /// Returns whether its progress is known: applies of an earlier `orch` left it in journals
-    /// only.
+    /// Returns whether its progress is known: an earlier `orch` left it in journals only.
     pub fn has_progress(&self) -> bool {
         self.format >= WITH_PROGRESS
     }

@@ -62,8 +62,8 @@ pub struct Progress {
     pub told: BTreeSet<(StackPath, OperationKey)>,
     /// Whether it has begun, as far as known.
     pub has_begun: bool,
-    /// The runs of it that policies have followed, by id: their follow-ups are neither operations
-    /// of the plan nor changes by others.
+    /// Its runs that policies have followed, by id: follow-ups are neither the plan's nor by
+    /// others.
     pub followed: BTreeSet<String>,
     pub last_run: Option<LastRun>,
 }
@@ -134,8 +134,7 @@ pub fn record_of(entry: &Entry) -> String {
     mark(entry)
 }
 
-/// Returns the mark of a generation's record. It stays the same when another generation replaces
-/// it.
+/// Returns the mark of a generation, which stays the same when another one replaces it.
 pub fn record_of_generation(entry: &Entry) -> String {
     let applied = entry.applied.as_ref();
     let commit = applied.and_then(|applied| applied.commit.as_deref());
@@ -208,8 +207,7 @@ impl<'a> Grounds<'a> {
         self.entry(stack).map(mark)
     }
 
-    /// Returns a digest of the records of the stacks that a stack runs right after, if there is a
-    /// state.
+    /// Returns a digest of the direct predecessors' records, if there is a state.
     pub fn records_before(&mut self, stack: StackIndex) -> Option<String> {
         let records = self.records.as_mut()?;
         Some(records.of(stack))

@@ -23,8 +23,7 @@ impl Ties {
         }
     }
 
-    /// Returns for each recorded stack, by number, whether it is this stack, or ran before or after
-    /// it.
+    /// Returns, by recorded number, whether a stack is this one, or ran before or after it.
     pub fn with(&self, stack: usize) -> Vec<bool> {
         let users = self.users.reached(std::iter::once(stack));
         let used = self.used.reached(std::iter::once(stack));
@@ -32,8 +31,7 @@ impl Ties {
         both.map(|(is_user, is_used)| is_user || is_used).collect()
     }
 
-    /// Returns the kept stacks that ran after a stack, by number. Only stacks that are neither
-    /// destroyed nor kept lie between.
+    /// Returns the kept stacks that ran after one, directly or through stacks that do not exist.
     pub fn staying_users(&self, stack: usize, fate: impl Fn(usize) -> Fate) -> Vec<usize> {
         let mut staying = Vec::new();
         let mut is_seen = vec![false; self.users.n_nodes()];

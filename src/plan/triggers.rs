@@ -48,8 +48,7 @@ pub trait Known {
     /// Returns the serial of the last apply of a stack, if recorded.
     fn applied(&self, stack: StackIndex) -> Option<u64>;
 
-    /// Returns whether the recorded output of a stack differs from the one that `from` was applied
-    /// with.
+    /// Returns whether the recorded output differs from the one that `from` was applied with.
     fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool;
 }
 
@@ -83,8 +82,7 @@ struct Summary {
     past: Option<(u64, StackIndex)>,
 }
 
-/// Finds the triggered stacks. Linear in the size of the graph and in the number of stacks that
-/// each group of references matches.
+/// Finds the triggered stacks, in linear time in the graph and the stacks that references match.
 pub fn triggered<'r>(
     stacks: &Stacks,
     graph: &Graph,

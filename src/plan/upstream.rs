@@ -20,13 +20,11 @@ pub struct Upstream {
     own: Vec<Option<String>>,
     forward: Precedence,
     backward: Precedence,
-    /// The digest of each node's predecessors, if computed. If a node has one, so have those that
-    /// it was computed with.
+    /// The digest of each node's predecessors; if computed, so are those that it depends on.
     before: Vec<Option<Sum>>,
 }
 
-/// A digest of a multiset: the sum of its members' digests. It does not depend on the groups in
-/// which they are collected.
+/// A digest of a multiset, the sum of its members' digests: groupings make no difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum([u64; 4]);
 
@@ -72,8 +70,8 @@ fn hex(sum: Sum) -> String {
 }
 
 impl Upstream {
-    /// Takes each stack's [`outputs_digest`], by number; `None` if unknown. The digest of no
-    /// outputs counts as `None`, too.
+    /// Takes each stack's [`outputs_digest`], by number; `None` if unknown, or if it has no
+    /// outputs.
     pub fn new(graph: &Graph, stacks: &Stacks, mut own: Vec<Option<String>>) -> Self {
         let forward = Precedence::new(graph);
         let backward = forward.reversed();
@@ -157,16 +155,15 @@ impl Upstream {
         self.own.get(node).is_none_or(Option::is_none)
     }
 
-    /// Returns the contribution of a node to later ones; `None` if its predecessors have to be
-    /// computed first.
+    /// Returns what a node contributes; `None` if its predecessors have to be computed first.
     fn seen_from_behind(&self, node: usize) -> Option<Sum> {
         match self.own.get(node) {
             Some(Some(own)) => {
                 let path = self.paths[node].to_string();
                 Some(Sum::single(b's', &[path.as_bytes(), own.as_bytes()]))
             }
-            // Others may reach the same stacks on many paths. Counting each path, the sum could
-            // overflow to its old value.
+            // Many paths may lead to the same stacks; summing over paths could overflow to the old
+            // sum.
             Some(None) => self.before[node].map(|before| {
                 if before == Sum::default() {
                     before
@@ -179,8 +176,7 @@ impl Upstream {
     }
 }
 
-/// Returns a message about outputs that differ from those that a stack was applied with: of these
-/// stacks, or of unknown ones.
+/// Returns a message about changed outputs of these stacks, or of unknown ones.
 pub fn outputs_differ(of: &[&StackPath]) -> String {
     match of {
         [] => "outputs of what it runs after differ".to_owned(),

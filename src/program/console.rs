@@ -28,8 +28,7 @@ pub(crate) fn stderr() -> AutoStream<io::Stderr> {
     AutoStream::auto(io::stderr())
 }
 
-/// Returns both streams for the output of commands: a terminal gets text and colours only, and with
-/// `NO_COLOR` no stream gets colours.
+/// Filters the output of commands: terminals get text and colours, `NO_COLOR` drops colours.
 pub(crate) fn writers() -> StreamWriters {
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let (stdout, stderr) = (io::stdout(), io::stderr());

@@ -133,8 +133,7 @@ impl Early {
                 takes_next = !has_value && takes_value.get(name) == Some(&true);
                 names.push(name.to_owned());
             } else {
-                // Letters can be written together; the rest after one that takes a value is the
-                // value.
+                // Letters can be written together; the rest after one with a value is the value.
                 let mut letters = text.chars().skip(1).peekable();
                 while let Some(letter) = letters.next() {
                     let name = format!("-{letter}");

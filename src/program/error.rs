@@ -1,5 +1,4 @@
-//! Errors of the program. If everything about one has been printed, as with invalid configuration,
-//! only its [`ExitStatus`] is left.
+//! Errors of the program. If one has been printed already, only its [`ExitStatus`] is left.
 
 use std::io;
 

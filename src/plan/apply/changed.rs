@@ -9,8 +9,7 @@ pub(super) struct ChangedOutputs {
     before: Precedence,
     /// By node: for a stack with work, whether its outputs have changed.
     set: Vec<Option<bool>>,
-    /// By node: for the others, whether outputs before them have changed. Filled when asked for,
-    /// once all stacks before have ended.
+    /// By node: for the others, whether outputs before them have changed, once asked for.
     known: Vec<Option<bool>>,
 }
 

@@ -117,8 +117,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
     }
 
-    /// Returns whether a stack that is destroyed only if others change has nothing left that
-    /// replaces it.
+    /// Returns whether the stack is destroyed only if its triggers change, and none has.
     fn is_not_replaced(&self, number: usize) -> bool {
         let turn = &self.turns[number];
         let is_late = turn.stack.is_late && turn.operation == Operation::Destroy;

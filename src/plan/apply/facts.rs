@@ -21,8 +21,7 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns the planned changes. For a driver that names no resources, the stack itself is the
-    /// change.
+    /// Returns the planned changes: the stack itself, if its driver names no resources.
     fn planned(&self, ending: &Ending) -> Result<ChangedPlan, NoAnswer> {
         if self.attempt.number == 0 {
             return Ok(ChangedPlan::default()); // its time never came

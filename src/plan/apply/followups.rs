@@ -36,8 +36,7 @@ pub struct FollowUpStack<'p> {
     pub backend: Option<String>,
     /// Its recorded outputs.
     pub recorded: Option<BTreeMap<String, String>>,
-    /// The digests of the outputs that it was applied with, by their names in
-    /// `replace_triggered_by`.
+    /// The digests of the outputs that it was applied with, by name in `replace_triggered_by`.
     pub triggered_by: BTreeMap<String, String>,
     /// Whether its changes are approved.
     pub is_approved: bool,
@@ -77,8 +76,7 @@ impl<'p> FollowUps<'_, 'p> {
         known.backend.clone_from(backend);
     }
 
-    /// Returns the turn of a stack, as far as it is known now. `is_looked_at`: conditions may need
-    /// its outputs.
+    /// Returns a stack's turn as far as known now. `is_looked_at`: conditions may need its outputs.
     pub(super) fn turn(
         &self,
         stack: StackIndex,

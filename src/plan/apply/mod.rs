@@ -78,11 +78,9 @@ pub struct ApplyStack<'p> {
     /// Whether it is recorded although nothing is to be done.
     pub is_recorded: bool,
     pub checks: TurnChecks,
-    /// The digests of the outputs that it was applied with, by their names in
-    /// `replace_triggered_by`.
+    /// The digests of the outputs that it was applied with, by name in `replace_triggered_by`.
     pub triggered_by: BTreeMap<String, String>,
-    /// Whether resources may be destroyed that were not shown, if changes may be made that were
-    /// not.
+    /// Whether new changes, if allowed, may destroy resources that were not shown.
     pub may_destroy_resources: bool,
     /// Whether it is destroyed right before it is applied if its triggers have changed by then.
     pub is_late: bool,

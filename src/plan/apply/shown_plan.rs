@@ -1,5 +1,4 @@
-//! Checks that the tool's plan about to be applied is the one that was shown. It may come from a
-//! plan file that someone has replaced.
+//! Checks that a tool's plan is the one that was shown: someone may have replaced the plan file.
 
 use super::Shown;
 use super::turn::TurnState;

@@ -30,8 +30,7 @@ impl PlannedStep<'_> {
     }
 }
 
-/// Returns the steps of a turn. Its tool writes its plan to a file; every `plan` gets the extra
-/// arguments.
+/// Returns the steps of a turn. Its tool writes a plan file; `plan` gets the extra arguments.
 pub(super) fn steps<'p>(
     state: &TurnState<'p>,
     plan_file: &Path,

@@ -73,8 +73,7 @@ pub(super) struct Attempted {
     pub(super) is_unconfirmed: bool,
     /// Whether only the approval of destroyed resources is missing.
     pub(super) refuses_destroy: bool,
-    /// Whether nothing is destroyed after all: an old generation is kept, or nothing replaces the
-    /// stack.
+    /// Whether nothing is destroyed: an old generation is kept, or nothing replaces the stack.
     pub(super) is_kept: bool,
 }
 
@@ -95,8 +94,7 @@ pub(super) enum Course {
 #[derive(Debug)]
 pub(super) struct FollowUp {
     pub(super) is_approved: bool,
-    /// Its commands, without steps that need no process, or why there are none; `None` until it
-    /// begins.
+    /// Its commands, except steps without a process, or why there are none; `None` until it begins.
     pub(super) tasks: Option<Result<Vec<Task>, String>>,
 }
 
@@ -119,8 +117,7 @@ impl<'p> TurnState<'p> {
             }
             _ => (operation, PlanKind::Normal, stack.asked),
         };
-        // The plan of a replace covers its first half. If the destroy depends on others, only the
-        // second half was planned.
+        // The plan of a replace covers its destroy; if that depends on others, only the apply.
         let is_shown_half = match operation {
             Operation::Destroy => !stack.is_late,
             _ => !stack.work.destroy || stack.is_late,
@@ -187,8 +184,7 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns the action that its driver is asked for, given its answer: if nothing exists, it
-    /// creates.
+    /// Returns the action to ask for, given its answer: create, if nothing exists.
     pub(super) fn asked_now(&self) -> Asked {
         let answer = self.attempt.answer.as_ref();
         match (self.asked, answer.and_then(|answer| answer.exists)) {
@@ -234,8 +230,7 @@ impl TurnState<'_> {
         Ok(Some(refreshed.unwrap_or(outputs)))
     }
 
-    /// Returns whether its changes are approved. Changes that a plan has shown were approved
-    /// before.
+    /// Returns whether its changes are approved, as all changes are that a plan has shown.
     pub(super) fn is_approved(&self) -> bool {
         let followup = self.followup.as_ref();
         followup.is_none_or(|followup| followup.is_approved)

@@ -69,8 +69,8 @@ impl<'p> Updated<'p> {
         self.seen.insert(stack, self.n_updates);
     }
 
-    /// Returns the stack or output that replaces a stack, if any. `known`: the digests of the
-    /// outputs that the stack was applied with.
+    /// Returns what replaces a stack, if anything. `known`: digests of the outputs it was applied
+    /// with.
     pub(super) fn trigger_of(
         &self,
         stack: StackIndex,

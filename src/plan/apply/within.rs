@@ -22,8 +22,7 @@ pub struct Shown {
     pub resources: Vec<ResourceChange>,
     /// The digest of the changes, if the driver has answered one.
     pub changes: Option<String>,
-    /// Whether it was planned before something that it runs after was applied: creates and updates
-    /// may differ from the shown ones.
+    /// Whether a stack that it runs after was applied later: its creates and updates may differ.
     pub is_provisional: bool,
 }
 
@@ -162,8 +161,8 @@ impl Shown {
         }
     }
 
-    /// Returns whether a shown change covers this one. The values of a provisional entry do not
-    /// count: they depend on later applies.
+    /// Returns whether a shown change covers this one, whose values later applies may change if
+    /// provisional.
     fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
         let is_same = shown.address == now.address && shown.actions == now.actions;
         let has = |action: &str| shown.actions.iter().any(|it| it == action);

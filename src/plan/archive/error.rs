@@ -67,8 +67,8 @@ pub enum Problem {
     TooLarge(String),
     #[error("has a damaged table of contents")]
     Directory,
-    /// An entry has another name than its position requires: one that leads out of the archive, a
-    /// duplicate, or one that is not listed.
+    /// An entry's name differs from the expected one: it may lead out of the archive, or be a
+    /// duplicate.
     #[error("has an entry `{found}` where `{expected}` belongs")]
     Name {
         /// Made printable.

@@ -38,8 +38,7 @@ use crate::context::PLAN_MARK;
 /// The format that is written. All formats up to this one can be read.
 pub const FORMAT: u32 = 1;
 
-/// With [`MOST_BYTES`], less than a zip archive can hold without the 64-bit extensions, which are
-/// refused.
+/// With [`MOST_BYTES`], fits without the 64-bit extensions of zip, which are refused.
 pub const MOST_PLANS: usize = 50_000;
 
 /// Of all entries together.
@@ -69,8 +68,7 @@ fn comment(format: u32, manifest_sha256: &str) -> String {
     format!("{PLAN_MARK}{format} sha256:{manifest_sha256}")
 }
 
-/// Opens a regular file; `None` if it is something else. Reading a pipe could block forever, and a
-/// device has no end. Links are followed.
+/// Opens a regular file or a link to one: reading a pipe could block, and a device has no end.
 fn open_regular(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     if !path.metadata()?.is_file() {
         return Ok(None);

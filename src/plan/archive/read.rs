@@ -50,8 +50,7 @@ pub(super) struct Entry {
 }
 
 impl Archive {
-    /// Opens an archive and checks everything except the contents of `plan.json` and the tools'
-    /// plans.
+    /// Opens an archive; checks everything except the contents of `plan.json` and the tools' plans.
     pub fn open(file: &Path) -> Result<Self, ReadError> {
         let shown = shown(file);
         let open = || -> Result<_, Fault> {
@@ -221,8 +220,8 @@ fn format_of(comment: &str) -> Option<u32> {
     format.parse().ok().filter(|format| *format > 0)
 }
 
-/// Returns where the content of each entry lies. Checks names, kinds and positions, and that the
-/// archive holds nothing else.
+/// Returns where each content lies. Checks names, kinds and positions, and that nothing else is
+/// there.
 fn read_directory(
     zip: &ZipArchive<FileReader>,
     buffer: &mut [u8],
@@ -302,8 +301,7 @@ fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Prob
     Ok(())
 }
 
-/// Returns where the content of an entry lies. Its local header and descriptor must agree with the
-/// table of contents.
+/// Returns where the content lies. The entry's headers must agree with the table of contents.
 fn content_place(
     zip: &ZipArchive<FileReader>,
     record: &ZipFileHeaderRecord<'_>,

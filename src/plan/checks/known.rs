@@ -34,8 +34,7 @@ pub enum Itself {
     },
 }
 
-/// Returns the value after `outputs`: an object with the named output, or with all if none is
-/// named.
+/// Returns the value after `outputs`: an object with the named output, or with all.
 pub(super) fn pick(
     values: &OutputValues,
     name: Option<(&str, Span)>,

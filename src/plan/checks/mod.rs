@@ -68,8 +68,7 @@ impl Checked<'_> {
 }
 
 impl<'p> Checker<'p> {
-    /// Checks with the names of `run.env`. `namespace` is that of the state, if the project keeps
-    /// one.
+    /// Checks with the names of `run.env` and the namespace of the state, if there is one.
     pub fn new(names: &ProjectNamespaces<'p>, graph: &'p Graph, namespace: Option<String>) -> Self {
         Checker {
             project: names.project(),

@@ -145,8 +145,8 @@ impl CheckNames<'_> {
         Ok(inside(&written, inside(OUTPUTS, outputs)))
     }
 
-    /// Returns the generation of a stack: a new one if it is recreated in this plan, as its outputs
-    /// are.
+    /// Returns the generation of a stack: the new one if this plan recreates it, as for its
+    /// outputs.
     fn generation(&self, source: StackIndex, path: &NamePath<'_>) -> EvalResult<Answer> {
         let checker = self.checker;
         match checker.outputs.get(&source) {

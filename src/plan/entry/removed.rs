@@ -25,8 +25,7 @@ pub enum Removed {
     Replaced { by: Generation },
     /// A generation that was never finished.
     Unfinished,
-    /// HEAD lacks it, but it may have become another stack, or the default branch may have it:
-    /// blocked.
+    /// HEAD lacks it, but it may be another stack now, or be on the default branch: blocked.
     Doubtful,
     /// Unknown: it is in the state but not in this commit.
     Unproven,

@@ -11,8 +11,7 @@ const MAX_EFFORT: usize = 200_000;
 pub(super) struct Link {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Whether the link ties a node to a group as its member: a link of the group holds for each
-    /// member.
+    /// Whether it ties a node to a group as its member: the group's links hold for each member.
     pub(super) is_membership: bool,
 }
 
@@ -86,8 +85,7 @@ impl Acyclic {
     }
 }
 
-/// A growing graph with a topological order, after Pearce and Kelly. (That of petgraph recurses,
-/// and overflows the stack on long chains.)
+/// A topological order after Pearce and Kelly. (petgraph's recurses and overflows on long chains.)
 struct Sorted {
     /// The position of each node.
     places: Vec<usize>,
@@ -209,8 +207,7 @@ fn places(order: &[usize]) -> Vec<usize> {
     places
 }
 
-/// Returns the nodes reachable from a node through nodes that pass the filter. `is_seen` is all
-/// false before and after.
+/// Returns the nodes reachable through nodes that pass. `is_seen` is all false before and after.
 fn reached(
     neighbours: &[Vec<u32>],
     start: u32,
@@ -266,8 +263,7 @@ impl Members {
         }
     }
 
-    /// Expands a link: each of the first nodes precedes each of the others. `None` if it needs no
-    /// expansion, or too much of it.
+    /// Expands a link to pairs of nodes; `None` if it needs no expansion, or too much of it.
     fn of_link(&mut self, from: u32, to: u32, effort: &mut usize) -> Option<(Vec<u32>, Vec<u32>)> {
         let is_single = |node: u32| (node as usize) < self.n_single;
         if is_single(from) && is_single(to) || *effort > MAX_EFFORT {

@@ -35,8 +35,7 @@ pub struct StackOperation {
 pub enum Relaxed {
     /// A recorded constraint that newer ones contradict.
     Recorded(RecordedEdge),
-    /// An edge of a rule that earlier rules contradict. The nodes are those of the recorded
-    /// constraints.
+    /// An edge of a rule that earlier rules contradict, between nodes of the recorded constraints.
     Rule {
         /// 4: the user is applied before the used stack is destroyed; 5: the user is destroyed
         /// before the used stack is applied.
@@ -48,16 +47,14 @@ pub enum Relaxed {
     },
 }
 
-/// Replaced stacks that do not follow the usual order: destroyed before any stack that they run
-/// after changes.
+/// Replaced stacks that are not destroyed before any stack changes that they run after.
 #[derive(Debug, Clone, Default)]
 pub struct Turnarounds {
     /// Stacks that are created before the old ones are destroyed: the number of each, and of the
     /// old one, which is not in this commit. No other stack that one of them runs after may be
     /// replaced.
     pub made_first: Vec<(usize, usize)>,
-    /// Stacks that may turn out to be replaced during the apply: each is destroyed right before it
-    /// is recreated.
+    /// Stacks that may turn out to be replaced: each is destroyed right before it is recreated.
     pub late: BTreeSet<usize>,
 }
 
@@ -65,8 +62,7 @@ pub struct Turnarounds {
 #[derive(Debug)]
 pub struct Order {
     pub sequence: Vec<StackOperation>,
-    /// The dependencies between nodes. The first nodes are the operations in sequence; the others
-    /// are empty.
+    /// The dependencies. The first nodes are the operations in sequence; the others are empty.
     pub precedence: Precedence,
     /// The dropped edges: recorded constraints first, then rules.
     pub relaxed: Vec<Relaxed>,
@@ -114,8 +110,7 @@ impl Order {
         Order::of(&operations.list, &waits, relaxed, ties)
     }
 
-    /// Puts operations in sequence. They are listed by stack; among those that are ready, the stack
-    /// with the lowest tie is first.
+    /// Puts operations in sequence; of those that are ready, the lowest tie is first.
     fn of(
         list: &[StackOperation],
         waits: &Waits,
@@ -197,8 +192,8 @@ impl Order {
         (schedule.with_elsewhere(elsewhere), base)
     }
 
-    /// Returns the tie-breaking rank of an added operation, by stack: after those of its own stack
-    /// and of stacks before it in path order.
+    /// Returns the ranks of added operations, by stack: after those of the stack and of lower
+    /// paths.
     pub fn ranks_of_stacks(&self, n_stacks: usize) -> Vec<u32> {
         let mut last = vec![None; n_stacks];
         for (operation, rank) in self.sequence.iter().zip(&self.ranks) {

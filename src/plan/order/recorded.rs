@@ -29,8 +29,7 @@ pub struct Recorded {
 pub struct RecordedEdge {
     pub earlier: u32,
     pub later: u32,
-    /// The serial at which it was recorded; `None` for nesting and group membership, which hold
-    /// whatever is declared.
+    /// The serial of its record; `None` for nesting and group membership, which always hold.
     pub serial: Option<u64>,
 }
 
@@ -254,8 +253,7 @@ fn names_of_groups(graph: &Graph, first: usize) -> Vec<Option<String>> {
         .collect()
 }
 
-/// Returns the serial of a stack's recorded declarations: that of its last apply, or of the start
-/// of its first.
+/// Returns the serial of a stack's recorded declarations: its last apply, or its first attempt.
 fn serial(entry: &Entry, document: &Document) -> u64 {
     let applied = entry.applied.as_ref().map(|applied| applied.serial);
     let serial = applied.or(entry.last.as_ref().map(|last| last.serial));

@@ -147,8 +147,7 @@ impl Operations {
         }
     }
 
-    /// Rule 3 reversed, for stacks that are created first: A(s) before D(o), where o is the old
-    /// generation.
+    /// Rule 3 reversed, if s is created first: A(s) before D(o), where o is the old generation.
     pub(super) fn apply_before_the_old_one_goes(&mut self, made_first: &[(usize, usize)]) {
         let rule = Rule::strict(3);
         for &(made, old) in made_first {
@@ -310,8 +309,7 @@ impl Operations {
 }
 
 impl Waits {
-    /// Drops nodes that do not lie between two operations, with their edges, and renumbers the
-    /// rest.
+    /// Drops nodes that do not lie between two operations, and renumbers the rest.
     fn leave_out_what_nothing_waits_through(&mut self, n_operations: usize) {
         let pairs = self.edges.iter().map(|edge| (edge.from, edge.to, true));
         let precedence = Precedence::from_edges(n_operations, self.n_nodes, pairs);

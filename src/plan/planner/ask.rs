@@ -199,8 +199,7 @@ impl AskedTools {
         round.output.is_kept().then_some(&*round.run)
     }
 
-    /// Returns the log of a stack's tool, if there is any, and the offset of the plan in it unless
-    /// the tool failed.
+    /// Returns the log of a stack's tool, and the offset of the plan in it unless the tool failed.
     pub fn log(&self, stack: &StackPath) -> Option<(io::Result<LogReader>, Option<u64>)> {
         let turn = self.turns.get(stack)?;
         let logs = self.rounds[turn.round].output.logs.as_ref()?;
@@ -226,8 +225,7 @@ pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) questions: Vec<(Question<'p>, Option<String>)>,
 }
 
-/// Returns the question for a stack of the project, with the place of its state according to the
-/// driver's block.
+/// Returns the question for a stack, and the backend according to its driver's block.
 fn question<'p>(needed: &Needed<'_, 'p>) -> Option<(Question<'p>, Option<String>)> {
     let (kind, about) = needed.question()?;
     let question = Question {

@@ -1,5 +1,4 @@
-//! The conditions of the stacks of a plan: which hold, which fail, and which only an apply can
-//! decide.
+//! The conditions of a plan's stacks: which hold, which fail, and which only an apply can decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,8 +185,7 @@ impl<'l> Conditions<'l> {
         self.reader.read(&now, &mut self.checker)
     }
 
-    /// Checks the postconditions of stacks whose tools found no changes and that run after none
-    /// with work.
+    /// Checks the postconditions of stacks without changes that run after none with work.
     pub(super) fn check_unchanged(
         &mut self,
         known: &Unchanged<'_, '_>,

@@ -64,8 +64,7 @@ impl Commits {
 }
 
 impl Context {
-    /// Removes checkouts and plans of killed processes. If there is a repository, git must have
-    /// been read.
+    /// Removes checkouts and plans of killed processes. Git must have been read, if there is any.
     pub fn sweep(&self) {
         if !matches!(GuardedFolder::find(&self.project.root), Ok(Some(_))) {
             return;

@@ -38,8 +38,8 @@ pub(super) struct Elsewhere {
 }
 
 impl Removals<'_> {
-    /// Reads the stacks of the default branch, unless HEAD is there, and recorded stacks that this
-    /// commit lacks.
+    /// Reads the default branch's stacks, unless HEAD is there, and recorded ones that are not
+    /// here.
     pub(super) fn elsewhere(
         &self,
         context: &Context,

@@ -197,8 +197,7 @@ pub(super) fn settle(
     Settled(settled.collect())
 }
 
-/// Adds the place of the block behind the reason: that of the driver, or of a stack that is only
-/// read.
+/// Adds the place of the block behind the reason: the driver's, or that of a read-only stack.
 fn placed(context: &Context, subject: &Subject<'_>, action: Action, reason: Reason) -> Reason {
     let span = match reason.source {
         ReasonSource::Driver => subject.driver.block.map(|block| block.name.span),
@@ -224,8 +223,7 @@ impl Settled {
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
     }
 
-    /// Returns the action on each stack itself: if a replace creates first, the old generation is
-    /// destroyed by an entry of its own.
+    /// Returns the action on each stack itself: if it is created first, another entry destroys.
     pub(super) fn steps(
         &self,
         subjects: &Subjects<'_>,

@@ -1,5 +1,4 @@
-//! Stacks that fail to plan: which of them fail for certain, and which stacks an apply leaves out
-//! because of them.
+//! Stacks that fail to plan: which fail for certain, and which stacks an apply leaves out for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,8 +72,7 @@ impl Context {
     }
 }
 
-/// Returns the failed stacks that fail for certain: the answer is unusable, or the tool rejects the
-/// configuration itself.
+/// Returns the stacks that certainly fail: the answer is unusable, or the configuration invalid.
 fn invalid(
     context: &Context,
     request: &PlanRequest<'_>,
@@ -153,8 +151,7 @@ impl Failing {
         self
     }
 
-    /// Blocks the stacks that an apply would skip if these, and removed stacks that failed to plan,
-    /// failed.
+    /// Blocks the stacks that an apply would skip if these and failed removals failed.
     pub(super) fn leave_out(
         &self,
         context: &Context,

@@ -25,8 +25,7 @@ pub struct Foreseen {
     pub action: Action,
     /// Why it is kept although it was removed, and the fix.
     pub blocked: Option<(String, String)>,
-    /// If it is destroyed: it and all destroyed stacks related to it by the recorded order, in the
-    /// order of destruction.
+    /// If it is destroyed: it and all destroyed stacks related to it, in the order of destruction.
     pub order: Vec<String>,
     /// The kept stacks that ran after it.
     pub users: Vec<String>,

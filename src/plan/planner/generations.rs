@@ -24,8 +24,7 @@ use crate::state::document::{Document, Entry};
 const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help lifecycle`";
 
 impl<'d> Removal<'d> {
-    /// Returns a generation that is not current, or will not be any more, given its current entry;
-    /// `None` if it does not exist.
+    /// Returns a generation that is not current, or will not be any more, if it exists.
     pub fn of_generation(path: &StackPath, entry: &Entry, by: Generation) -> Option<Self> {
         let generation = path.generation()?;
         let old = entry.of_generation(generation)?;
@@ -77,8 +76,7 @@ impl Removals<'_> {
         }
     }
 
-    /// Returns the document with the generations to destroy as stacks of their own; `None` if there
-    /// are none.
+    /// Returns the document with generations to destroy as stacks of their own, if there are any.
     pub fn with_generations(&self, document: Option<&Document>) -> Option<Document> {
         let paths = self.all.iter().map(|removal| &removal.path);
         let mut generations = paths.filter(|path| path.generation().is_some()).peekable();
@@ -110,8 +108,8 @@ impl Subjects<'_> {
             .collect()
     }
 
-    /// Returns the stacks that their drivers want to replace, creating first: their tools are asked
-    /// about the new generations.
+    /// Returns the stacks that their drivers want to replace by new generations: these are asked
+    /// for.
     pub(super) fn find_made_by_driver(&mut self, settled: &Settled) -> Vec<StackIndex> {
         let mut found = Vec::new();
         for subject in &mut self.all {

@@ -26,8 +26,7 @@ pub(super) fn ignored<'a>(
     })
 }
 
-/// Returns the stacks that may change along with those that they run after: not those that ignore
-/// everything and are as they were left.
+/// Returns the stacks that may change: not those that ignore everything and are as they were left.
 pub(super) fn may_change(
     context: &Context,
     subjects: &Subjects<'_>,

@@ -1,5 +1,4 @@
-//! Removed stacks that are kept despite proof of removal: others have or may have the same backend,
-//! or others that are kept run after them.
+//! Removed stacks that are kept since others have their backend, or run after them and are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +40,7 @@ impl Context {
             let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
             let entry = drivers.entry(stack).filter(|_| is_applied);
-            // Terragrunt's backend cannot be known. A stack that it has applied existed beside the
-            // others.
+            // Terragrunt's backend cannot be known; what it has applied existed beside the others.
             let can_tell = driver.tool != Some(Tool::Terragrunt);
             let is_on_record = entry.is_some_and(|(_, it)| it.backend.is_some() || !can_tell);
             !is_told && !is_on_record
@@ -93,8 +91,7 @@ impl Context {
         let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
         for (&stack, place) in places {
             let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
-            // If the current place differs from the recorded one, the stack still has resources in
-            // both.
+            // If the current place differs from the recorded one, both have resources.
             let recorded = recorded.filter(|_| !(place.is_anew && place.now.is_some()));
             for backend in recorded.into_iter().chain(&place.now) {
                 of_tree.insert(backend, stack);
@@ -213,8 +210,7 @@ impl Context {
             } else {
                 PLAN_IT.to_owned()
             };
-            // No stack ran after an unfinished generation, and old generations have rules of their
-            // own.
+            // No stack ran after an unfinished generation; old generations have their own rules.
             let is_held = |it: &&mut Removal<'_>| {
                 it.removed != Removed::Unfinished && self.succeeded(it, planned).is_none()
             };
@@ -239,8 +235,7 @@ fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
 }
 
 impl Subjects<'_> {
-    /// Assigns recorded entries under other keys to this commit's stacks: from the stack to the
-    /// key.
+    /// Assigns this commit's stacks the entries that are recorded under other keys.
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         for subject in &mut self.all {
             if let Some(key) = moves.get(&subject.stack) {

@@ -1,5 +1,4 @@
-//! Makes a plan: compares the state with this commit, asks the tools, and turns their answers into
-//! ordered entries.
+//! Makes a plan: compares state and commit, asks the tools, and turns answers into ordered entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -52,8 +52,7 @@ impl<'l> OutputReader<'l> {
 }
 
 impl OutputReader<'_> {
-    /// Reads the outputs of stacks at once. If a tool fails, conditions that need its outputs
-    /// cannot be evaluated.
+    /// Reads outputs at once. If a tool fails, conditions that need its outputs fail.
     pub fn read(&self, stacks: &BTreeSet<StackIndex>, checker: &mut Checker<'_>) -> Result<()> {
         let drivers = Drivers::new(self.context, self.document);
         let mut readable: Vec<Source<'_>> = Vec::new();

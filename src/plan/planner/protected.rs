@@ -1,5 +1,4 @@
-//! Protected stacks in a plan: it is refused, or made without them and without destroying those
-//! that they run after.
+//! Protected stacks in a plan: it is refused, or keeps them and the stacks that they run after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,8 +103,7 @@ impl Context {
         });
     }
 
-    /// Leaves out protected stacks and those that they run after. Adds this commit's kept stacks to
-    /// `blocked`, with the reason.
+    /// Keeps protected stacks and those that they run after; adds them to `blocked`.
     pub(super) fn skip_protected(
         &self,
         protected: &[Protected],

@@ -188,8 +188,7 @@ pub fn refuse(context: &Context, destroyer: Destroyer, protected: &[Protected]) 
 }
 
 impl Context {
-    /// Returns the protected stacks that a saved plan would destroy, in whole or in part, given the
-    /// current state.
+    /// Returns the protected stacks that a saved plan would destroy, in whole or in part.
     pub fn protected_in(&self, saved: &SavedPlan, document: Option<&Document>) -> Vec<Protected> {
         let protections = Protections::new(self, document);
         let entries = saved.plan.entries.iter();
@@ -230,8 +229,7 @@ impl Context {
         Ok(!protected.is_empty())
     }
 
-    /// Refuses a run that would destroy stacks that the document protects, or if it is unknown
-    /// which commands destroy.
+    /// Refuses a run if it would destroy protected stacks, or if its commands might.
     pub fn refuse_protected(
         &self,
         run: &PreparedRun,

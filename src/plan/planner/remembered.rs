@@ -1,5 +1,4 @@
-//! Recorded facts about stacks besides their inputs: the outputs that they were applied with, and
-//! their backends.
+//! Recorded facts besides inputs: the outputs that stacks were applied with, and their backends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,8 +65,7 @@ impl Context {
         Err(ExitStatus::Configuration.into())
     }
 
-    /// Reads the outputs of read-only stacks if others were applied with recorded ones, and finds
-    /// differences.
+    /// Reads outputs of read-only stacks that others were applied with, and finds differences.
     pub(super) fn read_first(
         &self,
         request: &PlanRequest<'_>,

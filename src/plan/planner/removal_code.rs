@@ -359,8 +359,7 @@ impl Context {
     }
 }
 
-/// Returns the path of a stack in its commit: a generation may be older than a `moved` block of the
-/// stack.
+/// Returns a stack's path in its commit: a generation may be older than a `moved` block.
 fn path_in(context: &Context, there: &Project, removal: &Removal<'_>) -> StackPath {
     let path = removal.path.current();
     if removal.path.generation().is_none() || there.stacks.find(&path).is_some() {

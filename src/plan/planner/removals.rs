@@ -185,8 +185,7 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
-    /// Returns whether its resources cannot be those of another stack, whichever command destroys
-    /// them.
+    /// Returns whether its resources cannot be another stack's, whichever command destroys them.
     pub(super) fn is_told_apart(&self) -> bool {
         self.entry.backend.is_some()
             || self.path.generation().is_some()
@@ -445,8 +444,7 @@ impl<'d> Removals<'d> {
         failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     }
 
-    /// Returns the facts that an entry depends on, if it is a removal with work. Adds its tool's
-    /// plan to those of the file.
+    /// Returns the facts that a removal with work depends on, and adds its tool's plan to `plans`.
     pub(super) fn rest(
         &self,
         entry: &PlanEntry,

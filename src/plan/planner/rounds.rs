@@ -55,8 +55,8 @@ impl Context {
         Ok(asked)
     }
 
-    /// Asks tools again whose questions have changed: others replace the stack, its driver does, or
-    /// nothing is left of a stack to replace.
+    /// Asks tools whose questions have changed: other stacks or drivers replace, or nothing is
+    /// left.
     pub(super) fn ask_again(
         &self,
         request: &PlanRequest<'_>,

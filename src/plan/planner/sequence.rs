@@ -10,8 +10,8 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
 impl Context {
-    /// Returns the stacks that an apply changes or decides, in the sequence of a serial run; empty
-    /// if none is decided during the apply.
+    /// Returns the stacks that an apply changes or decides, in sequence; empty if none is
+    /// undecided.
     pub(super) fn sequence(
         &self,
         document: Option<&Document>,

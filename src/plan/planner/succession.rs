@@ -54,8 +54,7 @@ impl Holder {
 }
 
 impl Context {
-    /// Returns this commit's stack whose old generation is destroyed while the stack itself is
-    /// kept.
+    /// Returns this commit's kept stack whose old generation is destroyed.
     pub(super) fn succeeded(
         &self,
         removal: &Removal<'_>,
@@ -237,8 +236,7 @@ impl<'a> Users<'a> {
         is_read || is_none
     }
 
-    /// Returns whether a recorded stack that this commit lacks, other than the old generation, is
-    /// kept.
+    /// Returns whether a removed stack other than the old generation is kept.
     fn is_kept(&self, removals: &Removals<'_>, old: &Removal<'_>, key: &str) -> bool {
         let is_own = StackPath::parse(key).is_some_and(|path| path.current() == old.path.current());
         let mut all = removals.all.iter();
@@ -253,8 +251,7 @@ impl<'a> Users<'a> {
     }
 }
 
-/// Returns a kept old generation of a stack, if any: it may use the generations that it was applied
-/// with.
+/// Returns a kept old generation, if any: it may use the generations that it was applied with.
 fn kept_generation(
     removals: &Removals<'_>,
     users: &Users<'_>,

@@ -21,7 +21,7 @@ struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// Returns the recorded digests of an output: the one a stack was applied with, and the current
+    /// Returns the digests of an output: the one that a stack was applied with, and the current
     /// one.
     fn output_marks(
         &self,

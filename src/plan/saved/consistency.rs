@@ -89,8 +89,7 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that removed stacks are destroyed or forgotten only with proof of removal, and that no
-/// others are forgotten.
+/// Checks that removed stacks are destroyed or forgotten only with proof, and no others forgotten.
 fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let (stack, action) = (name(&entry.stack), entry.action);
     let is_generation = matches!(

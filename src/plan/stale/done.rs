@@ -45,8 +45,7 @@ pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
 }
 
 impl Grounds<'_> {
-    /// Adds the operations of a stack's entry that are done according to the state: by this plan,
-    /// or by others with the same inputs.
+    /// Adds the operations that the state shows as done: by this plan, or by others alike.
     pub(super) fn add_done(
         &self,
         saved: &SavedPlan,
@@ -69,8 +68,7 @@ impl Grounds<'_> {
         };
         let mut add = |operation| progress.done.insert((path.clone(), operation));
         if saved.plan.mode == PlanMode::RefreshOnly && action != Action::Read {
-            // Only this plan's run can have done it: a later apply leaves another state of the
-            // tool.
+            // No other run can have done it: a later apply leaves another state of the tool.
             let refreshed = entry.refreshed.as_ref();
             if refreshed.is_some_and(|it| it.plan.as_deref() == Some(plan)) {
                 add(OperationKey::Apply);
@@ -212,8 +210,7 @@ impl Grounds<'_> {
         progress.done.extend(silent);
     }
 
-    /// Returns whether a stack was applied with the recorded outputs: then it was not planned
-    /// again, so that cannot have failed.
+    /// Returns whether it was applied with the recorded outputs, so that no new plan has failed.
     fn has_its_outputs(&mut self, stack: StackIndex, plan: &str) -> bool {
         let Present {
             project,

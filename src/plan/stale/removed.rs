@@ -22,8 +22,7 @@ impl Grounds<'_> {
         }
     }
 
-    /// Checks the entry of a generation that is not current, or will not be any more, and adds its
-    /// progress.
+    /// Checks the entry of a generation that is or becomes old, and adds its progress.
     fn check_generation(
         &self,
         saved: &SavedPlan,
@@ -52,8 +51,7 @@ impl Grounds<'_> {
         (!is_same).then_some(Stale::Record(path))
     }
 
-    /// Checks the entry of a removed stack, and adds its progress: it is destroyed only with proof
-    /// of removal at HEAD.
+    /// Checks the entry of a removed stack, which needs proof at HEAD, and adds its progress.
     pub(super) fn check_removed(
         &self,
         saved: &SavedPlan,

@@ -20,8 +20,7 @@ use crate::selection::graph::Graph;
 use crate::state::document::{Action, Document};
 use crate::state::writer::Change;
 
-/// Returns the digests of the outputs that stacks are applied with, given the recorded ones and
-/// those to record without a turn.
+/// Returns digests of the recorded outputs, and of those that are recorded without a turn.
 pub fn upstream(
     project: &Project,
     graph: &Graph,

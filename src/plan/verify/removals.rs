@@ -1,5 +1,4 @@
-//! Removed stacks when a plan that destroys them is applied: everything that could have kept them
-//! in the plan is checked again.
+//! Checks removed stacks again when a plan is applied: everything that could have kept them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +32,7 @@ pub fn removals_of<'d>(
 }
 
 impl Verification<'_> {
-    /// Checks that nothing keeps the removed stacks from being destroyed, given their code. After
-    /// an error nothing may run.
+    /// Checks that nothing keeps the removed stacks, given their code. Else nothing may run.
     pub fn check_removals(
         &self,
         context: &Context,

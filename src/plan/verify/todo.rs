@@ -209,8 +209,7 @@ pub fn to_do<'p>(
     to_do
 }
 
-/// Returns the unchanged stacks whose declarations differ from the recorded ones, or whose recorded
-/// inputs follow other rules.
+/// Returns unchanged stacks whose recorded declarations differ, or whose inputs follow other rules.
 fn declares_otherwise(
     context: &Context,
     saved: &SavedPlan,
@@ -282,8 +281,7 @@ fn todo<'p>(
                 && entry.action == Action::NoOp
                 && project.stacks[stack].mode == StackMode::Manage
                 && !driver.is_none();
-            // Without a state there is nothing to record, and a destroy only removes recorded
-            // entries.
+            // Without a state there is nothing to record; a destroy only removes entries.
             let is_recorded = match saved.plan.mode {
                 PlanMode::Destroy => is_gone && recorded.is_some(),
                 PlanMode::Normal | PlanMode::RefreshOnly => document.is_some(),
@@ -353,8 +351,7 @@ fn makes_first(project: &Project, stack: StackIndex) -> bool {
     rule.is_some_and(|rule| rule.value)
 }
 
-/// Returns whether an entry destroys resources, and whether it applies the stack; `None` if not
-/// even the state changes.
+/// Returns whether an entry destroys, and whether it applies; `None` if not even the state changes.
 fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> {
     let is_decided_later = !entry.after.is_empty();
     Some(match entry.action {
@@ -368,8 +365,7 @@ fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> 
     })
 }
 
-/// Returns whether the recorded inputs match the current ones but follow older rules. Unknown for a
-/// stack that ignores every input.
+/// Returns whether the inputs match but follow older rules; unknown if every input is ignored.
 pub(super) fn follows_other_rules(
     lifecycle: &RecordedRules,
     recorded: &Inputs,

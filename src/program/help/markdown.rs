@@ -1,5 +1,4 @@
-//! The Markdown of topics: headings, paragraphs, lists, tables and code, with `code` and *emphasis*
-//! inside. Anything else is text.
+//! The Markdown of topics: headings, paragraphs, lists, tables, code; `code` and *emphasis* inside.
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TopicBlock {

@@ -17,8 +17,8 @@ use crate::run::following::{FollowUpWork, PreparedFollowUp};
 use crate::run::turn::{Step, Turn, TurnIndex};
 
 impl<'a, 'p> ApplyDirector<'a, 'p> {
-    /// Allows turns to be added at `places`. Returns the facts that a run needs of each stack. Call
-    /// after [`Self::check_with`].
+    /// Allows turns to be added at `places`; returns each stack's facts. Call after
+    /// [`Self::check_with`].
     pub fn follow(
         &mut self,
         followups: FollowUps<'a, 'p>,
@@ -66,8 +66,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.turns.iter().any(|turn| turn.attempt.refuses_destroy)
     }
 
-    /// Returns the added turns that were superseded by another turn of their stack: a resume
-    /// continues only from the last one.
+    /// Returns the added turns with a later turn of their stack: a resume continues only from that.
     pub fn superseded(&self) -> BTreeSet<TurnIndex> {
         let mut later = HashSet::new();
         let turns = self.turns.iter().enumerate().rev();
@@ -95,8 +94,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.turns.push(state);
     }
 
-    /// Makes the commands of an added turn when it begins: only then is the status of its stack
-    /// known.
+    /// Makes the commands of an added turn as it begins: only then is its stack's status known.
     pub(super) fn prepare_followup(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let (Some(followups), Some(known)) = (&self.followups, &turn.followup) else {

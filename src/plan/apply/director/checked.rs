@@ -1,5 +1,5 @@
-//! Conditions during an apply: preconditions are checked before the first step of a turn,
-//! postconditions after the last.
+//! Conditions during an apply: preconditions before a turn's first step, postconditions after its
+//! last.
 
 use std::sync::Arc;
 

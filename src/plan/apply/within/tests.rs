@@ -1,7 +1,6 @@
 use super::*;
 
-/// Parses a change, its values as `name=digest` with `?` for unknown: `update x.a size=1 id=?
-/// tainted`.
+/// Parses a change, its values as `name=digest`, `?` if unknown: `update x.a size=1 id=? tainted`.
 fn resource(line: &str) -> ResourceChange {
     let mut words = line.split_whitespace();
     let actions = words.next().unwrap();
@@ -42,8 +41,7 @@ fn counts(text: &str) -> Option<Counts> {
     })
 }
 
-/// Returns the changes beyond a plan of resources, as counts, or an empty text. An entry that is
-/// decided during the apply is provisional.
+/// Returns the counts of changes beyond a plan; without an action, the entry is provisional.
 fn beyond(action: Option<Action>, shown: &str, now: &str, is_again: bool) -> String {
     let shown = Shown {
         action,

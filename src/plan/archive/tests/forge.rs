@@ -34,8 +34,7 @@ impl Forged {
         }
     }
 
-    /// Adds an entry that differs in its name and in what `change` sets. The list has the right
-    /// name.
+    /// Adds an entry that differs in its name and in what `change` sets; it is listed correctly.
     pub(super) fn put(
         mut self,
         name: &str,

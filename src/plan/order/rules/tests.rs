@@ -17,8 +17,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Parses the work (`A✗+ B~ C`) and the constraints of this commit and of the state (`B→A
-    /// C→B@2`, with a serial).
+    /// Parses work (`A✗+ B~ C`), and this commit's and recorded constraints (`B→A C→B@2`).
     fn new(works: &'static str, tree: &'static str, recorded: &'static str) -> Self {
         let signs = |word: &'static str| word.find(['✗', '+', '~']).unwrap_or(word.len());
         let works = works.split(' ').map(|word| word.split_at(signs(word)));

@@ -94,8 +94,7 @@ impl Completion {
     }
 }
 
-/// Adds the selection flags, which may precede the command. They are candidates only if no other
-/// flag fits.
+/// Adds the selection flags that may precede the command, if no other flag fits.
 fn with_early_flags(mut command: Command) -> Command {
     let select = SelectArgs::augment_args(Command::new("select"));
     for flag in select.get_arguments() {

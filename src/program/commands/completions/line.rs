@@ -44,8 +44,7 @@ impl<'l> Line<'l> {
     }
 }
 
-/// Returns the first word without its quotes, the quotes still open at its end, and the length of
-/// its typed text.
+/// Returns the first word, the quotes open at its end, and the length of its typed text.
 fn first_word(text: &str) -> (String, Quotes, usize) {
     let mut word = String::new();
     let mut quotes = Quotes::None;

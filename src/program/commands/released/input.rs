@@ -53,8 +53,7 @@ struct WorkerPool {
     public: bool,
 }
 
-/// Returns the input of a release: the module, and the stacks that use its old version, with their
-/// records.
+/// Returns the module and the stacks that use its old version, with their records.
 pub(super) fn input(
     release: &Release,
     project: &Project,
