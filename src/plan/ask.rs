@@ -28,10 +28,8 @@ use crate::run::settings::RunSettings;
 use crate::run::turn::{Operation, Step, Turn};
 use crate::selection::graph::Precedence;
 
-/// The most bytes of an answer.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// The most bytes of a plan that `show -json` prints.
 const MAX_SHOWN: u64 = 256 << 20;
 
 #[derive(Debug, Clone)]
@@ -49,11 +47,8 @@ pub struct AskOptions<'a> {
     pub folder: &'a Path,
     /// Whether `init` runs even if it has run before.
     pub init: bool,
-    /// Extra arguments of every `plan`.
     pub extra: &'a [OsString],
-    /// How many run at once.
     pub jobs: NonZeroUsize,
-    /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 
@@ -65,7 +60,6 @@ pub struct Asking {
 
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
-    /// The driver's answer is malformed.
     #[error(transparent)]
     Written(#[from] BadAnswer),
     #[error(transparent)]
@@ -228,7 +222,6 @@ pub(super) fn at_once(
     }
 }
 
-/// Checks that the commands of a question can be made.
 pub fn check(
     codes: Codes<'_, '_>,
     question: &Question<'_>,
@@ -356,7 +349,6 @@ pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     Ok(BufReader::new(file))
 }
 
-/// Returns the changes that the tool has planned in a turn's folder.
 pub fn changed(folder: &Path) -> Result<ChangedPlan, NoAnswer> {
     Ok(ChangedPlan::read(open_shown(folder)?)?)
 }

@@ -20,14 +20,12 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the current place, or else the recorded one.
     pub fn backend(&self) -> Option<&str> {
         let recorded = self.recorded.as_ref().map(|(_, backend)| backend);
         self.now.as_ref().or(recorded).map(String::as_str)
     }
 }
 
-/// Stacks that must not be touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Blocked {
     pub stacks: BTreeMap<StackIndex, String>,

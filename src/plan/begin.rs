@@ -28,7 +28,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the word in the journal.
     pub fn word(self) -> &'static str {
         match self {
             Purpose::Plan => "plan",
@@ -49,14 +48,11 @@ impl Purpose {
 pub struct DriverRun<'a> {
     pub id: &'a str,
     pub purpose: Purpose,
-    /// The plan that is applied, if any.
     pub plan: Option<&'a str>,
     pub on_error: OnError,
     pub jobs: NonZeroUsize,
     pub typed: Typed,
-    /// The base of change detection.
     pub base: Option<BaseRecord>,
-    /// The policies after the run, if any.
     pub policies: Option<PoliciesRecord>,
 }
 

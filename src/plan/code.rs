@@ -42,7 +42,6 @@ pub struct RemovedCode<'a, 'p> {
     pub workspace: Option<&'a str>,
 }
 
-/// The stacks of a plan with their code.
 #[derive(Debug, Clone, Copy)]
 pub struct Codes<'a, 'p> {
     pub tree: Code<'a, 'p>,

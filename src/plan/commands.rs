@@ -27,22 +27,17 @@ use crate::run::turn::Step;
 /// The file in a turn's folder that the tool writes its plan to.
 pub const PLAN_FILE: &str = "plan";
 
-/// The output of `show -json`.
 pub(super) const SHOWN_FILE: &str = "show.json";
 
-/// The file that a driver may write an answer to.
 pub(super) const ANSWER_FILE: &str = "answer.json";
 
-/// The file with the printed outputs.
 pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 
 /// The variable with the action of the driver.
 pub(super) const ACTION: &str = "ORCH_ACTION";
 
-/// The variable with the data directory of Terraform.
 pub(super) const DATA: &str = "TF_DATA_DIR";
 
-/// The variable with the workspace of Terraform.
 pub(super) const WORKSPACE: &str = "TF_WORKSPACE";
 
 #[derive(Debug)]
@@ -107,7 +102,6 @@ impl fmt::Display for CannotAsk {
     }
 }
 
-/// Makes the commands of turns and collects problems.
 pub(super) struct Preparation<'a, 'p> {
     codes: Codes<'a, 'p>,
     run: &'a str,
@@ -116,7 +110,6 @@ pub(super) struct Preparation<'a, 'p> {
     missing: BTreeMap<LookupError, Vec<StackIndex>>,
     /// The first removed stack whose code cannot be used, with the reason.
     removed: Option<(StackPath, String)>,
-    /// How long tools wait for the locks of their own states.
     lock_timeout: Option<Duration>,
     hidden: Vec<HiddenOption>,
 }
@@ -155,7 +148,6 @@ impl<'a, 'p> Preparation<'a, 'p> {
         }
     }
 
-    /// Sets how long tools wait for the locks of their own states.
     pub(super) fn waiting(self, lock_timeout: Option<Duration>) -> Self {
         Preparation {
             lock_timeout,
@@ -225,7 +217,6 @@ impl<'a, 'p> Preparation<'a, 'p> {
         })
     }
 
-    /// Returns the command of a step; `None` if something is wrong.
     pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<Task> {
         let words = match step.words {
             Words::BuiltIn(mut words) => {
@@ -392,7 +383,6 @@ impl<'a, 'p> Preparation<'a, 'p> {
     }
 }
 
-/// Converts a step of a driver to a step of a run.
 pub(super) fn step_of(step: &StepPlan<'_>) -> Step {
     let exit_codes = Arc::new(step.exit_codes.clone());
     Step::CommandWith(step.name.into(), exit_codes)

@@ -29,7 +29,6 @@ pub struct CommitCode {
     _worktree: Worktree,
 }
 
-/// Why the code of a commit cannot be used for a stack.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCode {
     #[error("its commit cannot be checked out: {0}")]
@@ -61,7 +60,6 @@ impl From<ChangeError> for NoCode {
     }
 }
 
-/// Formats a problem of a project with its file and line.
 fn located(problem: &Diagnostic, project: &Project) -> String {
     let place = match (problem.labels.first(), &problem.file) {
         (Some(label), _) => project.sources.line(label.span),
@@ -134,7 +132,6 @@ impl CommitCode {
         }
     }
 
-    /// Returns the driver of a stack, given the recorded one.
     pub fn driver(
         &self,
         stack: StackIndex,

@@ -21,7 +21,6 @@ use crate::plan::conditions::Condition;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 
-/// The action of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -34,7 +33,6 @@ pub enum Action {
     Update,
     /// The stack is destroyed and recreated.
     Replace,
-    /// The stack is destroyed.
     Delete,
     /// The outputs are read, for others.
     Read,
@@ -56,7 +54,6 @@ impl Action {
         }
     }
 
-    /// Returns whether its commands change something.
     pub fn is_work(self) -> bool {
         matches!(
             self,
@@ -65,16 +62,13 @@ impl Action {
     }
 }
 
-/// The entry of a stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PlanEntry {
     pub stack: StackPath,
     pub action: Action,
     pub reason: Reason,
-    /// `None` if unknown.
     pub counts: Option<Counts>,
-    /// Empty if unknown.
     pub resources: Vec<ResourceChange>,
     pub is_complete: bool,
     /// Whether the changes are known; else its tool failed, and is asked again during the apply.
@@ -132,7 +126,6 @@ pub struct Known<'a> {
     /// Its status according to the state; `None` without a state.
     pub standing: Option<&'a Standing>,
     pub driver: Driver<'a>,
-    /// How `orch` manages it.
     pub mode: StackMode,
     pub is_replaced: bool,
     /// Whether a replace creates the new one before it destroys the old one.
@@ -152,7 +145,6 @@ pub struct Known<'a> {
     pub is_released: bool,
 }
 
-/// What has to be found out about a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
     Settled(Action, Reason),
@@ -160,7 +152,6 @@ pub enum Need {
     Ask(PlanKind, Asked),
 }
 
-/// The action that a driver is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
     /// Nothing is recorded.
@@ -173,14 +164,11 @@ pub enum Asked {
     Replace,
     /// A new stack is created beside the old one.
     Anew,
-    /// Checks for drift.
     Refresh,
-    /// Reads its outputs for others.
     Read,
 }
 
 impl Asked {
-    /// Returns the value that the driver gets.
     pub fn word(self) -> &'static str {
         match self {
             Asked::Create | Asked::Anew => "create",
@@ -193,7 +181,6 @@ impl Asked {
     }
 }
 
-/// Why an answer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its driver answers `{answer}` when asked for `{asked}`; {hint}")]
 pub struct NotAllowed {
@@ -202,7 +189,6 @@ pub struct NotAllowed {
     hint: &'static str,
 }
 
-/// The options for all stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlanOptions {
     pub mode: PlanMode,
@@ -211,7 +197,6 @@ pub struct PlanOptions {
 }
 
 impl Known<'_> {
-    /// Returns what has to be found out.
     pub fn need(&self, options: PlanOptions) -> Need {
         let asks = |kind: PlanKind| match kind {
             PlanKind::RefreshOnly => {
@@ -320,7 +305,6 @@ impl Known<'_> {
         Reason::new(ReasonSource::Driver, text)
     }
 
-    /// Returns why the stack is replaced, if it is.
     fn replaces(&self) -> Option<Reason> {
         if self.is_replaced {
             return Some(Reason::new(ReasonSource::Option, "--replace"));

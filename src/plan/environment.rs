@@ -25,7 +25,6 @@ use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
 use crate::state::document::Inputs;
 
-/// The prefixes of the tools' variables.
 const PREFIXES: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
 
 /// Variables that may differ, since they do not change the plan: logging, program paths, caches,
@@ -68,7 +67,6 @@ const MAY_DIFFER: [&str; 34] = [
     "VAULT_TOKEN",
 ];
 
-/// The prefixes of such variables.
 const MAY_DIFFER_FROM: [&str; 9] = [
     "TERRAGRUNT_LOG",
     "TERRAGRUNT_PROVIDER_CACHE",
@@ -127,7 +125,6 @@ const STEPS: [DriverStep; 4] = [
 /// The prefix for driver commands; no variable contains a space.
 const COMMAND: &str = "driver ";
 
-/// Digests of values, by name.
 type Digests = BTreeMap<String, String>;
 
 /// The environment in which the stacks of a plan were planned.
@@ -146,7 +143,6 @@ pub struct SavedEnvironment {
 pub struct EnvironmentSource<'a, 'p> {
     pub root: &'a Path,
     pub environments: &'a Environments<'p>,
-    /// The environment of `orch`.
     pub host: &'a BTreeMap<String, String>,
 }
 
@@ -154,7 +150,6 @@ pub struct EnvironmentSource<'a, 'p> {
 pub struct PlannedStack<'d> {
     pub stack: StackIndex,
     pub driver: Driver<'d>,
-    /// Its inputs in the plan, if known.
     pub inputs: Option<&'d Inputs>,
 }
 
@@ -230,7 +225,6 @@ impl SavedEnvironment {
     }
 }
 
-/// Computes the digests of a plan.
 struct Digester<'a, 'p> {
     key: &'a str,
     source: EnvironmentSource<'a, 'p>,
@@ -322,7 +316,6 @@ impl Digester<'_, '_> {
     }
 }
 
-/// Returns whether a variable may differ when a plan is applied.
 fn may_differ(name: &str) -> bool {
     let (prefix, counted) = WORDS;
     let is_of_other_command = name
@@ -388,7 +381,6 @@ fn command_name(step: DriverStep) -> String {
     format!("{COMMAND}{}", step.name())
 }
 
-/// Formats a name for a message.
 fn described(name: &str) -> String {
     match name.strip_prefix(COMMAND) {
         Some(step) => format!("the command `{step}` of its driver"),
@@ -397,7 +389,6 @@ fn described(name: &str) -> String {
     }
 }
 
-/// Returns the names whose digests differ, or that only one side has.
 fn different<'a>(before: &'a Digests, now: &'a Digests) -> impl Iterator<Item = &'a str> {
     let names = before
         .keys()

@@ -31,7 +31,6 @@ impl PlannedFollowUps {
 #[error("a policy failed or a limit is exceeded: an apply of this plan would end with status 1")]
 pub struct FailedPolicies;
 
-/// A turn that policies add to an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFollowUp {
     pub stack: StackPath,
@@ -39,6 +38,5 @@ pub struct PlannedFollowUp {
     pub after: StackPath,
     /// Whether the stack has `autodeploy = true`: its changes need no approval.
     pub autodeploy: bool,
-    /// Why it will fail, if known.
     pub problem: Option<String>,
 }

@@ -10,7 +10,6 @@ use crate::selection::graph::{Graph, Precedence};
 /// The outcome for a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is destroyed.
     Goes,
     /// It exists, and must be destroyed before the stacks that it runs after.
     Stays,

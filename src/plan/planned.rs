@@ -17,7 +17,6 @@ use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::{Graph, Precedence};
 use crate::state::document::Document;
 
-/// The plan of an apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The id of the run that made it.
@@ -25,7 +24,6 @@ pub struct Plan {
     pub mode: PlanMode,
     /// The other options of the request.
     pub options: RequestedOptions,
-    /// The commit of HEAD.
     pub commit: Option<String>,
     /// The state that it was made with.
     pub state: Option<AppliedBase>,
@@ -37,7 +35,6 @@ pub struct Plan {
     #[serde(default)]
     pub relaxed: Vec<RelaxedConstraint>,
     pub failed: Vec<FailedAsk>,
-    /// How many selected stacks have no driver.
     pub without_driver: usize,
     /// The stacks in the state that are neither in this commit nor in the plan.
     #[serde(default)]
@@ -50,7 +47,6 @@ pub struct Plan {
     pub followups: Option<PlannedFollowUps>,
 }
 
-/// The outcome of an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
     Nothing,
@@ -75,7 +71,6 @@ pub struct UnplannedRemovals {
 pub struct RequestedOptions {
     /// Whether all tools were asked, whatever the state says.
     pub full: bool,
-    /// Whether `init` ran in every stack that was asked.
     pub init: bool,
     /// Whether stacks were planned that a later commit has applied.
     pub allow_rollback: bool,
@@ -88,11 +83,9 @@ pub struct RequestedOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedOperation {
     pub stack: StackPath,
-    /// Whether the stack is destroyed rather than applied.
     pub destroys: bool,
 }
 
-/// A recorded constraint that the operations violate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RelaxedConstraint {
     #[serde(default)]
@@ -337,7 +330,6 @@ impl Plan {
         PlannedOrder::of(project, graph, document, &works, &gone)
     }
 
-    /// Returns whether there is anything to apply.
     pub fn is_applyable(&self) -> bool {
         let is_quiet = |entry: &PlanEntry| matches!(entry.action, Action::NoOp | Action::Read);
         let is_work = |entry: &PlanEntry| {

@@ -36,7 +36,6 @@ pub struct AppliedPlan {
     text: Vec<u8>,
 }
 
-/// Why the progress of a plan is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgressError {
     #[error(transparent)]
@@ -59,7 +58,6 @@ pub enum ProgressError {
     /// Not a plan id, so there is no file.
     #[error("`{0}` is not the id of a plan")]
     Id(String),
-    /// Another run has written the file since it was read.
     #[error("another run has applied a part of the plan meanwhile")]
     Changed,
 }

@@ -21,7 +21,6 @@ use crate::source::Span;
 use crate::state::document::Entry;
 use crate::state::rules::RecordedRule;
 
-/// The most addresses or stacks that a refusal names.
 const MOST: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +59,7 @@ enum ProtectedBy {
     /// HEAD cannot be read, but may have the rule.
     Unread {
         why: String,
-        /// The fix.
+        /// How to make it readable.
         way_out: String,
     },
 }
@@ -78,12 +77,10 @@ fn stated<T>(
 }
 
 impl Protection {
-    /// Returns the working tree's rules for a stack.
     pub fn of_tree(project: &Project, stack: StackIndex) -> Vec<Self> {
         Self::of_project(project, stack, &ProtectedBy::Tree)
     }
 
-    /// Returns HEAD's rules for a stack.
     pub fn of_head(project: &Project, stack: StackIndex) -> Vec<Self> {
         Self::of_project(project, stack, &ProtectedBy::Head)
     }
@@ -283,7 +280,6 @@ enum Loss {
     Unknown,
 }
 
-/// Why destroying is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     protection: Protection,
@@ -359,7 +355,6 @@ impl Refusal {
     }
 }
 
-/// Returns the first names, and how many more there are.
 fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(MOST);
     let first = names.take(MOST);
@@ -381,11 +376,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The cause of a destroy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destroyer {
     Plan,
-    /// A command in the stack.
     Command,
 }
 

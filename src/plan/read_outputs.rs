@@ -97,7 +97,6 @@ pub fn refreshed(folder: &Path) -> Result<OutputValues, NoAnswer> {
     Ok(OutputValues::planned(open_shown(folder)?)?)
 }
 
-/// Returns why a stack with this driver has no outputs, if so.
 pub fn no_outputs(driver: Option<&Driver<'_>>) -> Option<String> {
     match driver {
         None => Some("it has no driver".to_owned()),

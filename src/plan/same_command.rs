@@ -8,7 +8,6 @@ use crate::path::StackPath;
 /// Replaces the root of a project in compared words; no argument contains it.
 const ROOT: char = '\0';
 
-/// The command that destroys a stack, for comparison.
 #[derive(Debug)]
 pub struct DestroyCommand(Vec<Word>);
 

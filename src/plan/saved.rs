@@ -31,11 +31,9 @@ pub struct SavedPlan {
     /// The version of `orch` that wrote it.
     pub orch: String,
     pub plan: Plan,
-    /// The project, if it keeps a state.
     pub project: Option<SavedProject>,
     /// How many destroys may run without asking.
     pub allow_destroy: Option<usize>,
-    /// Extra arguments of every `plan`.
     pub extra: Vec<Argument>,
     /// The stacks that were excluded, by path: no follow-up may include them.
     #[serde(default)]
@@ -80,7 +78,6 @@ pub struct SavedStack {
     pub record: Option<String>,
     /// A digest of the records of the stacks that it runs right after.
     pub records_before: Option<String>,
-    /// Its backend, if known.
     pub backend: Option<String>,
     /// Its outputs before the apply, if known.
     pub outputs_before: Option<Outputs>,
@@ -90,20 +87,16 @@ pub struct SavedStack {
     pub changes: Option<String>,
     /// The index of its tool's plan in the file, if there is one.
     pub plan: Option<usize>,
-    /// The version of its tool, if known.
     #[serde(default)]
     pub tool_version: Option<String>,
 }
 
-/// Why a plan file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {
     #[error(transparent)]
     Archive(#[from] ReadError),
-    /// The content is not a plan.
     #[error("`plan.json` in it is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
-    /// A later version wrote it.
     #[error("orch {orch} wrote it in format {format}, and this orch knows formats up to {FORMAT}")]
     Newer {
         format: u64,

@@ -27,15 +27,12 @@ use crate::run::turn::Operation;
 use crate::selection::graph::Graph;
 use crate::state::document::{Action as Written, Document, Entry, INTERRUPTED, Inputs};
 
-/// The current facts.
 #[derive(Debug, Clone, Copy)]
 pub struct Present<'a> {
     pub project: &'a Project,
-    /// The constraints of the project.
     pub graph: &'a Graph,
     /// The inputs of its stacks; `None` outside of git.
     pub digests: Option<&'a InputDigests>,
-    /// The state, if the project keeps one.
     pub document: Option<&'a Document>,
     /// The recorded stacks that this commit lacks, if the plan covers any.
     pub missing: Option<&'a BTreeMap<String, MissingStack>>,
@@ -54,7 +51,6 @@ pub struct Grounds<'a> {
     outputs: Option<Upstream>,
 }
 
-/// The progress of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     pub done: BTreeSet<(StackPath, OperationKey)>,
@@ -91,7 +87,6 @@ impl Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationKey {
-    /// [`Operation::Destroy`].
     Destroy,
     /// [`Operation::Apply`], or only recording the stack.
     Apply,
@@ -161,12 +156,10 @@ fn is_of_plan(entry: &Entry, plan: &str) -> bool {
     last_of_plan(entry, plan).is_some()
 }
 
-/// Returns whether the last operation on a stack has succeeded.
 fn is_settled(entry: &Entry) -> bool {
     entry.has_succeeded() && entry.intent.is_none()
 }
 
-/// Returns the serial of the state that a plan was made with.
 fn serial(saved: &SavedPlan) -> u64 {
     saved.plan.state.as_ref().map_or(0, |state| state.serial)
 }
@@ -213,7 +206,6 @@ impl<'a> Grounds<'a> {
         Some(records.of(stack))
     }
 
-    /// Returns the inputs of a stack, if known.
     pub fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
         let digests = self.present.digests?;
         let digest = digests.stacks.get(&stack)?;
@@ -296,7 +288,6 @@ impl<'a> Grounds<'a> {
         (planned.lineage != now.lineage).then_some(Stale::Lineage)
     }
 
-    /// Returns whether a stack was tainted since a plan was made.
     fn is_tainted_since(&self, saved: &SavedPlan, entry: &Entry) -> bool {
         let (Some(document), Some(taint)) = (self.present.document, &entry.tainted) else {
             return false;

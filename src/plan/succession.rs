@@ -43,7 +43,6 @@ pub enum Hold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
     pub stack: StackIndex,
-    /// Whether it has to be applied with changes.
     pub must_change: bool,
 }
 

@@ -4,7 +4,6 @@ use super::left_behind::Fate;
 use super::order::Recorded;
 use crate::selection::graph::Precedence;
 
-/// The recorded precedence, in both directions.
 #[derive(Debug)]
 pub struct Ties {
     n_stacks: usize,

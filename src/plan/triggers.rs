@@ -59,7 +59,6 @@ pub struct Trigger<'r> {
     pub output: Option<&'r str>,
     /// Whether it changed in an earlier apply.
     pub is_past: bool,
-    /// Where it is named.
     pub span: Span,
 }
 
@@ -71,7 +70,6 @@ pub struct Triggered<'r> {
     pub open: BTreeMap<StackIndex, Vec<Trigger<'r>>>,
 }
 
-/// The facts about all stacks that a reference matches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Summary {
     /// The first that changes in this plan.

@@ -5,7 +5,6 @@ use crate::selection::graph::{Graph, Precedence};
 
 #[derive(Debug)]
 pub(super) struct ChangedOutputs {
-    /// The predecessors of each node: the precedence reversed.
     before: Precedence,
     /// By node: for a stack with work, whether its outputs have changed.
     set: Vec<Option<bool>>,

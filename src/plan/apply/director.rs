@@ -27,7 +27,6 @@ use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
 
-/// Decides which steps of the turns of an apply are needed.
 #[derive(Debug)]
 pub struct ApplyDirector<'a, 'p> {
     pub(super) turns: Vec<TurnState<'p>>,
@@ -56,7 +55,6 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.guard = Some(guard);
     }
 
-    /// Refuses to destroy protected resources, based on the tool's answer.
     fn check_protected(&self, number: usize, answer: Option<&Answer>) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
@@ -126,7 +124,6 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         here.is_some_and(|here| trigger(here).is_none())
     }
 
-    /// Switches the turn to creating if the stack was destroyed right before.
     fn note_recreated(&mut self, number: usize) {
         let turn = &mut self.turns[number];
         let here = turn.stack.stack.here();
@@ -258,7 +255,6 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     }
 }
 
-/// Digests of outputs by name, as they are recorded.
 type RecordedOutputs = BTreeMap<String, String>;
 
 impl ApplyDirector<'_, '_> {

@@ -24,7 +24,6 @@ use crate::project::stack::StackIndex;
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
-/// A stack for which a turn may be added.
 #[derive(Debug, Clone)]
 pub struct FollowUpStack<'p> {
     pub driver: Driver<'p>,
@@ -32,15 +31,11 @@ pub struct FollowUpStack<'p> {
     pub problem: Option<String>,
     /// Whether none of it exists, as far as is known.
     pub is_new: bool,
-    /// Where its tool keeps its state, if known.
     pub backend: Option<String>,
-    /// Its recorded outputs.
     pub recorded: Option<BTreeMap<String, String>>,
     /// The digests of the outputs that it was applied with, by name in `replace_triggered_by`.
     pub triggered_by: BTreeMap<String, String>,
-    /// Whether its changes are approved.
     pub is_approved: bool,
-    /// Whether that includes destroying resources.
     pub may_destroy_resources: bool,
 }
 
@@ -50,11 +45,9 @@ pub struct FollowUps<'a, 'p> {
     pub run: String,
     /// The folder for plans and answers; only its owner can read it.
     pub folder: PathBuf,
-    /// Extra arguments of every `plan`.
     pub extra: Vec<OsString>,
     pub keeps_state: bool,
     pub stacks: Vec<FollowUpStack<'p>>,
-    /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 

@@ -49,7 +49,6 @@ use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::References;
 use crate::state::document::Document;
 
-/// A stack that an apply has turns for.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ApplyStack<'p> {
@@ -59,21 +58,15 @@ pub struct ApplyStack<'p> {
     /// The action that its driver is asked for if it is planned again.
     pub asked: Asked,
     pub work: Work,
-    /// Whether it runs after stacks with work.
     pub is_conditional: bool,
-    /// Whether its tool could plan it.
     pub is_planned: bool,
     /// Whether its tool's plan covers everything, with nothing deferred or left out.
     pub is_complete: bool,
-    /// Whether its tool's shown plan is available.
     pub has_plan: bool,
-    /// Where its tool keeps its state, if known.
     pub backend: Option<String>,
-    /// Its outputs before the apply, if known.
     pub outputs_before: Option<Outputs>,
     /// Its outputs if nothing is done, if known.
     pub outputs: Option<Outputs>,
-    /// Its recorded outputs.
     pub recorded: Option<BTreeMap<String, String>>,
     /// Whether it is recorded although nothing is to be done.
     pub is_recorded: bool,
@@ -105,29 +98,23 @@ pub struct TurnChecks {
     reason = "each is an option of its own"
 )]
 pub struct ApplyOptions<'a> {
-    /// The id of the run.
     pub run: &'a str,
     /// The folder for plans and answers; only its owner can read it.
     pub folder: &'a Path,
     /// Whether `init` runs even if it has run before.
     pub init: bool,
-    /// Extra arguments of every `plan`.
     pub extra: &'a [OsString],
-    /// How many stacks run at once.
     pub jobs: NonZeroUsize,
     pub on_error: OnError,
-    /// Whether changes are applied that were not shown.
     pub allows_new_changes: bool,
     /// Whether a part of the plan may have been applied already.
     pub is_again: bool,
     pub keeps_state: bool,
-    /// Whether turns may be added.
     pub may_add: bool,
     /// Whether the plan was rejected: none of its turns starts.
     pub is_rejected: bool,
     /// The stacks with work that were applied before: others may not know their outputs.
     pub done: &'a [StackIndex],
-    /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 
@@ -136,7 +123,6 @@ pub struct Surroundings<'a, 'p> {
     pub codes: Codes<'a, 'p>,
     pub graph: &'a Graph,
     pub references: &'p References,
-    /// The state, if the project keeps one.
     pub document: Option<&'a Document>,
 }
 
@@ -144,19 +130,15 @@ pub struct Surroundings<'a, 'p> {
 pub struct Applying<'a, 'p> {
     pub execution: Execution,
     pub tasks: Vec<Vec<Task>>,
-    /// Decides while they run.
     pub director: ApplyDirector<'a, 'p>,
     pub turns: Vec<(PlanStack, Operation)>,
-    /// Where turns may be added, if they may.
     pub places: Option<Places>,
 }
 
-/// Where turns for the project's stacks may be added to an apply.
 #[derive(Debug)]
 pub struct Places {
     /// The node of the first stack; the others follow in order.
     pub first: usize,
-    /// The rank that breaks ties, by stack.
     pub ranks: Vec<u32>,
 }
 

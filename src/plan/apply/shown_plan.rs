@@ -31,7 +31,6 @@ impl TurnState<'_> {
     }
 }
 
-/// Returns whether nothing is created or changed.
 fn only_destroys(answer: &Answer) -> bool {
     let actions = answer.resources.iter().flat_map(|it| &it.actions);
     let mut actions = actions.map(String::as_str);

@@ -14,7 +14,6 @@ use crate::run::turn::{Operation, Step};
 /// The steps of a turn: the role of each, with its command.
 pub(super) type Steps = Vec<(Role, Step, Option<Task>)>;
 
-/// A step without a command yet.
 pub(super) struct PlannedStep<'p> {
     pub(super) role: Role,
     pub(super) command: Option<StepPlan<'p>>,

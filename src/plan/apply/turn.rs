@@ -20,11 +20,8 @@ use crate::run::turn::Operation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A command of the driver.
     Driver(StepRole),
-    /// Confirms the intent.
     Confirm,
-    /// Checks the postconditions.
     Check,
 }
 
@@ -42,7 +39,6 @@ pub(super) struct TurnState<'p> {
     pub(super) folder: PathBuf,
     pub(super) root: PathBuf,
     pub(super) plan: Option<Task>,
-    /// Whether the folder has the plan that was shown.
     pub(super) has_plan: bool,
     /// Whether that plan can be applied as it is.
     pub(super) is_as_shown: bool,
@@ -51,13 +47,11 @@ pub(super) struct TurnState<'p> {
     pub(super) has_acted: bool,
     /// Set if the turn was added.
     pub(super) followup: Option<FollowUp>,
-    /// Whether the arguments of its `plan` cover only a part of the stack.
     pub(super) is_partial: bool,
     /// Whether the stack was destroyed right before, to be recreated.
     pub(super) is_recreated: bool,
 }
 
-/// The progress of an attempt.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Attempted {
@@ -67,9 +61,7 @@ pub(super) struct Attempted {
     pub(super) answer: Option<Answer>,
     /// Whether there is anything to change, once known.
     pub(super) is_work: Option<bool>,
-    /// Whether a postcondition failed.
     pub(super) has_failed_checks: bool,
-    /// Whether it would change something that is not approved.
     pub(super) is_unconfirmed: bool,
     /// Whether only the approval of destroyed resources is missing.
     pub(super) refuses_destroy: bool,
@@ -77,7 +69,6 @@ pub(super) struct Attempted {
     pub(super) is_kept: bool,
 }
 
-/// How an attempt proceeds.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Course {
     #[default]
@@ -172,7 +163,6 @@ impl TurnState<'_> {
         }
     }
 
-    /// Returns the effect on the stack.
     pub(super) fn effect(&self) -> Effect {
         if self.operation != Operation::Apply || !self.has_acted {
             return Effect::Nothing;
@@ -203,7 +193,6 @@ impl TurnState<'_> {
             && self.stack.recorded.is_none()
     }
 
-    /// Returns whether `init` has never run.
     pub(super) fn needs_init(&self) -> bool {
         let path = self.initialized.as_ref();
         path.is_some_and(|path| path.symlink_metadata().is_err())

@@ -12,7 +12,6 @@ use crate::selection::reference::{Reference, ReferenceKind, References};
 pub(super) struct Updated<'p> {
     project: &'p Project,
     references: &'p References,
-    /// The triggers of each stack.
     triggers: HashMap<StackIndex, Vec<&'p Reference>>,
     /// The outputs of each stack that are triggers.
     named: BTreeMap<StackIndex, BTreeSet<String>>,
@@ -48,7 +47,6 @@ impl<'p> Updated<'p> {
         stacks.filter(|stack| self.triggers.contains_key(stack))
     }
 
-    /// Returns the outputs of a stack that are triggers.
     pub(super) fn named(&self, stack: StackIndex) -> &BTreeSet<String> {
         static NONE: BTreeSet<String> = BTreeSet::new();
         self.named.get(&stack).unwrap_or(&NONE)
@@ -58,7 +56,6 @@ impl<'p> Updated<'p> {
         self.project
     }
 
-    /// Adds an updated stack, with the digests of its outputs if known.
     pub(super) fn add(&mut self, stack: StackIndex, outputs: Option<BTreeMap<String, String>>) {
         self.n_updates += 1;
         self.stacks.insert(stack, (self.n_updates, outputs));
@@ -69,8 +66,7 @@ impl<'p> Updated<'p> {
         self.seen.insert(stack, self.n_updates);
     }
 
-    /// Returns what replaces a stack, if anything. `known`: digests of the outputs it was applied
-    /// with.
+    /// Returns the trigger that replaces a stack, if any. `known`: the outputs of its last apply.
     pub(super) fn trigger_of(
         &self,
         stack: StackIndex,

@@ -16,9 +16,7 @@ use crate::printable::printable;
 pub struct Shown {
     /// `None` if the action is decided during the apply.
     pub action: Option<Action>,
-    /// `None` if unknown.
     pub counts: Option<Counts>,
-    /// Empty if unknown.
     pub resources: Vec<ResourceChange>,
     /// The digest of the changes, if the driver has answered one.
     pub changes: Option<String>,
@@ -26,14 +24,12 @@ pub struct Shown {
     pub is_provisional: bool,
 }
 
-/// Changes that were not shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotShown {
     counts: Option<Counts>,
     destroyed: Vec<String>,
 }
 
-/// How many addresses a message names.
 const MOST: usize = 5;
 
 impl NotShown {

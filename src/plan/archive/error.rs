@@ -53,16 +53,13 @@ pub enum Problem {
         unpacked first)"
     )]
     NoPlan,
-    /// It begins like a plan.
     #[error("is cut off, or has something after its end")]
     End,
-    /// Written by a later version.
     #[error(
         "has format {0}, and this version of orch reads formats up to {FORMAT}: use the version that wrote it",
         FORMAT = super::FORMAT
     )]
     Newer(u32),
-    /// More than a plan can have.
     #[error("has more than {0}, the most that orch writes")]
     TooLarge(String),
     #[error("has a damaged table of contents")]

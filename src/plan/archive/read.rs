@@ -30,7 +30,6 @@ const CENTRAL_HEADER_BYTES: u64 = 46;
 const DESCRIPTOR_BYTES: u64 = 16;
 const HAS_DESCRIPTOR: u16 = 1 << 3;
 
-/// The bits of a mode that hold the file type.
 const FILE_TYPE: u32 = 0o170_000;
 
 /// An archive with a valid structure. Nothing is unpacked; contents are checked when they are read.
@@ -266,7 +265,6 @@ fn read_directory(
     }
 }
 
-/// Checks the central header of an entry.
 fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Problem> {
     let found = record.file_path();
     let found: &[u8] = found.as_ref();

@@ -55,7 +55,6 @@ impl Scene {
         names
     }
 
-    /// Returns a message without the path of the folder.
     fn message(&self, error: &dyn std::error::Error) -> String {
         let folder = self.folder.path().display().to_string();
         error.to_string().replace(&format!("{folder}/"), "")

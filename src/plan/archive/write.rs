@@ -63,7 +63,6 @@ pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), Wri
 pub(super) struct Draft<'a> {
     file: &'a Path,
     zip: ZipArchiveWriter<BufWriter<NamedTempFile>>,
-    /// How many entries it will have.
     entries: usize,
     manifest: Manifest,
 }

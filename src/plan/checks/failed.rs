@@ -6,7 +6,6 @@ use crate::diagnostic::Diagnostic;
 use crate::project::lifecycle::ConditionKind;
 use crate::source::{Sources, Span};
 
-/// The most characters of an expression that are stored.
 const MAX_WRITTEN: usize = 200;
 
 /// A condition that does not hold or cannot be evaluated.
@@ -31,13 +30,11 @@ pub struct FailedCondition {
     /// From 1.
     pub line: usize,
     pub message: String,
-    /// The values of its names, as they are shown.
     pub values: Vec<ShownValue>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownValue {
-    /// As written.
     pub expression: String,
     /// From 1.
     pub line: usize,

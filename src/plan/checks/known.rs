@@ -8,7 +8,6 @@ use crate::language::evaluate::{Answer, EvalResult};
 use crate::language::value::Value;
 use crate::source::Span;
 
-/// The most output names that a message lists.
 const MAX_NAMES: usize = 20;
 
 #[derive(Debug, Clone)]
@@ -16,7 +15,6 @@ pub enum StackOutputs {
     Values(Arc<OutputValues>),
     /// Known once the stack has been applied.
     Later,
-    /// The reason, for a message.
     Unreadable(String),
 }
 

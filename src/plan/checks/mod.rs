@@ -35,7 +35,6 @@ use crate::selection::graph::Graph;
 pub struct Checker<'p> {
     project: &'p Project,
     basis: Basis<'p>,
-    /// The namespace of the state, if the project keeps one.
     namespace: Option<String>,
     after: RunsAfter<'p>,
     outputs: BTreeMap<StackIndex, StackOutputs>,
@@ -50,7 +49,6 @@ impl fmt::Debug for Checker<'_> {
     }
 }
 
-/// The result of checking a stack's conditions.
 #[derive(Debug, Default)]
 pub struct Checked<'p> {
     /// Those that do not hold, in order of precedence.

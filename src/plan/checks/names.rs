@@ -13,16 +13,12 @@ use crate::project::namespaces::GENERATION;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-/// The attribute of `orch` with the namespace of the state.
 const NAMESPACE: &str = "namespace";
 
-/// The object with the outputs of other stacks.
 pub(super) const STACKS: &str = "stacks";
 
-/// The stack itself.
 pub(super) const SELF: &str = "self";
 
-/// The attribute of a stack with its outputs.
 const OUTPUTS: &str = "outputs";
 
 /// The names of `run.env`, the namespace of the state, and the known facts about stacks.
@@ -77,7 +73,6 @@ fn inside(name: &str, answer: Answer) -> Answer {
     }
 }
 
-/// The error for `self` in a precondition.
 pub(super) fn no_itself(span: Span) -> Diagnostic {
     Diagnostic::error(Code::UnavailableName, "a precondition has no `self`")
         .label(span, "nothing has been done with the stack yet")
@@ -163,7 +158,6 @@ impl CheckNames<'_> {
         }
     }
 
-    /// Returns the answer for a value that is known only later.
     fn undecided(
         &self,
         source: StackIndex,

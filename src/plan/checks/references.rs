@@ -69,7 +69,6 @@ impl<'p> RunsAfter<'p> {
         Ok(source)
     }
 
-    /// Checks that a stack runs after one whose values it uses.
     fn check(
         &self,
         project: &Project,
@@ -90,11 +89,9 @@ impl<'p> RunsAfter<'p> {
     }
 }
 
-/// The stacks that a condition names.
 #[derive(Debug, Default)]
 struct Named<'p> {
     stacks: Vec<(&'p str, Span)>,
-    /// A `self`.
     itself: Option<Span>,
     /// Whether it may use the outputs of its own stack.
     uses_own_outputs: bool,
@@ -164,13 +161,11 @@ impl<'p> Named<'p> {
 pub struct Mentioned {
     /// Those that they name literally.
     pub stacks: BTreeSet<StackIndex>,
-    /// Whether they name their own stack.
     pub itself: bool,
     /// Whether they compute others.
     pub computes: bool,
 }
 
-/// Returns the stacks that conditions of a stack name.
 pub fn mentioned(project: &Project, stack: StackIndex, conditions: &[&Condition]) -> Mentioned {
     let mut all = Mentioned::default();
     for condition in conditions {

@@ -5,7 +5,6 @@ use crate::language::evaluate::{Answer, Budget, evaluate_within};
 use crate::language::syntax::{Expr, ExprKind};
 use crate::source::Span;
 
-/// The most characters of a text that are shown.
 const MAX_TEXT: usize = 200;
 
 const MAX_NAMES: usize = 5;

@@ -6,7 +6,6 @@ const MAX_NAMED: usize = 5;
 
 #[derive(Debug, Clone, Copy)]
 pub struct IgnoredInputs<'a> {
-    /// The names of the inputs that differ.
     pub names: &'a [String],
     /// Whether all inputs are ignored, so that the stack is never applied for changes.
     pub is_all: bool,

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The source of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonSource {

@@ -32,7 +32,6 @@ pub enum Removed {
 }
 
 impl Removed {
-    /// Returns whether its resources are kept.
     pub fn leaves(&self) -> bool {
         matches!(
             self,

@@ -40,7 +40,6 @@ fn answer(has_changes: bool) -> Answer {
     }
 }
 
-/// Returns the action and the reason of a stack whose tool has answered.
 fn decided(known: &Known<'_>, has_changes: bool) -> (Action, String) {
     match known.need(PlanOptions::default()) {
         Need::Settled(action, reason) => (action, reason.text),

@@ -87,7 +87,6 @@ impl Acyclic {
 
 /// A topological order after Pearce and Kelly. (petgraph's recurses and overflows on long chains.)
 struct Sorted {
-    /// The position of each node.
     places: Vec<usize>,
     successors: Vec<Vec<u32>>,
     predecessors: Vec<Vec<u32>>,
@@ -191,7 +190,6 @@ fn reverse_post_order(links: &[Link], starts: impl ExactSizeIterator<Item = usiz
     order
 }
 
-/// Returns whether all links lead forward in an order.
 fn agrees(order: &[usize], links: &[Link]) -> bool {
     let places = places(order);
     let place = |node: u32| places[node as usize];

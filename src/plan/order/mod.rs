@@ -42,7 +42,6 @@ pub enum Relaxed {
         rule: u8,
         /// The dependent stack, or its group if there are too many.
         user: u32,
-        /// The stack that it ran after.
         used: u32,
     },
 }
@@ -58,7 +57,6 @@ pub struct Turnarounds {
     pub late: BTreeSet<usize>,
 }
 
-/// The operations of a plan in one order.
 #[derive(Debug)]
 pub struct Order {
     pub sequence: Vec<StackOperation>,

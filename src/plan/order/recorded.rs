@@ -18,7 +18,6 @@ use crate::state::document::{Document, Entry, UNMERGED};
 pub struct Recorded {
     /// Including removed stacks.
     pub n_stacks: usize,
-    /// The number of stacks and groups.
     pub n_nodes: usize,
     /// Of several edges with one serial, the first counts as the newest.
     pub edges: Vec<RecordedEdge>,
@@ -110,7 +109,6 @@ impl Recorded {
     }
 }
 
-/// Recorded constraints without cycles.
 pub(super) struct Users {
     pub(super) n_nodes: usize,
     /// Pairs of the earlier and the later node.
@@ -245,7 +243,6 @@ impl<'d> Record<'d> {
     }
 }
 
-/// Returns the names of all nodes from `first` on.
 fn names_of_groups(graph: &Graph, first: usize) -> Vec<Option<String>> {
     let groups = (first..graph.n_nodes()).map(number);
     groups

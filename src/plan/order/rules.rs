@@ -38,7 +38,6 @@ impl Rule {
     }
 }
 
-/// One node waits for another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge {
     pub(super) from: u32,
@@ -47,13 +46,11 @@ pub(super) struct Edge {
     rule: Rule,
 }
 
-/// The dependencies between nodes, without cycles.
 #[derive(Debug)]
 pub(super) struct Waits {
     /// The number of nodes; operations come first.
     pub(super) n_nodes: usize,
     pub(super) edges: Vec<Edge>,
-    /// The dropped edges.
     pub(super) relaxed: Vec<Relaxed>,
 }
 

@@ -46,20 +46,17 @@ pub trait Ask {
         log: Option<io::Result<LogReader>>,
     ) -> Result<()>;
 
-    /// Shows why the tools cannot be asked, and returns the error.
     fn refuse(&self, context: &Context, cannot: CannotAsk) -> Error;
 }
 
 pub struct AskRun<'a> {
     pub id: &'a str,
     pub origin: Origin,
-    /// How many tools run at once.
     pub jobs: NonZeroUsize,
     pub asking: Asking,
 }
 
 pub struct AskedRun {
-    /// How each tool ended.
     pub summary: Arc<RunSummary>,
     pub output: EndedOutput,
     /// The offsets of plans within their logs, by turn, unless they begin at 0.
@@ -67,7 +64,6 @@ pub struct AskedRun {
 }
 
 pub struct EndedOutput {
-    /// The logs, if the output was captured.
     pub logs: Option<Logs>,
     /// The logs' temporary location, if they are not kept.
     pub temporary: Option<TempDir>,
@@ -80,12 +76,10 @@ impl EndedOutput {
     }
 }
 
-/// The answers of the tools.
 pub struct AskedTools {
     pub id: String,
     /// By stack: the answer, or why there is none.
     pub answers: BTreeMap<StackPath, std::result::Result<Answer, String>>,
-    /// The runs in which the tools were asked.
     rounds: Vec<Round>,
     turns: BTreeMap<StackPath, EndedTurn>,
     /// The folder of all rounds, removed when this is dropped.
@@ -94,7 +88,6 @@ pub struct AskedTools {
 
 struct Round {
     run: String,
-    /// The folder of answers and plans.
     folder: PrivateFolder,
     output: EndedOutput,
 }
@@ -109,7 +102,6 @@ impl Round {
     }
 }
 
-/// The turn of a tool.
 struct EndedTurn {
     round: usize,
     /// Its number in the round, from 0.
@@ -117,7 +109,6 @@ struct EndedTurn {
     attempt: u32,
     /// The offset of the plan in the log of that attempt, unless the tool failed.
     plan_from: Option<u64>,
-    /// Whether the tool can show its plans.
     shows_plans: bool,
     end: AskEnd,
 }
@@ -164,7 +155,6 @@ impl AskedTools {
         !self.rounds.is_empty()
     }
 
-    /// Returns the plan file of a stack, if its tool has written one.
     pub fn plan_of(&self, stack: &StackPath) -> Option<PathBuf> {
         let turn = self.turns.get(stack)?;
         let folder = ask::folder_of(self.rounds[turn.round].folder.path(), turn.number);
@@ -186,7 +176,6 @@ impl AskedTools {
         turn.is_some_and(|turn| turn.shows_plans) && self.plan_of(stack).is_some()
     }
 
-    /// Returns whether the output of the tools is recorded.
     pub fn is_recorded(&self) -> bool {
         let mut rounds = self.rounds.iter();
         rounds.any(|round| round.output.is_kept())
@@ -207,7 +196,6 @@ impl AskedTools {
         Some((log.transpose()?, turn.plan_from))
     }
 
-    /// Returns how a stack's turn ended, if it ran.
     pub fn end(&self, stack: &StackPath) -> Option<AskEnd> {
         self.turns.get(stack).map(|turn| turn.end)
     }
@@ -217,7 +205,6 @@ impl AskedTools {
     }
 }
 
-/// The questions about removed stacks.
 #[derive(Default)]
 pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) codes: &'a [RemovedCode<'a, 'p>],
@@ -356,8 +343,6 @@ fn plan_of(tasks: &[Task]) -> Option<Task> {
 #[derive(Clone)]
 pub struct Origin {
     pub purpose: Purpose,
-    /// The base of change detection.
     pub base: Option<BaseRecord>,
-    /// Whether the run has a journal.
     pub is_recorded: bool,
 }

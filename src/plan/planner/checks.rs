@@ -19,7 +19,6 @@ use crate::project::lifecycle::ConditionKind;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::Precedence;
 
-/// The conditions that do not all hold, by stack.
 type ByStack<'p> = BTreeMap<StackIndex, Checked<'p>>;
 
 pub(super) struct Conditions<'l> {
@@ -34,7 +33,6 @@ pub(super) struct Unchanged<'a, 's> {
     pub(super) subjects: &'a Subjects<'s>,
     pub(super) settled: &'a Settled,
     pub(super) asked: &'a AskedTools,
-    /// The stacks with work that each runs after.
     pub(super) after: &'a BTreeMap<StackIndex, Condition>,
     pub(super) blocked: &'a BTreeMap<StackIndex, String>,
 }

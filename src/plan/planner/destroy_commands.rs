@@ -73,7 +73,6 @@ impl Removals<'_> {
     }
 }
 
-/// Returns the newest commit that is known to have had the stack.
 fn last_commit(entry: &Entry) -> Option<CommitId> {
     let applied = entry.applied.as_ref();
     let last = || entry.last.as_ref()?.commit.as_deref();
@@ -121,7 +120,6 @@ impl Context {
     }
 }
 
-/// The commands that destroy the stacks of a project.
 struct Source<'s> {
     project: &'s Project,
     environments: Environments<'s>,
@@ -130,7 +128,6 @@ struct Source<'s> {
     stacks: Vec<Other<'s>>,
 }
 
-/// A stack that is not removed.
 struct Other<'s> {
     stack: StackIndex,
     driver: Driver<'s>,
@@ -168,7 +165,6 @@ impl<'s> Source<'s> {
     }
 }
 
-/// The commands that destroy stacks which are not removed.
 pub(super) struct DestroyCommands<'s> {
     context: &'s Context,
     document: Option<&'s Document>,
@@ -333,7 +329,6 @@ impl<'s> DestroyCommands<'s> {
 const TELL_APART: &str =
     "to tell other stacks apart, add `backend` to the driver; see `orch help drivers`";
 
-/// Returns the message of the first problem.
 pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
     let first = found.into_iter().next();
     first.map_or_else(String::new, |first| first.message)

@@ -23,7 +23,6 @@ pub(super) struct Needed<'s, 'p> {
 }
 
 impl Needed<'_, '_> {
-    /// Returns the question for its tool, if any.
     pub(super) fn question(&self) -> Option<(PlanKind, Asked)> {
         match self.need {
             Need::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
@@ -83,7 +82,6 @@ fn known<'a>(
     }
 }
 
-/// Returns the open question of each stack, by path.
 pub(super) fn needs<'s, 'p>(
     context: &'p Context,
     subjects: &'s Subjects<'p>,
@@ -266,7 +264,6 @@ impl Settled {
         unreported.map(|(stack, _)| *stack)
     }
 
-    /// Returns the stacks that are destroyed or replaced.
     pub(super) fn going(&self) -> impl Iterator<Item = StackIndex> {
         let going = self
             .actions()

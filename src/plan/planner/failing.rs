@@ -22,7 +22,6 @@ use crate::run::request::new_id;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
-/// The facts about the stacks of a plan.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a, 'p> {
     pub(super) subjects: &'a Subjects<'p>,
@@ -31,13 +30,11 @@ pub(super) struct Known<'a, 'p> {
     pub(super) runs_after: &'a BTreeMap<StackIndex, Condition>,
 }
 
-/// The stacks of the project that fail to plan.
 pub(super) struct Failing {
     mode: PlanMode,
     /// Those that run after stacks with work, but fail for another cause.
     pub(super) invalid: BTreeSet<StackIndex>,
     stacks: BTreeSet<StackIndex>,
-    /// The stacks that run after stacks with work.
     conditional: BTreeSet<StackIndex>,
 }
 
@@ -145,7 +142,6 @@ fn invalid(
 }
 
 impl Failing {
-    /// Adds stacks that fail for another reason.
     pub(super) fn with(mut self, stacks: impl Iterator<Item = StackIndex>) -> Self {
         self.stacks.extend(stacks);
         self

@@ -18,7 +18,6 @@ use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// The outlook for a stack that this commit lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreseen {
     /// Whether it is destroyed, only removed from the state, or kept.

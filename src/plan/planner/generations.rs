@@ -54,7 +54,6 @@ impl<'d> Removal<'d> {
         Some(removal)
     }
 
-    /// Returns all generations of a stack that are not current.
     pub(super) fn deposed<'a>(
         path: &'a StackPath,
         entry: &'a Entry,
@@ -125,7 +124,6 @@ impl Subjects<'_> {
 }
 
 impl Context {
-    /// Adds the old generations of selected stacks.
     pub(super) fn add_deposed(
         &self,
         request: &PlanRequest<'_>,

@@ -45,7 +45,6 @@ pub(super) fn may_change(
         .collect()
 }
 
-/// Notes that `ignore_changes` has no effect without a state.
 pub(super) fn note_without_state(
     context: &Context,
     subjects: &Subjects<'_>,

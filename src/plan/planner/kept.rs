@@ -221,7 +221,6 @@ impl Context {
     }
 }
 
-/// Returns whether these drivers may keep states in the same place.
 fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
     let is_tool = |name: &str| matches!(name, "terraform" | "opentofu" | "terragrunt");
     match (driver.tool, recorded) {

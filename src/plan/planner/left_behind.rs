@@ -94,7 +94,6 @@ pub fn refuse_left_behind(left_behind: &[LeftBehind]) -> Option<Error> {
     Some(Error::refused(what).hint(WAY_OUT))
 }
 
-/// Warns that an apply would be refused.
 pub fn warn_of_left_behind(notices: &Notices, left_behind: &[LeftBehind]) {
     for LeftBehind { stays, goes } in left_behind.iter().take(MAX_NAMED) {
         let (stays, goes) = (printable(stays), printable(goes));

@@ -32,7 +32,6 @@ pub struct Planner<'a, 'd> {
     pub query: &'a Query,
     pub selection: &'a Selection,
     pub replaced: &'a BTreeSet<StackIndex>,
-    /// The state, if the project keeps one.
     pub recorded: Option<&'d OnRecord>,
     /// Whether it is applied at once, without a plan file.
     pub is_applied_now: bool,
@@ -46,9 +45,7 @@ pub struct Made<'d> {
     /// Of a plan to destroy: the kept stacks that run after destroyed ones.
     pub left_behind: Vec<LeftBehind>,
     pub asked: AskedTools,
-    /// The commits whose code was used.
     pub commits: Commits,
-    /// The removed stacks that it covers.
     pub removals: Removals<'d>,
     pub amended: Option<Document>,
 }
@@ -130,7 +127,6 @@ struct Planning<'a, 'd> {
 struct Kept<'a, 'p> {
     subjects: &'a Subjects<'p>,
     document: Option<&'a Document>,
-    /// Why stacks of this commit are blocked.
     blocked: &'a mut BTreeMap<StackIndex, String>,
     /// The stacks of this commit that run after others with work.
     conditional: &'a BTreeSet<StackIndex>,
@@ -242,7 +238,6 @@ impl Context {
         Ok((plan, asked))
     }
 
-    /// Shows the output of the tools of stacks that failed to plan.
     fn show_failed_tools(
         &self,
         request: &PlanRequest<'_>,
@@ -389,7 +384,6 @@ impl Context {
         Some(document)
     }
 
-    /// Asks the tools of removed stacks, in the code of their commits.
     fn ask_removed(
         &self,
         request: &PlanRequest<'_>,

@@ -12,7 +12,6 @@ use crate::project::stack::StackIndex;
 use crate::selection::reference::{ReferenceKind, Target};
 use crate::state::document::Document;
 
-/// The most output names that a note lists.
 const MAX_NAMES: usize = 20;
 
 impl Context {

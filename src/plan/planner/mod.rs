@@ -54,16 +54,13 @@ use crate::path::StackPath;
 use crate::record::journal::BaseRecord;
 use crate::selection::select::Query;
 
-/// The request for a plan.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct PlanRequest<'a> {
     pub tools: &'a dyn Ask,
-    /// Extra arguments of every `plan`.
     pub extra: &'a [OsString],
     /// Whether `init` runs in every stack that is asked.
     pub init: bool,
-    /// How many tools run at once.
     pub jobs: NonZeroUsize,
     /// The mode, and whether unchanged stacks are planned.
     pub options: PlanOptions,
@@ -75,7 +72,6 @@ pub struct PlanRequest<'a> {
     pub no_removals: bool,
     /// Whether protected stacks are left out, instead of refusing the plan.
     pub skip_protected: bool,
-    /// Whether applied commits that this clone lacks are fetched.
     pub fetches: bool,
     /// Whether stacks are planned because a module that they call has a new version.
     pub is_release: bool,
@@ -87,7 +83,6 @@ pub struct PlanRequest<'a> {
     pub only: Option<&'a [StackPath]>,
     /// Whether failing stacks, and those that run after them, are left out of the apply.
     pub leaves_out_failed: bool,
-    /// How long tools wait for the locks of their own states.
     pub lock_timeout: Option<Duration>,
 }
 

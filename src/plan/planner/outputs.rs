@@ -21,15 +21,12 @@ use crate::run::request::new_id;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
-/// How many failures are shown with the output of the tool.
 const MAX_SHOWN: usize = 10;
 
 pub struct OutputReader<'l> {
     pub context: &'l Context,
     pub tools: &'l dyn Ask,
-    /// How many tools run at once.
     pub jobs: NonZeroUsize,
-    /// The state, if the project keeps one.
     pub document: Option<&'l Document>,
     pub origin: Origin,
 }

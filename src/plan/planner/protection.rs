@@ -23,7 +23,6 @@ use crate::run::request::PreparedRun;
 use crate::run::run_command::RunCommand;
 use crate::state::document::Document;
 
-/// The rules that protect stacks.
 pub struct Protections<'l> {
     context: &'l Context,
     document: Option<&'l Document>,
@@ -99,7 +98,6 @@ impl<'l> Protections<'l> {
         })
     }
 
-    /// Returns the recorded rules for a stack of the project.
     fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
         let Some(document) = self.document else {
             return Vec::new();

@@ -24,7 +24,6 @@ use crate::state::document::Entry;
 const MAX_WARNINGS: usize = 10;
 
 impl Context {
-    /// Evaluates the backends in the drivers' blocks.
     pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Result<()> {
         let says = |subject: &&mut Subject<'_>| {
             let block = subject.driver.block;

@@ -34,7 +34,6 @@ use crate::state::document::Document;
 const DESTROY_BY_HAND: &str =
     "run `orch plan` again once its tool can plan; or destroy it by hand, and plan again";
 
-/// A removed stack with its code.
 pub struct RemovalCode<'e, 'p> {
     /// Its index among the removals.
     pub removal: usize,
@@ -385,7 +384,6 @@ impl<'p> RemovalCode<'_, 'p> {
         }
     }
 
-    /// Checks that the commands of the stack can be made.
     fn check(
         &self,
         context: &'p Context,

@@ -25,7 +25,6 @@ use crate::project::stack::StackIndex;
 use crate::selection::select::Query;
 use crate::state::document::{Action as Written, Document, Entry, Outcome};
 
-/// The most warnings about stacks that are not destroyed.
 const MAX_WARNINGS: usize = 10;
 
 /// A recorded stack that this commit lacks, in the scope of a plan.
@@ -39,7 +38,6 @@ pub struct Removal<'d> {
     pub blocked: Option<Blocked>,
     /// Its backend according to the driver of its commit.
     pub(super) backend_there: Option<String>,
-    /// The decision, once there is one.
     pub(super) decided: Option<Decided>,
     /// Whether it is a generation that is current until the plan is applied.
     pub(super) is_planned: bool,
@@ -47,13 +45,11 @@ pub struct Removal<'d> {
     pub leaving: Vec<Leaving>,
 }
 
-/// Why a stack is kept.
 pub struct Blocked {
     pub why: String,
     pub way_out: String,
 }
 
-/// The decision about a removed stack.
 pub(super) struct Decided {
     pub(super) action: Action,
     pub(super) reason: Reason,
@@ -61,7 +57,6 @@ pub(super) struct Decided {
     pub(super) driver: String,
 }
 
-/// The recorded stacks that a plan removes.
 #[derive(Default)]
 pub struct Removals<'d> {
     /// By path.
@@ -159,7 +154,6 @@ impl<'d> Removal<'d> {
         }
     }
 
-    /// Keeps the stack.
     pub(super) fn block(&mut self, why: impl Into<String>, way_out: impl Into<String>) {
         self.blocked.get_or_insert_with(|| Blocked {
             why: why.into(),
@@ -167,7 +161,6 @@ impl<'d> Removal<'d> {
         });
     }
 
-    /// Returns its backend, if known.
     pub(super) fn backend(&self) -> Option<&str> {
         let answer = self.decided.as_ref().and_then(|it| it.answer.as_ref());
         let answered = answer.and_then(|answer| answer.backend.as_deref());
@@ -192,7 +185,6 @@ impl<'d> Removal<'d> {
             || matches!(self.removed, Removed::Block { .. })
     }
 
-    /// Returns the part of it that would be destroyed, if any.
     pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
         match &decided.answer {
@@ -211,7 +203,6 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.removed.leaves()
     }
 
-    /// Returns whether its resources are kept.
     pub(super) fn is_kept(&self) -> bool {
         self.blocked.is_some() || self.is_left()
     }
@@ -292,7 +283,6 @@ impl Context {
 }
 
 impl<'d> Removals<'d> {
-    /// Returns the given stacks as removals of a plan.
     pub fn to_destroy<'s>(
         document: &'d Document,
         missing: &BTreeMap<String, MissingStack>,
@@ -399,7 +389,6 @@ impl<'d> Removals<'d> {
         }
     }
 
-    /// Adds the entries of the stacks, and the failures of their tools.
     pub(super) fn add_to(&self, entries: &mut Vec<PlanEntry>, failed: &mut Vec<FailedAsk>) {
         for removal in &self.all {
             if let Some(why) = self.failed.get(&removal.path) {

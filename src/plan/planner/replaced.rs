@@ -52,7 +52,6 @@ impl Context {
         Ok(named)
     }
 
-    /// Warns of stacks in `--replace` that the plan does not replace.
     pub(super) fn warn_of_kept(&self, plan: &Plan, replaced: &BTreeSet<StackIndex>) {
         let kept = replaced.iter().filter_map(|stack| {
             let path = &self.project.stacks[*stack].path;

@@ -15,7 +15,6 @@ use crate::project::stack::StackIndex;
 use crate::selection::reference::{Reference, ReferenceKind};
 use crate::selection::select::Query;
 
-/// The facts that decide about waiting stacks.
 pub(super) struct Waiting<'a, 'l> {
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) query: &'a Query,

@@ -23,7 +23,6 @@ pub struct OnRecord {
     pub standings: Standings,
 }
 
-/// A stack that is planned.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Subject<'p> {
     pub(super) stack: StackIndex,
@@ -37,7 +36,6 @@ pub(super) struct Subject<'p> {
     pub(super) open_triggers: Vec<String>,
     /// Whether its tool is not asked yet because preconditions are undecided.
     pub(super) is_waiting: bool,
-    /// Why it must not be touched.
     pub(super) blocked: Option<String>,
     /// Its backend according to the block of its driver.
     pub(super) backend: Option<String>,
@@ -55,7 +53,6 @@ pub(super) struct Subject<'p> {
     pub(super) puts_back: Option<String>,
     /// Whether drift was accepted since the last apply.
     pub(super) accepts_drift: bool,
-    /// Whether it is planned because it calls a module that was released.
     pub(super) is_released: bool,
 }
 
@@ -106,7 +103,6 @@ pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIn
 pub(super) struct Subjects<'p> {
     /// By path.
     pub(super) all: Vec<Subject<'p>>,
-    /// How many selected stacks have no driver.
     pub(super) without_driver: usize,
 }
 
@@ -219,7 +215,6 @@ impl Context {
         rule.is_some_and(|rule| rule.value)
     }
 
-    /// Returns the selected stacks that have a driver.
     pub(super) fn subjects(
         &self,
         request: &PlanRequest<'_>,

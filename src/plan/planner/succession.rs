@@ -19,7 +19,6 @@ use crate::state::document::{Document, Entry};
 /// A stack that may still use an old generation after the plan.
 struct Holder {
     name: String,
-    /// Whether the plan covers it.
     is_planned: bool,
     is_generation: bool,
 }
@@ -34,7 +33,6 @@ impl Holder {
         }
     }
 
-    /// Returns the fix, given the stack with the old generation.
     fn way_out(&self, of: &StackPath) -> String {
         let Holder { name, .. } = self;
         let release = format!(

@@ -11,7 +11,6 @@ use crate::plan::triggers::{Course, Known, Trigger, triggered};
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::{Document, Entry};
 
-/// The facts about the stacks of a plan.
 struct Planned<'a> {
     context: &'a Context,
     drivers: Drivers<'a, 'a>,

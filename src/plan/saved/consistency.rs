@@ -47,7 +47,6 @@ fn name(stack: &StackPath) -> String {
     format!("`{}`", printable(stack.as_str()))
 }
 
-/// Returns the first stack that is out of order.
 fn out_of_order<'a>(stacks: impl Iterator<Item = &'a StackPath> + Clone) -> Option<String> {
     let mut pairs = stacks.clone().zip(stacks.skip(1));
     pairs.find(|(a, b)| a >= b).map(|(_, stack)| name(stack))

@@ -24,13 +24,11 @@ pub enum Stale {
     Back(StackPath),
     /// The stack has no proof of removal any more; the reason is for a message.
     NotRemoved(StackPath, String),
-    /// An input of the stack differs.
     Inputs(StackPath, String),
     /// It is unknown whether inputs differ.
     Unknown(StackPath),
     Driver(StackPath),
     Order(StackPath),
-    /// The record of the stack has changed.
     Record(StackPath),
     /// The record of a stack that it runs after has changed.
     Before(StackPath, Option<StackPath>),

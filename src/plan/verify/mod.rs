@@ -32,7 +32,6 @@ pub struct Verification<'a> {
 }
 
 impl Verification<'_> {
-    /// Checks that the plan is still valid.
     pub fn check(
         &self,
         context: &Context,
@@ -98,7 +97,6 @@ impl Verification<'_> {
     }
 }
 
-/// The error if the progress of a plan cannot be read or recorded.
 pub fn unknown_progress(error: ProgressError) -> Error {
     let hint = match error {
         ProgressError::Unusable(_) => {
@@ -115,7 +113,6 @@ pub fn unknown_progress(error: ProgressError) -> Error {
     Error::new(ErrorKind::Refused, error).hint(hint)
 }
 
-/// The error of a plan that is no longer valid.
 fn explained(stale: &[Stale]) -> Error {
     const MOST: usize = 20;
     let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));

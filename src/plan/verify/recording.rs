@@ -51,7 +51,6 @@ fn key(project: &Project, stack: StackIndex) -> String {
     project.stacks[stack].path.to_string()
 }
 
-/// The stacks to record, with the facts about them.
 pub struct Recording<'a, 'p> {
     /// The environments of the stacks, with their generations after the apply.
     pub environments: &'a Environments<'p>,
@@ -59,7 +58,6 @@ pub struct Recording<'a, 'p> {
     pub lock: &'a StateLock,
     pub saved: &'a SavedPlan,
     pub run: &'a str,
-    /// The keys of the removed stacks with turns.
     pub removed: &'a [StackPath],
 }
 

@@ -20,10 +20,8 @@ use crate::run::session::declared;
 use crate::state::document::{Document, Entry, Inputs};
 use crate::state::rules::RecordedRules;
 
-/// The work of an apply on the stacks of a plan.
 pub struct Todo<'p> {
     pub stacks: Vec<ApplyStack<'p>>,
-    /// The stacks that are only recorded.
     pub records: Vec<RecordOnly<'p>>,
     /// The removed stacks to destroy.
     pub removed: Vec<ToDestroy<'p>>,
@@ -35,7 +33,6 @@ pub struct Todo<'p> {
     pub declared: Vec<StackIndex>,
 }
 
-/// A removed stack to destroy.
 #[derive(Clone, Copy)]
 pub struct ToDestroy<'s> {
     pub entry: &'s PlanEntry,
@@ -81,7 +78,6 @@ pub struct RecordOnly<'p> {
     pub outputs: Option<Outputs>,
     /// Whether it is recorded with its current inputs.
     pub is_settled: bool,
-    /// Whether the plan shows it.
     pub is_shown: bool,
     /// Whether none of it exists, so that its entry is removed.
     pub is_gone: bool,
@@ -90,7 +86,6 @@ pub struct RecordOnly<'p> {
 }
 
 impl RecordOnly<'_> {
-    /// Returns the outputs to record, given the recorded ones.
     pub fn outputs(&self, entry: Option<&Entry>, run: &str) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
         let outputs = self.outputs.as_ref();
@@ -142,7 +137,6 @@ impl<'p> Todo<'p> {
         has_turns || is_recorded || !self.removed.is_empty() || !self.forgotten.is_empty()
     }
 
-    /// Returns this commit's stacks that are recorded.
     pub fn recorded(&self) -> impl Iterator<Item = StackIndex> {
         let with_turns = self.stacks.iter().filter_map(|it| it.stack.here());
         with_turns.chain(self.records.iter().map(|it| it.stack))
@@ -374,7 +368,6 @@ pub(super) fn follows_other_rules(
     recorded.rules != rules && !lifecycle.ignores_all()
 }
 
-/// Returns whether the recorded declarations are current.
 fn is_declared(entry: &Entry, now: &Entry) -> bool {
     entry.id == now.id
         && entry.name == now.name

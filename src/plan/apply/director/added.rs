@@ -77,13 +77,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             .collect()
     }
 
-    /// Returns the stacks that had a turn which began.
     pub fn had_turns(&self) -> BTreeSet<StackPath> {
         let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
         begun.map(|turn| turn.path.clone()).collect()
     }
 
-    /// Adds the turn with the next number.
     pub(super) fn add_followup(&mut self, turn: &Turn) {
         let followups = self.followups.as_ref().expect("turns may be added");
         let stacks = &followups.codes.tree.project.stacks;

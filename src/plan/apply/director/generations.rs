@@ -5,7 +5,6 @@ use crate::path::StackPath;
 use crate::run::event::Failure;
 use crate::run::turn::Operation;
 
-/// An old generation that an apply has kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptGeneration {
     pub path: StackPath,

@@ -56,7 +56,6 @@ impl Forged {
         self
     }
 
-    /// Adds an entry as orch does.
     pub(super) fn plain(self, name: &str, content: &[u8]) -> Self {
         self.put(name, content, |entry| entry)
     }
@@ -96,19 +95,16 @@ pub(super) fn records(bytes: &[u8], signature: [u8; 4]) -> Vec<usize> {
     records.map(|(at, _)| at).collect()
 }
 
-/// Sets bytes in the central header of an entry.
 pub(super) fn set_central(bytes: &mut [u8], entry: usize, offset: usize, value: &[u8]) {
     let at = records(bytes, *b"PK\x01\x02")[entry] + offset;
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Sets bytes in the local header of an entry.
 pub(super) fn set_local(bytes: &mut [u8], entry: usize, offset: usize, value: &[u8]) {
     let at = records(bytes, *b"PK\x03\x04")[entry] + offset;
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Sets bytes in the data descriptor of an entry.
 pub(super) fn set_descriptor(bytes: &mut [u8], entry: usize, offset: usize, value: &[u8]) {
     let at = records(bytes, *b"PK\x07\x08")[entry] + offset;
     bytes[at..at + value.len()].copy_from_slice(value);
@@ -119,7 +115,6 @@ pub(super) fn end_of(bytes: &[u8]) -> usize {
     *records(bytes, *b"PK\x05\x06").last().unwrap()
 }
 
-/// Sets the number of entries in the end-of-directory record.
 pub(super) fn set_count(bytes: &mut [u8], count: u16) {
     let end = end_of(bytes);
     for at in [end + 8, end + 10] {
@@ -134,7 +129,6 @@ pub(super) fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
-/// Inserts a zip64 end-of-directory record.
 pub(super) fn add_zip64(bytes: &mut Vec<u8>) {
     let end = end_of(bytes);
     let size = u64::from(u32::from_le_bytes(
@@ -165,7 +159,6 @@ pub(super) fn hide(bytes: &mut Vec<u8>, entry: usize) {
     set_count(bytes, u16::try_from(starts.len() - 2).unwrap());
 }
 
-/// Sizes of 64 bits.
 pub(super) fn zip64_sizes(entry: Builder<'_>) -> Builder<'_> {
     let sizes = [0; 16];
     entry

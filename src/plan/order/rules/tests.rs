@@ -72,7 +72,6 @@ impl Plan {
         format!("{name}{sign}")
     }
 
-    /// Formats the sequence and the dropped edges.
     fn text(&self, order: &Order) -> String {
         let sequence = order.sequence.iter().map(|&it| self.operation(it));
         let mut text = sequence.collect::<Vec<_>>().join(" ");
