@@ -358,7 +358,7 @@ impl Known<'_> {
         }
     }
 
-    /// Decides by the answer of the driver, which may be one that it must not give.
+    /// Decides by the driver's answer; fails if the driver must not give that answer.
     pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
         allowed(&self.driver, asked, answer)?;
         let because = self.replaces().filter(|_| self.is_gone);

@@ -80,7 +80,7 @@ struct Summary {
     past: Option<(u64, StackIndex)>,
 }
 
-/// Finds the triggered stacks, in linear time in the graph and the stacks that references match.
+/// Finds the triggered stacks, in time linear in the graph and in the stacks that references match.
 pub fn triggered<'r>(
     stacks: &Stacks,
     graph: &Graph,

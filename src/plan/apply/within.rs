@@ -157,8 +157,8 @@ impl Shown {
         }
     }
 
-    /// Returns whether a shown change covers this one, whose values later applies may change if
-    /// provisional.
+    /// Returns whether a shown change covers this one. The values of a provisional entry do not count:
+    /// they depend on later applies.
     fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
         let is_same = shown.address == now.address && shown.actions == now.actions;
         let has = |action: &str| shown.actions.iter().any(|it| it == action);

@@ -1,4 +1,4 @@
-//! Removed stacks that are kept since others have their backend, or run after them and are kept.
+//! Removed stacks that are kept since others may have their backend, or need them and are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 

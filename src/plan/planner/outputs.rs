@@ -49,7 +49,7 @@ impl<'l> OutputReader<'l> {
 }
 
 impl OutputReader<'_> {
-    /// Reads outputs at once. If a tool fails, conditions that need its outputs fail.
+    /// Reads outputs at once. Conditions that need those of a failed tool cannot be evaluated.
     pub fn read(&self, stacks: &BTreeSet<StackIndex>, checker: &mut Checker<'_>) -> Result<()> {
         let drivers = Drivers::new(self.context, self.document);
         let mut readable: Vec<Source<'_>> = Vec::new();

@@ -54,8 +54,7 @@ impl Context {
         Ok(asked)
     }
 
-    /// Asks tools whose questions have changed: other stacks or drivers replace, or nothing is
-    /// left.
+    /// Asks tools again whose questions have changed: to replace, or since nothing is left to replace.
     pub(super) fn ask_again(
         &self,
         request: &PlanRequest<'_>,

@@ -20,7 +20,7 @@ use crate::selection::graph::Graph;
 use crate::state::document::{Action, Document};
 use crate::state::writer::Change;
 
-/// Returns digests of the recorded outputs, and of those that are recorded without a turn.
+/// Returns the digests of the outputs that stacks are applied with, those to record included.
 pub fn upstream(
     project: &Project,
     graph: &Graph,
