@@ -16,7 +16,6 @@ pub struct Totals {
 
 /// The number of stacks by action. Replaces and deletes are approved by number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the actions of a plan")]
 pub struct StackTotals {
     pub create: usize,
     pub update: usize,
@@ -36,7 +35,6 @@ pub struct StackTotals {
 
 /// The number of resources by change. A replaced resource counts as created and as destroyed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the actions of a plan")]
 pub struct ResourceTotals {
     pub create: u64,
     pub update: u64,

@@ -46,7 +46,6 @@ impl JournalEntry {
 /// What happened. Stacks are named by their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum Event {
     /// A turn was added to those of the header.
     Added {
@@ -177,7 +176,6 @@ pub struct ChangesRecord {
 
 /// The number of resources for each action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct ResourcesRecord {
     pub add: u64,
     pub change: u64,
@@ -221,7 +219,6 @@ impl OutcomeRecord {
 /// How a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum FailureRecord {
     Exited {
         status: i32,
@@ -260,7 +257,6 @@ pub enum FailureRecord {
 /// Why a stack did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it; times are in ms")]
 pub enum CauseRecord {
     /// Another stack failed; a skipped one runs after it.
     Failed {
@@ -295,7 +291,6 @@ pub struct Finished {
 
 /// How many stacks ended in which way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the words of outcomes")]
 pub struct Counts {
     pub succeeded: usize,
     pub failed: usize,

@@ -27,7 +27,6 @@ pub struct EvaluatedRecord {
 
 /// What one policy has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are those of the results")]
 pub struct PolicyRecord {
     pub policy: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
