@@ -60,6 +60,7 @@
 //! | [`run`] | whether, in which order and how commands run |
 //! | [`plan`] | what an apply would do |
 //! | [`report`] | all of that as text, JSON, Markdown, HTML and graphs |
+//! | [`session`] | `run`, `plan`, `apply` and `destroy` from the request to the exit status |
 //!
 //! The program itself (command line, terminal, exit status) is the other target of the package, and
 //! stands above all of them.
@@ -88,6 +89,7 @@ pub mod release;
 pub mod report;
 pub mod run;
 pub mod selection;
+pub mod session;
 pub mod source;
 pub mod state;
 pub mod version;

@@ -2,11 +2,12 @@
 //!
 //! The listener decides how a notice looks, and whether it is shown at all.
 
+use std::error::Error;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::source::Sources;
+use crate::source::{Sources, Span};
 
 /// Something that the user should know.
 #[derive(Debug)]
@@ -17,12 +18,18 @@ pub enum Notice<'a> {
     Note(&'a str),
     /// Something that may be wrong.
     Warning(&'a str),
+    /// Something that keeps the command from what was asked.
+    Error(&'a dyn Error),
+    /// Files that could not be read, which a CI system also shows.
+    Errors(&'a [&'a dyn Error], &'a Sources),
     /// What the user can do about the notice before.
     Help(&'a str),
     /// Problems of the configuration, with the files they point into.
     Diagnostics(&'a [Diagnostic], &'a Sources),
     /// The same, which a CI system also shows beside the lines of the files.
     Annotated(&'a [Diagnostic], &'a Sources),
+    /// Failed stacks: path, declaration and reason. Only a CI system shows them, beside the declarations.
+    Failures(&'a [(&'a str, Span, String)], &'a Sources),
 }
 
 /// Where notices go, in the order in which they are given.
@@ -51,6 +58,16 @@ impl Notices {
         self.0(Notice::Warning(message));
     }
 
+    /// Gives an error, with its causes.
+    pub fn error(&self, error: &dyn Error) {
+        self.0(Notice::Error(error));
+    }
+
+    /// Gives files that could not be read.
+    pub fn errors(&self, errors: &[&dyn Error], sources: &Sources) {
+        self.0(Notice::Errors(errors, sources));
+    }
+
     /// Gives a hint about the notice before.
     pub fn help(&self, message: &str) {
         self.0(Notice::Help(message));
@@ -64,6 +81,11 @@ impl Notices {
     /// Gives problems that a CI system also shows beside the lines of the files.
     pub fn annotated(&self, diagnostics: &[Diagnostic], sources: &Sources) {
         self.0(Notice::Annotated(diagnostics, sources));
+    }
+
+    /// Gives failed stacks.
+    pub fn failures(&self, failures: &[(&str, Span, String)], sources: &Sources) {
+        self.0(Notice::Failures(failures, sources));
     }
 
     /// Says what changes are measured from, and why.

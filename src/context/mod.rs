@@ -10,6 +10,7 @@ mod idle;
 mod moves;
 mod nothing;
 mod private_folder;
+mod report;
 mod rollback;
 mod standings;
 mod state;
@@ -21,12 +22,15 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 pub use self::changes::ChangeQuery;
 pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
 pub use self::nothing::{missing_quotes, quoted_key};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
+pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
 use self::standings::Digested;
 pub use self::standings::{no_status, state_config};
@@ -74,6 +78,8 @@ pub struct Context {
     fetched: BTreeSet<Vec<String>>,
     /// The digests that a plan rests on, once they have been computed.
     pub grounds: Option<Rc<InputDigests>>,
+    /// The inputs that policies of a module asked to keep, with the names of the policies.
+    pub release_samples: Vec<(String, Box<RawValue>)>,
 }
 
 impl Deref for Context {
@@ -111,6 +117,7 @@ impl Context {
             fetches_seen: false,
             fetched: BTreeSet::new(),
             grounds: None,
+            release_samples: Vec::new(),
         }
     }
 

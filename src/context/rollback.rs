@@ -10,7 +10,7 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
 /// The flags about rollbacks.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct RollbackFlags {
     /// `--allow-rollback`.
     pub allows: bool,

@@ -40,14 +40,6 @@ impl ProgramError {
         self
     }
 
-    /// Returns the exit status if the error has been printed already.
-    pub(crate) fn reported(&self) -> Option<ExitStatus> {
-        match self.kind {
-            ErrorKind::Reported(status) => Some(status),
-            _ => None,
-        }
-    }
-
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.kind, ErrorKind::Reported(_))
     }

@@ -57,14 +57,10 @@ impl Github {
     }
 
     /// Annotates the declarations of failed stacks.
-    pub(crate) fn failures<'f>(
-        &self,
-        failures: impl Iterator<Item = (&'f str, Span, String)>,
-        sources: &Sources,
-    ) {
-        for (path, declared, message) in failures.take(MOST) {
+    pub(crate) fn failures(&self, failures: &[(&str, Span, String)], sources: &Sources) {
+        for (path, declared, message) in failures.iter().take(MOST) {
             let title = format!("orch: {path} failed");
-            self.annotate(Severity::Error, Some(declared), sources, &title, &message);
+            self.annotate(Severity::Error, Some(*declared), sources, &title, message);
         }
     }
 

@@ -55,7 +55,7 @@ pub use policy_tests::{TestEnd, TestLine, write_tests};
 pub use quote::first_error;
 pub use reasons::reason_text;
 pub use run::{
-    Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,
+    CommandLines, Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,
     StreamWriters, failure_reason, failure_text, policy_problems,
 };
 pub use runs::{

@@ -17,7 +17,7 @@ pub const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUn
 impl Context {
     /// Returns what violates the safeguards that are on. If the working tree has not changed since the last time, it
     /// is not looked at again.
-    pub fn violations(&mut self, disabled: &Disabled, has_changed: bool) -> Vec<Violation> {
+    fn violations(&mut self, disabled: &Disabled, has_changed: bool) -> Vec<Violation> {
         let configured = &self.project.settings.safeguards;
         let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
         let of_status = OF_STATUS.into_iter().filter(|_| has_changed);
@@ -93,6 +93,24 @@ impl Context {
         let uncommitted = files.map(|files| resume::uncommitted(&self.project.root, files));
         self.read = Some(read);
         uncommitted
+    }
+
+    /// Returns whether the repository is in a state to run commands in. Shows what is wrong with it.
+    pub fn is_safe(&mut self, disabled: &Disabled) -> bool {
+        self.is_still_safe(disabled, true)
+    }
+
+    /// Returns the same after an earlier look. A working tree that has not changed since is not checked again.
+    pub fn is_still_safe(&mut self, disabled: &Disabled, has_changed: bool) -> bool {
+        let violations = self.violations(disabled, has_changed);
+        for violation in &violations {
+            self.notices.error(violation);
+            self.notices.help(&violation.help());
+        }
+        if !violations.is_empty() {
+            self.notices.note("nothing was run");
+        }
+        violations.is_empty()
     }
 
     /// Warns if HEAD lacks the tip of the remote's default branch, as this clone knows it: an apply may revert what

@@ -16,7 +16,7 @@ use crate::plan::{Plan, SavedPlan, SavedStack};
 use crate::project::Project;
 use crate::project::driver::DriverStep;
 use crate::project::stack::{StackIndex, StackMode};
-use crate::run::session::declared;
+use crate::run::state_lock::declared;
 use crate::state::document::{Document, Entry, Inputs};
 use crate::state::rules::RecordedRules;
 

@@ -3,10 +3,6 @@
 use clap::{Args, ValueEnum};
 use orch::plan::SavedPolicies;
 
-use super::Loaded;
-use super::policy_files::LoadedPolicies;
-use crate::program::error::{ProgramError, Result};
-
 /// Whether policies follow an apply.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Policies")]
@@ -55,36 +51,19 @@ impl FollowFlags {
     }
 
     /// Returns the flags that count for the apply of a plan in a file: those of the plan, unless others are given.
-    pub(super) fn or_saved(&self, saved: &SavedPolicies) -> Self {
-        let is_off = saved.is_off.then_some(FollowArg::Off);
-        let mut flags = FollowFlags {
-            policies: self.policies.or(is_off),
-            metadata: self.metadata.clone(),
+    pub(super) fn or_saved(&self, saved: &SavedPolicies) -> SavedPolicies {
+        let is_off = match self.policies {
+            Some(policies) => policies == FollowArg::Off,
+            None => saved.is_off,
         };
-        if flags.metadata.is_empty() && !flags.is_off() {
-            flags.metadata.clone_from(&saved.metadata);
+        let metadata = if self.metadata.is_empty() && !is_off {
+            &saved.metadata
+        } else {
+            &self.metadata
+        };
+        SavedPolicies {
+            is_off,
+            metadata: metadata.clone(),
         }
-        flags
-    }
-}
-
-impl Loaded {
-    /// Loads the policies that follow an apply, if any does. What is wrong with them goes to the problems.
-    pub(super) fn apply_policies(&mut self, flags: &FollowFlags) -> Result<Option<LoadedPolicies>> {
-        if flags.is_off() {
-            if !flags.metadata.is_empty() {
-                let what = "`--metadata` has no effect with `--policies=off`";
-                return Err(ProgramError::usage(what));
-            }
-            return Ok(None);
-        }
-        if self.project.policies.is_empty() {
-            return Ok(None);
-        }
-        let policies = self.load_policies(|attached, position| {
-            attached.policies_of_stacks().contains(&position)
-        })?;
-        let is_any = !policies.attached.policies_of_stacks().is_empty();
-        Ok(is_any.then_some(policies))
     }
 }

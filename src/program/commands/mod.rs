@@ -10,7 +10,6 @@ mod env;
 mod eval;
 mod filters;
 mod follow_flags;
-mod follower;
 mod format;
 mod globals;
 mod graph;
@@ -20,7 +19,6 @@ mod man;
 mod neighbour_flags;
 mod plan;
 mod policy;
-mod policy_files;
 mod reads;
 mod released;
 mod reports;
@@ -31,6 +29,7 @@ mod show;
 mod state;
 mod step_summary;
 mod stray_path;
+mod terminal;
 mod terramate;
 mod trigger;
 mod validate;
@@ -38,36 +37,31 @@ mod version;
 mod why;
 mod why_missing;
 
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use orch::context::{ChangeQuery, Context, GitReader, MARK_ROOT};
-use orch::diagnostic::{Diagnostic, Severity};
+use orch::context::{ChangeQuery, Context, CyclesAre, GitReader, MARK_ROOT};
 use orch::exit::ExitStatus;
 use orch::git::missing_submodules;
-use orch::notice::Notices;
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::{Problems, discover};
 use orch::report::{Document, Refusal, write_problems};
-use orch::selection::select::Selection;
+use orch::run::own_process::{KEEPER, WORKER};
 use orch::workspace::LocatedProject;
 use tracing::{debug, info};
 
 pub(crate) use self::completions::answer as answer_completion;
 use self::filters::Filters;
 use self::reads::{ReadStatus, Reads};
-use self::released::ReleaseSamples;
 pub(crate) use self::run::flag_on_record;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
 use crate::program::error::{ProgramError, Result};
-use crate::program::github::Github;
 use crate::program::{console, notices};
 
 /// The commands, in the order in which the help shows them.
@@ -98,28 +92,11 @@ pub(crate) enum Command {
     #[command(subcommand, hide = true)]
     Debug(terramate::Debug),
     /// The process in which policies are evaluated
-    #[command(name = policy_files::WORKER, hide = true)]
+    #[command(name = WORKER, hide = true)]
     PolicyWorker,
     /// The process that keeps the output of commands if `orch` is killed
     #[command(name = KEEPER, hide = true)]
     OutputKeeper,
-}
-
-/// The hidden command of that process.
-const KEEPER: &str = "output-keeper";
-
-/// Returns the program of this process, to start it once more.
-///
-/// # Errors
-///
-/// If its file is unknown.
-fn own_program() -> Result<OsString> {
-    if cfg!(target_os = "linux") {
-        // Even if the file has been replaced since.
-        return Ok("/proc/self/exe".into());
-    }
-    let program = std::env::current_exe().context("failed to find the program of `orch`")?;
-    Ok(program.into())
 }
 
 /// Carries out the command line.
@@ -241,8 +218,6 @@ fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
 /// What a command knows, and how it reports what is wrong.
 struct Loaded {
     context: Context,
-    /// The inputs that policies of a module want to be kept, once they have been evaluated.
-    release_samples: ReleaseSamples,
     /// The JSON document that standard output expects, if any.
     document: Option<Document>,
     /// Whether that document has a base.
@@ -287,11 +262,9 @@ impl Loaded {
             stacks = workspace.project.stacks.len(),
             "project loaded"
         );
-        let root = workspace.project.root.clone();
-        let notices = Notices::new(move |notice| notices::give(&root, &notice));
+        let notices = notices::of(&workspace.project.root);
         Ok(Loaded {
             context: Context::new(workspace, problems, reading, notices),
-            release_samples: Vec::new(),
             document,
             is_about_changes: false,
         })
@@ -320,30 +293,11 @@ impl Loaded {
 
     /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> Result<()> {
-        self.settle_problems();
-        self.context.sort_problems();
-        let (project, problems) = (&self.project, &self.problems);
-        console::diagnostics(&problems.diagnostics, &project.sources);
-        if let Some(github) = Github::detect(&project.root) {
-            github.diagnostics(&problems.diagnostics, &project.sources);
-            let errors = problems.errors.iter();
-            let errors = errors.map(|error| format!("{error}: {}", error.source));
-            github.errors(errors, &project.sources);
+        if let Err(error) = self.context.report() {
+            self.write_problems(None)?;
+            return Err(error.into());
         }
-        for error in &problems.errors {
-            console::error(error);
-        }
-        if !problems.has_errors() {
-            return Ok(());
-        }
-        self.write_problems(None)?;
-        let is_configuration = problems.diagnostics.iter().any(Diagnostic::is_error);
-        let status = if is_configuration {
-            ExitStatus::Configuration
-        } else {
-            ExitStatus::External
-        };
-        Err(status.into())
+        Ok(())
     }
 
     /// Writes the problems as JSON if the format asks for it, and why the command refuses, if it does.
@@ -367,36 +321,4 @@ impl Loaded {
             _ => Ok(()),
         }
     }
-
-    /// Adds the cycles of the graph to the diagnostics, with the severity that `cycles` gives them.
-    fn check_cycles(&mut self, cycles: CyclesAre<'_>) {
-        let mut found = Vec::new();
-        for knot in self.graph.cycles() {
-            let is_fatal = match cycles {
-                CyclesAre::Errors => true,
-                CyclesAre::Warnings => false,
-                CyclesAre::ErrorsWithin(selection) => {
-                    knot.stacks.iter().any(|&stack| selection.contains(stack))
-                }
-            };
-            for mut diagnostic in knot.diagnostics(&self.project.stacks, &self.project.sources) {
-                if !is_fatal {
-                    diagnostic.severity = Severity::Warning;
-                }
-                found.push(diagnostic);
-            }
-        }
-        self.problems.diagnostics.append(&mut found);
-    }
-}
-
-/// The severity of a cycle.
-#[derive(Clone, Copy)]
-enum CyclesAre<'a> {
-    /// Always an error.
-    Errors,
-    /// Always a warning.
-    Warnings,
-    /// An error if a selected stack is part of it, else a warning.
-    ErrorsWithin(&'a Selection),
 }

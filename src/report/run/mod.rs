@@ -4,6 +4,7 @@
 //! ([`Groups`]), lines with a prefix ([`PrefixedLines`]), progress ([`Progress`]). All of it goes
 //! through [`StreamWriters`], which know what the two streams take.
 
+mod commands;
 mod folding;
 mod groups;
 mod policies;
@@ -13,6 +14,7 @@ mod terminal;
 mod text;
 mod writers;
 
+pub use commands::CommandLines;
 pub use folding::Folding;
 pub use groups::{Groups, RunLogs};
 pub use policies::policy_problems;

@@ -1,29 +1,20 @@
 //! `orch apply` and `orch destroy`
 
-mod approve;
-mod carry_out;
-mod carrying;
-mod check;
-mod conditions;
-mod followed;
-mod lock;
-mod run;
-mod unconfirmed;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
+use orch::notice::Notices;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::planner::Commits;
-use orch::plan::{SavedPlan, SavedPlanError};
+use orch::plan::{SavedPlan, SavedPlanError, SavedPolicies};
 use orch::printable::printable;
+use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
+use orch::session::apply::{Allowed, Apply, ApplyTerminal as _, Approval, before_planning};
 
-use self::approve::Approval;
-use self::carrying::Carrying;
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
@@ -33,9 +24,10 @@ use super::run::safeguards;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;
 use super::stray_path::directory_as_file;
+use super::terminal::Applying;
 use super::working_directory;
-use crate::program::console;
 use crate::program::error::{ProgramError, Result};
+use crate::program::{console, notices};
 
 const APPLY_EXAMPLES: &str = "\
 Examples:
@@ -248,7 +240,7 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
     plan_and_apply(chdir, flags, options, &[])
 }
 
-/// Plans, shows the plan, asks, and carries it out.
+/// Plans, shows the plan, asks, and applies it.
 fn plan_and_apply(
     chdir: &[PathBuf],
     (select, planning, args): (&SelectArgs, &PlanningArgs, &CarryingArgs),
@@ -256,6 +248,7 @@ fn plan_and_apply(
     replace: &[String],
 ) -> Result<ExitStatus> {
     let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
+    let policies = args.policies.saved();
     let request = PlanRequest {
         select,
         planning,
@@ -263,51 +256,56 @@ fn plan_and_apply(
         replace,
         is_kept: true,
         guard: Some(&disabled),
-        policies: Some(&args.policies),
+        policies: Some(&policies),
         is_verification: false,
         only: None,
         document: None,
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
         lock_timeout: args.lock_timeout,
     };
-    let held = lock::before_planning(chdir, args, request.options.mode, !args.auto_approve)?;
-    let planned = planned(chdir, &request)?;
-    planned.show(DetailsArg::of(args.details))?;
+    let terminal = Applying {
+        chdir,
+        args,
+        planning,
+    };
+    let has_prompt = !args.auto_approve;
+    let held = before_planning(&terminal, args.lock_timeout, options.mode, has_prompt)?;
+    let mut planned = planned(chdir, &request)?;
+    terminal.show(&planned)?;
     if !planned.saved.plan.failed.is_empty() && !request.leaves_out_failed {
         console::note("nothing was applied because a stack failed to plan");
         console::help(LEAVE_OUT);
         return Ok(ExitStatus::Run(1));
     }
-    let mut planned = planned;
     let commits = std::mem::take(&mut planned.commits);
-    let release_samples = std::mem::take(&mut planned.loaded.release_samples);
+    let release_samples = std::mem::take(&mut planned.context.release_samples);
+    let notices = planned.context.notices.clone();
     let (saved, archive) = planned.without_names()?;
-    Carrying {
-        chdir,
-        args,
-        planning: request.planning,
-        saved: &saved,
+    let apply = Apply {
         archive: archive.as_ref(),
+        is_from_file: false,
+        resumes: false,
         approval: Approval {
             is_given: args.auto_approve,
             destroys: args.allow_destroy.unwrap_or_default(),
         },
-        allows_new_changes: args.allows_new_changes()
-            || args.auto_approve && args.new_changes.is_none(),
-        resumes: false,
-        disabled: &disabled,
-        release_samples,
-        is_from_file: false,
-        rollback: RollbackFlags {
-            allows: request.planning.allow_rollback,
-            fetches: request.select.fetch,
+        allows: Allowed {
+            new_changes: args.allows_new_changes()
+                || args.auto_approve && args.new_changes.is_none(),
+            resource_destroy: args.allow_resource_destroy,
         },
-        policies: args.policies.clone(),
-    }
-    .carry_out(commits, held)
+        rollback: RollbackFlags {
+            allows: planning.allow_rollback,
+            fetches: select.fetch,
+        },
+        policies: policies.clone(),
+        release_samples,
+        ..terminal.apply(notices, &saved, &disabled)
+    };
+    Ok(apply.carry_out(commits, held)?)
 }
 
-/// Carries out the plan in a file.
+/// Applies the plan in a file.
 fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<ExitStatus> {
     let file = working_directory(chdir)?.join(named);
     let disabled = safeguards::disabled(&args.carrying.safeguards, std::iter::empty(), false)?;
@@ -322,7 +320,8 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     archive.verify().map_err(|error| explained(error.into()))?;
     let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
-    if !super::find_project(chdir)?.is_marked() {
+    let found = super::find_project(chdir)?;
+    if !found.is_marked() {
         return Err(ProgramError::refused(
             "nothing marks the root of a project here, so orch could not know later what it has applied of this plan",
         )
@@ -335,26 +334,64 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         ))
         .hint("make a new plan"));
     }
-    Carrying {
+    let terminal = Applying {
         chdir,
         args: carrying,
         planning: &args.planning,
-        saved: &saved,
+    };
+    let apply = Apply {
         archive: Some(&archive),
+        is_from_file: true,
+        resumes: args.resume,
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),
         },
-        allows_new_changes: carrying.allows_new_changes(),
-        resumes: args.resume,
-        disabled: &disabled,
-        release_samples: Vec::new(),
-        is_from_file: true,
         rollback: RollbackFlags {
             allows: saved.plan.options.allow_rollback,
             fetches: args.select.fetch,
         },
         policies: carrying.policies.or_saved(&saved.policies),
+        ..terminal.apply(notices::of(&found.root), &saved, &disabled)
+    };
+    Ok(apply.carry_out(Commits::default(), None)?)
+}
+
+impl Applying<'_> {
+    /// Returns the apply of a plan as far as the flags decide it alone.
+    fn apply<'a>(
+        &'a self,
+        notices: Notices,
+        saved: &'a SavedPlan,
+        disabled: &'a Disabled,
+    ) -> Apply<'a> {
+        let Applying { args, planning, .. } = self;
+        Apply {
+            terminal: self,
+            notices,
+            saved,
+            archive: None,
+            is_from_file: false,
+            resumes: false,
+            approval: Approval {
+                is_given: false,
+                destroys: 0,
+            },
+            allows: Allowed {
+                new_changes: args.allows_new_changes(),
+                resource_destroy: args.allow_resource_destroy,
+            },
+            rollback: RollbackFlags {
+                allows: false,
+                fetches: false,
+            },
+            disabled,
+            policies: SavedPolicies::default(),
+            release_samples: Vec::new(),
+            init: planning.init,
+            jobs: planning.jobs(),
+            on_error: args.on_error(),
+            lock_timeout: args.lock_timeout,
+        }
     }
-    .carry_out(Commits::default(), None)
 }

@@ -1,9 +1,6 @@
 //! `orch plan`
 
-mod followups;
 pub(super) mod shown;
-mod starts;
-pub(super) mod tools;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,27 +9,26 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use orch::context::{PLANS, PrivateFolder};
+use orch::context::RollbackFlags;
 use orch::driver::steering;
 use orch::exit::ExitStatus;
 use orch::path::{ProjectPath, StackPath};
-use orch::plan::archive::Archive;
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::planner::{self, AskedTools, Commits, Made, Planner, warn_of_left_behind};
-use orch::plan::{LeftBehind, Outlook, PlannedFollowUps, SavedPlan, archive};
+use orch::plan::planner::{self, Ask, Made, Planner, warn_of_left_behind};
+use orch::plan::{Outlook, PlannedFollowUps, SavedPolicies, archive};
 use orch::printable::printable;
 use orch::report::{Document, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::{Query, Selection};
+use orch::session::plan::{Planned, Tools};
 
-use self::tools::Tools;
 use super::filters::check_fetch;
 use super::follow_flags::FollowFlags;
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
+use super::terminal::PlanTerminal;
 use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -215,7 +211,7 @@ pub(super) struct PlanRequest<'a> {
     /// The safeguards that are disabled, if the plan is carried out now.
     pub(super) guard: Option<&'a Disabled>,
     /// How policies take part in the apply; none if they do not.
-    pub(super) policies: Option<&'a FollowFlags>,
+    pub(super) policies: Option<&'a SavedPolicies>,
     /// Whether it is only found out whether stacks are as the configuration says, whatever is recorded of them.
     pub(super) is_verification: bool,
     /// The stacks to plan, and no others, if they are known already.
@@ -228,40 +224,9 @@ pub(super) struct PlanRequest<'a> {
     pub(super) lock_timeout: Option<Duration>,
 }
 
-/// A plan that has been made.
-pub(super) struct Planned {
-    pub(super) loaded: Loaded,
-    /// The plan, and what it rests on.
-    pub(super) saved: SavedPlan,
-    /// The plans of the tools, in the order in which that counts them.
-    pub(super) plans: Vec<PathBuf>,
-    /// What stays and runs after what it destroys, if it is a plan to destroy.
-    pub(super) left_behind: Vec<LeftBehind>,
-    /// What the tools have answered; keeps these until it is dropped.
-    pub(super) asked: AskedTools,
-    /// The commits whose code was asked.
-    pub(super) commits: Commits,
-}
-
-impl Planned {
-    /// Turns it into a plan that no name leads to, with the plans of the tools if there are any: the process may be
-    /// killed while somebody thinks about the plan, and what tools plan may be secret.
-    pub(super) fn without_names(self) -> Result<(SavedPlan, Option<Archive>)> {
-        if self.plans.is_empty() {
-            return Ok((self.saved, None));
-        }
-        let failed = "failed to keep the plan";
-        let folder = PrivateFolder::of(&self.loaded, PLANS)?;
-        let file = folder.path().join("plan");
-        self.saved.write(&file, &self.plans).context(failed)?;
-        let (saved, archive) = SavedPlan::read(&file).context(failed)?;
-        Ok((saved, Some(archive)))
-    }
-}
-
 impl PlanRequest<'_> {
     /// Returns what the planner has to know.
-    fn of_planner(&self) -> planner::PlanRequest<'_> {
+    fn of_planner<'s>(&'s self, tools: &'s dyn Ask) -> planner::PlanRequest<'s> {
         let PlanningArgs {
             extra,
             init,
@@ -271,7 +236,7 @@ impl PlanRequest<'_> {
             ..
         } = self.planning;
         planner::PlanRequest {
-            tools: &Tools,
+            tools,
             extra,
             init: *init,
             jobs: self.planning.jobs(),
@@ -307,7 +272,13 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
     if loaded.project.settings.state.is_none() {
         check_fetch(request.select)?;
     }
-    let policies = loaded.policies_of_plan(request)?;
+    // A refresh has no follow-ups.
+    let is_refresh = request.options.mode == PlanMode::RefreshOnly;
+    let policies = match request.policies.filter(|_| !is_refresh) {
+        // Their errors are shown before the plan is approved.
+        Some(options) => loaded.apply_policies(options)?,
+        None => None,
+    };
     let query = loaded.query(filters)?;
     let selection = loaded.planned_selection(request, &query);
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
@@ -316,7 +287,10 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         loaded.check_conditions(selection.stacks());
     }
     let replaced = loaded.named_by(request.replace, &selection)?;
-    let of_planner = request.of_planner();
+    let tools = Tools {
+        terminal: &PlanTerminal,
+    };
+    let of_planner = request.of_planner(&tools);
     let recorded = loaded.on_record(&of_planner);
     let recorded = loaded.refuse(recorded)?;
     loaded.report_unless_shown(request.only.is_some())?;
@@ -360,9 +334,14 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
     let document = recorded.as_ref().map(|recorded| &recorded.document);
     let document = amended.as_ref().or(document);
     let known = (&removals, document, &asked);
-    loaded.add_followups(&mut saved, request, policies, known)?;
+    saved.policies = request.policies.cloned().unwrap_or_default();
+    let rollback = RollbackFlags {
+        allows: request.planning.allow_rollback,
+        fetches: request.select.fetch,
+    };
+    loaded.add_followups(&mut saved, policies, rollback, known)?;
     Ok(Planned {
-        loaded,
+        context: loaded.context,
         saved,
         plans,
         left_behind,
@@ -401,6 +380,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     if let Some(file) = &file {
         archive::check_target(file).map_err(anyhow::Error::new)?;
     }
+    let policies = args.policies.saved();
     let request = PlanRequest {
         select: &args.select,
         planning: &args.planning,
@@ -408,7 +388,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         replace: &args.modes.replace,
         is_kept: file.is_some(),
         guard: None,
-        policies: Some(&args.policies),
+        policies: Some(&policies),
         is_verification: false,
         only: None,
         document: args.format.document(),
@@ -416,12 +396,12 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         lock_timeout: None,
     };
     let planned = planned(chdir, &request)?;
-    let (loaded, plan) = (&planned.loaded, &planned.saved.plan);
+    let (context, plan) = (&planned.context, &planned.saved.plan);
     let mut out = console::stdout();
     let (asked, typed) = (&planned.asked, args.out.as_deref());
     match args.format.format {
         PlanFormat::Text => shown::write_text(&mut out, plan, asked, typed, details)?,
-        PlanFormat::Json => write_plan_json(&mut out, plan, &loaded.project, &loaded.problems)?,
+        PlanFormat::Json => write_plan_json(&mut out, plan, &context.project, &context.problems)?,
         PlanFormat::Markdown => shown::write_markdown(&mut out, plan, asked, typed, max_bytes)?,
     }
     out.flush()?;
@@ -434,7 +414,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         }
         return Ok(ExitStatus::Run(1));
     }
-    warn_of_left_behind(&loaded.notices, &planned.left_behind);
+    warn_of_left_behind(&context.notices, &planned.left_behind);
     let outlook = plan.outlook();
     let followups = plan.followups.as_ref().map(PlannedFollowUps::check);
     let has_failed_policies = match followups {
@@ -446,11 +426,11 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     };
     if let Some(file) = &file {
         if asked.has_asked() {
-            warn_of_rewritten(&loaded.rewritten_by_tools());
+            warn_of_rewritten(&context.rewritten_by_tools());
         }
         let mut saved = planned.saved;
         saved.allow_destroy = args.allow_destroy;
-        saved.environment = Some(loaded.environment_of(&saved));
+        saved.environment = Some(context.environment_of(&saved));
         saved
             .write(file, &planned.plans)
             .map_err(anyhow::Error::new)?;

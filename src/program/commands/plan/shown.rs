@@ -9,21 +9,18 @@ use orch::plan::Plan;
 use orch::plan::planner::AskedTools;
 use orch::printable::command_line;
 use orch::report::{PlanDetails, ToolText, ToolTexts, write_plan, write_plan_markdown};
+use orch::session::plan::Planned;
 
-use super::Planned;
 use crate::program::commands::step_summary::StepSummary;
 use crate::program::console;
 use crate::program::error::Result;
 
-impl Planned {
-    /// Shows the plan as text.
-    pub(in crate::program::commands) fn show(&self, details: PlanDetails) -> Result<()> {
-        // A run writes to stdout too, so this must release it.
-        let mut out = console::stdout();
-        let plan = &self.saved.plan;
-        write_text(&mut out, plan, &self.asked, None, details)?;
-        Ok(out.flush()?)
-    }
+/// Shows a plan as text.
+pub(in crate::program::commands) fn show(planned: &Planned, details: PlanDetails) -> Result<()> {
+    // A run writes to stdout too, so this must release it.
+    let mut out = console::stdout();
+    write_text(&mut out, &planned.saved.plan, &planned.asked, None, details)?;
+    Ok(out.flush()?)
 }
 
 /// Writes a plan as text. `file` is where it will be saved, as typed.

@@ -11,12 +11,13 @@ use orch::exit::ExitStatus;
 use orch::policy::{Answer, Dialect, PolicyNumber, Problem, Worker};
 use orch::printable::printable;
 use orch::report::write_answer;
+use orch::run::policies;
 use serde_json::value::RawValue;
 
 use super::samples;
 use super::scenario::{EndState, Scenario};
 use crate::program::commands::format::Format;
-use crate::program::commands::{Loaded, Reads, policy_files, working_directory};
+use crate::program::commands::{Loaded, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -116,9 +117,9 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Evaluated> {
         let message = format!("the policy `{written}` cannot be loaded:{problem}");
         ProgramError::new(ErrorKind::Configuration, anyhow::Error::msg(message))
     };
-    let text = policy_files::read(&path, None).map_err(|problem| wrong(format!(" {problem}")))?;
-    let mut worker = policy_files::worker()?;
-    match policy_files::load(&mut worker, written, &text, TIMEOUT)? {
+    let text = policies::read(&path, None).map_err(|problem| wrong(format!(" {problem}")))?;
+    let mut worker = policies::worker()?;
+    match policies::load(&mut worker, written, &text, TIMEOUT)? {
         Ok((number, dialect)) => Ok(Evaluated {
             worker,
             number,
@@ -127,7 +128,7 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Evaluated> {
             timeout: TIMEOUT,
         }),
         Err(problem) => {
-            let lines = policy_files::problem_lines(written, &problem).join("\n");
+            let lines = policies::problem_lines(written, &problem).join("\n");
             Err(wrong(format!("\n{lines}")))
         }
     }

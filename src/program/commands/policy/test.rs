@@ -13,10 +13,11 @@ use orch::policy::{RegoFile, Worker};
 use orch::printable::{count, printable};
 use orch::project::discover::is_skip_mark;
 use orch::report::{TestEnd, TestLine, write_tests};
+use orch::run::policies;
 use walkdir::WalkDir;
 
 use crate::program::commands::format::Format;
-use crate::program::commands::{policy_files, working_directory};
+use crate::program::commands::working_directory;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -60,7 +61,7 @@ pub(super) fn test(chdir: &[PathBuf], args: &TestArgs) -> Result<ExitStatus> {
     if args.paths.is_empty() {
         files = below(&directory, Path::new(""))?;
     }
-    let mut worker = policy_files::worker()?;
+    let mut worker = policies::worker()?;
     let mut lines = Vec::new();
     for path in &files {
         let found = run(&mut worker, &directory, path)?;
@@ -165,7 +166,7 @@ fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLin
     let policy = policy_file(path).filter(|policy| directory.join(policy).exists());
     for path in policy.iter().map(PathBuf::as_path).chain([path]) {
         let name = path.to_string_lossy().into_owned();
-        let text = policy_files::read(&directory.join(path), None);
+        let text = policies::read(&directory.join(path), None);
         let text = text.map_err(|problem| not_loaded(&name, &format!(" {problem}")))?;
         files.push(RegoFile { name, text });
     }
@@ -174,7 +175,7 @@ fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLin
         .map_err(anyhow::Error::from)?
         .map_err(|(file, problem)| {
             let name = files.get(file).map_or(&*shown, |file| &*file.name);
-            let lines = policy_files::problem_lines(name, &problem).join("\n");
+            let lines = policies::problem_lines(name, &problem).join("\n");
             not_loaded(name, &format!("\n{lines}"))
         })?;
     tracing::debug!("{} has {}", printable(&shown), count(tests.len(), "test"));

@@ -15,7 +15,6 @@ use orch::report::Refusal;
 use orch::run::workflow::StackOnRecord;
 use orch::selection::select::ReleasedQuery;
 
-pub(super) use self::policies::ReleaseSamples;
 use super::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};

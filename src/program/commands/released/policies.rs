@@ -11,16 +11,12 @@ use orch::project::policy::{OnPolicyError, PolicyBlock};
 use orch::project::stack::StackIndex;
 use orch::release::Release;
 use orch::run::workflow::{StackNames, StackOnRecord};
-use serde_json::value::RawValue;
 use tracing::info;
 
 use super::input::input;
 use crate::program::commands::Loaded;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-
-/// The inputs that policies asked to keep, with the names of the policies.
-pub(in crate::program::commands) type ReleaseSamples = Vec<(String, Box<RawValue>)>;
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
@@ -49,7 +45,7 @@ impl Loaded {
         let input = input(release, &self.project, repository, consumers)?;
         let stacks = StackNames::new(&self.project.stacks, BTreeSet::new());
         let mut named: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
-        let mut wrong = Vec::new();
+        let (mut wrong, mut samples) = (Vec::new(), Vec::new());
         for position in attached {
             // Its problems have been reported.
             let Some(policy) = &loaded.policies[position] else {
@@ -76,7 +72,7 @@ impl Loaded {
             } = answer;
             if sample {
                 let policy = block.name.value.clone();
-                self.release_samples.push((policy, input.clone()));
+                samples.push((policy, input.clone()));
             }
             for line in prints {
                 info!(policy = block.name.value, "{}", printable(&line));
@@ -92,6 +88,7 @@ impl Loaded {
             }
         }
         self.problems.diagnostics.extend(wrong);
+        self.release_samples.extend(samples);
         for policies in named.values_mut() {
             policies.dedup();
         }

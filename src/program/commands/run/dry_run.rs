@@ -5,16 +5,15 @@ use std::io::Write as _;
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, Stacks};
-use orch::report::RunText;
+use orch::report::{CommandLines, RunText};
 use orch::run::event::Turns;
 use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
 use orch::run::turn::Turn;
 use orch::run::workflow::ForeseenTurn;
+use orch::session::run::{FollowedRun, PreparedCommand};
 
-use super::command::CommandLines;
-use super::followed::FollowedRun;
-use super::{Ready, report};
+use super::report;
 use crate::program::commands::Loaded;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
@@ -23,11 +22,11 @@ use crate::program::error::Result;
 /// Shows what would run; with policies, also what would follow if all succeeds.
 pub(super) fn dry_run(
     loaded: &Loaded,
-    ready: &Ready,
+    prepared: &PreparedCommand,
     followed: Option<FollowedRun>,
     reports: &Reports,
 ) -> Result<ExitStatus> {
-    let Ready { run, command } = ready;
+    let PreparedCommand { run, command } = prepared;
     let status = match followed {
         None => {
             show(loaded, &run.sequence, command, reports)?;

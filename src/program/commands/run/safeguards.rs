@@ -5,8 +5,6 @@ use orch::run::safeguard::Disabled;
 
 use super::RunArgs;
 use super::safeguard_flags::SafeguardArgs;
-use crate::program::commands::Loaded;
-use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
 /// The variables that disable safeguards where the command line does not; the first that is set counts.
@@ -66,29 +64,4 @@ pub(in crate::program::commands) fn disabled(
         listed.push(keyword);
     }
     Disabled::new(listed).map_err(|bad| ProgramError::usage(format!("in {name}: {bad}")))
-}
-
-impl Loaded {
-    /// Returns whether the repository is in a state to run commands in, and shows what is wrong with it.
-    pub(in crate::program::commands) fn is_safe(&mut self, disabled: &Disabled) -> bool {
-        self.is_still_safe(disabled, true)
-    }
-
-    /// Returns the same some time after the first look; if the working tree has not changed since, it is not
-    /// looked at again.
-    pub(in crate::program::commands) fn is_still_safe(
-        &mut self,
-        disabled: &Disabled,
-        has_changed: bool,
-    ) -> bool {
-        let violations = self.violations(disabled, has_changed);
-        for violation in &violations {
-            console::error(violation);
-            console::help(&violation.help());
-        }
-        if !violations.is_empty() {
-            console::note("nothing was run");
-        }
-        violations.is_empty()
-    }
 }

@@ -14,7 +14,7 @@ use orch::plan::triggers::named_outputs;
 use orch::plan::upstream::{Upstream, outputs_digest};
 use orch::project::Problems;
 use orch::project::stack::{StackIndex, StackMode};
-use orch::run::session::{Published, declared};
+use orch::run::state_lock::{Published, declared};
 use orch::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
 use serde_json::Map;
 

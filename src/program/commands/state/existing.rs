@@ -14,9 +14,10 @@ use orch::printable::printable;
 use orch::project::driver::{DriverStep, NONE};
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
+use orch::session::plan::Planned;
 
 use crate::program::commands::Loaded;
-use crate::program::commands::plan::{PlanRequest, Planned, PlanningArgs, planned};
+use crate::program::commands::plan::{PlanRequest, PlanningArgs, planned};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};

@@ -24,17 +24,17 @@ use orch::plan::planner::EndedOutput;
 use orch::printable::printable;
 use orch::project::attempt::Attempts;
 use orch::record::logs::Logs;
-use orch::report::{Folding, Groups, Progress, RunLogs, RunText, StreamWriters};
+use orch::report::{CommandLines, Folding, Groups, Progress, RunLogs, RunText, StreamWriters};
 use orch::run::event::{RunEvent, Sink, Turns};
 use orch::run::execute::{Outlet, OutputKeeper, Streams, Task};
+use orch::run::own_process::{KEEPER, own_process};
+use orch::session::RunOutput;
 use tempfile::TempDir;
 
 use self::painter::Painter;
 use self::printer::{Printer, TimedEvent};
 use self::recorder::AttemptRecorder;
 use crate::program::commands::run::arguments::{OutputArg, RunArgs};
-use crate::program::commands::run::command::CommandLines;
-use crate::program::commands::{KEEPER, own_program};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -263,13 +263,10 @@ impl Output {
             temporary,
         }))
     }
+}
 
-    /// Returns where the streams of commands lead.
-    ///
-    /// # Errors
-    ///
-    /// If the program's file is unknown.
-    pub(in crate::program::commands) fn streams(&self) -> Result<Streams<'static>> {
+impl RunOutput for Output {
+    fn streams(&self) -> orch::error::Result<Streams<'static>> {
         let Output::Captured(captured) = self else {
             return Ok(Streams::Live);
         };
@@ -277,7 +274,7 @@ impl Output {
         let (logs, writers) = (captured.logs.clone(), captured.writers.clone());
         Ok(Streams::Recorded {
             outlet: captured.outlet,
-            keeper: OutputKeeper::new(vec![own_program()?, KEEPER.into()]),
+            keeper: OutputKeeper::new(own_process(KEEPER)?),
             recorder: Box::new(move |index, turn, attempt| {
                 let name = || printable(turn.stack.as_str()).into_owned();
                 let prefixed = is_prefixed.then(|| (name(), writers.clone()));
@@ -287,17 +284,15 @@ impl Output {
         })
     }
 
-    /// Returns the logs, if the output is captured.
-    pub(in crate::program::commands) fn logs(&self) -> Option<Logs> {
+    fn logs(&self) -> Option<Logs> {
         match self {
             Output::Live { .. } => None,
             Output::Captured(captured) => Some(Logs::new(captured.logs_directory.clone())),
         }
     }
 
-    /// Ends: everything has been printed.
-    pub(in crate::program::commands) fn end(self) -> EndedOutput {
-        let Output::Captured(captured) = self else {
+    fn end(self: Box<Self>) -> EndedOutput {
+        let Output::Captured(captured) = *self else {
             return EndedOutput {
                 logs: None,
                 temporary: None,

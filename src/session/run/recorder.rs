@@ -4,37 +4,32 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use orch::change::Counted;
-use orch::context::{RollbackFlags, follow_moves};
-use orch::error::{Error, ErrorKind};
-use orch::path::StackPath;
-use orch::project::Project;
-use orch::project::config::{RecordPatterns, Recorded};
-use orch::project::environment::{Environments, lookup};
-use orch::project::host::host_variable;
-use orch::project::stack::StackIndex;
-use orch::project::tool_use::{ToolUse, wrapped_tool};
-use orch::run::begun::BegunRun;
-use orch::run::execute::{Inbox, Task};
-use orch::run::request::PreparedRun;
-use orch::run::run_command::RunCommand;
-use orch::run::session::{LockRequest, Lockable, StateLock, check_keys};
-use orch::run::state::{StackRecord, StatePlan};
-use orch::run::tool::{AppliedPlan, ToolPlace};
-use orch::state::document::{Action, Document};
-
-use super::RunArgs;
-use super::destroy_order::DestroyGuard;
+use super::destroys::DestroyGuard;
 use super::followed::FollowedRun;
-use crate::program::commands::Loaded;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use super::{PreparedCommand, RunOptions};
+use crate::change::Counted;
+use crate::context::{Context, RollbackFlags, follow_moves};
+use crate::error::{Error, ErrorKind, Result};
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::environment::{Environments, lookup};
+use crate::project::host::host_variable;
+use crate::project::stack::StackIndex;
+use crate::project::tool_use::{ToolUse, wrapped_tool};
+use crate::run::execute::{Inbox, Task};
+use crate::run::request::PreparedRun;
+use crate::run::run_command::RunCommand;
+use crate::run::state::{StackRecord, StatePlan};
+use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
+use crate::run::tool::{AppliedPlan, ToolPlace};
+use crate::state::document::{Action, Document};
 
 /// The way out where the state is in the way.
 const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";
 
 /// A run that holds the lock of the state. Unless it begins, the lock is freed when this is dropped.
-pub(super) struct KeptState {
+pub(super) struct HeldState {
     lock: StateLock,
     flags: RollbackFlags,
     destroys: DestroyGuard,
@@ -75,56 +70,53 @@ impl RecordedAs {
 }
 
 /// Takes the lock of the state, if a command of the run is recorded. Refuses a run that would destroy too early.
-pub(super) fn take(
-    loaded: &mut Loaded,
-    args: &RunArgs,
-    (run, command): (&PreparedRun, &RunCommand),
+pub(super) fn lock(
+    context: &mut Context,
+    options: &RunOptions,
+    PreparedCommand { run, command }: &PreparedCommand,
     destroys: DestroyGuard,
-) -> Result<Option<KeptState>> {
-    let recorder = Recorder::new(loaded, run)?;
+) -> Result<Option<HeldState>> {
+    let recorder = Recorder::new(context, run)?;
     let actions = recorder.map(|recorder| {
         let actions = recorder.actions(run, command);
-        recorder.note_wrapped(run, command, &actions);
+        recorder.note_wrapped(&context.notices, run, command, &actions);
         actions
     });
     let actions = actions.filter(|actions| actions.iter().any(Option::is_some));
     let Some(actions) = actions else {
-        destroys.check(loaded, run, command, None)?;
-        if args.select.fetch && !args.select.changed {
-            return Err(ProgramError::usage(
+        destroys.check(context, run, command, None)?;
+        if options.rollback.fetches && !options.is_about_changes {
+            return Err(Error::usage(
                 "`--fetch` has no effect without `--changed` in a run that is not put on record in a state",
             ));
         }
         return Ok(None);
     };
-    let what = |error: Error| match error.kind() {
+    let with_hint = |error: Error| match error.kind() {
         ErrorKind::Configuration => error.hint(NO_RECORD),
         _ => error,
     };
-    let mut document = loaded.read_and_digest(Counted::default()).map_err(what)?;
-    follow_moves(&loaded.project.stacks, &mut document);
+    let read = context.read_and_digest(Counted::default());
+    let mut document = read.map_err(with_hint)?;
+    follow_moves(&context.project.stacks, &mut document);
     // What is refused needs no lock.
-    let flags = RollbackFlags {
-        allows: args.record.allow_rollback,
-        fetches: args.select.fetch,
-    };
-    destroys.check(loaded, run, command, Some(&document))?;
-    loaded.refuse_protected(run, command, &document)?;
-    check_stacks(loaded, flags, &document, &recorded(run, &actions))?;
+    let flags = options.rollback;
+    destroys.check(context, run, command, Some(&document))?;
+    context.refuse_protected(run, command, &document)?;
+    check_stacks(context, flags, &document, &recorded(run, &actions))?;
     let mut each = actions.iter().flatten();
     let action = if each.any(|it| it.action == Action::Apply) {
         Action::Apply
     } else {
         Action::Destroy
     };
-    let timeout = args.record.lock_timeout.unwrap_or_default();
     let request = LockRequest {
         run: &run.id,
         action: &action,
-        timeout,
+        timeout: options.lock_timeout,
     };
-    let lock = Lockable::new(loaded, &document)?.lock(&loaded.project, &request)?;
-    Ok(Some(KeptState {
+    let lock = Lockable::new(context, &document)?.lock(&context.project, &request)?;
+    Ok(Some(HeldState {
         lock,
         flags,
         destroys,
@@ -139,13 +131,13 @@ fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
 
 /// Checks that a document lets some stacks be put on record.
 fn check_stacks(
-    loaded: &mut Loaded,
+    context: &mut Context,
     flags: RollbackFlags,
     document: &Document,
     stacks: &[StackIndex],
 ) -> Result<()> {
-    check_keys(&loaded.project.stacks, document, stacks)?;
-    Ok(loaded.refuse_rollbacks(document, stacks, flags)?)
+    check_keys(&context.project.stacks, document, stacks)?;
+    context.refuse_rollbacks(document, stacks, flags)
 }
 
 /// Which commands are recorded.
@@ -158,8 +150,8 @@ struct Recorder {
 
 impl Recorder {
     /// Returns which commands of a run are recorded; none if there is no state, or the run says so.
-    fn new(loaded: &Loaded, run: &PreparedRun) -> Result<Option<Self>> {
-        let project = &loaded.project;
+    fn new(context: &Context, run: &PreparedRun) -> Result<Option<Self>> {
+        let project = &context.project;
         let forced = match run.recording() {
             Some(Recorded::Apply) => Some(Action::Apply),
             Some(Recorded::Destroy) => Some(Action::Destroy),
@@ -168,7 +160,7 @@ impl Recorder {
         };
         let Some(block) = &project.settings.state else {
             if forced.is_some() {
-                return Err(ProgramError::refused(
+                return Err(Error::refused(
                     "`--record` was given, and this project keeps no state",
                 )
                 .hint("see `orch help state`"));
@@ -176,7 +168,7 @@ impl Recorder {
             return Ok(None);
         };
         let patterns = block.patterns(&host_variable).map_err(|problems| {
-            console::diagnostics(problems.iter(), &project.sources);
+            context.notices.diagnostics(&problems, &project.sources);
             let error = "the configuration of the state is wrong";
             Error::new(ErrorKind::Configuration, error).hint(NO_RECORD)
         })?;
@@ -246,7 +238,13 @@ impl Recorder {
     }
 
     /// Notes that commands are not recorded, given those of each turn, if one seems to wrap one that would be.
-    fn note_wrapped(&self, run: &PreparedRun, command: &RunCommand, actions: &Actions) {
+    fn note_wrapped(
+        &self,
+        notices: &Notices,
+        run: &PreparedRun,
+        command: &RunCommand,
+        actions: &Actions,
+    ) {
         let turns = run.sequence.iter().zip(&run.tasks).zip(actions);
         let unrecorded = turns.filter(|(_, action)| action.is_none());
         let mut wrapped = unrecorded.filter_map(|((&stack, task), _)| {
@@ -257,14 +255,14 @@ impl Recorder {
             (!is_known).then(|| (wrapped, task.name.to_string_lossy()))
         });
         if let Some((wrapped, program)) = wrapped.next() {
-            console::note(&format!(
+            notices.note(&format!(
                 "this run takes no lock and is not recorded in the state: orch does not look for `{wrapped}` behind `{program}`\nto record it, add `--record` or `--record=destroy`, or list the command in `record` of the block `state`; its list `never` turns this note off"
             ));
         }
     }
 }
 
-impl KeptState {
+impl HeldState {
     /// Returns the document as it was when the lock was taken.
     pub(super) fn document(&self) -> &Document {
         self.lock.document()
@@ -282,19 +280,18 @@ impl KeptState {
     /// If the document, as it was when the lock was taken, does not let the run begin.
     pub(super) fn plan(
         &mut self,
-        loaded: &mut Loaded,
-        run: &PreparedRun,
-        command: &RunCommand,
+        context: &mut Context,
+        PreparedCommand { run, command }: &PreparedCommand,
     ) -> Result<StatePlan> {
-        let recorder = Recorder::new(loaded, run)?;
+        let recorder = Recorder::new(context, run)?;
         let actions = recorder.map(|recorder| recorder.actions(run, command));
         let actions = actions.unwrap_or_else(|| run.sequence.iter().map(|_| None).collect());
         let document = self.lock.document();
-        self.destroys.check(loaded, run, command, Some(document))?;
-        loaded.refuse_protected(run, command, document)?;
-        check_stacks(loaded, self.flags, document, &recorded(run, &actions))?;
+        self.destroys.check(context, run, command, Some(document))?;
+        context.refuse_protected(run, command, document)?;
+        check_stacks(context, self.flags, document, &recorded(run, &actions))?;
         let turns = run.sequence.iter().zip(actions);
-        let environments = loaded.evaluator();
+        let environments = context.evaluator();
         let records = turns
             .map(|(&stack, recorded)| Some(recorded?.record(&self.lock, &environments, stack)));
         Ok(StatePlan::new(records.collect()))
@@ -308,15 +305,15 @@ impl KeptState {
     /// If the configuration of the state is wrong, or git cannot answer.
     pub(super) fn followups(
         &self,
-        loaded: &mut Loaded,
+        context: &mut Context,
         run: &PreparedRun,
         followed: &mut FollowedRun,
     ) -> Result<HashMap<StackPath, StackRecord>> {
-        let Some(recorder) = Recorder::new(loaded, run)? else {
+        let Some(recorder) = Recorder::new(context, run)? else {
             return Ok(HashMap::new());
         };
-        let environments = loaded.evaluator();
-        let stacks = loaded.project.stacks.iter();
+        let environments = context.evaluator();
+        let stacks = context.project.stacks.iter();
         let records = stacks.filter_map(|(stack, declared)| {
             let task = followed.task(stack)?;
             let record_as = recorder.recorded(followed.command.of(stack), task, None)?;
@@ -327,7 +324,7 @@ impl KeptState {
         drop(environments);
         if !self.flags.allows {
             let stacks: Vec<StackIndex> = records.keys().copied().collect();
-            let found = loaded.rollbacks(self.lock.document(), &stacks, self.flags)?;
+            let found = context.rollbacks(self.lock.document(), &stacks, self.flags)?;
             for (stack, rollback) in found {
                 followed.refuse(stack, rollback.why_with_fetch());
                 records.remove(&stack);
@@ -336,14 +333,8 @@ impl KeptState {
         Ok(records.into_values().collect())
     }
 
-    /// Makes a run that has begun keep the state.
-    pub(super) fn begin(
-        self,
-        begun: BegunRun,
-        plan: StatePlan,
-        project: &Project,
-        run: &str,
-    ) -> Result<BegunRun> {
-        Ok(self.lock.begin(begun, plan, project, run)?)
+    /// Returns the lock, for a run that begins.
+    pub(super) fn into_lock(self) -> StateLock {
+        self.lock
     }
 }

@@ -4,21 +4,15 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use orch::exit::ExitStatus;
-use orch::path::StackPath;
-use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::printable::command_line;
-use orch::record::journal::run_folder;
-
+use super::Apply;
 use super::approve::listed;
-use super::carrying::Carrying;
-use super::followed::NowPolicies;
-use crate::program::commands::Loaded;
-use crate::program::commands::format::DetailsArg;
-use crate::program::commands::plan::{PlanRequest, planned};
-use crate::program::commands::selection_flags::SelectArgs;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use super::followed::ApplyPolicies;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exit::ExitStatus;
+use crate::path::StackPath;
+use crate::printable::command_line;
+use crate::record::journal::run_folder;
 
 /// The file in the folder of a run.
 const FILE: &str = "followup.plan";
@@ -48,15 +42,15 @@ impl Unconfirmed {
     }
 }
 
-impl NowPolicies {
+impl ApplyPolicies {
     /// Returns what earlier runs have left unconfirmed, and were ended before a plan of that was kept. The folder is
     /// that of the last of these runs.
-    pub(super) fn unplanned(&self, loaded: &Loaded) -> Unconfirmed {
+    pub(super) fn unplanned(&self, context: &Context) -> Unconfirmed {
         let mut left = Unconfirmed::default();
         let Some(earlier) = &self.earlier else {
             return left;
         };
-        let folder = |run: &str| run_folder(&loaded.project.root, run);
+        let folder = |run: &str| run_folder(&context.project.root, run);
         let has_plan = |run: &&String| folder(run).join(FILE).symlink_metadata().is_ok();
         // A plan has all that was unconfirmed until then, whichever run that was in.
         let planned = earlier.runs.iter().rfind(has_plan).map(String::as_str);
@@ -70,7 +64,7 @@ impl NowPolicies {
     }
 }
 
-impl Carrying<'_> {
+impl Apply<'_> {
     /// Plans what was left undone, as the stacks are now that the run is over, shows the plan and keeps it.
     /// Returns the exit status, given that of the run.
     pub(super) fn keep(&self, left: &Unconfirmed, status: ExitStatus) -> Result<ExitStatus> {
@@ -89,68 +83,55 @@ impl Carrying<'_> {
         };
         let (Some(folder), false) = (&left.folder, left.is_interrupted) else {
             let plan = plan_again(&left.stacks);
-            console::note(&format!("{wait}: `{plan}` shows what would change"));
+            self.notices
+                .note(&format!("{wait}: `{plan}` shows what would change"));
             return Ok(status);
         };
-        console::note(&format!("{wait}: planning what would change"));
-        let request = PlanRequest {
-            select: &SelectArgs::default(),
-            planning: self.planning,
-            options: PlanOptions {
-                mode: PlanMode::Normal,
-                // Each was to change by what its tool said, whatever its inputs say.
-                is_full: true,
-            },
-            replace: &[],
-            is_kept: true,
-            guard: None,
-            policies: Some(&self.policies),
-            is_verification: false,
-            only: Some(&left.stacks),
-            document: None,
-            leaves_out_failed: false,
-            lock_timeout: self.args.lock_timeout,
-        };
-        let planned = planned(self.chdir, &request);
-        if let Some(wrong) = planned.as_ref().err().and_then(ProgramError::reported) {
-            console::warning("the follow-ups that wait for approval could not be planned");
+        self.notices
+            .note(&format!("{wait}: planning what would change"));
+        let planned = self.terminal.plan(&left.stacks);
+        if let Err(error) = &planned
+            && let ErrorKind::Reported(wrong) = error.kind()
+        {
+            self.notices
+                .warning("the follow-ups that wait for approval could not be planned");
             return Ok(worse(status, wrong));
         }
         let mut planned = planned?;
         planned.saved.excluded.clone_from(&self.saved.excluded);
-        planned.show(DetailsArg::of(self.args.details))?;
+        self.terminal.show(&planned)?;
         let destroyed: Vec<_> = planned.saved.plan.destroyed_resources().collect();
         if !destroyed.is_empty() {
-            console::note(&format!(
+            self.notices.note(&format!(
                 "these follow-ups would destroy resources without approval:{}",
                 listed(&destroyed)
             ));
-            console::help(
-                "to destroy them, apply the plan below, or add `--allow-resource-destroy`",
-            );
+            self.notices
+                .help("to destroy them, apply the plan below, or add `--allow-resource-destroy`");
         }
         if !planned.saved.plan.failed.is_empty() {
             let plan = plan_again(&left.stacks);
-            console::note(&format!(
+            self.notices.note(&format!(
                 "a stack could not be planned, so no plan was kept: to plan the follow-ups again, run `{plan}`"
             ));
             return Ok(worse(status, ExitStatus::Run(1)));
         }
         if !planned.saved.plan.is_applyable() {
-            console::note("no follow-up waits for approval any more: nothing would change");
+            self.notices
+                .note("no follow-up waits for approval any more: nothing would change");
             return Ok(of_run);
         }
-        let environment = planned.loaded.environment_of(&planned.saved);
+        let environment = planned.context.environment_of(&planned.saved);
         planned.saved.environment = Some(environment);
         let file = folder.join(FILE);
         let (saved, plans) = (&planned.saved, &planned.plans);
-        saved.write(&file, plans).map_err(anyhow::Error::new)?;
-        let loaded = &planned.loaded;
-        let is_at_root = loaded.directory.is_root();
-        let near = file.strip_prefix(&loaded.project.root);
+        saved.write(&file, plans).map_err(Error::external)?;
+        let context = &planned.context;
+        let is_at_root = context.directory.is_root();
+        let near = file.strip_prefix(&context.project.root);
         let near = near.ok().filter(|_| is_at_root).unwrap_or(&file);
         let words = ["orch".into(), "apply".into(), near.as_os_str().to_owned()];
-        console::note(&format!(
+        self.notices.note(&format!(
             "the plan was kept: to carry it out, run `{}`",
             command_line(&words)
         ));

@@ -2,35 +2,31 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
-use std::path::Path;
 
-use orch::error::ErrorKind;
-use orch::project::config::{RecordPatterns, Recorded};
-use orch::project::environment::{Environment, lookup};
-use orch::project::host::host_variable;
-use orch::project::policy::PolicyRun;
-use orch::project::stack::StackIndex;
-use orch::record::journal::{AskedRecord, PoliciesRecord};
-use orch::run::begun::BegunRun;
-use orch::run::execute::Task;
-use orch::run::facts::on_record;
-use orch::run::following::{FollowUpWork, PreparedFollowUp};
-use orch::run::order::Direction;
-use orch::run::request::{PreparedRun, TaskFinder};
-use orch::run::run_command::RunCommand;
-use orch::run::turn::TurnIndex;
-use orch::run::workflow::{
+use super::{PreparedCommand, RunOptions, command};
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::environment::{Environment, lookup};
+use crate::project::host::host_variable;
+use crate::project::policy::PolicyRun;
+use crate::project::stack::StackIndex;
+use crate::record::journal::{AskedRecord, PoliciesRecord};
+use crate::run::execute::Task;
+use crate::run::facts::on_record;
+use crate::run::following::{FollowUpWork, PreparedFollowUp};
+use crate::run::order::Direction;
+use crate::run::policies::LoadedPolicies;
+use crate::run::request::{PreparedRun, TaskFinder};
+use crate::run::run_command::RunCommand;
+use crate::run::turn::TurnIndex;
+use crate::run::workflow::{
     self, ExpectedEnd, Follower, ForeseenRun, SessionInput, StackNames, TurnKind, Workflow,
     WorkflowTurn, turn_id,
 };
-use orch::state::document::Document;
-
-use super::{Ready, RunArgs, command};
-use crate::program::commands::Loaded;
-use crate::program::commands::follower::{self, EarlierWorkflow, TRACKED, check_digests};
-use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::session::RunSession;
+use crate::session::follower::{EarlierWorkflow, TRACKED, check_digests};
+use crate::state::document::Document;
 
 /// The word of a journal for turns that are tasks.
 const TASK: &str = "task";
@@ -40,7 +36,7 @@ const NOT_READ: &str =
     "policies are given what the state says of stacks; with `--no-record`, it is not read";
 
 /// What it takes to let policies follow a run.
-pub(super) struct FollowedRun {
+pub struct FollowedRun {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
     /// The turns of earlier runs that policies are asked about first, by their positions in the workflow.
@@ -48,7 +44,7 @@ pub(super) struct FollowedRun {
     /// What goes on record of the policies.
     pub(super) record: PoliciesRecord,
     /// The command of what follows.
-    pub(super) command: RunCommand,
+    pub command: RunCommand,
 }
 
 /// Returns what the turns of a run are to policies.
@@ -57,35 +53,35 @@ pub(super) struct FollowedRun {
 ///
 /// If the flags contradict each other, or policies cannot follow such a run.
 pub(super) fn mode(
-    loaded: &Loaded,
-    args: &RunArgs,
-    ready: &Ready,
+    context: &Context,
+    options: &RunOptions,
+    prepared: &PreparedCommand,
     resumed: Option<&EarlierWorkflow>,
 ) -> Result<PolicyRun> {
-    let Ready { run, command } = ready;
+    let PreparedCommand { run, command } = prepared;
     let is_reverse = run.direction() == Direction::Reverse;
-    let flags = &args.policies;
-    let recording = args.settings().recording;
+    let flags = &options.policies;
+    let recording = options.settings.recording;
     // Without a record, nothing but these makes policies follow.
-    if recording == Some(Recorded::Never) && flags.policies.is_none() && resumed.is_none() {
-        return without_policies(args);
+    if recording == Some(Recorded::Never) && flags.mode.is_none() && resumed.is_none() {
+        return without_policies(options);
     }
-    let patterns = patterns(loaded)?;
+    let patterns = patterns(context)?;
     let host = |name: &str| lookup(&Environment::new(), name);
     let says = |command: &[OsString]| Some(patterns.recognize(command, host)?.recorded);
     let found = says(command.given());
     let kind = recording.or(found);
-    let mode = match flags.policies {
-        Some(policies) => policies.into(),
+    let mode = match flags.mode {
+        Some(mode) => mode,
         None if resumed.is_some_and(|resumed| resumed.record.kind == TASK) => PolicyRun::Task,
         None if resumed.is_some() => PolicyRun::Tracked,
         None if kind == Some(Recorded::Apply) && !is_reverse => {
-            loaded.project.settings.policies.run
+            context.project.settings.policies.run
         }
         None => PolicyRun::Off,
     };
     if mode == PolicyRun::Off {
-        return without_policies(args);
+        return without_policies(options);
     }
     let followup = flags.followup.as_deref().map(shell_words::split);
     let followup = followup.and_then(Result::ok).unwrap_or_default();
@@ -105,20 +101,20 @@ pub(super) fn mode(
         } else {
             "a command that destroys"
         };
-        return Err(ProgramError::usage(format!(
+        return Err(Error::usage(format!(
             "policies cannot be combined with {what}: they may ask for stacks that are not selected, and these would be destroyed"
         ))
         .hint(hint));
     }
     if follows_destroy {
-        return Err(ProgramError::usage(
+        return Err(Error::usage(
             "`--followup` must not destroy: policies may ask for stacks that are not selected, and these would be destroyed",
         )
         .hint(hint));
     }
     let has_followup = resumed.is_some_and(|resumed| resumed.record.followup.is_some());
     if mode == PolicyRun::Task && flags.followup.is_none() && !has_followup {
-        return Err(ProgramError::usage(
+        return Err(Error::usage(
             "`--policies=task` needs `--followup COMMAND`: what follows a task is a tracked run, which needs a command of its own",
         ));
     }
@@ -126,28 +122,30 @@ pub(super) fn mode(
 }
 
 /// Returns that no policies follow; refuses flags that need some.
-fn without_policies(args: &RunArgs) -> Result<PolicyRun> {
+fn without_policies(options: &RunOptions) -> Result<PolicyRun> {
     let useless = [
-        ("--followup", args.policies.followup.is_some()),
-        ("--metadata", !args.policies.metadata.is_empty()),
+        ("--followup", options.policies.followup.is_some()),
+        ("--metadata", !options.policies.metadata.is_empty()),
     ];
     match useless.iter().find(|(_, is_given)| *is_given) {
         None => Ok(PolicyRun::Off),
-        Some((flag, _)) => Err(ProgramError::usage(format!(
+        Some((flag, _)) => Err(Error::usage(format!(
             "`{flag}` has no effect without `--policies`"
         ))),
     }
 }
 
 /// Returns what tells commands that apply from those that destroy.
-fn patterns(loaded: &Loaded) -> Result<RecordPatterns> {
-    let Some(block) = &loaded.project.settings.state else {
+fn patterns(context: &Context) -> Result<RecordPatterns> {
+    let Some(block) = &context.project.settings.state else {
         return Ok(RecordPatterns::built_in());
     };
     block.patterns(&host_variable).map_err(|problems| {
-        console::diagnostics(problems.iter(), &loaded.project.sources);
-        let error = anyhow::anyhow!("the configuration of the state is wrong");
-        ProgramError::new(ErrorKind::Configuration, error)
+        context
+            .notices
+            .diagnostics(&problems, &context.project.sources);
+        let error = "the configuration of the state is wrong";
+        Error::new(ErrorKind::Configuration, error)
     })
 }
 
@@ -159,35 +157,39 @@ fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Envir
 impl FollowedRun {
     /// Prepares a run for its policies. What is wrong with these goes to the problems.
     pub(super) fn prepare(
-        loaded: &mut Loaded,
-        args: &RunArgs,
+        context: &mut Context,
+        options: &RunOptions,
         mode: PolicyRun,
-        ready: &Ready,
+        prepared: &PreparedCommand,
         excluded: &BTreeSet<StackIndex>,
         resumed: Option<&EarlierWorkflow>,
     ) -> Result<Self> {
-        let policies = loaded.load_policies(|attached, position| {
+        let policies = context.load_policies(|attached, position| {
             attached.policies_of_stacks().contains(&position)
         })?;
         if policies.attached.policies_of_stacks().is_empty() {
-            console::note("no policy is attached to any stack, so nothing follows");
+            context
+                .notices
+                .note("no policy is attached to any stack, so nothing follows");
         }
-        let run = &ready.run;
-        let record = record(loaded, args, mode, &policies, excluded, &run.id, resumed);
+        let run = &prepared.run;
+        let record = record(
+            context, options, mode, &policies, excluded, &run.id, resumed,
+        );
         if let Some(resumed) = resumed
-            && !args.resume.allow_stale
+            && !options.resume.as_ref().is_some_and(|it| it.allow_stale)
         {
             let hint = "start a new run, or add `--allow-stale` to go on with the policies as they are now";
             check_digests(&record, &resumed.record).map_err(|error| error.hint(hint))?;
         }
-        let facts = loaded.run_facts(&record.metadata)?;
-        let (command, followups) = followups(loaded, record.followup.as_deref(), ready)?;
-        let project = &loaded.project;
+        let facts = context.run_facts(&record.metadata)?;
+        let (command, followups) = followups(context, record.followup.as_deref(), prepared)?;
+        let project = &context.project;
         let mut names_excluded = excluded.clone();
         let earlier_excluded = record.excluded.iter();
         names_excluded.extend(earlier_excluded.filter_map(|path| project.stacks.named(path)));
         let names = StackNames::new(&project.stacks, names_excluded);
-        let (turns, asked) = turns(loaded, mode, run, resumed, &facts.session);
+        let (turns, asked) = turns(context, mode, run, resumed, &facts.session);
         let (earlier, unevaluated) = resumed.map_or_else(Default::default, |resumed| {
             let earlier = &resumed.earlier;
             (earlier.turns.clone(), earlier.unevaluated.clone())
@@ -195,7 +197,7 @@ impl FollowedRun {
         let settings = project.settings.policies;
         let workflow = Workflow::new(run.id.clone(), names, settings, earlier, turns);
         Ok(FollowedRun {
-            follower: loaded.follower(policies, facts, workflow),
+            follower: context.follower(policies, facts, workflow),
             followups,
             unevaluated,
             record: PoliciesRecord { asked, ..record },
@@ -221,8 +223,7 @@ impl FollowedRun {
                     Err(problem) => {
                         let message =
                             format!("the follow-up of `{}` cannot run: {problem}", turn.path);
-                        let error = anyhow::Error::msg(message);
-                        return Err(ProgramError::new(ErrorKind::Configuration, error));
+                        return Err(Error::new(ErrorKind::Configuration, message));
                     }
                 }
             }
@@ -236,7 +237,7 @@ impl FollowedRun {
     }
 
     /// Returns which of the turns that the run begins with have the command of follow-ups, and not that of the run.
-    pub(super) fn have_own_command(&self) -> Vec<bool> {
+    pub fn have_own_command(&self) -> Vec<bool> {
         let workflow = self.follower.workflow();
         let turns = &workflow.turns()[workflow.position(TurnIndex::new(0))..];
         let has_own = self.record.followup.is_some();
@@ -263,7 +264,7 @@ impl FollowedRun {
     }
 
     /// Returns the turns of the run and their follow-ups, if all succeed.
-    pub(super) fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
+    pub fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
         let FollowedRun {
             follower,
             followups,
@@ -283,17 +284,17 @@ impl FollowedRun {
     /// If the document cannot be used, or git cannot answer.
     pub(super) fn recall(
         &mut self,
-        loaded: &mut Loaded,
+        context: &mut Context,
         run: &PreparedRun,
         document: Option<&Document>,
     ) -> Result<()> {
         let is_left_alone = run.recording() == Some(Recorded::Never);
-        if loaded.project.settings.state.is_none() || is_left_alone {
+        if context.project.settings.state.is_none() || is_left_alone {
             return Ok(());
         }
         let records = match document {
-            Some(document) => on_record(&loaded.project, document)?,
-            None => loaded
+            Some(document) => on_record(&context.project, document)?,
+            None => context
                 .read_on_record()
                 .map_err(|error| error.hint(NOT_READ))?,
         };
@@ -302,15 +303,8 @@ impl FollowedRun {
     }
 
     /// Lets the policies follow a run that has begun.
-    pub(super) fn follow(self, root: &Path, begun: BegunRun) -> Result<BegunRun> {
-        follower::follow(
-            root,
-            begun,
-            self.follower,
-            self.followups,
-            self.unevaluated,
-            0,
-        )
+    pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
+        session.follow(self.follower, self.followups, self.unevaluated, 0)
     }
 }
 
@@ -324,8 +318,8 @@ fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
 
 /// Returns what goes on record of the policies of a run, but for who asked for its turns.
 fn record(
-    loaded: &Loaded,
-    args: &RunArgs,
+    context: &Context,
+    options: &RunOptions,
     mode: PolicyRun,
     policies: &LoadedPolicies,
     excluded: &BTreeSet<StackIndex>,
@@ -333,8 +327,8 @@ fn record(
     resumed: Option<&EarlierWorkflow>,
 ) -> PoliciesRecord {
     let earlier = resumed.map(|resumed| &resumed.record);
-    let flags = &args.policies;
-    let stacks = &loaded.project.stacks;
+    let flags = &options.policies;
+    let stacks = &context.project.stacks;
     let excluded = excluded.iter().map(|stack| stacks[*stack].path.to_string());
     let excluded_before = earlier.map_or(&[][..], |it| &it.excluded);
     PoliciesRecord {
@@ -354,7 +348,7 @@ fn record(
             _ => flags.metadata.clone(),
         },
         excluded: excluded.chain(excluded_before.iter().cloned()).collect(),
-        digests: loaded.policy_digests(policies),
+        digests: context.policy_digests(policies),
         turns: Vec::new(),
         asked: Vec::new(),
     }
@@ -362,7 +356,7 @@ fn record(
 
 /// Returns the turns that a run begins with, and who asked for them where that is not the run itself.
 fn turns(
-    loaded: &Loaded,
+    context: &Context,
     mode: PolicyRun,
     run: &PreparedRun,
     resumed: Option<&EarlierWorkflow>,
@@ -371,7 +365,7 @@ fn turns(
     let at = workflow::now();
     let mut asked = Vec::new();
     let turns = run.sequence.iter().enumerate().map(|(number, &stack)| {
-        let path = loaded.project.stacks[stack].path.clone();
+        let path = context.project.stacks[stack].path.clone();
         let mut turn = WorkflowTurn {
             kind: match mode {
                 PolicyRun::Task => TurnKind::Task,
@@ -390,11 +384,11 @@ fn turns(
 
 /// Returns what a follow-up of each stack is made of, and its command.
 fn followups(
-    loaded: &mut Loaded,
+    context: &mut Context,
     followup: Option<&str>,
-    ready: &Ready,
+    prepared: &PreparedCommand,
 ) -> Result<(RunCommand, Vec<PreparedFollowUp>)> {
-    let Ready { run, command } = ready;
+    let PreparedCommand { run, command } = prepared;
     let words = match followup {
         None => command.given().to_vec(),
         Some(followup) => {
@@ -402,18 +396,18 @@ fn followups(
                 .ok()
                 .filter(|words| !words.is_empty());
             let words = words.ok_or_else(|| {
-                ProgramError::usage(format!("in --followup: `{followup}` is not a command"))
+                Error::usage(format!("in --followup: `{followup}` is not a command"))
             })?;
             words.into_iter().map(OsString::from).collect()
         }
     };
-    let all: Vec<StackIndex> = loaded
+    let all: Vec<StackIndex> = context
         .project
         .stacks
         .iter()
         .map(|(stack, _)| stack)
         .collect();
-    let evaluated = command::evaluated(loaded, &words, command.is_evaluated(), &all)?;
+    let evaluated = command::evaluated(context, &words, command.is_evaluated(), &all)?;
     let mut environments: HashMap<StackIndex, Environment> =
         evaluated.environments.into_iter().collect();
     let command = evaluated.command;
@@ -427,7 +421,7 @@ fn followups(
             known.push_str(&problem.diagnostic.message);
         }
     }
-    for knot in loaded.graph.cycles() {
+    for knot in context.graph.cycles() {
         for &stack in &knot.stacks {
             wrong.insert(
                 stack,
@@ -435,8 +429,8 @@ fn followups(
             );
         }
     }
-    let patterns = patterns(loaded)?;
-    let project = &loaded.project;
+    let patterns = patterns(context)?;
+    let project = &context.project;
     let settings = run.settings();
     let mut finder = TaskFinder::new(project, &run.id);
     let mut prepared = Vec::with_capacity(all.len());

@@ -3,43 +3,41 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use anyhow::Context as _;
-use orch::change::{Pairs, Rollback};
-use orch::driver::Driver;
-use orch::folder::GuardedFolder;
-use orch::path::StackPath;
-use orch::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
-use orch::plan::code::Codes;
-use orch::plan::entry::PlanMode;
-use orch::plan::planner::Drivers;
-use orch::plan::stale::Progress;
-use orch::project::environment::Environments;
-use orch::project::stack::StackIndex;
-use orch::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
-use orch::run::begun::BegunRun;
-use orch::run::facts::on_record;
-use orch::run::following::PreparedFollowUp;
-use orch::run::session::StateLock;
-use orch::run::state::StackRecord;
-use orch::run::workflow::{
+use super::Apply;
+use crate::change::{Pairs, Rollback};
+use crate::context::Context;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::folder::GuardedFolder;
+use crate::path::StackPath;
+use crate::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
+use crate::plan::code::Codes;
+use crate::plan::entry::PlanMode;
+use crate::plan::planner::Drivers;
+use crate::plan::stale::Progress;
+use crate::project::environment::Environments;
+use crate::project::stack::StackIndex;
+use crate::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
+use crate::run::facts::on_record;
+use crate::run::following::PreparedFollowUp;
+use crate::run::policies::LoadedPolicies;
+use crate::run::state::StackRecord;
+use crate::run::state_lock::StateLock;
+use crate::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
 };
-use orch::state::document::{Action, Document};
-
-use super::carrying::Carrying;
-use crate::program::commands::Loaded;
-use crate::program::commands::follower::{EarlierWorkflow, TRACKED, check_digests, follow};
-use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::error::{ProgramError, Result};
+use crate::session::RunSession;
+use crate::session::follower::{EarlierWorkflow, TRACKED, check_digests};
+use crate::state::document::{Action, Document};
 
 /// The policies of an apply as they are now.
-pub(super) struct NowPolicies {
+pub(super) struct ApplyPolicies {
     pub(super) policies: LoadedPolicies,
     /// The workflow of earlier runs of the plan, if there were any.
     pub(super) earlier: Option<EarlierWorkflow>,
 }
 
-impl NowPolicies {
+impl ApplyPolicies {
     /// Returns whether earlier runs have left something open besides what the plan shows.
     pub(super) fn is_open(&self) -> bool {
         let earlier = self.earlier.as_ref().map(|it| &it.earlier);
@@ -49,7 +47,7 @@ impl NowPolicies {
 
 /// The policies of an apply that is about to begin, and what they are told.
 pub(super) struct Following {
-    now: NowPolicies,
+    now: ApplyPolicies,
     facts: RunFacts,
     /// The stacks that would be rolled back.
     rollbacks: BTreeMap<StackIndex, Rollback>,
@@ -87,37 +85,34 @@ impl FollowedApply {
     }
 
     /// Lets the policies follow an apply that has begun.
-    pub(super) fn follow(self, loaded: &Loaded, begun: BegunRun) -> Result<BegunRun> {
-        let root = &loaded.project.root;
-        let FollowedApply {
-            follower,
-            followups,
-            unevaluated,
-            n_reopened,
-            ..
-        } = self;
-        follow(root, begun, follower, followups, unevaluated, n_reopened)
+    pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
+        session.follow(
+            self.follower,
+            self.followups,
+            self.unevaluated,
+            self.n_reopened,
+        )
     }
 }
 
-impl Carrying<'_> {
+impl Apply<'_> {
     /// Reads what the policies of the apply are told.
     pub(super) fn following(
         &self,
-        loaded: &mut Loaded,
+        context: &mut Context,
         document: Option<&Document>,
-        policies: NowPolicies,
+        policies: ApplyPolicies,
     ) -> Result<Following> {
         let rollbacks = match document {
             Some(document) if !self.rollback.allows => {
-                let stacks = loaded.project.stacks.iter();
+                let stacks = context.project.stacks.iter();
                 let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
-                loaded.rollbacks(document, &stacks, self.rollback)?
+                context.rollbacks(document, &stacks, self.rollback)?
             }
             _ => BTreeMap::new(),
         };
         Ok(Following {
-            facts: loaded.run_facts(&self.policies.metadata)?,
+            facts: context.run_facts(&self.policies.metadata)?,
             now: policies,
             rollbacks,
         })
@@ -126,7 +121,7 @@ impl Carrying<'_> {
     /// Prepares an apply for its policies.
     pub(super) fn followed<'a, 'l>(
         &self,
-        loaded: &'l Loaded,
+        context: &'l Context,
         document: Option<&Document>,
         codes: Codes<'a, 'l>,
         options: &ApplyOptions<'_>,
@@ -140,9 +135,9 @@ impl Carrying<'_> {
             is_rejected,
             ..
         } = *options;
-        let project = &loaded.project;
+        let project = &context.project;
         let Following {
-            now: NowPolicies { policies, earlier },
+            now: ApplyPolicies { policies, earlier },
             facts,
             rollbacks,
         } = following;
@@ -159,7 +154,7 @@ impl Carrying<'_> {
                 _ => metadata.clone(),
             },
             excluded: excluded.iter().map(StackPath::to_string).collect(),
-            digests: loaded.policy_digests(&policies),
+            digests: context.policy_digests(&policies),
             turns: turn_stacks(applying),
             asked,
         };
@@ -175,11 +170,11 @@ impl Carrying<'_> {
             (it.earlier.turns, it.earlier.unevaluated)
         });
         let workflow = Workflow::new(run.to_owned(), names, settings, before, turns);
-        let mut follower = loaded.follower(policies, facts, workflow);
+        let mut follower = context.follower(policies, facts, workflow);
         if let Some(document) = document {
             follower.recall(on_record(project, document)?);
         }
-        let stacks = self.stacks(loaded, document, &rollbacks, is_rejected);
+        let stacks = self.stacks(context, document, &rollbacks, is_rejected);
         let drivers = project.stacks.iter().zip(&stacks);
         let drivers = drivers
             .filter(|(_, it)| it.problem.is_none())
@@ -192,7 +187,7 @@ impl Carrying<'_> {
             extra: extra.to_vec(),
             keeps_state: document.is_some(),
             stacks,
-            lock_timeout: self.args.lock_timeout,
+            lock_timeout: self.lock_timeout,
         };
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);
@@ -209,18 +204,18 @@ impl Carrying<'_> {
     /// Returns what follow-ups are made of, by stack.
     fn stacks<'l>(
         &self,
-        loaded: &'l Loaded,
+        context: &'l Context,
         document: Option<&Document>,
         rollbacks: &BTreeMap<StackIndex, Rollback>,
         is_rejected: bool,
     ) -> Vec<FollowUpStack<'l>> {
-        let project = &loaded.project;
-        let drivers = Drivers::new(loaded, document);
-        let mut cannot = loaded.cannot_follow(document);
+        let project = &context.project;
+        let drivers = Drivers::new(context, document);
+        let mut cannot = context.cannot_follow(document);
         // Who has just said no has approved nothing, and who approves a destroy no creation.
         let is_destroy = self.saved.plan.mode == PlanMode::Destroy;
         let is_no_answer = self.is_from_file || is_rejected || is_destroy;
-        let all_approved = self.args.auto_approve && !is_no_answer;
+        let all_approved = self.approval.is_given && !is_no_answer;
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
             let driver = drivers.of(stack);
             let entry = drivers.entry(stack).map(|(_, entry)| entry);
@@ -238,7 +233,7 @@ impl Carrying<'_> {
                     .unwrap_or_default(),
                 is_approved: all_approved || of_stack.autodeploy,
                 may_destroy_resources: project.allows_resource_destroy(stack)
-                    || self.args.allow_resource_destroy && !is_no_answer,
+                    || self.allows.resource_destroy && !is_no_answer,
             }
         });
         stacks.collect()
@@ -255,11 +250,11 @@ impl Carrying<'_> {
 ///
 /// If the journal of one of the runs is missing or cannot be read, unless the last of them has left nothing open.
 pub(super) fn earlier_workflow(
-    loaded: &Loaded,
+    context: &Context,
     document: Option<&Document>,
     progress: &Progress,
 ) -> Result<Option<EarlierWorkflow>> {
-    let project = &loaded.project;
+    let project = &context.project;
     let root = &project.root;
     let read = progress.followed.iter().map(|run| read_run(root, run));
     let mut records = match read.collect::<Result<Vec<RunRecord>>>() {
@@ -311,7 +306,7 @@ fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
         Ok(None) => "there is no `.orch/runs`".to_owned(),
         Err(error) => error.to_string(),
     };
-    Err(ProgramError::refused(format!(
+    Err(Error::refused(format!(
         "which follow-ups of this plan run {run} left open is not known: {why}"
     ))
     .hint("make a new plan, or add `--policies=off` to run no follow-ups"))

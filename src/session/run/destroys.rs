@@ -2,23 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use orch::context::follow_moves;
-use orch::plan::DestroyingRun;
-use orch::project::config::{Recorded, Safeguard};
-use orch::project::stack::StackIndex;
-use orch::run::request::PreparedRun;
-use orch::run::run_command::RunCommand;
-use orch::run::safeguard::{Disabled, Violation, is_on};
-use orch::state::document::Document;
-
-use super::resume::Resumed;
-use super::{Ready, RunArgs, safeguards};
-use crate::program::commands::Loaded;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use super::resumed::Resumed;
+use crate::context::{Context, follow_moves};
+use crate::error::{Error, Result};
+use crate::plan::DestroyingRun;
+use crate::project::config::{Recorded, Safeguard};
+use crate::project::stack::StackIndex;
+use crate::run::request::PreparedRun;
+use crate::run::run_command::RunCommand;
+use crate::run::safeguard::{Disabled, Violation, is_on};
+use crate::state::document::Document;
 
 /// Refuses runs that destroy stacks before, or without, those that run after them.
-pub(super) struct DestroyGuard {
+pub struct DestroyGuard {
     disabled: Disabled,
     /// The stacks that the resumed run has destroyed, if one is resumed.
     done: Option<BTreeSet<StackIndex>>,
@@ -35,67 +31,72 @@ impl DestroyGuard {
     /// Refuses a run that would destroy too early, given the document of the state if the run is recorded.
     pub(super) fn check(
         &self,
-        loaded: &Loaded,
+        context: &Context,
         run: &PreparedRun,
         command: &RunCommand,
         document: Option<&Document>,
     ) -> Result<()> {
-        let mut violations = self.violations(loaded, run, command, document)?;
+        let mut violations = self.violations(context, run, command, document)?;
         let Some(last) = violations.pop() else {
             return Ok(());
         };
         for violation in &violations {
-            console::error(violation);
-            console::help(&self.help(violation));
+            context.notices.error(violation);
+            context.notices.help(&self.help(violation));
         }
         let help = self.help(&last);
-        Err(ProgramError::refused(last.to_string()).hint(help))
+        Err(Error::refused(last.to_string()).hint(help))
     }
 
-    /// Shows why the run of a dry run would be refused.
-    pub(super) fn warn(mut self, loaded: &mut Loaded, args: &RunArgs, ready: &Ready) -> Result<()> {
-        let Ready { run, command } = ready;
-        if loaded.destroyed_in_run(run, command)?.is_empty() {
+    /// Shows why the run of a dry run would be refused. `in_force` returns the safeguards that would be disabled.
+    pub(super) fn warn(
+        mut self,
+        context: &mut Context,
+        run: &PreparedRun,
+        command: &RunCommand,
+        in_force: impl FnOnce() -> Result<Disabled>,
+    ) -> Result<()> {
+        if context.destroyed_in_run(run, command)?.is_empty() {
             return Ok(());
         }
-        self.disabled = safeguards::in_force(args)?;
+        self.disabled = in_force()?;
         let is_recorded =
-            loaded.project.settings.state.is_some() && run.recording() != Some(Recorded::Never);
-        let document = is_recorded.then(|| loaded.read_document()).transpose();
+            context.project.settings.state.is_some() && run.recording() != Some(Recorded::Never);
+        let document = is_recorded.then(|| context.read_document()).transpose();
         let document = document.unwrap_or_else(|error| {
-            console::warning(&format!(
+            context.notices.warning(&format!(
                 "the state cannot be read, so all stacks that are not selected are assumed to exist: {}",
                 error.message()
             ));
             None
         });
         let document = document.map(|mut document| {
-            follow_moves(&loaded.project.stacks, &mut document);
+            follow_moves(&context.project.stacks, &mut document);
             document
         });
-        let violations = self.violations(loaded, run, command, document.as_ref())?;
+        let violations = self.violations(context, run, command, document.as_ref())?;
         for violation in &violations {
-            console::error(violation);
-            console::help(&self.help(violation));
+            context.notices.error(violation);
+            context.notices.help(&self.help(violation));
         }
         if !violations.is_empty() {
-            console::note("the run would be refused");
+            context.notices.note("the run would be refused");
         }
         Ok(())
     }
 
     fn violations(
         &self,
-        loaded: &Loaded,
+        context: &Context,
         run: &PreparedRun,
         command: &RunCommand,
         document: Option<&Document>,
     ) -> Result<Vec<Violation>> {
-        let configured = &loaded.project.settings.safeguards;
+        let configured = &context.project.settings.safeguards;
         if !is_on(Safeguard::DestroyOrder, &self.disabled, configured) {
             return Ok(Vec::new());
         }
-        let destroyed = loaded.destroyed_in_run(run, command)?.into_iter();
+        let destroyed = context.destroyed_in_run(run, command)?.into_iter();
         let destroyed: BTreeSet<StackIndex> = destroyed.map(|(stack, _)| stack).collect();
         if destroyed.is_empty() {
             return Ok(Vec::new());
@@ -107,7 +108,7 @@ impl DestroyGuard {
             done: self.done.clone().unwrap_or_default(),
             direction: run.direction(),
         };
-        Ok(destroying.violations(&loaded.project, &loaded.graph, document))
+        Ok(destroying.violations(&context.project, &context.graph, document))
     }
 
     fn help(&self, violation: &Violation) -> String {

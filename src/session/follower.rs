@@ -4,48 +4,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
-use anyhow::Context as _;
-use orch::folder::GuardedFolder;
-use orch::path::StackPath;
-use orch::printable::count;
-use orch::project::Project;
-use orch::project::policy::OnPolicyError;
-use orch::project::stack::StackIndex;
-use orch::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyRecord, RunRecord};
-use orch::record::samples::{Sample, Samples};
-use orch::run::begun::BegunRun;
-use orch::run::following::PreparedFollowUp;
-use orch::run::workflow::{
-    self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
-};
-use orch::selection::attached::Attached;
-use orch::selection::select::Query;
+use serde_json::value::RawValue;
 use tracing::debug;
 
-use super::Loaded;
-use super::policy_files::LoadedPolicies;
-use super::released::ReleaseSamples;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::context::Context;
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::folder::GuardedFolder;
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::printable::count;
+use crate::project::Project;
+use crate::project::policy::OnPolicyError;
+use crate::project::stack::StackIndex;
+use crate::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyRecord, RunRecord};
+use crate::record::samples::{Sample, Samples};
+use crate::run::begun::BegunRun;
+use crate::run::following::PreparedFollowUp;
+use crate::run::policies::LoadedPolicies;
+use crate::run::workflow::{
+    self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
+};
+use crate::selection::attached::Attached;
+use crate::selection::select::Query;
 
 /// The word of a journal for turns that deploy.
-pub(super) const TRACKED: &str = "tracked";
+pub(crate) const TRACKED: &str = "tracked";
 
 /// A workflow that goes on.
-pub(super) struct EarlierWorkflow {
+pub(crate) struct EarlierWorkflow {
     /// What its last run has on record of its policies.
-    pub(super) record: PoliciesRecord,
+    pub(crate) record: PoliciesRecord,
     /// The ids of its runs, in their order.
-    pub(super) runs: Vec<String>,
-    pub(super) earlier: EarlierTurns,
+    pub(crate) runs: Vec<String>,
+    pub(crate) earlier: EarlierTurns,
     /// The last of its runs that a failed policy or a limit has failed.
     troubled: Option<String>,
 }
 
 /// Warns of turns that had ended when `orch` was killed, in a run that evaluates no policies.
-pub(super) fn warn_of_unevaluated(n_turns: usize) {
+pub(crate) fn warn_of_unevaluated(notices: &Notices, n_turns: usize) {
     if n_turns > 0 {
-        console::warning(&format!(
+        notices.warning(&format!(
             "the policies of {} have not been evaluated: what they would ask for does not follow",
             count(n_turns, "turn")
         ));
@@ -54,7 +53,7 @@ pub(super) fn warn_of_unevaluated(n_turns: usize) {
 
 /// Lets policies follow a run that has begun. First, they are asked about turns of earlier runs, given by their
 /// positions in the workflow. `n_reopened` turns at the end of the workflow are added at once.
-pub(super) fn follow(
+pub(crate) fn follow(
     root: &Path,
     begun: BegunRun,
     mut follower: Follower,
@@ -68,16 +67,15 @@ pub(super) fn follow(
         follower.keep_samples(place);
     }
     let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated, n_reopened);
-    Ok(result.context("failed to start the thread that asks policies")?)
+    result.context("failed to start the thread that asks policies")
 }
 
 /// Keeps the inputs that policies of a module want to be kept, with the run that has begun: as samples of a turn 0,
 /// before the first.
-pub(super) fn keep_release_samples(
+pub(crate) fn keep_release_samples(
     root: &Path,
     begun: &BegunRun,
-    run: &str,
-    kept: &ReleaseSamples,
+    kept: &[(String, Box<RawValue>)],
 ) {
     if kept.is_empty() || begun.folder().is_none() {
         return;
@@ -85,7 +83,7 @@ pub(super) fn keep_release_samples(
     let Ok(Some(place)) = GuardedFolder::find(root) else {
         return;
     };
-    let samples = Samples::of_run(place, run);
+    let samples = Samples::of_run(place, begun.id());
     for (policy, input) in kept {
         let policy = policy.clone();
         // A sample is worth no failure of a run.
@@ -95,9 +93,9 @@ pub(super) fn keep_release_samples(
     }
 }
 
-impl Loaded {
+impl Context {
     /// Returns the stacks that a query excludes: no policy brings them in.
-    pub(super) fn excluded(&self, query: Option<&Query>) -> BTreeSet<StackIndex> {
+    pub(crate) fn excluded(&self, query: Option<&Query>) -> BTreeSet<StackIndex> {
         let Some(query) = query.filter(|query| !query.exclude.is_empty()) else {
             return BTreeSet::new();
         };
@@ -106,14 +104,14 @@ impl Loaded {
         excluded.map(|(stack, _)| stack).collect()
     }
 
-    pub(super) fn excluded_paths(&self, query: &Query) -> Vec<StackPath> {
+    pub fn excluded_paths(&self, query: &Query) -> Vec<StackPath> {
         let excluded = self.excluded(Some(query)).into_iter();
         let excluded = excluded.map(|stack| self.project.stacks[stack].path.clone());
         excluded.collect()
     }
 
-    /// Returns what follows a workflow with policies that were loaded.
-    pub(super) fn follower(
+    /// Returns what follows a workflow with loaded policies.
+    pub(crate) fn follower(
         &self,
         loaded: LoadedPolicies,
         facts: RunFacts,
@@ -146,8 +144,8 @@ impl Loaded {
         Follower::new(worker, policies, attached, facts, inputs, workflow)
     }
 
-    /// Returns the digests of policies that were loaded, by name.
-    pub(super) fn policy_digests(&self, loaded: &LoadedPolicies) -> BTreeMap<String, String> {
+    /// Returns the digests of loaded policies, by name.
+    pub(crate) fn policy_digests(&self, loaded: &LoadedPolicies) -> BTreeMap<String, String> {
         let blocks = self.project.policies.iter().zip(&loaded.policies);
         let digests = blocks.filter_map(|(block, policy)| {
             let digest = policy.as_ref()?.digest.clone();
@@ -158,12 +156,12 @@ impl Loaded {
 }
 
 /// Checks that policies are those of an earlier run.
-pub(super) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Result<()> {
+pub(crate) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Result<()> {
     let names = then.digests.keys().chain(now.digests.keys());
     let mut changed = names.filter(|name| then.digests.get(*name) != now.digests.get(*name));
     match changed.next() {
         None => Ok(()),
-        Some(name) => Err(ProgramError::refused(format!(
+        Some(name) => Err(Error::refused(format!(
             "the policy `{name}` has changed since the run that is resumed"
         ))),
     }
@@ -171,7 +169,7 @@ pub(super) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Resu
 
 impl EarlierWorkflow {
     /// Takes the turns of the runs of a workflow, the first one first.
-    pub(super) fn new(project: &Project, records: &[&RunRecord], record: PoliciesRecord) -> Self {
+    pub(crate) fn new(project: &Project, records: &[&RunRecord], record: PoliciesRecord) -> Self {
         let mut turns = EarlierTurns::new(records, &project.stacks);
         let attached = Attached::resolve(project, &mut Vec::new());
         let all = &turns.turns;
@@ -210,9 +208,9 @@ impl EarlierWorkflow {
 
     /// Warns of what did not follow in earlier runs and will not follow now either, since nobody evaluates policies
     /// again that have been evaluated.
-    pub(super) fn warn(&self) {
+    pub(crate) fn warn(&self, notices: &Notices) {
         if let Some(run) = &self.troubled {
-            console::warning(&format!(
+            notices.warning(&format!(
                 "in run {run}, a policy failed or a limit was reached: `orch runs show {run}` shows what did not follow"
             ));
         }

@@ -1,16 +1,15 @@
 //! What the plan files of tools do that a run applies.
 
-use orch::project::config::{RecordPatterns, Recorded};
-use orch::project::environment::lookup;
-use orch::project::host::host_variable;
-use orch::project::tool_use::ToolUse;
-use orch::run::request::PreparedRun;
-use orch::run::run_command::RunCommand;
-use orch::run::tool::AppliedPlan;
+use crate::context::Context;
+use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::environment::lookup;
+use crate::project::host::host_variable;
+use crate::project::tool_use::ToolUse;
+use crate::run::request::PreparedRun;
+use crate::run::run_command::RunCommand;
+use crate::run::tool::AppliedPlan;
 
-use crate::program::commands::Loaded;
-
-impl Loaded {
+impl Context {
     /// Asks the tools of a run what the plan files do that it applies: those that they apply directly, or that are
     /// recorded.
     pub(super) fn ask_tools(&self, run: &mut PreparedRun, command: &RunCommand) {

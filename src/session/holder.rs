@@ -1,22 +1,21 @@
 //! Messages about the lock and the record of a new run: what blocks it, and what cannot
 //! be kept.
 
-use orch::diagnostic::{Code, Diagnostic};
-use orch::duration::local_time;
-use orch::error::ErrorKind;
-use orch::printable::{command_line, printable};
-use orch::record::journal::{Holder, RunRecord, UnreadRun};
-use orch::run::recording::{Busy, RecordingNote};
-use orch::source::Sources;
-
-use crate::program::console;
-use crate::program::error::ProgramError;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::duration::local_time;
+use crate::error::Error;
+use crate::notice::Notices;
+use crate::printable::{command_line, printable};
+use crate::record::journal::{Holder, RunRecord, UnreadRun};
+use crate::run::begun::BeginError;
+use crate::run::recording::{Busy, RecordingNote};
+use crate::source::Sources;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;
 
 /// Shows what is worth telling about how a run is recorded.
-pub(in crate::program::commands) fn show(note: &RecordingNote) {
+pub(super) fn show(notices: &Notices, note: &RecordingNote) {
     let unprotected = "nothing keeps a second run from starting";
     let warning = match note {
         RecordingNote::Killed(killed) => {
@@ -29,10 +28,10 @@ pub(in crate::program::commands) fn show(note: &RecordingNote) {
                 Some(_) => return,
             };
             let run = described(killed);
-            return console::note(&format!("orch was killed in run {run}; {way_on}"));
+            return notices.note(&format!("orch was killed in run {run}; {way_on}"));
         }
         RecordingNote::NotRemoved { run, error } => {
-            return console::note(&format!("the old run {run} cannot be removed: {error}"));
+            return notices.note(&format!("the old run {run} cannot be removed: {error}"));
         }
         RecordingNote::NoLock(why) => format!("there is no lock: {why}; {unprotected}"),
         RecordingNote::NoJournal(why) => {
@@ -42,8 +41,8 @@ pub(in crate::program::commands) fn show(note: &RecordingNote) {
             format!("this run is not recorded: {why}; it cannot be resumed, and {unprotected}")
         }
     };
-    console::diagnostics(
-        [&Diagnostic::warning(Code::Unprotected, warning)],
+    notices.diagnostics(
+        &[Diagnostic::warning(Code::Unprotected, warning)],
         &Sources::default(),
     );
 }
@@ -67,8 +66,16 @@ pub(super) fn unread_hint(unread: &UnreadRun) -> String {
     )
 }
 
-/// Explains what blocks a run, which may be one that can run beside others.
-pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -> ProgramError {
+/// Explains why a run does not begin. A run of drivers cannot run beside others.
+pub(super) fn begin_error(error: BeginError, can_be_beside: bool) -> Error {
+    match error {
+        BeginError::Files(error) => Error::external(error),
+        BeginError::Signals(error) => Error::described("failed to receive signals", error),
+        BeginError::Busy(busy) => busy_error(busy, can_be_beside),
+    }
+}
+
+fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
     let beside = if can_be_beside {
         ", or run beside it with `--allow-concurrent`"
     } else {
@@ -77,22 +84,20 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
     let wait = format!("wait until it has ended{beside}");
     let (holder, killed, is_elsewhere) = match busy {
         Busy::Resumed { run, by } => {
-            return ProgramError::refused(format!("run {by} has just resumed run {run}")).hint(
-                format!("see what is left to do with `orch runs show {by}`, and resume that"),
-            );
+            return Error::refused(format!("run {by} has just resumed run {run}")).hint(format!(
+                "see what is left to do with `orch runs show {by}`, and resume that"
+            ));
         }
         Busy::Unlisted(error) => {
-            let error = anyhow::Error::new(error).context("failed to look for runs in progress");
-            return ProgramError::new(ErrorKind::External, error);
+            return Error::described("failed to look for runs in progress", error);
         }
         Busy::NoLock(error) => {
-            let error = anyhow::Error::new(error).context("another run may hold the lock");
-            return ProgramError::new(ErrorKind::External, error).hint(format!(
+            return Error::described("another run may hold the lock", error).hint(format!(
                 "make `.orch` and its files readable and writable{beside}"
             ));
         }
         Busy::MayBeAlive(run) => {
-            return ProgramError::refused(format!(
+            return Error::refused(format!(
                 "run {run} may still be in progress: neither its journal nor its process shows that it has ended"
             ))
             .hint(format!(
@@ -101,14 +106,14 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
         }
         Busy::Unread(unread) => {
             let hint = unread_hint(&unread);
-            return ProgramError::new(ErrorKind::External, unread.into()).hint(hint);
+            return Error::external(unread).hint(hint);
         }
         Busy::Held {
             holder: None,
             killed: _,
             is_elsewhere: _,
         } => {
-            return ProgramError::refused(
+            return Error::refused(
                 "another run is in progress in this project, and its id is not known",
             )
             .hint(wait);
@@ -121,7 +126,7 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
     };
     let run = described(&holder);
     if let Some(record) = killed {
-        return ProgramError::refused(format!(
+        return Error::refused(format!(
             "orch was killed in run {run}, but {} is still running",
             what_runs(&record)
         ))
@@ -146,12 +151,12 @@ pub(in crate::program::commands) fn explained(busy: Busy, can_be_beside: bool) -
     let message =
         format!("another run is in progress in this project: {run}, process {process}{elsewhere}");
     if can_be_beside && std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
-        return ProgramError::refused(format!(
+        return Error::refused(format!(
             "{message}; this orch was started by one of its commands"
         ))
         .hint("if that is intended, add `--allow-concurrent`");
     }
-    ProgramError::refused(message).hint(wait)
+    Error::refused(message).hint(wait)
 }
 
 /// Names what may still run. Who holds the lock cannot be known: a command, or a process that it has

@@ -1,21 +1,17 @@
-//! Asks whether a plan is to be carried out.
+//! Whether the user approves a plan.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-
-use anyhow::Context as _;
-use orch::plan::DestroyedResources;
-use orch::printable::{count, printable};
-
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use super::ApplyTerminal;
+use crate::error::{Error, Result};
+use crate::plan::DestroyedResources;
+use crate::printable::{count, printable};
 
 /// What has been approved already.
 #[derive(Clone, Copy)]
-pub(super) struct Approval {
-    /// Whether nobody has to be asked about what destroys nothing.
-    pub(super) is_given: bool,
-    /// How many destroys nobody has to be asked about.
-    pub(super) destroys: usize,
+pub struct Approval {
+    /// Whether a plan that destroys nothing is approved.
+    pub is_given: bool,
+    /// How many destroys are approved.
+    pub destroys: usize,
 }
 
 impl Approval {
@@ -26,20 +22,18 @@ impl Approval {
     }
 }
 
-/// What has come of a question.
+/// The user's answer to the question whether to apply a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Approved {
-    /// Nobody was asked.
-    Unasked,
-    /// Somebody was, and approves this many destroys.
-    Yes(usize),
-    /// Somebody was, and does not.
-    No,
+pub(super) enum Consent {
+    NotAsked,
+    /// With this many destroys.
+    Given(usize),
+    Refused,
 }
 
 /// Returns what it means that a plan is not approved.
-pub(super) fn rejected() -> ProgramError {
-    ProgramError::refused("not approved; nothing was run")
+pub(super) fn rejected() -> Error {
+    Error::refused("not approved; nothing was run")
 }
 
 /// Asks for approval of a plan with this many destroys, this many stacks that may turn out to be replaced, and these
@@ -52,25 +46,23 @@ pub(super) fn approve(
     (n_destroys, n_late): (usize, usize),
     resources: &[DestroyedResources<'_>],
     approval: Approval,
-) -> Result<Approved> {
+    terminal: &dyn ApplyTerminal,
+) -> Result<Consent> {
     if approval.covers(n_destroys, resources) {
-        return Ok(Approved::Unasked);
+        return Ok(Consent::NotAsked);
     }
     // A user who skips the prompt has not seen them.
     if approval.is_given && !resources.is_empty() {
         return Err(unapproved(resources));
     }
     let is_asked_to_destroy = n_destroys > approval.destroys;
-    let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if !can_ask {
+    if !terminal.can_ask() {
         return Err(nobody_to_ask(n_destroys, resources, approval));
     }
+    let mut text = String::new();
     if !resources.is_empty() {
         let all = first(resources, usize::MAX);
-        let text = format!("These resources will be destroyed in stacks that are kept:{all}\n");
-        let mut err = console::stderr();
-        err.write_all(text.as_bytes())
-            .context("failed to ask for approval")?;
+        text += &format!("These resources will be destroyed in stacks that are kept:{all}\n");
     }
     let (question, expected) = if is_asked_to_destroy {
         let stacks = count(n_destroys, "destroy");
@@ -86,21 +78,18 @@ pub(super) fn approve(
     };
     if n_late > 0 {
         let stacks = count(n_late, "stack");
-        let text = format!(
+        text += &format!(
             "{stacks} may have to be replaced during the apply. To allow that as well, type {}.\n",
             n_destroys + n_late
         );
-        let mut err = console::stderr();
-        err.write_all(text.as_bytes())
-            .context("failed to ask for approval")?;
     }
-    let answer = ask(&question)?;
+    let answer = terminal.ask(&(text + &question))?;
     Ok(if answer == expected {
-        Approved::Yes(n_destroys)
+        Consent::Given(n_destroys)
     } else if n_late > 0 && answer == (n_destroys + n_late).to_string() {
-        Approved::Yes(n_destroys + n_late)
+        Consent::Given(n_destroys + n_late)
     } else {
-        Approved::No
+        Consent::Refused
     })
 }
 
@@ -137,10 +126,10 @@ fn first(resources: &[DestroyedResources<'_>], most: usize) -> String {
 }
 
 /// Returns the error about resources that would be destroyed without approval.
-fn unapproved(resources: &[DestroyedResources<'_>]) -> ProgramError {
+fn unapproved(resources: &[DestroyedResources<'_>]) -> Error {
     let n: u64 = resources.iter().map(DestroyedResources::count).sum();
     let what = count(usize::try_from(n).unwrap_or(usize::MAX), "resource");
-    ProgramError::refused(format!(
+    Error::refused(format!(
         "the plan would destroy {what} without approval in stacks that are kept:{}",
         listed(resources)
     ))
@@ -151,7 +140,7 @@ fn nobody_to_ask(
     n_destroys: usize,
     resources: &[DestroyedResources<'_>],
     approval: Approval,
-) -> ProgramError {
+) -> Error {
     if n_destroys > approval.destroys {
         let what = match approval.destroys {
             0 => format!(
@@ -168,24 +157,13 @@ fn nobody_to_ask(
         } else {
             " and `--auto-approve`"
         };
-        return ProgramError::refused(what).hint(format!(
+        return Error::refused(what).hint(format!(
             "to approve it, add `--allow-destroy={n_destroys}`{also}"
         ));
     }
     if !resources.is_empty() {
         return unapproved(resources);
     }
-    ProgramError::refused("there is no terminal to approve this plan")
+    Error::refused("there is no terminal to approve this plan")
         .hint("to approve it, add `--auto-approve`; or write it to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")
-}
-
-/// Asks a question and returns the answer, without what surrounds it.
-fn ask(question: &str) -> Result<String> {
-    let failed = "failed to ask for approval";
-    let mut err = console::stderr();
-    err.write_all(question.as_bytes()).context(failed)?;
-    err.flush().context(failed)?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context(failed)?;
-    Ok(answer.trim().to_owned())
 }

@@ -5,54 +5,52 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use orch::change::Pairs;
-use orch::context::{PLANS as FOLDER, PrivateFolder};
-use orch::duration::local_time;
-use orch::error::ErrorKind;
-use orch::exit::ExitStatus;
-use orch::path::StackPath;
-use orch::plan::DestroyedResources;
-use orch::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
-use orch::plan::code::{Code, Codes, RemovedCode};
-use orch::plan::planner::{Commits, Protections};
-use orch::plan::stale::{LastRun, failed_beside, last_run};
-use orch::plan::upstream::Upstream;
-use orch::plan::verify::{Todo, upstream};
-use orch::printable::{count, printable};
-use orch::project::environment::Environments;
-use orch::project::namespaces::Generations;
-use orch::project::stack::StackIndex;
-use orch::run::request::new_id;
-use orch::run::session::{LockRequest, Lockable, StateLock, check_keys};
-use orch::selection::reference::{ReferenceKind, Target};
-
-use super::approve::{Approved, approve, rejected};
-use super::carrying::Carrying;
-use super::check::Now;
-use super::followed::{Following, NowPolicies, earlier_workflow};
-use super::lock::{Held, action_of, before_planning};
+use super::Apply;
+use super::approve::{Consent, approve, rejected};
+use super::followed::{ApplyPolicies, Following, earlier_workflow};
+use super::lock::{HeldLock, action_of, before_planning};
 use super::unconfirmed::{Unconfirmed, plan_again};
-use crate::program::commands::Loaded;
-use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::program::commands::plan::tools::{Tools, cannot_ask};
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use super::verified::VerifiedPlan;
+use crate::change::Pairs;
+use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
+use crate::duration::local_time;
+use crate::error::{Error, ErrorKind, Result};
+use crate::exit::ExitStatus;
+use crate::path::StackPath;
+use crate::plan::DestroyedResources;
+use crate::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
+use crate::plan::code::{Code, Codes, RemovedCode};
+use crate::plan::planner::{Commits, Protections};
+use crate::plan::stale::{LastRun, failed_beside, last_run};
+use crate::plan::upstream::Upstream;
+use crate::plan::verify::{Todo, upstream};
+use crate::printable::{count, printable};
+use crate::project::environment::Environments;
+use crate::project::namespaces::Generations;
+use crate::project::stack::StackIndex;
+use crate::run::request::new_id;
+use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
+use crate::selection::reference::{ReferenceKind, Target};
+use crate::session::follower::{EarlierWorkflow, warn_of_unevaluated};
+use crate::session::plan::cannot_ask;
 
-impl Carrying<'_> {
+impl Apply<'_> {
     /// Carries out the rest of the plan. Fails even after success if stacks with something to do
     /// were not changed.
-    pub(super) fn carry_out(&self, commits: Commits, held: Option<Held>) -> Result<ExitStatus> {
+    pub fn carry_out(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
         let plan = &self.saved.plan;
         let kept: Vec<&str> = plan.kept_back().map(|entry| entry.stack.as_str()).collect();
         if let Some(names) = first_names(&kept) {
             let stacks = counted(kept.len(), "stack is", "stacks are");
-            console::note(&format!("{stacks} blocked and left unchanged: {names}"));
+            self.notices
+                .note(&format!("{stacks} blocked and left unchanged: {names}"));
         }
         let failed: Vec<&str> = plan.failed.iter().map(|it| it.stack.as_str()).collect();
         if let Some(names) = first_names(&failed) {
             let stacks = counted(failed.len(), "stack was", "stacks were");
-            console::note(&format!("{stacks} left out after failing to plan: {names}"));
+            self.notices
+                .note(&format!("{stacks} left out after failing to plan: {names}"));
         }
         Ok(match status {
             ExitStatus::Success | ExitStatus::Run(0) if !failed.is_empty() => ExitStatus::Run(1),
@@ -61,116 +59,139 @@ impl Carrying<'_> {
         })
     }
 
-    fn carry_out_plan(&self, mut commits: Commits, mut held: Option<Held>) -> Result<ExitStatus> {
-        let mut now = self.first_now(&mut held)?;
-        self.verification().check_drift(&now.loaded.project)?;
-        let is_left = self.is_left(&now)?;
-        let earlier = now.policies.as_ref().and_then(|it| it.earlier.as_ref());
+    fn carry_out_plan(
+        &self,
+        mut commits: Commits,
+        mut held: Option<HeldLock>,
+    ) -> Result<ExitStatus> {
+        let mut verified = self.first_verified(&mut held)?;
+        self.verification().check_drift(&verified.context.project)?;
+        let is_left = self.is_left(&verified)?;
+        let earlier = verified
+            .policies
+            .as_ref()
+            .and_then(|it| it.earlier.as_ref());
         if let Some(earlier) = earlier {
-            earlier.warn();
+            earlier.warn(&self.notices);
         }
-        if now.policies.is_none() {
-            Self::warn_of_open_followups(&now);
+        if verified.policies.is_none() {
+            self.warn_of_open_followups(&verified);
         }
         // What only brings the record up to date needs no approval.
-        let to_do = now.to_do(self.saved);
+        let to_do = verified.to_do(self.saved);
         let is_asked = is_left && !to_do.is_silent();
         let n_destroys = to_do.n_destroys();
-        let resources = self.unapproved_resources(&now, &to_do);
+        let resources = self.unapproved_resources(&verified, &to_do);
         if is_asked && !self.approval.covers(n_destroys, &resources) {
             // Whoever is asked may end the process, which would leave the checkouts behind.
             commits = Commits::default();
             // Other runs must not wait during the prompt.
             held = None;
         }
-        let approved = if is_asked {
-            approve((n_destroys, to_do.n_late()), &resources, self.approval)?
+        let consent = if is_asked {
+            approve(
+                (n_destroys, to_do.n_late()),
+                &resources,
+                self.approval,
+                self.terminal,
+            )?
         } else {
-            Approved::Unasked
+            Consent::NotAsked
         };
-        if approved == Approved::No && now.policies.is_none() {
+        if consent == Consent::Refused && verified.policies.is_none() {
             return Err(rejected());
         }
         let is_held = held.is_some();
         let (run, mut lock) = match held {
-            Some(Held { run, lock }) => (run, Some(lock)),
-            None => (new_id(&now.loaded.project.root), None),
+            Some(HeldLock { run, lock }) => (run, Some(lock)),
+            None => (new_id(&verified.context.project.root), None),
         };
         if !is_held {
-            lock = self.lock(&mut now, &run, is_left)?;
+            lock = self.lock(&mut verified, &run, is_left)?;
         }
         if !is_left {
-            let policies = now.policies.as_ref();
-            let left = policies.map(|policies| policies.unplanned(&now.loaded));
+            let policies = verified.policies.as_ref();
+            let left = policies.map(|policies| policies.unplanned(&verified.context));
             let left = left.unwrap_or_default();
             if let Some(policies) = policies {
-                self.check_failed_followups(&now, policies)?;
+                self.check_failed_followups(&verified, policies)?;
             }
             if left.stacks.is_empty() && self.saved.plan.kept_back().next().is_none() {
-                console::note(&self.nothing_left(&now));
+                self.notices.note(&self.nothing_left(&verified));
             }
-            if let (None, Some(document)) = (&lock, &now.document) {
-                let lockable = Lockable::new(&mut now.loaded, document)?;
-                lockable.move_seen(&now.loaded.project, document);
+            if let (None, Some(document)) = (&lock, &verified.document) {
+                let lockable = Lockable::new(&mut verified.context, document)?;
+                lockable.move_seen(&verified.context.project, document);
             }
-            drop((lock, now));
+            drop((lock, verified));
             return self.keep(&left, ExitStatus::Success);
         }
         // Whoever was asked, or waited for the lock, may have waited for hours.
-        if approved != Approved::Unasked || lock.is_some() && !is_held {
-            now = self.now(Some(&now), lock.as_mut())?;
-            if !self.is_left(&now)? {
-                console::note("another run has done it meanwhile: there is nothing to do");
+        if consent != Consent::NotAsked || lock.is_some() && !is_held {
+            verified = self.verify(Some(&verified), lock.as_mut())?;
+            if !self.is_left(&verified)? {
+                self.notices
+                    .note("another run has done it meanwhile: there is nothing to do");
                 return Ok(ExitStatus::Success);
             }
         }
-        let unplanned = now.policies.as_ref();
-        let unplanned = unplanned.map(|policies| policies.unplanned(&now.loaded));
-        let policies = match now.policies.take() {
+        let unplanned = verified.policies.as_ref();
+        let unplanned = unplanned.map(|policies| policies.unplanned(&verified.context));
+        let policies = match verified.policies.take() {
             Some(policies) => {
-                let Now {
-                    loaded, document, ..
-                } = &mut now;
-                Some(self.following(loaded, document.as_ref(), policies)?)
+                let VerifiedPlan {
+                    context, document, ..
+                } = &mut verified;
+                Some(self.following(context, document.as_ref(), policies)?)
             }
             None => None,
         };
-        let is_rejected = approved == Approved::No;
+        let is_rejected = consent == Consent::Refused;
         if is_rejected {
-            console::note("not approved: evaluating policies to see what follows");
+            self.notices
+                .note("not approved: evaluating policies to see what follows");
         }
         let (status, mut left) =
-            self.prepare_and_run(&now, &run, lock, commits, policies, approved)?;
-        drop(now);
+            self.prepare_and_run(&verified, &run, lock, commits, policies, consent)?;
+        drop(verified);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
         if is_rejected {
             let what = "not approved: nothing of the plan was carried out";
-            return Err(ProgramError::refused(what));
+            return Err(Error::refused(what));
         }
         Ok(status)
     }
 
     /// Checks that the plan holds. If a plan file does not, the run that holds the lock may be in the middle of the
     /// same plan: then it is checked again once that run has ended, as far as `--lock-timeout` allows.
-    fn first_now(&self, held: &mut Option<Held>) -> Result<Now> {
-        let found = self.now(None, held.as_mut().map(|held| &mut held.lock));
-        let waits = self.is_from_file && held.is_none() && self.args.lock_timeout.is_some();
+    fn first_verified(&self, held: &mut Option<HeldLock>) -> Result<VerifiedPlan> {
+        let found = self.verify(None, held.as_mut().map(|held| &mut held.lock));
+        let waits = self.is_from_file && held.is_none() && self.lock_timeout.is_some();
         match found {
             Err(error) if waits && error.kind() == ErrorKind::Refused => {}
             found => return found,
         }
-        *held = before_planning(self.chdir, self.args, self.saved.plan.mode, false)?;
-        self.now(None, held.as_mut().map(|held| &mut held.lock))
+        *held = before_planning(
+            self.terminal,
+            self.lock_timeout,
+            self.saved.plan.mode,
+            false,
+        )?;
+        self.verify(None, held.as_mut().map(|held| &mut held.lock))
     }
 
     /// Returns the resources in kept stacks that are destroyed without the approval of a plan file,
     /// a flag or the configuration.
-    fn unapproved_resources(&self, now: &Now, to_do: &Todo<'_>) -> Vec<DestroyedResources<'_>> {
-        if self.is_from_file || self.args.allow_resource_destroy {
+    fn unapproved_resources(
+        &self,
+        verified: &VerifiedPlan,
+        to_do: &Todo<'_>,
+    ) -> Vec<DestroyedResources<'_>> {
+        if self.is_from_file || self.allows.resource_destroy {
             return Vec::new();
         }
-        let project = &now.loaded.project;
+        let project = &verified.context.project;
         let stacks = to_do.stacks.iter().filter_map(|it| it.stack.here());
         let left: BTreeSet<&StackPath> = stacks
             .filter(|stack| !project.allows_resource_destroy(*stack))
@@ -181,14 +202,19 @@ impl Carrying<'_> {
     }
 
     /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
-    fn warn_of_open_followups(now: &Now) {
-        let earlier = earlier_workflow(&now.loaded, now.document.as_ref(), &now.progress);
+    fn warn_of_open_followups(&self, verified: &VerifiedPlan) {
+        let earlier = earlier_workflow(
+            &verified.context,
+            verified.document.as_ref(),
+            &verified.progress,
+        );
         let earlier = match earlier {
             Ok(Some(EarlierWorkflow { earlier, .. })) => earlier,
             Ok(None) => return,
             Err(error) => {
                 let why = error.message();
-                console::warning(&format!("{why}; none is run, because policies are off"));
+                self.notices
+                    .warning(&format!("{why}; none is run, because policies are off"));
                 return;
             }
         };
@@ -198,17 +224,21 @@ impl Carrying<'_> {
                 count(n_open, "follow-up"),
                 if n_open == 1 { "is" } else { "are" },
             );
-            console::warning(&format!(
+            self.notices.warning(&format!(
                 "{what} left open by an earlier run {are} not run, because policies are off"
             ));
         }
-        warn_of_unevaluated(earlier.unevaluated.len());
+        warn_of_unevaluated(&self.notices, earlier.unevaluated.len());
     }
 
     /// Checks that nothing that followed has failed: without the journals of earlier runs, which may be on another
     /// machine, nobody can go on with it.
-    fn check_failed_followups(&self, now: &Now, policies: &NowPolicies) -> Result<()> {
-        let Some(document) = &now.document else {
+    fn check_failed_followups(
+        &self,
+        verified: &VerifiedPlan,
+        policies: &ApplyPolicies,
+    ) -> Result<()> {
+        let Some(document) = &verified.document else {
             return Ok(());
         };
         let earlier = policies.earlier.as_ref();
@@ -216,9 +246,9 @@ impl Carrying<'_> {
         let keys: BTreeSet<&str> = failed_beside(document, &self.saved.plan.id, here)
             .into_iter()
             .collect();
-        let pairs = Pairs::new(&now.loaded.project.stacks, document);
+        let pairs = Pairs::new(&verified.context.project.stacks, document);
         let failed = pairs.iter().filter(|(_, key)| keys.contains(key));
-        let failed = failed.map(|(stack, _)| now.loaded.project.stacks[stack].path.clone());
+        let failed = failed.map(|(stack, _)| verified.context.project.stacks[stack].path.clone());
         let failed: Vec<StackPath> = failed.collect();
         let which = match &*failed {
             [] => return Ok(()),
@@ -227,17 +257,17 @@ impl Carrying<'_> {
                 format!("{} and {} more", printable(stack.as_str()), others.len())
             }
         };
-        Err(ProgramError::refused(format!(
+        Err(Error::refused(format!(
             "nothing of this plan is left to do, but its follow-up in {which} did not succeed, and the journal of that run is not on this machine"
         ))
         .hint(format!("to plan what is left, run `{}`", plan_again(&failed))))
     }
 
     /// Notes that there is nothing to do; for a plan in a file, also when it was applied.
-    fn nothing_left(&self, now: &Now) -> String {
-        let document = now.document.as_ref();
+    fn nothing_left(&self, verified: &VerifiedPlan) -> String {
+        let document = verified.document.as_ref();
         let in_document = || last_run(document?, &self.saved.plan.id);
-        let last = now.progress.last_run.clone().or_else(in_document);
+        let last = verified.progress.last_run.clone().or_else(in_document);
         match last.filter(|_| self.is_from_file) {
             Some(LastRun { run, at, .. }) => format!(
                 "there is nothing to do: the plan was applied at {} by run {}",
@@ -253,30 +283,39 @@ impl Carrying<'_> {
     /// # Errors
     ///
     /// If that may not be done.
-    fn is_left(&self, now: &Now) -> Result<bool> {
-        let is_open = now.policies.as_ref().is_some_and(NowPolicies::is_open);
-        let to_do = now.to_do(self.saved);
+    fn is_left(&self, verified: &VerifiedPlan) -> Result<bool> {
+        let is_open = verified
+            .policies
+            .as_ref()
+            .is_some_and(ApplyPolicies::is_open);
+        let to_do = verified.to_do(self.saved);
         let has_ended = |it: &LastRun| it.has_succeeded;
-        let has_ended = now.progress.last_run.as_ref().is_some_and(has_ended);
+        let has_ended = verified.progress.last_run.as_ref().is_some_and(has_ended);
         if !is_open && (to_do.is_empty() || has_ended && !to_do.has_work()) {
             return Ok(false);
         }
-        if (now.progress.has_begun || is_open) && !self.resumes {
+        if (verified.progress.has_begun || is_open) && !self.resumes {
             let what = "this plan has begun to be carried out";
-            return Err(ProgramError::refused(what)
-                .hint("to go on with it, add `--resume`; or make a new plan"));
+            return Err(
+                Error::refused(what).hint("to go on with it, add `--resume`; or make a new plan")
+            );
         }
-        self.check_left_behind(&now.loaded, now.document.as_ref())?;
+        self.check_left_behind(&verified.context, verified.document.as_ref())?;
         Ok(true)
     }
 
     /// Adds what the plan and the flags say of stacks that are applied.
-    fn complete(&self, stacks: &mut [ApplyStack<'_>], now: &Now, environments: &Environments<'_>) {
-        let made = self.made(&now.loaded);
+    fn complete(
+        &self,
+        stacks: &mut [ApplyStack<'_>],
+        verified: &VerifiedPlan,
+        environments: &Environments<'_>,
+    ) {
+        let made = self.made(&verified.context);
         for stack in stacks {
-            stack.may_destroy_resources |= self.args.allow_resource_destroy;
-            if let Some(here) = stack.stack.here().filter(|_| now.document.is_none()) {
-                stack.triggered_by = self.outputs_before(&now.loaded, here);
+            stack.may_destroy_resources |= self.allows.resource_destroy;
+            if let Some(here) = stack.stack.here().filter(|_| verified.document.is_none()) {
+                stack.triggered_by = self.outputs_before(&verified.context, here);
             }
             if let Some(here) = stack.stack.here().filter(|_| !made.is_empty()) {
                 let used = environments.stacks_used(here).into_keys();
@@ -287,21 +326,26 @@ impl Carrying<'_> {
 
     /// Returns the part of the plan that is left and approved, and the digests of the outputs that stacks are applied
     /// with.
-    fn approved<'s>(&'s self, now: &'s Now, run: &str, approved: Approved) -> (Todo<'s>, Upstream) {
-        let typed = match approved {
-            Approved::Yes(destroys) => destroys,
-            Approved::No | Approved::Unasked => 0,
+    fn approved<'s>(
+        &'s self,
+        verified: &'s VerifiedPlan,
+        run: &str,
+        consent: Consent,
+    ) -> (Todo<'s>, Upstream) {
+        let typed = match consent {
+            Consent::Given(destroys) => destroys,
+            Consent::Refused | Consent::NotAsked => 0,
         };
-        let Now {
-            loaded, document, ..
-        } = now;
-        let mut to_do = now.to_do(self.saved);
+        let VerifiedPlan {
+            context, document, ..
+        } = verified;
+        let mut to_do = verified.to_do(self.saved);
         let n_allowed = self.approval.destroys.max(typed);
         to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
-        let (project, document) = (&loaded.project, document.as_ref());
-        let mut known = upstream(project, &loaded.graph, document, &to_do, run);
+        let (project, document) = (&context.project, document.as_ref());
+        let mut known = upstream(project, &context.graph, document, &to_do, run);
         to_do.leave_out_what_is_on_record(project, document, &mut known);
-        if approved == Approved::No {
+        if consent == Consent::Refused {
             to_do.leave_record_as_it_is();
         }
         (to_do, known)
@@ -309,42 +353,42 @@ impl Carrying<'_> {
 
     fn prepare_and_run(
         &self,
-        now: &Now,
+        verified: &VerifiedPlan,
         run: &str,
         lock: Option<StateLock>,
         mut commits: Commits,
         policies: Option<Following>,
-        approved: Approved,
+        consent: Consent,
     ) -> Result<(ExitStatus, Unconfirmed)> {
-        let is_rejected = approved == Approved::No;
-        let loaded = &now.loaded;
-        let document = now.document.as_ref();
-        let (mut to_do, known) = self.approved(now, run, approved);
+        let is_rejected = consent == Consent::Refused;
+        let context = &verified.context;
+        let document = verified.document.as_ref();
+        let (mut to_do, known) = self.approved(verified, run, consent);
         let may_add = policies.is_some();
-        let checker = self.check_conditions(loaded, document, &mut to_do, may_add)?;
+        let checker = self.check_conditions(context, document, &mut to_do, may_add)?;
         if let Some(document) = document {
             let stacks: Vec<StackIndex> = to_do.recorded().collect();
-            check_keys(&loaded.project.stacks, document, &stacks)?;
+            check_keys(&context.project.stacks, document, &stacks)?;
         }
-        let folder = PrivateFolder::of(loaded, FOLDER)?;
-        let generations = Arc::new(self.generations(loaded));
-        let environments = loaded.evaluator().in_generations(generations);
+        let folder = PrivateFolder::of(context, FOLDER)?;
+        let generations = Arc::new(self.generations(context));
+        let environments = context.evaluator().in_generations(generations);
         let extra: Vec<_> = self.saved.extra.iter().map(|word| word.0.clone()).collect();
-        let mut removals = now.removals(&to_do);
-        removals.check_out(loaded, &mut commits)?;
+        let mut removals = verified.removals(&to_do);
+        removals.check_out(context, &mut commits)?;
         let of_commits = removals.environments(&commits);
-        let codes = removals.codes(loaded, document, &commits, &of_commits, &extra);
-        loaded.ready(
-            &Tools,
-            self.planning.jobs(),
+        let codes = removals.codes(context, document, &commits, &of_commits, &extra);
+        context.ready(
+            &self.tools(),
+            self.jobs,
             document,
             &commits,
             &mut removals,
             &codes,
         )?;
         self.verification().check_removals(
-            loaded,
-            now.recorded(),
+            context,
+            verified.recorded(),
             &to_do,
             &mut removals,
             &codes,
@@ -359,26 +403,26 @@ impl Carrying<'_> {
             ..it.stack(position, code.driver)
         });
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
-        self.complete(&mut stacks, now, &environments);
+        self.complete(&mut stacks, verified, &environments);
         let with_generations = removals.with_generations(document);
         let options = ApplyOptions {
             run,
             folder: folder.path(),
-            init: self.planning.init,
+            init: self.init,
             extra: &extra,
-            jobs: self.planning.jobs(),
-            on_error: self.args.on_error(),
-            allows_new_changes: self.allows_new_changes,
+            jobs: self.jobs,
+            on_error: self.on_error,
+            allows_new_changes: self.allows.new_changes,
             is_again: self.resumes,
             keeps_state: document.is_some(),
             may_add,
             is_rejected,
             done: &to_do.done,
-            lock_timeout: self.args.lock_timeout,
+            lock_timeout: self.lock_timeout,
         };
         let codes = Codes {
             tree: Code {
-                project: &loaded.project,
+                project: &context.project,
                 environments: &environments,
             },
             removed: &of_commands,
@@ -386,8 +430,8 @@ impl Carrying<'_> {
         let prepared = apply::prepare(
             Surroundings {
                 codes,
-                graph: &loaded.graph,
-                references: &loaded.references,
+                graph: &context.graph,
+                references: &context.references,
                 document: with_generations.as_ref().or(document),
             },
             &stacks,
@@ -397,26 +441,26 @@ impl Carrying<'_> {
         );
         match prepared {
             Ok(mut applying) => {
-                let protections = Protections::new(loaded, document);
+                let protections = Protections::new(context, document);
                 applying.director.guard_with(protections.into_guard());
                 if let Some(checker) = checker {
                     applying.director.check_with(checker);
                 }
                 let followed = policies.map(|policies| {
                     let document = with_generations.as_ref().or(document);
-                    self.followed(loaded, document, codes, &options, policies, &mut applying)
+                    self.followed(context, document, codes, &options, policies, &mut applying)
                 });
                 let followed = followed.transpose()?;
-                self.run(now, run, applying, &to_do, lock, followed)
+                self.run(verified, run, applying, &to_do, lock, followed)
             }
-            Err(cannot) => Err(cannot_ask(loaded, cannot).into()),
+            Err(cannot) => Err(cannot_ask(context, cannot)),
         }
     }
 
     /// Returns the digests of the outputs that replace a stack if they change, as they were when the plan was made: by
     /// what names them. Without a state, nothing else tells whether they do.
-    fn outputs_before(&self, loaded: &Loaded, stack: StackIndex) -> BTreeMap<String, String> {
-        let references = loaded.references.list.iter();
+    fn outputs_before(&self, context: &Context, stack: StackIndex) -> BTreeMap<String, String> {
+        let references = context.references.list.iter();
         let triggers = references
             .filter(|it| it.from == stack && it.kind == ReferenceKind::ReplaceTriggeredBy);
         let before = triggers.filter_map(|reference| {
@@ -424,7 +468,7 @@ impl Carrying<'_> {
             else {
                 return None;
             };
-            let path = &loaded.project.stacks[*named].path;
+            let path = &context.project.stacks[*named].path;
             let outputs = self.saved.stack(path)?.outputs_before.as_ref()?;
             let digest = match outputs.digests().remove(output) {
                 Some(digest) => digest,
@@ -437,24 +481,29 @@ impl Carrying<'_> {
     }
 
     /// Returns the stacks that get another generation.
-    fn made(&self, loaded: &Loaded) -> BTreeSet<StackIndex> {
+    fn made(&self, context: &Context) -> BTreeSet<StackIndex> {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter(|entry| entry.generation.is_some());
-        let made = made.filter_map(|entry| loaded.project.stacks.find(&entry.stack));
+        let made = made.filter_map(|entry| context.project.stacks.find(&entry.stack));
         made.collect()
     }
 
     /// Returns the generations that the commands of stacks are for.
-    pub(super) fn generations(&self, loaded: &Loaded) -> Generations {
+    pub(super) fn generations(&self, context: &Context) -> Generations {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
-        loaded.generations.with(made)
+        context.generations.with(made)
     }
 
     /// Locks the state, if the project keeps one; may wait for the lock if there is something left
     /// to do.
-    fn lock(&self, now: &mut Now, run: &str, is_left: bool) -> Result<Option<StateLock>> {
-        let Some(document) = &now.document else {
+    fn lock(
+        &self,
+        verified: &mut VerifiedPlan,
+        run: &str,
+        is_left: bool,
+    ) -> Result<Option<StateLock>> {
+        let Some(document) = &verified.document else {
             return Ok(None);
         };
         // A killed run may have left its lock, although there is nothing left to do.
@@ -462,19 +511,19 @@ impl Carrying<'_> {
         if !is_left && !is_locked {
             return Ok(None);
         }
-        let lockable = Lockable::new(&mut now.loaded, document)?;
+        let lockable = Lockable::new(&mut verified.context, document)?;
         let lockable = lockable.following(self.saved.moves());
-        let timeout = self.args.lock_timeout.filter(|_| is_left);
+        let timeout = self.lock_timeout.filter(|_| is_left);
         let request = LockRequest {
             run,
             action: &action_of(self.saved.plan.mode),
             timeout: timeout.unwrap_or_default(),
         };
-        match lockable.lock(&now.loaded.project, &request) {
+        match lockable.lock(&verified.context.project, &request) {
             Ok(lock) => Ok(Some(lock)),
             // Another run holds it and needs nothing from this one.
             Err(error) if !is_left && error.kind() == ErrorKind::Refused => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 

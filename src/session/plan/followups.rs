@@ -2,35 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::change::Rollback;
-use orch::context::RollbackFlags;
-use orch::path::StackPath;
-use orch::plan::apply::Places;
-use orch::plan::entry::PlanMode;
-use orch::plan::facts::{NamedChanges, foreseen_facts};
-use orch::plan::planner::{AskedTools, Drivers, Removals, taken};
-use orch::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPlan};
-use orch::printable::printable;
-use orch::project::stack::StackIndex;
-use orch::report::policy_problems;
-use orch::run::facts::on_record;
-use orch::run::schedule::OnError;
-use orch::run::turn::Operation;
-use orch::run::workflow::{
+use crate::change::Rollback;
+use crate::context::{Context, RollbackFlags};
+use crate::error::{Error, Result};
+use crate::path::StackPath;
+use crate::plan::apply::Places;
+use crate::plan::facts::{NamedChanges, foreseen_facts};
+use crate::plan::planner::{AskedTools, Drivers, Removals, taken};
+use crate::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPlan};
+use crate::printable::printable;
+use crate::project::stack::StackIndex;
+use crate::report::policy_problems;
+use crate::run::facts::on_record;
+use crate::run::policies::LoadedPolicies;
+use crate::run::schedule::OnError;
+use crate::run::turn::Operation;
+use crate::run::workflow::{
     ExpectedEnd, Follower, ForeseenTurn, StackNames, TurnFacts, TurnKind, Workflow, WorkflowTurn,
     now, turn_id,
 };
-use orch::state::document::Document;
-
-use super::PlanRequest;
-use crate::program::commands::Loaded;
-use crate::program::commands::follow_flags::FollowFlags;
-use crate::program::commands::policy_files::LoadedPolicies;
-use crate::program::error::{ProgramError, Result};
+use crate::state::document::Document;
 
 /// The inputs to foresee the follow-ups of the apply of a plan.
 struct Foreseeing<'a> {
-    request: &'a PlanRequest<'a>,
+    metadata: &'a [String],
+    rollback: RollbackFlags,
     plan: &'a Plan,
     asked: &'a AskedTools,
     document: Option<&'a Document>,
@@ -38,36 +34,22 @@ struct Foreseeing<'a> {
     excluded: &'a [StackPath],
 }
 
-impl Loaded {
-    /// Loads the policies that follow the apply of a plan. Reports their errors as problems, so
-    /// that the user sees them before approving the plan.
-    pub(super) fn policies_of_plan(
-        &mut self,
-        request: &PlanRequest<'_>,
-    ) -> Result<Option<LoadedPolicies>> {
-        // A refresh has no follow-ups.
-        let is_refresh = request.options.mode == PlanMode::RefreshOnly;
-        match request.policies.filter(|_| !is_refresh) {
-            Some(flags) => self.apply_policies(flags),
-            None => Ok(None),
-        }
-    }
-
+impl Context {
     /// Adds the follow-ups of its apply to a plan, if policies take part.
-    pub(super) fn add_followups(
+    pub fn add_followups(
         &mut self,
         saved: &mut SavedPlan,
-        request: &PlanRequest<'_>,
         policies: Option<LoadedPolicies>,
+        rollback: RollbackFlags,
         (removals, document, asked): (&Removals<'_>, Option<&Document>, &AskedTools),
     ) -> Result<()> {
-        saved.policies = request.policies.map(FollowFlags::saved).unwrap_or_default();
         let Some(policies) = policies else {
             return Ok(());
         };
         let with_generations = removals.with_generations(document);
         let foreseeing = Foreseeing {
-            request,
+            metadata: &saved.policies.metadata,
+            rollback,
             plan: &saved.plan,
             asked,
             document: with_generations.as_ref().or(document),
@@ -101,7 +83,7 @@ impl Loaded {
         let mut turns = ExpectedTurns {
             with_tool: attached.iter().filter(has_tool).copied().collect(),
             cannot: self.cannot_follow(document),
-            loaded: self,
+            context: self,
             foreseeing,
             attached,
             problems: BTreeMap::new(),
@@ -115,7 +97,7 @@ impl Loaded {
             |turn| turns.end(turn),
         );
         let ExpectedTurns {
-            loaded,
+            context,
             mut problems,
             uncertain,
             error,
@@ -124,7 +106,7 @@ impl Loaded {
         if let Some(error) = error {
             return Err(error);
         }
-        let stacks = &loaded.project.stacks;
+        let stacks = &context.project.stacks;
         let added = run.turns.into_iter().filter(|it| it.turn.was_added);
         let added = added.map(|ForeseenTurn { turn, after, .. }| PlannedFollowUp {
             autodeploy: turn.stack.is_some_and(|stack| stacks[stack].autodeploy),
@@ -167,8 +149,7 @@ impl Loaded {
         foreseeing: &Foreseeing<'_>,
         turns: Vec<WorkflowTurn>,
     ) -> Result<Follower> {
-        let metadata = foreseeing.request.policies.map(|flags| &flags.metadata[..]);
-        let facts = self.run_facts(metadata.unwrap_or_default())?;
+        let facts = self.run_facts(foreseeing.metadata)?;
         let project = &self.project;
         let excluded = foreseeing.excluded.iter();
         let excluded = excluded.filter_map(|path| project.stacks.find(path));
@@ -185,10 +166,7 @@ impl Loaded {
 
     /// Returns the stacks that cannot be follow-ups, each with the reason. Stacks that would be
     /// rolled back are not among them.
-    pub(in crate::program::commands) fn cannot_follow(
-        &self,
-        document: Option<&Document>,
-    ) -> BTreeMap<StackIndex, String> {
+    pub fn cannot_follow(&self, document: Option<&Document>) -> BTreeMap<StackIndex, String> {
         let stacks = &self.project.stacks;
         let mut cannot = document
             .map(|document| taken(stacks, document))
@@ -207,7 +185,7 @@ impl Loaded {
 
 /// How the turns of an apply are expected to end.
 struct ExpectedTurns<'a, 'l> {
-    loaded: &'l mut Loaded,
+    context: &'l mut Context,
     foreseeing: Foreseeing<'a>,
     /// The stacks with policies.
     attached: BTreeSet<StackIndex>,
@@ -219,7 +197,7 @@ struct ExpectedTurns<'a, 'l> {
     problems: BTreeMap<String, String>,
     /// The stacks whose changes policies will see, but that are not known yet.
     uncertain: Vec<StackPath>,
-    error: Option<ProgramError>,
+    error: Option<Error>,
 }
 
 impl ExpectedTurns<'_, '_> {
@@ -244,16 +222,12 @@ impl ExpectedTurns<'_, '_> {
         if let Some(problem) = self.cannot.get(&stack) {
             return Some(problem.clone());
         }
-        let request = self.foreseeing.request;
-        let flags = RollbackFlags {
-            allows: request.planning.allow_rollback,
-            fetches: request.select.fetch,
-        };
+        let flags = self.foreseeing.rollback;
         let document = self.foreseeing.document.filter(|_| !flags.allows)?;
-        match self.loaded.rollbacks(document, &[stack], flags) {
+        match self.context.rollbacks(document, &[stack], flags) {
             Ok(found) => found.get(&stack).map(Rollback::why_with_fetch),
             Err(error) => {
-                self.error.get_or_insert(error.into());
+                self.error.get_or_insert(error);
                 None
             }
         }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::{fs, io};
 
-use orch::path::StackPath;
-use orch::project::driver::DriverStep;
-use orch::record::logs::Logs;
-use orch::run::event::{RunEvent, Sink};
-use orch::run::turn::{Step, Turn};
+use crate::path::StackPath;
+use crate::project::driver::DriverStep;
+use crate::record::logs::Logs;
+use crate::run::event::{RunEvent, Sink};
+use crate::run::turn::{Step, Turn};
 
 /// Follows a run in which tools are asked.
 pub(super) struct PlanStarts {

@@ -3,48 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use orch::plan::Purpose;
-use orch::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
-use orch::plan::entry::PlanMode;
-use orch::plan::planner::{Origin, OutputReader};
-use orch::plan::verify::Todo;
-use orch::project::lifecycle::ConditionKind;
-use orch::project::stack::StackIndex;
-use orch::state::document::Document;
+use super::Apply;
+use crate::context::Context;
+use crate::error::{ErrorContext as _, Result};
+use crate::plan::Purpose;
+use crate::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
+use crate::plan::entry::PlanMode;
+use crate::plan::planner::{Origin, OutputReader};
+use crate::plan::verify::Todo;
+use crate::project::lifecycle::ConditionKind;
+use crate::project::stack::StackIndex;
+use crate::state::document::Document;
 
-use super::carrying::Carrying;
-use crate::program::commands::Loaded;
-use crate::program::commands::plan::tools::Tools;
-use crate::program::error::Result;
-
-impl Carrying<'_> {
+impl Apply<'_> {
     /// Checks the conditions of stacks with turns, and shows preconditions that do not hold. Reads outputs that
     /// conditions need or may need, of stacks without turns, and notes with which turns others become known.
     /// Returns what checks the rest during the run, if there is any.
     /// Nothing is checked of what is destroyed. `may_add` says whether turns may be added.
     pub(super) fn check_conditions<'l>(
         &self,
-        loaded: &'l Loaded,
+        context: &'l Context,
         document: Option<&Document>,
         to_do: &mut Todo<'_>,
         may_add: bool,
     ) -> Result<Option<Checker<'l>>> {
         let applied = to_do.stacks.iter().filter(|it| it.work.apply);
         let applied: Vec<StackIndex> = applied.filter_map(|it| it.stack.here()).collect();
-        let has_any = |stack: &StackIndex| !loaded.project.rules_of(*stack).conditions.is_empty();
+        let has_any = |stack: &StackIndex| !context.project.rules_of(*stack).conditions.is_empty();
         let has_own = self.saved.plan.mode == PlanMode::Normal && applied.iter().any(has_any);
         // What may be added is any stack.
-        let mut others = loaded.project.stacks.iter().map(|(stack, _)| stack);
+        let mut others = context.project.stacks.iter().map(|(stack, _)| stack);
         let may_have = may_add && others.any(|stack| has_any(&stack));
         if !has_own && !may_have {
             return Ok(None);
         }
         let applied = if has_own { applied } else { Vec::new() };
         let reader = OutputReader {
-            context: loaded,
-            tools: &Tools,
-            jobs: self.planning.jobs(),
+            context,
+            tools: &self.tools(),
+            jobs: self.jobs,
             document,
             origin: Origin {
                 purpose: Purpose::Plan,
@@ -52,9 +49,9 @@ impl Carrying<'_> {
                 is_recorded: true,
             },
         };
-        let generations = Arc::new(self.generations(loaded));
-        let environments = loaded.evaluator().in_generations(generations);
-        let mut checker = loaded.checker(&environments)?;
+        let generations = Arc::new(self.generations(context));
+        let environments = context.evaluator().in_generations(generations);
+        let mut checker = context.checker(&environments)?;
         for &stack in &applied {
             checker.set(stack, StackOutputs::Later);
         }
@@ -72,13 +69,13 @@ impl Carrying<'_> {
                     stacks,
                     itself,
                     computes,
-                } = mentioned(&loaded.project, *stack, &of_stack.open);
+                } = mentioned(&context.project, *stack, &of_stack.open);
                 looked_at.extend(itself.then_some(*stack));
                 looked_at.extend(applied.iter().filter(|it| computes || stacks.contains(it)));
                 unknown.extend(stacks.into_iter().filter(|it| !checker.knows(*it)));
             }
             if kind == ConditionKind::Precondition {
-                loaded.show_failed(found.values().flat_map(|it| &it.failed));
+                context.show_failed(found.values().flat_map(|it| &it.failed));
                 note_failed(to_do, &found);
             }
         }

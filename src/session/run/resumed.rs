@@ -1,37 +1,34 @@
-//! `orch run --resume` and `--only-failed`: what the program asks of an earlier run, and what it says.
+//! `orch run --resume` and `--only-failed`: what is left of an earlier run, and whether it can go on.
 
 use std::ffi::OsString;
 
-use orch::context::GitState;
-use orch::error::ErrorKind;
-use orch::git::GitError;
-use orch::printable::{count, printable};
-use orch::project::Project;
-use orch::project::config::Recorded;
-use orch::project::host::host_environment;
-use orch::project::stack::Stacks;
-use orch::record::journal::{Header, RunRecord};
-use orch::run::resume::{
+use super::options::RunOptions;
+use crate::context::{Context, GitState};
+use crate::error::{Error, ErrorKind, Result};
+use crate::git::GitError;
+use crate::notice::Notices;
+use crate::printable::{count, printable};
+use crate::project::Project;
+use crate::project::config::Recorded;
+use crate::project::host::host_environment;
+use crate::project::policy::PolicyRun;
+use crate::project::stack::Stacks;
+use crate::record::journal::{Header, RunRecord};
+use crate::run::resume::{
     EarlierRun, Moved, MovedStack, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
 };
-use orch::run::schedule::OnError;
-use orch::run::settings::RunSettings;
-
-use super::arguments::RunArgs;
-use super::holder::unread_hint;
-use super::policy_flags::PoliciesArg;
-use crate::program::commands::Loaded;
-use crate::program::commands::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::run::schedule::OnError;
+use crate::run::settings::RunSettings;
+use crate::session::follower::{EarlierWorkflow, warn_of_unevaluated};
+use crate::session::holder::unread_hint;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;
 
 /// A run to resume, and what it decides about the new one.
-pub(super) struct Resumed {
+pub struct Resumed {
     /// What is left of it.
-    pub(super) run: ResumedRun,
+    pub run: ResumedRun,
     /// Its command, as given.
     pub(super) command: Vec<OsString>,
     /// Whether that is to be evaluated for each stack.
@@ -45,69 +42,67 @@ pub(super) struct Resumed {
 }
 
 impl Resumed {
-    /// Returns whether the exit status tells of changes where nothing is left to do.
-    pub(super) fn tells_of_changes(&self, args: &RunArgs) -> bool {
-        let settings = args.settings().or(self.settings.clone());
+    /// Returns whether the exit status reports changes where nothing is left to do.
+    pub(super) fn reports_changes(&self, options: &RunOptions) -> bool {
+        let settings = options.settings.clone().or(self.settings.clone());
         settings.detailed_exit_code && self.run.had_changes
     }
-}
 
-/// Finds the run that the user wants to resume, if any. Notes if nothing is left to do.
-pub(super) fn resumed(loaded: &mut Loaded, args: &RunArgs) -> Result<Option<Resumed>> {
-    let named = match (&args.resume.resume, args.resume.only_failed) {
-        (Some(named), _) => named,
-        (None, true) => "last",
-        (None, false) => return Ok(None),
-    };
-    let may_be_alive = args.resume.allow_concurrent;
-    let earlier = EarlierRun::find(&loaded.project.root, named, may_be_alive).map_err(explained)?;
-    let header = &earlier.record.header;
-    if let Some(named) = &earlier.named {
-        console::note(&format!(
-            "run {named} was resumed in run {}, which is now resumed",
-            header.run
-        ));
-    }
-    let allow_stale = args.resume.allow_stale;
-    let moved = loaded.moved(&earlier);
-    check(&loaded.project.stacks, &header.run, &moved, allow_stale)?;
-    let only_failed = args.resume.only_failed;
-    let resumed =
-        ResumedRun::new(&earlier, &loaded.project.stacks, only_failed).map_err(explained)?;
-    report_gone(&resumed, allow_stale)?;
-    let workflow = workflow(&loaded.project, &earlier)?;
-    if let Some(workflow) = &workflow {
-        workflow.warn();
-    }
-    let n_open = workflow
-        .as_ref()
-        .map_or(0, |it| it.earlier.unevaluated.len());
-    let has_failed = earlier.record.has_standing_failure();
-    let is_off = args.policies.policies == Some(PoliciesArg::Off);
-    if let Some(workflow) = workflow.as_ref().filter(|_| is_off) {
-        check_without_policies(workflow)?;
-    }
-    match n_open {
-        0 => note_rest(&resumed, has_failed),
-        more if is_off => {
-            warn_of_unevaluated(more);
-            note_rest(&resumed, has_failed);
+    /// Finds the run to resume, if one is asked for. Notes if nothing is left to do.
+    pub fn find(context: &mut Context, options: &RunOptions) -> Result<Option<Self>> {
+        let Some(asked) = &options.resume else {
+            return Ok(None);
+        };
+        let root = &context.project.root;
+        let earlier = EarlierRun::find(root, &asked.run, options.allow_concurrent);
+        let earlier = earlier.map_err(explained)?;
+        let header = &earlier.record.header;
+        if let Some(named) = &earlier.named {
+            context.notices.note(&format!(
+                "run {named} was resumed in run {}, which is now resumed",
+                header.run
+            ));
         }
-        1 => console::note(
-            "1 turn ended before its policies were evaluated: they are evaluated first",
-        ),
-        more => console::note(&format!(
-            "{more} turns ended before their policies were evaluated: they are evaluated first"
-        )),
+        let moved = context.moved(&earlier);
+        let context = &*context;
+        check(context, &header.run, &moved, asked.allow_stale)?;
+        let stacks = &context.project.stacks;
+        let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(explained)?;
+        let notices = &context.notices;
+        report_gone(notices, &resumed, asked.allow_stale)?;
+        let workflow = workflow(&context.project, &earlier)?;
+        if let Some(workflow) = &workflow {
+            workflow.warn(notices);
+        }
+        let n_open = workflow
+            .as_ref()
+            .map_or(0, |it| it.earlier.unevaluated.len());
+        let has_failed = earlier.record.has_standing_failure();
+        let is_off = options.policies.mode == Some(PolicyRun::Off);
+        if let Some(workflow) = workflow.as_ref().filter(|_| is_off) {
+            check_without_policies(workflow)?;
+        }
+        match n_open {
+            0 => note_rest(notices, &resumed, has_failed),
+            more if is_off => {
+                warn_of_unevaluated(notices, more);
+                note_rest(notices, &resumed, has_failed);
+            }
+            1 => notices
+                .note("1 turn ended before its policies were evaluated: they are evaluated first"),
+            more => notices.note(&format!(
+                "{more} turns ended before their policies were evaluated: they are evaluated first"
+            )),
+        }
+        Ok(Some(Resumed {
+            is_open: n_open > 0 && !is_off,
+            workflow,
+            run: resumed,
+            command: header.command.iter().map(|word| word.0.clone()).collect(),
+            is_eval: header.eval,
+            settings: earlier_settings(options, header)?,
+        }))
     }
-    Ok(Some(Resumed {
-        is_open: n_open > 0 && !is_off,
-        workflow,
-        run: resumed,
-        command: header.command.iter().map(|word| word.0.clone()).collect(),
-        is_eval: header.eval,
-        settings: earlier_settings(args, header)?,
-    }))
 }
 
 /// Checks that a workflow can go on without policies: only these have the command of its follow-ups.
@@ -115,7 +110,7 @@ fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
     let open = workflow.earlier.open_followups();
     match open.first().filter(|_| workflow.record.followup.is_some()) {
         None => Ok(()),
-        Some(turn) => Err(ProgramError::usage(format!(
+        Some(turn) => Err(Error::usage(format!(
             "`{}` cannot be resumed with `--policies=off`: it is a follow-up, and its command is that of `--followup`",
             printable(turn.path.as_str())
         ))
@@ -133,7 +128,7 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
     Ok(Some(EarlierWorkflow::new(project, &all, record)))
 }
 
-impl Loaded {
+impl Context {
     /// Finds what has changed since an earlier run.
     fn moved(&mut self, earlier: &EarlierRun) -> Moved {
         let read = match self.read() {
@@ -179,7 +174,7 @@ impl Loaded {
 }
 
 /// Adds the way out.
-fn explained(error: ResumeError) -> ProgramError {
+fn explained(error: ResumeError) -> Error {
     let (kind, hint) = match &error {
         ResumeError::Find(_) => (ErrorKind::Usage, None),
         ResumeError::NoRuns => {
@@ -217,7 +212,7 @@ fn explained(error: ResumeError) -> ProgramError {
             (ErrorKind::External, None)
         }
     };
-    let error = ProgramError::new(kind, error.into());
+    let error = Error::new(kind, error);
     match hint {
         Some(hint) => error.hint(hint),
         None => error,
@@ -226,10 +221,11 @@ fn explained(error: ResumeError) -> ProgramError {
 
 /// Refuses if what was decided then would be decided otherwise now, or what has succeeded has changed
 /// since; otherwise notes what has changed.
-fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result<()> {
+fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Result<()> {
+    let (stacks, notices) = (&context.project.stacks, &context.notices);
     if moved.is_harmless() {
         if let Some(what) = what_moved(stacks, run, moved) {
-            console::note(&what);
+            notices.note(&what);
         }
         return Ok(());
     }
@@ -254,11 +250,11 @@ fn check(stacks: &Stacks, run: &str, moved: &Moved, allow_stale: bool) -> Result
     }
     let problems = printable(&problems.join("; ")).into_owned();
     if allow_stale {
-        console::note(&format!("resuming run {run} anyway: {problems}"));
+        notices.note(&format!("resuming run {run} anyway: {problems}"));
         return Ok(());
     }
     Err(
-        ProgramError::refused(format!("run {run} cannot be resumed: {problems}"))
+        Error::refused(format!("run {run} cannot be resumed: {problems}"))
             .hint("start a new run, or resume this one anyway with `--allow-stale`"),
     )
 }
@@ -310,7 +306,7 @@ fn named(stacks: &Stacks, moved: &[&MovedStack], with_files: bool) -> String {
 }
 
 /// Refuses, or notes, that stacks no longer exist.
-fn report_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
+fn report_gone(notices: &Notices, resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     let Some(first) = resumed.gone.first() else {
         return Ok(());
     };
@@ -326,32 +322,32 @@ fn report_gone(resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     );
     if allow_stale {
         let is_left_out = if is_one { "it is" } else { "they are" };
-        console::note(&format!("{what}; {is_left_out} left out"));
+        notices.note(&format!("{what}; {is_left_out} left out"));
         return Ok(());
     }
-    Err(ProgramError::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
+    Err(Error::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
 }
 
 /// Notes what is left to do where that may surprise, given whether a turn has failed that no retry has made up for.
-fn note_rest(resumed: &ResumedRun, has_failed: bool) {
+fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
     let run = &resumed.run;
     let (undone, left_out) = (resumed.n_undone(), resumed.left_out.len());
     if undone == 0 && !resumed.gone.is_empty() {
-        console::note(&format!(
+        notices.note(&format!(
             "nothing is left to do in run {run}: the stacks that had not succeeded no longer exist"
         ));
     } else if undone == 0 && has_failed {
-        console::note(&format!(
+        notices.note(&format!(
             "nothing is left to do in run {run}: what failed has since succeeded in a later turn"
         ));
     } else if undone == 0 {
-        console::note(&format!(
+        notices.note(&format!(
             "nothing is left to do in run {run}: every stack has succeeded"
         ));
     } else if undone == left_out {
         let were = if undone == 1 { "was" } else { "were" };
         let undone = count(undone, "stack");
-        console::note(&format!(
+        notices.note(&format!(
             "nothing failed in run {run}, but {undone} {were} skipped, cancelled or interrupted; `orch run --resume {run}` runs all that is left"
         ));
     } else if left_out > 0 {
@@ -360,30 +356,30 @@ fn note_rest(resumed: &ResumedRun, has_failed: bool) {
             _ => ("were", "are"),
         };
         let left_out = count(left_out, "stack");
-        console::note(&format!(
+        notices.note(&format!(
             "{left_out} of run {run} {were} skipped, cancelled or interrupted, and {are} left out; `orch run --resume` runs what is left"
         ));
     }
 }
 
 /// Returns how the earlier run went, for what is not said anew.
-fn earlier_settings(args: &RunArgs, header: &Header) -> Result<RunSettings> {
+fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings> {
     let mut settings = RunSettings::recorded(&header.settings);
-    if args.settings().on_error.is_none() {
+    if options.settings.on_error.is_none() {
         let on_error = OnError::recorded(&header.settings.on_error);
         let on_error = on_error.map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--on-error`", word);
-            ProgramError::refused(unknown.to_string())
+            Error::refused(unknown.to_string())
                 .hint("say what to do after a failure with `--on-error`")
         })?;
         settings.on_error = Some(on_error);
     }
-    if args.settings().recording.is_none() {
+    if options.settings.recording.is_none() {
         let recording = header.settings.recording.as_ref();
         let recording = recording.map(Recorded::from_journal).transpose();
         settings.recording = recording.map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--record`", word);
-            ProgramError::refused(unknown.to_string())
+            Error::refused(unknown.to_string())
                 .hint("say whether to record the run with `--record` or `--no-record`")
         })?;
     }

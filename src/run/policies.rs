@@ -6,50 +6,44 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
-use orch::diagnostic::{Code, Diagnostic};
-use orch::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
-use orch::printable::printable;
-use orch::project::policy::PolicyBlock;
-use orch::selection::attached::Attached;
 use sha2::{Digest as _, Sha256};
 
-use super::{Loaded, own_program};
-use crate::program::error::Result;
-
-/// The hidden command that is the worker.
-pub(super) const WORKER: &str = "policy-worker";
+use crate::context::Context;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::error::{Error, Result};
+use crate::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
+use crate::printable::printable;
+use crate::project::policy::PolicyBlock;
+use crate::run::own_process::{WORKER, own_process};
+use crate::selection::attached::Attached;
 
 /// Policies that can be evaluated.
 #[derive(Debug)]
-pub(super) struct LoadedPolicies {
-    pub(super) worker: Worker,
-    pub(super) attached: Attached,
-    /// Those of the project that were asked for and could be loaded, by their position there.
-    pub(super) policies: Vec<Option<LoadedPolicy>>,
+pub struct LoadedPolicies {
+    pub worker: Worker,
+    pub attached: Attached,
+    /// Those of the project that were asked for and could be context, by their position there.
+    pub policies: Vec<Option<LoadedPolicy>>,
 }
 
 /// A policy that can be evaluated.
 #[derive(Debug)]
-pub(super) struct LoadedPolicy {
-    pub(super) number: PolicyNumber,
-    pub(super) dialect: Dialect,
+pub struct LoadedPolicy {
+    pub number: PolicyNumber,
+    pub dialect: Dialect,
     /// The digest of its text and of what it is attached to.
-    pub(super) digest: String,
+    pub digest: String,
 }
 
 /// Returns a worker: this program, started once more.
-///
-/// # Errors
-///
-/// If the program's file is unknown.
-pub(super) fn worker() -> Result<Worker> {
-    Ok(Worker::new(vec![own_program()?, WORKER.into()]))
+pub fn worker() -> Result<Worker> {
+    Ok(Worker::new(own_process(WORKER)?))
 }
 
-impl Loaded {
+impl Context {
     /// Loads those policies that are wanted, by their position in the project. What is wrong with them goes to the
     /// problems.
-    pub(super) fn load_policies(
+    pub fn load_policies(
         &mut self,
         is_wanted: impl Fn(&Attached, usize) -> bool,
     ) -> Result<LoadedPolicies> {
@@ -65,7 +59,7 @@ impl Loaded {
             }
             let file = policy.file.value.to_host(&project.root);
             let name = policy.file.value.as_str().trim_start_matches('/');
-            let message = format!("the policy `{}` cannot be loaded", policy.name.value);
+            let message = format!("the policy `{}` cannot be context", policy.name.value);
             let wrong = Diagnostic::error(Code::InvalidPolicy, message);
             let text = match read(&file, Some(&project.root)) {
                 Ok(text) => text,
@@ -115,18 +109,17 @@ fn digest(policy: &PolicyBlock, text: &str) -> String {
 /// # Errors
 ///
 /// If the worker cannot be started.
-pub(super) fn load(
+pub fn load(
     worker: &mut Worker,
     file: &str,
     text: &str,
     timeout: Duration,
-) -> Result<orch::policy::Loaded> {
-    let loaded = worker.load(file, text, timeout);
-    Ok(loaded.map_err(anyhow::Error::from)?)
+) -> Result<crate::policy::Loaded> {
+    worker.load(file, text, timeout).map_err(Error::external)
 }
 
 /// Returns what is wrong with a policy, a line for each problem.
-pub(super) fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
+pub fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
     let problems = problem.problems().into_iter();
     problems
         .map(|(dialect, problem)| match dialect {
@@ -141,7 +134,7 @@ pub(super) fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
 /// # Errors
 ///
 /// Why not, for a label.
-pub(super) fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
+pub fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         _ => format!("it cannot be read: {error}"),

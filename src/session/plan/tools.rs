@@ -1,39 +1,35 @@
 //! Running the tools that a plan asks, as a run of its own, whose output is shown only where a tool fails.
 
-use std::collections::HashMap;
-use std::io::{self, IsTerminal as _};
-
-use anyhow::Context as _;
-use orch::context::Context;
-use orch::error::Error;
-use orch::exit::ExitStatus;
-use orch::path::StackPath;
-use orch::plan::planner::{Ask, AskRun, AskedRun, NO_ROOM};
-use orch::plan::{CannotAsk, DriverRun, HiddenOption, begin};
-use orch::printable::printable;
-use orch::project::discover::RootRule;
-use orch::record::logs::{LogReader, Logs};
-use orch::report::{failure_reason, failure_text, first_error};
-use orch::run::begun::Circumstances;
-use orch::run::event::Ending;
-use orch::run::execute::Outlet;
-use orch::run::request::Typed;
-use orch::run::run_command::RunCommand;
-use orch::run::schedule::OnError;
+use std::io;
+use std::path::Path;
 
 use super::starts::PlanStarts;
-use crate::program::commands::run::command::CommandLines;
-use crate::program::commands::run::output::{How, Output, Show, Shown};
-use crate::program::commands::run::{begin_error, holder, show_missing};
-use crate::program::console;
-use crate::program::error::Result;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::exit::ExitStatus;
+use crate::path::StackPath;
+use crate::plan::planner::{Ask, AskRun, AskedRun, NO_ROOM};
+use crate::plan::{CannotAsk, DriverRun, HiddenOption, Purpose, begin};
+use crate::printable::printable;
+use crate::project::discover::RootRule;
+use crate::record::logs::{LogReader, Logs};
+use crate::report::{failure_reason, failure_text, first_error};
+use crate::run::begun::Circumstances;
+use crate::run::event::Ending;
+use crate::run::request::Typed;
+use crate::run::schedule::OnError;
+use crate::session::run::show_missing;
+use crate::session::{RunSession, RunTerminal, ShownRun};
 
 /// The tools of the stacks, run as commands of this process.
-pub(in crate::program::commands) struct Tools;
+pub struct Tools<'t> {
+    /// Shows their runs.
+    pub terminal: &'t dyn RunTerminal,
+}
 
-impl Ask for Tools {
-    fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun, Error> {
-        Ok(run_tools(context, run)?)
+impl Ask for Tools<'_> {
+    fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
+        run_tools(self.terminal, context, run)
     }
 
     fn why_failed(&self, ending: &Ending, stack: &StackPath, logs: Option<&Logs>) -> String {
@@ -49,8 +45,8 @@ impl Ask for Tools {
         stack: &StackPath,
         why: &str,
         log: Option<io::Result<LogReader>>,
-    ) -> Result<(), Error> {
-        Ok(show_log(stack, why, log)?)
+    ) -> Result<()> {
+        self.terminal.show_log(stack, why, log)
     }
 
     fn refuse(&self, context: &Context, cannot: CannotAsk) -> Error {
@@ -59,8 +55,7 @@ impl Ask for Tools {
 }
 
 /// Runs the tools; on a terminal, shows how far they are.
-fn run_tools(context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
-    let root = &context.project.root;
+fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
     let AskRun {
         id,
         origin,
@@ -97,32 +92,19 @@ fn run_tools(context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
         &context.references,
         circumstances,
     );
-    let begun = begun.map_err(|error| begin_error(error, false))?;
-    begun.notes.iter().for_each(holder::show);
-    let command = RunCommand::plain(vec!["plan".into()]);
-    let mut output = Output::new(
-        root,
-        Shown {
-            how: How::Captured {
-                show: Show::Silent,
-                outlet: Outlet::Pipes,
-            },
-            commands: CommandLines::new(&command, &[]),
-            // Only a terminal shows how far it is.
-            is_quiet: !std::io::stderr().is_terminal(),
-            jobs,
-            run_id: id,
-            logs: begun.folder().map(|folder| folder.join("logs")),
-            past: &HashMap::new,
-        },
-    )?;
+    let session = RunSession::new(context, begun, false)?;
+    let folder = session.folder().map(Path::to_owned);
+    let output = terminal.output(&ShownRun {
+        root: &context.project.root,
+        id,
+        folder: folder.as_deref(),
+        purpose: Purpose::Plan,
+        jobs,
+        is_quiet: false,
+    })?;
     let logs = output.logs().expect("the output is captured");
     let mut starts = PlanStarts::new(logs, &turns);
-    let ended = begun.carry_out(output.streams()?, &mut [&mut output, &mut starts], None);
-    let output = output.end();
-    if let Some(problem) = ended.problem {
-        context.notices.warning(&problem.to_string());
-    }
+    let (ended, output) = session.carry_out(output, &mut [&mut starts], None)?;
     Ok(AskedRun {
         summary: ended.summary,
         output,
@@ -141,7 +123,7 @@ fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String 
 }
 
 /// Returns why the tools cannot be asked.
-pub(in crate::program::commands) fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
+pub fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
     match cannot {
         CannotAsk::Problems(shared) => {
             context.give_shared(shared);
@@ -169,19 +151,4 @@ fn hidden(found: &[HiddenOption]) -> Error {
         lines.join("\n  ")
     );
     Error::refused(message).hint("remove the option; instead, run `orch destroy` or `orch plan --refresh-only`, or add `-target` after `--`")
-}
-
-/// Shows on stderr why a tool has failed in a stack, and what it has printed.
-fn show_log(stack: &StackPath, why: &str, log: Option<io::Result<LogReader>>) -> Result<()> {
-    let mut writers = console::writers_to_stderr();
-    // A reason may quote what a driver has written.
-    let why = printable(why);
-    writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
-    let Some(log) = log else {
-        return Ok(());
-    };
-    let failed = "failed to read what a tool has printed";
-    writers.log(log.context(failed)?).context(failed)?;
-    writers.end_text();
-    Ok(())
 }

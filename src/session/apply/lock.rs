@@ -1,0 +1,54 @@
+//! Waiting for the lock of the state before anything is planned or verified.
+
+use std::time::Duration;
+
+use super::ApplyTerminal;
+use crate::change::Counted;
+use crate::error::Result;
+use crate::plan::entry::PlanMode;
+use crate::run::request::new_id;
+use crate::run::state_lock::{LockRequest, Lockable, StateLock};
+use crate::state::document::Action;
+
+/// The lock, held since before the plan was made.
+pub struct HeldLock {
+    /// The run that holds it.
+    pub(super) run: String,
+    pub(super) lock: StateLock,
+}
+
+/// Returns what an apply of plans in a mode does.
+pub(super) fn action_of(mode: PlanMode) -> Action {
+    match mode {
+        PlanMode::Normal => Action::Apply,
+        PlanMode::Destroy => Action::Destroy,
+        PlanMode::RefreshOnly => Action::Refresh,
+    }
+}
+
+/// Waits for the lock, if the flags say so. The run that holds it would make a plan stale, and its
+/// tools hold locks of their own. Keeps the lock if there is no prompt. `has_prompt` says whether the user is asked later.
+pub fn before_planning(
+    terminal: &dyn ApplyTerminal,
+    timeout: Option<Duration>,
+    mode: PlanMode,
+    has_prompt: bool,
+) -> Result<Option<HeldLock>> {
+    let Some(timeout) = timeout else {
+        return Ok(None);
+    };
+    let mut context = terminal.load()?;
+    if context.project.settings.state.is_none() {
+        return Ok(None);
+    }
+    let run = new_id(&context.project.root);
+    let document = context.read_and_digest(Counted::default())?;
+    let lockable = Lockable::new(&mut context, &document)?;
+    let request = LockRequest {
+        run: &run,
+        action: &action_of(mode),
+        timeout,
+    };
+    let lock = lockable.lock(&context.project, &request)?;
+    Ok((!has_prompt).then_some(HeldLock { run, lock }))
+}

@@ -1,0 +1,89 @@
+//! `orch apply` and `orch destroy`: a plan is verified, approved, and carried out.
+
+mod approve;
+mod carry_out;
+mod conditions;
+mod followed;
+mod lock;
+mod run;
+mod unconfirmed;
+mod verified;
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+pub use self::approve::Approval;
+pub use self::lock::{HeldLock, before_planning};
+use super::RunTerminal;
+use super::plan::{Planned, Tools};
+use crate::context::{Context, RollbackFlags};
+use crate::error::Result;
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::plan::archive::Archive;
+use crate::plan::{SavedPlan, SavedPolicies};
+use crate::run::safeguard::Disabled;
+use crate::run::schedule::OnError;
+
+/// What an apply asks of the program around it.
+pub trait ApplyTerminal: RunTerminal {
+    /// Loads the project as it is now, with its listing and the exact status of git. Errors in it end the command.
+    fn load(&self) -> Result<Context>;
+
+    /// Plans these stacks, whatever the state says of them.
+    fn plan(&self, stacks: &[StackPath]) -> Result<Planned>;
+
+    /// Shows a plan.
+    fn show(&self, planned: &Planned) -> Result<()>;
+
+    /// Returns whether the user can be asked.
+    fn can_ask(&self) -> bool;
+
+    /// Shows a question as it is, and returns the line that the user types, trimmed.
+    fn ask(&self, question: &str) -> Result<String>;
+}
+
+/// A plan to carry out, and how.
+pub struct Apply<'a> {
+    pub terminal: &'a dyn ApplyTerminal,
+    pub notices: Notices,
+    pub saved: &'a SavedPlan,
+    /// The plans of the tools.
+    pub archive: Option<&'a Archive>,
+    /// Whether the plan comes from a file. Else it has just been made, after the safeguards were checked.
+    pub is_from_file: bool,
+    /// Whether the plan may have begun.
+    pub resumes: bool,
+    pub approval: Approval,
+    pub allows: Allowed,
+    pub rollback: RollbackFlags,
+    /// The safeguards that are switched off.
+    pub disabled: &'a Disabled,
+    pub policies: SavedPolicies,
+    /// The inputs that policies of a module asked to keep.
+    pub release_samples: Vec<(String, Box<RawValue>)>,
+    /// Whether `init` runs in each stack.
+    pub init: bool,
+    pub jobs: NonZeroUsize,
+    pub on_error: OnError,
+    pub lock_timeout: Option<Duration>,
+}
+
+/// What an apply may do besides what the plan shows.
+#[derive(Clone, Copy)]
+pub struct Allowed {
+    /// Changes that turn up during the apply.
+    pub new_changes: bool,
+    /// Destroying resources in stacks that are kept.
+    pub resource_destroy: bool,
+}
+
+impl Apply<'_> {
+    fn tools(&self) -> Tools<'_> {
+        Tools {
+            terminal: self.terminal,
+        }
+    }
+}

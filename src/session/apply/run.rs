@@ -1,0 +1,230 @@
+//! The run in which a plan is carried out: on record, shown, and put on record in the state.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Apply;
+use super::followed::FollowedApply;
+use super::unconfirmed::Unconfirmed;
+use super::verified::VerifiedPlan;
+use crate::error::{Error, Result};
+use crate::exit::ExitStatus;
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::plan::apply::{Applying, KeptGeneration};
+use crate::plan::progress::ApplyRun;
+use crate::plan::verify::{Recording, Todo, unknown_progress};
+use crate::plan::{DriverRun, Purpose, begin};
+use crate::printable::{command_line, count, printable};
+use crate::project::discover::RootRule;
+use crate::project::stack::StackIndex;
+use crate::record::journal::PoliciesRecord;
+use crate::run::begun::Circumstances;
+use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
+use crate::run::execute::{Execution, Task};
+use crate::run::request::Typed;
+use crate::run::state_lock::StateLock;
+use crate::run::turn::TurnIndex;
+use crate::session::{RunSession, ShownRun, annotate, is_lost};
+
+/// Warns of old generations that were kept because stacks may still use them.
+fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {
+    for KeptGeneration { path, user } in kept {
+        let (shown, of) = (printable(path.as_str()), path.current());
+        let user = printable(user.as_str());
+        notices.warning(&format!(
+            "`{shown}` is not destroyed: {user} may still use it, and had no changes"
+        ));
+        let release = ["orch", "state", "release", of.as_str()].map(Into::into);
+        notices.help(&format!(
+            "compute a variable of {user} from `stacks[\"{of}\"].generation`, so that it is applied with the new generation; or, if nothing uses the old one, run `{}`",
+            command_line(&release)
+        ));
+    }
+}
+
+/// Warns of stacks that were not replaced although others have changed: without a state, nobody remembers that.
+fn warn_of_lost_triggers(notices: &Notices, open: &[(StackPath, String)]) {
+    for (path, trigger) in open {
+        notices.warning(&format!(
+            "`{}` was not replaced although {} has changed, and the next plan cannot know that: the project keeps no state",
+            printable(path.as_str()),
+            printable(trigger)
+        ));
+        let replace = ["orch", "apply", "--replace", path.as_str()].map(Into::into);
+        notices.help(&format!("to replace it, run `{}`", command_line(&replace)));
+    }
+}
+
+impl Apply<'_> {
+    /// Runs the turns. Returns the exit status, and what was left undone since nobody has approved it.
+    pub(super) fn run(
+        &self,
+        verified: &VerifiedPlan,
+        run: &str,
+        applying: Applying<'_, '_>,
+        to_do: &Todo<'_>,
+        mut lock: Option<StateLock>,
+        followed: Option<FollowedApply>,
+    ) -> Result<(ExitStatus, Unconfirmed)> {
+        let context = &verified.context;
+        let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
+        let removed: Vec<StackPath> = removed.collect();
+        let Applying {
+            execution,
+            tasks,
+            mut director,
+            turns,
+            ..
+        } = applying;
+        let policies = followed.as_ref().map(|it| it.record.clone());
+        let apply_run = ApplyRun {
+            id: run,
+            is_work: !turns.is_empty() && !execution.is_rejected,
+            is_followed: policies.is_some(),
+        };
+        let mut session = self.begin(verified, run, (execution, tasks), policies, lock.as_mut())?;
+        let root = &context.project.root;
+        let applied = verified.applied.as_ref();
+        let progress = applied.map(|applied| applied.begin(root, &apply_run));
+        let mut progress = progress.transpose().map_err(unknown_progress)?;
+        if let Some(lock) = lock {
+            let generations = Arc::new(self.generations(context));
+            let environments = context.evaluator().in_generations(generations);
+            let recording = Recording {
+                environments: &environments,
+                project: &context.project,
+                lock: &lock,
+                saved: self.saved,
+                run,
+                removed: &removed,
+            };
+            let drivers = director.drivers();
+            let mut plan = recording.plan(&turns, &drivers, to_do, director.upstream());
+            if let Some(followed) = &followed {
+                plan.add_followups(followed.records(&environments, &lock));
+            }
+            session.keep_state(lock, plan)?;
+        }
+        session.keep_release_samples(&self.release_samples);
+        let folder = session.folder().map(Path::to_owned);
+        let is_quiet = turns.is_empty() && followed.is_none();
+        if let Some(followed) = followed {
+            followed.follow(&mut session)?;
+        }
+        let output = self.terminal.output(&ShownRun {
+            root,
+            id: run,
+            folder: folder.as_deref(),
+            purpose: Purpose::Apply,
+            jobs: self.jobs,
+            is_quiet,
+        })?;
+        let mut sinks: Vec<&mut dyn Sink> = Vec::new();
+        sinks.extend(progress.as_mut().map(|progress| progress as &mut dyn Sink));
+        let (ended, _) = session.carry_out(output, &mut sinks, Some(&mut director))?;
+        context.show_failed(director.failed_checks().iter());
+        for (stack, problem) in director.unread() {
+            let stack = printable(stack.as_str());
+            self.notices.warning(&format!("{stack}: {problem}"));
+        }
+        let summary = &ended.summary;
+        let sequence: Vec<Option<StackIndex>> =
+            turns.iter().map(|&(stack, _)| stack.here()).collect();
+        annotate(context, &sequence, summary);
+        let is_lost = is_lost(context, ended.state.as_ref(), run);
+        if !is_lost && ended.state.is_some() {
+            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
+            for (records, what) in [(put, "put on record"), (gone, "taken off the record")] {
+                if !records.is_empty() {
+                    self.notices
+                        .note(&format!("{} {what}", count(records.len(), "stack")));
+                }
+            }
+        }
+        if summary.stuck().next().is_some() {
+            return Err(Error::external(
+                "something could not start although nothing was running; this is a bug in orch, please report it",
+            ));
+        }
+        self.note_rest(summary, &director.superseded());
+        warn_of_kept(&self.notices, director.kept());
+        if verified.document.is_none() {
+            warn_of_lost_triggers(&self.notices, &director.open_triggers());
+        }
+        let status = match summary.exit_status() {
+            _ if is_lost && summary.signal.is_none() => ExitStatus::External,
+            0 if !director.kept().is_empty() => ExitStatus::Refused,
+            status => ExitStatus::Run(status),
+        };
+        let unconfirmed = Unconfirmed {
+            stacks: director.unconfirmed(),
+            had_turns: director.had_turns(),
+            folder,
+            is_interrupted: summary.signal.is_some(),
+            refuses_destroy: director.refuses_destroy(),
+        };
+        Ok((status, unconfirmed))
+    }
+
+    /// Begins the run, before its first turn.
+    fn begin<'v>(
+        &self,
+        verified: &'v VerifiedPlan,
+        run: &str,
+        (execution, tasks): (Execution, Vec<Vec<Task>>),
+        policies: Option<PoliciesRecord>,
+        lock: Option<&mut StateLock>,
+    ) -> Result<RunSession<'v>> {
+        let context = &verified.context;
+        let driver_run = DriverRun {
+            id: run,
+            purpose: Purpose::Apply,
+            plan: Some(&self.saved.plan.id),
+            on_error: self.on_error,
+            jobs: self.jobs,
+            typed: Typed {
+                arguments: std::env::args_os().skip(1).collect(),
+                directory: context.directory.clone(),
+            },
+            base: None,
+            policies,
+        };
+        let circumstances = Circumstances {
+            is_recorded: context.rule != RootRule::WorkingDirectory,
+            allow_concurrent: false,
+            uncommitted: verified.uncommitted.clone(),
+            is_reported: false,
+            events: None,
+            inbox: lock.and_then(StateLock::inbox),
+        };
+        let begun = begin(
+            execution,
+            tasks,
+            &driver_run,
+            &context.project,
+            &context.references,
+            circumstances,
+        );
+        RunSession::new(context, begun, false)
+    }
+
+    /// Says how to go on, if something is left to do besides what was done in later turns.
+    fn note_rest(&self, summary: &RunSummary, superseded: &BTreeSet<TurnIndex>) {
+        // What a limit or a failed policy has kept from following is not left to do.
+        let left = summary.undone().filter(|it| !superseded.contains(&it.turn));
+        let left: Vec<&Ending> = left.collect();
+        if !left.is_empty() {
+            let is_refused =
+                |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
+            self.notices.note(if left.iter().any(is_refused) {
+                "a new plan shows what was not carried out"
+            } else if self.is_from_file {
+                "`orch apply FILE --resume` goes on with this plan"
+            } else {
+                "`orch plan` shows what is left to do"
+            });
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The commands that run something, from the request to the exit status: `run`, `plan`, `apply`, `destroy`.
+//!
+//! All of their runs go through [`RunSession`]. The program around them shows a run ([`RunOutput`]) and asks the
+//! user; nothing here knows a terminal.
+
+pub mod apply;
+mod follower;
+mod holder;
+pub mod plan;
+pub mod run;
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use serde_json::value::RawValue;
+
+use self::follower::{follow, keep_release_samples};
+use self::holder::{begin_error, show};
+use crate::context::Context;
+use crate::error::Result;
+use crate::path::StackPath;
+use crate::plan::Purpose;
+use crate::plan::planner::EndedOutput;
+use crate::project::stack::StackIndex;
+use crate::record::logs::{LogReader, Logs};
+use crate::report::failure_text;
+use crate::run::begun::{BeginError, BegunRun, EndedRun};
+use crate::run::directed::Director;
+use crate::run::event::{RunSummary, Sink};
+use crate::run::execute::Streams;
+use crate::run::following::PreparedFollowUp;
+use crate::run::state::StatePlan;
+use crate::run::state_lock::StateLock;
+use crate::run::workflow::Follower;
+use crate::state::writer::Ended;
+
+/// Shows a run.
+pub trait RunOutput: Sink {
+    /// Returns where the output of commands goes.
+    fn streams(&self) -> Result<Streams<'static>>;
+
+    /// Returns the logs, if the output is captured.
+    fn logs(&self) -> Option<Logs>;
+
+    /// Returns once everything is shown.
+    fn end(self: Box<Self>) -> EndedOutput;
+}
+
+/// Shows the runs of tools.
+pub trait RunTerminal {
+    /// Begins to show a run.
+    fn output<'o>(&'o self, run: &ShownRun<'o>) -> Result<Box<dyn RunOutput + 'o>>;
+
+    /// Shows why a tool failed in a stack, with its output.
+    fn show_log(
+        &self,
+        stack: &StackPath,
+        why: &str,
+        log: Option<io::Result<LogReader>>,
+    ) -> Result<()>;
+}
+
+/// A run of tools that is to be shown.
+pub struct ShownRun<'a> {
+    /// The root of the project.
+    pub root: &'a Path,
+    pub id: &'a str,
+    /// The folder of the run, if it is recorded.
+    pub folder: Option<&'a Path>,
+    pub purpose: Purpose,
+    pub jobs: NonZeroUsize,
+    /// Whether only failures are shown.
+    pub is_quiet: bool,
+}
+
+/// A run that has begun. Unless it is carried out, nothing of it is left when this is dropped.
+pub struct RunSession<'c> {
+    context: &'c Context,
+    begun: Option<BegunRun>,
+}
+
+impl<'c> RunSession<'c> {
+    /// Shows what is to be known of how the run is recorded. `can_be_beside` says whether others may run at the same
+    /// time.
+    fn new(
+        context: &'c Context,
+        begun: Result<BegunRun, BeginError>,
+        can_be_beside: bool,
+    ) -> Result<Self> {
+        let begun = begun.map_err(|error| begin_error(error, can_be_beside))?;
+        for note in &begun.notes {
+            show(&context.notices, note);
+        }
+        Ok(RunSession {
+            context,
+            begun: Some(begun),
+        })
+    }
+
+    fn begun(&self) -> &BegunRun {
+        self.begun.as_ref().expect("the run goes on")
+    }
+
+    /// Returns the folder of the run, if it is recorded.
+    pub fn folder(&self) -> Option<&Path> {
+        self.begun().folder()
+    }
+
+    pub fn id(&self) -> &str {
+        self.begun().id()
+    }
+
+    /// Makes the run keep the state.
+    fn keep_state(&mut self, lock: StateLock, plan: StatePlan) -> Result<()> {
+        let begun = self.begun.take().expect("the run goes on");
+        let run = begun.id().to_owned();
+        self.begun = Some(lock.begin(begun, plan, &self.context.project, &run)?);
+        Ok(())
+    }
+
+    fn keep_release_samples(&self, samples: &[(String, Box<RawValue>)]) {
+        keep_release_samples(&self.context.project.root, self.begun(), samples);
+    }
+
+    /// Makes policies follow the run; see [`BegunRun::follow`].
+    fn follow(
+        &mut self,
+        follower: Follower,
+        followups: Vec<PreparedFollowUp>,
+        unevaluated: Vec<usize>,
+        n_reopened: usize,
+    ) -> Result<()> {
+        let begun = self.begun.take().expect("the run goes on");
+        let root = &self.context.project.root;
+        let begun = follow(root, begun, follower, followups, unevaluated, n_reopened)?;
+        self.begun = Some(begun);
+        Ok(())
+    }
+
+    /// Runs the commands to their end. The sinks receive each event before the output does.
+    fn carry_out(
+        mut self,
+        mut output: Box<dyn RunOutput + '_>,
+        sinks: &mut [&mut dyn Sink],
+        director: Option<&mut dyn Director>,
+    ) -> Result<(EndedRun, EndedOutput)> {
+        let streams = output.streams()?;
+        let begun = self.begun.take().expect("the run goes on");
+        let mut all: Vec<&mut dyn Sink> = Vec::new();
+        all.extend(sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink));
+        all.push(&mut *output);
+        let ended = begun.carry_out(streams, &mut all, director);
+        let shown = output.end();
+        if let Some(problem) = &ended.problem {
+            self.context.notices.warning(&problem.to_string());
+        }
+        Ok((ended, shown))
+    }
+}
+
+impl Drop for RunSession<'_> {
+    fn drop(&mut self) {
+        if let Some(begun) = self.begun.take() {
+            begun.give_up();
+        }
+    }
+}
+
+/// Gives the failures of a run to the CI system, given the stack of each turn; `None` for a removed one.
+fn annotate(context: &Context, sequence: &[Option<StackIndex>], summary: &RunSummary) {
+    let failures = summary.endings.iter().filter_map(|ending| {
+        let stack = (*sequence.get(ending.turn.get())?)?;
+        let stack = &context.project.stacks[stack];
+        Some((stack.path.as_str(), stack.span, failure_text(ending)?))
+    });
+    let failures: Vec<_> = failures.collect();
+    context
+        .notices
+        .failures(&failures, &context.project.sources);
+}
+
+/// Returns whether anything could not be recorded in the state, and shows what.
+fn is_lost(context: &Context, ended: Option<&Ended>, run: &str) -> bool {
+    let Some(Ended::Lost { loss, unkept }) = ended else {
+        return false;
+    };
+    let error = crate::error::Error::external(format!("not everything is on record: {loss}"));
+    context.notices.error(&error);
+    context.notices.note(&match unkept {
+        None => {
+            format!(
+                "once it can be written, `orch state recover {run}` puts what is missing on record"
+            )
+        }
+        Some(problem) => format!(
+            "what is missing cannot be recovered, as it could not be kept on this machine either: {problem}"
+        ),
+    });
+    true
+}

@@ -1,0 +1,482 @@
+//! `orch run`, from what the user asks to its exit status.
+
+mod again;
+mod command;
+mod destroys;
+mod followed;
+mod options;
+mod recorder;
+mod resumed;
+mod tool_plans;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+pub use self::destroys::DestroyGuard;
+pub use self::followed::FollowedRun;
+pub use self::options::{PolicyOptions, ResumeOptions, RunOptions};
+use self::recorder::HeldState;
+pub use self::resumed::Resumed;
+use super::follower::EarlierWorkflow;
+use super::{RunOutput, RunSession, annotate, is_lost};
+use crate::context::{Context, CyclesAre};
+use crate::error::{Error, Result};
+use crate::exit::ExitStatus;
+use crate::project::Problems;
+use crate::project::discover::RootRule;
+use crate::project::policy::PolicyRun;
+use crate::project::stack::StackIndex;
+use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
+use crate::record::logs::Logs;
+use crate::report::CommandLines;
+use crate::run::begun::{Circumstances, EndedRun};
+use crate::run::event_stream::EventStream;
+use crate::run::execute::{LookupError, Task};
+use crate::run::order::{Direction, Order};
+use crate::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
+use crate::run::run_command::RunCommand;
+use crate::run::safeguard::{Disabled, guards};
+use crate::run::settings::RunSettings;
+use crate::run::state::StatePlan;
+use crate::selection::select::{Query, Selection};
+
+/// A command in the selected stacks, checked as far as that needs no lock.
+pub struct PreparedCommand {
+    pub run: PreparedRun,
+    pub command: RunCommand,
+}
+
+/// What is left of a request once it has been prepared.
+pub enum Prepared<T> {
+    Run(T),
+    Nothing(Box<NothingToRun>),
+}
+
+/// A run without stacks.
+pub struct NothingToRun {
+    pub request: RunRequest,
+    pub status: ExitStatus,
+}
+
+impl PreparedCommand {
+    /// Prepares a run of the selected stacks. `id` is the id that it has already.
+    fn new(
+        context: &mut Context,
+        options: &RunOptions,
+        selection: &Selection,
+        resumed: Option<Resumed>,
+        id: Option<String>,
+    ) -> Result<Prepared<Self>> {
+        context.check_cycles(CyclesAre::ErrorsWithin(selection));
+        let (words, is_eval) = match &resumed {
+            Some(resumed) => (&resumed.command, resumed.is_eval),
+            None => (&options.command, options.is_eval),
+        };
+        let stacks: Vec<StackIndex> = selection.stacks().collect();
+        let evaluated = command::evaluated(context, words, is_eval, &stacks)?;
+        context.add_shared(evaluated.problems);
+        let command = evaluated.command;
+        context.report()?;
+        let is_open = resumed.as_ref().is_some_and(|resumed| resumed.is_open);
+        if !is_open && options.fails_if_empty && selection.is_empty() {
+            return Err(Error::refused(
+                "no stack is selected, and `--fail-if-empty` is given",
+            ));
+        }
+        if selection.is_empty() && !is_open {
+            let nothing = nothing(context, options, selection, command, resumed);
+            return Ok(Prepared::Nothing(Box::new(nothing)));
+        }
+        options.check_limits(context)?;
+        let request = RunRequest {
+            environments: evaluated.environments,
+            id,
+            ..request(context, options, selection, command.clone(), resumed)
+        };
+        match request.prepare(&context.project) {
+            Ok(mut run) => {
+                context.ask_tools(&mut run, &command);
+                Ok(Prepared::Run(PreparedCommand { run, command }))
+            }
+            Err(PrepareError::Settings(error)) => Err(options::explained(context, error)),
+            Err(PrepareError::Programs(missing)) => {
+                show_missing(context, &missing);
+                Err(ExitStatus::External.into())
+            }
+        }
+    }
+
+    /// Refuses a run that would destroy a protected stack, or violates a safeguard.
+    fn check(&self, context: &mut Context, disabled: &Disabled) -> Result<()> {
+        if context.destroys_protected(&self.run, &self.command, None)? {
+            context.notices.note("nothing was run");
+            return Err(ExitStatus::Refused.into());
+        }
+        let read_only = &context.project.settings.read_only;
+        let is_guarded = |words: &[OsString]| guards(words, disabled, read_only);
+        if self.command.any(&self.run.sequence, is_guarded) && !context.is_safe(disabled) {
+            return Err(ExitStatus::Refused.into());
+        }
+        Ok(())
+    }
+
+    /// Prepares the policies that follow the run, if any do.
+    fn followed(
+        &self,
+        context: &mut Context,
+        options: &RunOptions,
+        excluded: &BTreeSet<StackIndex>,
+        resumed: Option<&EarlierWorkflow>,
+    ) -> Result<Option<FollowedRun>> {
+        let mode = followed::mode(context, options, self, resumed)?;
+        if mode == PolicyRun::Off {
+            return Ok(None);
+        }
+        // Earlier problems have been shown.
+        context.problems = Problems::default();
+        let followed = FollowedRun::prepare(context, options, mode, self, excluded, resumed)?;
+        context.report()?;
+        Ok(Some(followed))
+    }
+}
+
+/// Returns the run of an empty selection.
+fn nothing(
+    context: &Context,
+    options: &RunOptions,
+    selection: &Selection,
+    command: RunCommand,
+    resumed: Option<Resumed>,
+) -> NothingToRun {
+    let status = match &resumed {
+        Some(resumed) if resumed.reports_changes(options) => ExitStatus::Run(2),
+        _ => ExitStatus::Success,
+    };
+    let mut request = request(context, options, selection, command, resumed);
+    // No setting is wrong where nothing runs.
+    request.settings = RunSettings::default();
+    NothingToRun { request, status }
+}
+
+/// Returns the request for a run in a selection, without the environments.
+fn request(
+    context: &Context,
+    options: &RunOptions,
+    selection: &Selection,
+    command: RunCommand,
+    resumed: Option<Resumed>,
+) -> RunRequest {
+    let base = selection.since().map(BaseRecord::of);
+    let forward = || Order::new(&context.graph, selection);
+    let options_settings = options.settings.clone();
+    let (order, direction, settings, earlier) = match resumed {
+        Some(Resumed { run, settings, .. }) => {
+            let settings = options_settings.or(settings);
+            let (order, direction) = (run.order(&context.graph), run.direction);
+            (order, direction, settings, Some(run))
+        }
+        None if options.is_reverse => (forward(), Direction::Reverse, options_settings, None),
+        None => (forward(), Direction::Forward, options_settings, None),
+    };
+    RunRequest {
+        command,
+        order,
+        direction,
+        settings,
+        environments: Vec::new(),
+        resumes: earlier,
+        base,
+        typed: Typed {
+            arguments: std::env::args_os().skip(1).collect(),
+            directory: context.directory.clone(),
+        },
+        id: None,
+    }
+}
+
+/// Shows which programs are missing, and where.
+pub fn show_missing(context: &Context, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
+    for (error, stacks) in missing {
+        context.notices.error(error);
+        context.notices.note(&format!(
+            "needed in {}; nothing was run",
+            context.names(stacks)
+        ));
+    }
+}
+
+/// A run that has been prepared for a selection, and not begun.
+pub struct SelectedRun<'o> {
+    options: &'o RunOptions,
+    selection: Selection,
+    /// `None` if the selection comes from an earlier run.
+    query: Option<Query>,
+    prepared: PreparedCommand,
+    destroys: DestroyGuard,
+    /// The stacks that no policy adds.
+    excluded: BTreeSet<StackIndex>,
+    workflow: Option<EarlierWorkflow>,
+    followed: Option<FollowedRun>,
+}
+
+impl<'o> SelectedRun<'o> {
+    /// Prepares the run of a selection, which comes from a query or a resumed run.
+    pub fn new(
+        context: &mut Context,
+        options: &'o RunOptions,
+        selection: Selection,
+        query: Option<Query>,
+        mut resumed: Option<Resumed>,
+    ) -> Result<Prepared<Self>> {
+        let workflow = resumed.as_mut().and_then(|resumed| resumed.workflow.take());
+        let destroys = DestroyGuard::new(&options.disabled, resumed.as_ref());
+        let prepared = match PreparedCommand::new(context, options, &selection, resumed, None)? {
+            Prepared::Run(prepared) => prepared,
+            Prepared::Nothing(nothing) => return Ok(Prepared::Nothing(nothing)),
+        };
+        let excluded = context.excluded(query.as_ref());
+        let followed = prepared.followed(context, options, &excluded, workflow.as_ref())?;
+        Ok(Prepared::Run(SelectedRun {
+            options,
+            selection,
+            query,
+            prepared,
+            destroys,
+            excluded,
+            workflow,
+            followed,
+        }))
+    }
+
+    pub fn run(&self) -> &PreparedRun {
+        &self.prepared.run
+    }
+
+    /// Refuses a run that would destroy a protected stack, or violates a safeguard.
+    pub fn check(&self, context: &mut Context) -> Result<()> {
+        self.prepared.check(context, &self.options.disabled)
+    }
+
+    /// Returns the run for a dry run, and shows why it would be refused. `in_force` returns the safeguards that would
+    /// be disabled.
+    pub fn foresee(
+        self,
+        context: &mut Context,
+        in_force: impl FnOnce() -> Result<Disabled>,
+    ) -> Result<(PreparedCommand, Option<FollowedRun>)> {
+        let SelectedRun {
+            prepared,
+            destroys,
+            mut followed,
+            ..
+        } = self;
+        let PreparedCommand { run, command } = &prepared;
+        if context.destroys_protected(run, command, None)? {
+            context.notices.note("the run would be refused");
+        }
+        destroys.warn(context, run, command, in_force)?;
+        if let Some(followed) = &mut followed {
+            followed.recall(context, run, None)?;
+        }
+        Ok((prepared, followed))
+    }
+
+    /// Takes the lock of the state if the run is recorded there, and decides again what runs.
+    pub fn lock(self, context: &mut Context) -> Result<Prepared<LockedRun>> {
+        let uncommitted = context.uncommitted();
+        let SelectedRun {
+            options,
+            selection,
+            query,
+            prepared,
+            destroys,
+            excluded,
+            workflow,
+            mut followed,
+        } = self;
+        let sequence = prepared.run.sequence.clone();
+        let (prepared, mut held) = match recorder::lock(context, options, &prepared, destroys)? {
+            None => (prepared, None),
+            Some(mut held) => {
+                let again = again::select(
+                    context,
+                    options,
+                    query.as_ref(),
+                    &held,
+                    &selection,
+                    prepared,
+                )?;
+                let prepared = match again {
+                    Prepared::Run(prepared) => prepared,
+                    Prepared::Nothing(nothing) => return Ok(Prepared::Nothing(nothing)),
+                };
+                let plan = held.plan(context, &prepared)?;
+                (prepared, Some((plan, held)))
+            }
+        };
+        if followed.is_some() && prepared.run.sequence != sequence {
+            followed = prepared.followed(context, options, &excluded, workflow.as_ref())?;
+        }
+        if let Some(followed) = &mut followed {
+            let document = held.as_ref().map(|(_, held)| held.document());
+            followed.recall(context, &prepared.run, document)?;
+            if let Some((plan, held)) = &mut held {
+                plan.add_followups(held.followups(context, &prepared.run, followed)?);
+            }
+        }
+        Ok(Prepared::Run(LockedRun {
+            prepared,
+            held,
+            followed,
+            uncommitted,
+            allow_concurrent: options.allow_concurrent,
+        }))
+    }
+}
+
+/// A run that is about to begin. It holds the lock of the state if it is recorded there.
+pub struct LockedRun {
+    prepared: PreparedCommand,
+    held: Option<(StatePlan, HeldState)>,
+    followed: Option<FollowedRun>,
+    uncommitted: Option<Vec<UncommittedFile>>,
+    allow_concurrent: bool,
+}
+
+impl LockedRun {
+    /// Returns the commands of the turns and of all possible follow-ups.
+    pub fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        let followed = self.followed.iter_mut().flat_map(FollowedRun::tasks_mut);
+        self.prepared.run.tasks.iter_mut().chain(followed)
+    }
+
+    /// Begins the run. `is_reported` says whether a report will be written; its journal also goes to `events`.
+    pub fn begin(
+        self,
+        context: &Context,
+        is_reported: bool,
+        events: Option<EventStream>,
+    ) -> Result<BegunCommand<'_>> {
+        let LockedRun {
+            prepared: PreparedCommand { mut run, command },
+            mut held,
+            followed,
+            ..
+        } = self;
+        if let Some(followed) = &followed {
+            followed.complete(&mut run)?;
+        }
+        let (sequence, jobs) = (run.sequence.clone(), run.jobs());
+        let circumstances = Circumstances {
+            is_recorded: context.rule != RootRule::WorkingDirectory,
+            allow_concurrent: self.allow_concurrent,
+            uncommitted: self.uncommitted,
+            is_reported,
+            events,
+            inbox: held.as_mut().and_then(|(_, held)| held.inbox()),
+        };
+        let begun = run.begin(&context.project, &context.references, circumstances);
+        let mut session = RunSession::new(context, begun, true)?;
+        if let Some((plan, held)) = held {
+            session.keep_state(held.into_lock(), plan)?;
+        }
+        session.keep_release_samples(&context.release_samples);
+        let mut lines = CommandLines::new(&command, &sequence);
+        if let Some(followed) = followed {
+            let stacks = &context.project.stacks;
+            let have_own = followed.have_own_command();
+            lines = lines.with_followup(&followed.command, stacks, have_own);
+            followed.follow(&mut session)?;
+        }
+        Ok(BegunCommand {
+            session,
+            sequence,
+            command,
+            jobs,
+            lines,
+        })
+    }
+}
+
+/// A run that has begun, before its first command.
+pub struct BegunCommand<'c> {
+    session: RunSession<'c>,
+    sequence: Vec<StackIndex>,
+    pub command: RunCommand,
+    pub jobs: NonZeroUsize,
+    /// The command of each turn.
+    pub lines: CommandLines,
+}
+
+/// A run that is over.
+pub struct EndedCommand {
+    pub status: Result<ExitStatus>,
+    /// Its record, if a report will be written.
+    pub record: Option<RunRecord>,
+    /// The logs, if the output was captured.
+    pub logs: Option<Logs>,
+    /// The id of the run, if it can be resumed.
+    pub resumable: Option<String>,
+    /// Keeps the logs until this is dropped.
+    _output: crate::plan::planner::EndedOutput,
+}
+
+impl BegunCommand<'_> {
+    pub fn id(&self) -> &str {
+        self.session.id()
+    }
+
+    /// Returns the folder of the run, if it is recorded.
+    pub fn folder(&self) -> Option<&Path> {
+        self.session.folder()
+    }
+
+    /// Runs the commands to their end.
+    pub fn carry_out(self, output: Box<dyn RunOutput + '_>) -> Result<EndedCommand> {
+        let BegunCommand {
+            session, sequence, ..
+        } = self;
+        let context = session.context;
+        let run = session.id().to_owned();
+        let is_kept = session.folder().is_some();
+        let (ended, mut output) = session.carry_out(output, &mut [], None)?;
+        let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
+        annotate(context, &stacks, &ended.summary);
+        let status = exit_status(context, &sequence, &run, &ended);
+        let summary = &ended.summary;
+        // A state that was lost has to be recovered first.
+        let is_resumable = is_kept && !summary.is_state_lost && !summary.has_ended_well();
+        Ok(EndedCommand {
+            status,
+            logs: output.logs.take(),
+            record: ended.record,
+            resumable: is_resumable.then_some(run),
+            _output: output,
+        })
+    }
+}
+
+/// Returns the exit status after a run, and shows what could not be recorded.
+fn exit_status(
+    context: &Context,
+    sequence: &[StackIndex],
+    run: &str,
+    ended: &EndedRun,
+) -> Result<ExitStatus> {
+    let summary = &ended.summary;
+    let is_lost = is_lost(context, ended.state.as_ref(), run);
+    let stuck = summary.stuck().map(|turn| sequence[turn.get()]);
+    let stuck: Vec<StackIndex> = stuck.collect();
+    if !stuck.is_empty() {
+        return Err(Error::external(format!(
+            "{} could not start although nothing was running; this is a bug in orch, please report it",
+            context.names(&stuck)
+        )));
+    }
+    if is_lost && summary.signal.is_none() {
+        return Ok(ExitStatus::External);
+    }
+    Ok(ExitStatus::Run(summary.exit_status()))
+}

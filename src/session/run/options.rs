@@ -1,0 +1,92 @@
+//! What the user asks of `orch run`.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::context::{Context, RollbackFlags};
+use crate::diagnostic::closest;
+use crate::error::{Error, Result};
+use crate::project::config::TagLimit;
+use crate::project::policy::PolicyRun;
+use crate::run::safeguard::Disabled;
+use crate::run::settings::{RunSettings, SettingsError};
+
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub struct RunOptions {
+    /// Empty if a run is resumed.
+    pub command: Vec<OsString>,
+    pub is_eval: bool,
+    pub is_reverse: bool,
+    pub settings: RunSettings,
+    pub resume: Option<ResumeOptions>,
+    pub allow_concurrent: bool,
+    pub policies: PolicyOptions,
+    pub rollback: RollbackFlags,
+    /// Whether changed stacks are selected.
+    pub is_about_changes: bool,
+    /// How long to wait for the lock of the state.
+    pub lock_timeout: Duration,
+    pub fails_if_empty: bool,
+    /// The safeguards that are switched off.
+    pub disabled: Disabled,
+}
+
+/// Which run to resume, and how.
+#[derive(Debug)]
+pub struct ResumeOptions {
+    /// The run as the user names it.
+    pub run: String,
+    /// Whether only failed stacks are run again.
+    pub only_failed: bool,
+    pub allow_stale: bool,
+}
+
+/// How policies take part in a run.
+#[derive(Debug)]
+pub struct PolicyOptions {
+    /// `None` if the project decides.
+    pub mode: Option<PolicyRun>,
+    /// The command of follow-ups.
+    pub followup: Option<String>,
+    pub metadata: Vec<String>,
+}
+
+impl RunOptions {
+    /// Refuses a tag with two limits, and notes limits without effect.
+    pub(super) fn check_limits(&self, context: &Context) -> Result<()> {
+        let stacks = &context.project.stacks;
+        let mut seen = HashSet::new();
+        for TagLimit { tag, at_once } in &self.settings.limits {
+            if !seen.insert(tag.as_str()) {
+                let message = format!("in --limit: `{tag}` is limited twice; remove one of them");
+                return Err(Error::usage(message));
+            }
+            if !stacks.has_tag(tag) {
+                let meant = closest(tag, stacks.tags());
+                let meant = meant.map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
+                context.notices.note(&format!(
+                    "`--limit {tag}={at_once}` limits nothing: no stack carries the tag{meant}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Explains why settings cannot be applied.
+pub(super) fn explained(context: &Context, error: SettingsError) -> Error {
+    Error::usage(match error {
+        SettingsError::Pattern { pattern, problem } => {
+            format!("in --retry-on-output: `{pattern}`: {problem}")
+        }
+        SettingsError::NoRetryCondition { retries, stacks } => format!(
+            "--retries {retries} does not say which failures of {} to retry; add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
+            context.names(&stacks),
+        ),
+        SettingsError::NothingIsRetried { setting } => format!(
+            "--{setting} has no effect without --retries N: no selected stack is configured to be retried"
+        ),
+    })
+}
