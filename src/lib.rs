@@ -60,13 +60,14 @@
 //! | [`run`] | whether, in which order and how commands run |
 //! | [`plan`] | what an apply would do |
 //! | [`report`] | all of that as text, JSON, Markdown, HTML and graphs |
-//! | [`session`] | `run`, `plan`, `apply` and `destroy` from the request to the exit status |
+//! | [`command`] | the commands, from the request to the answer |
 //!
 //! The program itself (command line, terminal, exit status) is the other target of the package, and
 //! stands above all of them.
 
 pub mod author;
 pub mod change;
+pub mod command;
 pub mod context;
 pub mod diagnostic;
 pub mod driver;
@@ -89,7 +90,6 @@ pub mod release;
 pub mod report;
 pub mod run;
 pub mod selection;
-pub mod session;
 pub mod source;
 pub mod state;
 pub mod version;

@@ -22,7 +22,7 @@ use crate::selection::attached::Attached;
 pub struct LoadedPolicies {
     pub worker: Worker,
     pub attached: Attached,
-    /// Those of the project that were asked for and could be context, by their position there.
+    /// Those of the project that were asked for and could be loaded, by their position there.
     pub policies: Vec<Option<LoadedPolicy>>,
 }
 
@@ -59,7 +59,7 @@ impl Context {
             }
             let file = policy.file.value.to_host(&project.root);
             let name = policy.file.value.as_str().trim_start_matches('/');
-            let message = format!("the policy `{}` cannot be context", policy.name.value);
+            let message = format!("the policy `{}` cannot be loaded", policy.name.value);
             let wrong = Diagnostic::error(Code::InvalidPolicy, message);
             let text = match read(&file, Some(&project.root)) {
                 Ok(text) => text,

@@ -40,7 +40,7 @@ const FLOORS: [&str; 30] = [
     "run",
     "plan",
     "report",
-    "session",
+    "command",
     "program",
 ];
 

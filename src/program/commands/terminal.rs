@@ -14,9 +14,9 @@ use orch::record::logs::LogReader;
 use orch::report::CommandLines;
 use orch::run::execute::Outlet;
 use orch::run::run_command::RunCommand;
-use orch::session::apply::ApplyTerminal;
-use orch::session::plan::Planned;
-use orch::session::{RunOutput, RunTerminal, ShownRun};
+use orch::command::apply::ApplyTerminal;
+use orch::command::plan::Planned;
+use orch::command::{RunOutput, RunTerminal, ShownRun};
 
 use super::apply::{CarryingArgs, OutputArg};
 use super::format::DetailsArg;

@@ -13,7 +13,7 @@ use orch::plan::{SavedPlan, SavedPlanError, SavedPolicies};
 use orch::printable::printable;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
-use orch::session::apply::{Allowed, Apply, ApplyTerminal as _, Approval, before_planning};
+use orch::command::apply::{Allowed, Apply, ApplyTerminal as _, Approval, before_planning};
 
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;

@@ -21,7 +21,7 @@ use orch::printable::printable;
 use orch::report::{Document, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::{Query, Selection};
-use orch::session::plan::{Planned, Tools};
+use orch::command::plan::{Planned, Tools};
 
 use super::filters::check_fetch;
 use super::follow_flags::FollowFlags;

@@ -9,7 +9,7 @@ use orch::plan::Plan;
 use orch::plan::planner::AskedTools;
 use orch::printable::command_line;
 use orch::report::{PlanDetails, ToolText, ToolTexts, write_plan, write_plan_markdown};
-use orch::session::plan::Planned;
+use orch::command::plan::Planned;
 
 use crate::program::commands::step_summary::StepSummary;
 use crate::program::console;

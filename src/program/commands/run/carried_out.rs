@@ -8,7 +8,7 @@ use orch::exit::ExitStatus;
 use orch::printable::command_line;
 use orch::run::event_stream::EventStream;
 use orch::run::request::past_durations;
-use orch::session::run::LockedRun;
+use orch::command::run::LockedRun;
 
 use super::output::{How, Output, Shown, advertise_colour};
 use super::{RunArgs, report};

@@ -11,7 +11,7 @@ use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
 use orch::run::turn::Turn;
 use orch::run::workflow::ForeseenTurn;
-use orch::session::run::{FollowedRun, PreparedCommand};
+use orch::command::run::{FollowedRun, PreparedCommand};
 
 use super::report;
 use crate::program::commands::Loaded;

@@ -24,7 +24,7 @@ use orch::printable::{command_line, printable};
 use orch::project::config::Safeguard;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::violations::OF_STATUS;
-use orch::session::run::{NothingToRun, Prepared, Resumed, SelectedRun};
+use orch::command::run::{NothingToRun, Prepared, Resumed, SelectedRun};
 use orch::workspace::LocatedProject;
 
 pub(crate) use self::arguments::RunArgs;

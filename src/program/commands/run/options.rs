@@ -5,7 +5,7 @@ use orch::project::config::Recorded;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
-use orch::session::run::{PolicyOptions, ResumeOptions, RunOptions};
+use orch::command::run::{PolicyOptions, ResumeOptions, RunOptions};
 
 use super::arguments::{OnErrorArg, RunArgs};
 use super::record_flags::RecordAs;

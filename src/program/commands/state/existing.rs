@@ -14,7 +14,7 @@ use orch::printable::printable;
 use orch::project::driver::{DriverStep, NONE};
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
-use orch::session::plan::Planned;
+use orch::command::plan::Planned;
 
 use crate::program::commands::Loaded;
 use crate::program::commands::plan::{PlanRequest, PlanningArgs, planned};

@@ -28,7 +28,7 @@ use orch::report::{CommandLines, Folding, Groups, Progress, RunLogs, RunText, St
 use orch::run::event::{RunEvent, Sink, Turns};
 use orch::run::execute::{Outlet, OutputKeeper, Streams, Task};
 use orch::run::own_process::{KEEPER, own_process};
-use orch::session::RunOutput;
+use orch::command::RunOutput;
 use tempfile::TempDir;
 
 use self::painter::Painter;

@@ -26,8 +26,8 @@ use crate::run::state_lock::StateLock;
 use crate::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
 };
-use crate::session::RunSession;
-use crate::session::follower::{EarlierWorkflow, TRACKED, check_digests};
+use crate::command::RunSession;
+use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
 use crate::state::document::{Action, Document};
 
 /// The policies of an apply as they are now.

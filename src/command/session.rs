@@ -1,13 +1,4 @@
-//! The commands that run something, from the request to the exit status: `run`, `plan`, `apply`, `destroy`.
-//!
-//! All of their runs go through [`RunSession`]. The program around them shows a run ([`RunOutput`]) and asks the
-//! user; nothing here knows a terminal.
-
-pub mod apply;
-mod follower;
-mod holder;
-pub mod plan;
-pub mod run;
+//! A run from its beginning to its end, for every command that runs something.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -15,8 +6,8 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use self::follower::{follow, keep_release_samples};
-use self::holder::{begin_error, show};
+use super::follower::{follow, keep_release_samples};
+use super::holder::{begin_error, show};
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
@@ -76,14 +67,14 @@ pub struct ShownRun<'a> {
 
 /// A run that has begun. Unless it is carried out, nothing of it is left when this is dropped.
 pub struct RunSession<'c> {
-    context: &'c Context,
+    pub(super) context: &'c Context,
     begun: Option<BegunRun>,
 }
 
 impl<'c> RunSession<'c> {
     /// Shows what is to be known of how the run is recorded. `can_be_beside` says whether others may run at the same
     /// time.
-    fn new(
+    pub(super) fn new(
         context: &'c Context,
         begun: Result<BegunRun, BeginError>,
         can_be_beside: bool,
@@ -98,7 +89,7 @@ impl<'c> RunSession<'c> {
         })
     }
 
-    fn begun(&self) -> &BegunRun {
+    pub(super) fn begun(&self) -> &BegunRun {
         self.begun.as_ref().expect("the run goes on")
     }
 
@@ -112,19 +103,19 @@ impl<'c> RunSession<'c> {
     }
 
     /// Makes the run keep the state.
-    fn keep_state(&mut self, lock: StateLock, plan: StatePlan) -> Result<()> {
+    pub(super) fn keep_state(&mut self, lock: StateLock, plan: StatePlan) -> Result<()> {
         let begun = self.begun.take().expect("the run goes on");
         let run = begun.id().to_owned();
         self.begun = Some(lock.begin(begun, plan, &self.context.project, &run)?);
         Ok(())
     }
 
-    fn keep_release_samples(&self, samples: &[(String, Box<RawValue>)]) {
+    pub(super) fn keep_release_samples(&self, samples: &[(String, Box<RawValue>)]) {
         keep_release_samples(&self.context.project.root, self.begun(), samples);
     }
 
     /// Makes policies follow the run; see [`BegunRun::follow`].
-    fn follow(
+    pub(super) fn follow(
         &mut self,
         follower: Follower,
         followups: Vec<PreparedFollowUp>,
@@ -139,7 +130,7 @@ impl<'c> RunSession<'c> {
     }
 
     /// Runs the commands to their end. The sinks receive each event before the output does.
-    fn carry_out(
+    pub(super) fn carry_out(
         mut self,
         mut output: Box<dyn RunOutput + '_>,
         sinks: &mut [&mut dyn Sink],
@@ -168,7 +159,7 @@ impl Drop for RunSession<'_> {
 }
 
 /// Gives the failures of a run to the CI system, given the stack of each turn; `None` for a removed one.
-fn annotate(context: &Context, sequence: &[Option<StackIndex>], summary: &RunSummary) {
+pub(super) fn annotate(context: &Context, sequence: &[Option<StackIndex>], summary: &RunSummary) {
     let failures = summary.endings.iter().filter_map(|ending| {
         let stack = (*sequence.get(ending.turn.get())?)?;
         let stack = &context.project.stacks[stack];
@@ -181,7 +172,7 @@ fn annotate(context: &Context, sequence: &[Option<StackIndex>], summary: &RunSum
 }
 
 /// Returns whether anything could not be recorded in the state, and shows what.
-fn is_lost(context: &Context, ended: Option<&Ended>, run: &str) -> bool {
+pub(super) fn is_lost(context: &Context, ended: Option<&Ended>, run: &str) -> bool {
     let Some(Ended::Lost { loss, unkept }) = ended else {
         return false;
     };

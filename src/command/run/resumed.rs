@@ -19,8 +19,8 @@ use crate::run::resume::{
 };
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
-use crate::session::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::session::holder::unread_hint;
+use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
+use crate::command::holder::unread_hint;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;

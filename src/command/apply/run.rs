@@ -26,7 +26,7 @@ use crate::run::execute::{Execution, Task};
 use crate::run::request::Typed;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::TurnIndex;
-use crate::session::{RunSession, ShownRun, annotate, is_lost};
+use crate::command::{RunSession, ShownRun, annotate, is_lost};
 
 /// Warns of old generations that were kept because stacks may still use them.
 fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {

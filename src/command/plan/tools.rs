@@ -18,8 +18,8 @@ use crate::run::begun::Circumstances;
 use crate::run::event::Ending;
 use crate::run::request::Typed;
 use crate::run::schedule::OnError;
-use crate::session::run::show_missing;
-use crate::session::{RunSession, RunTerminal, ShownRun};
+use crate::command::run::show_missing;
+use crate::command::{RunSession, RunTerminal, ShownRun};
 
 /// The tools of the stacks, run as commands of this process.
 pub struct Tools<'t> {

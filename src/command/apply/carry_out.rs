@@ -31,8 +31,8 @@ use crate::project::stack::StackIndex;
 use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
 use crate::selection::reference::{ReferenceKind, Target};
-use crate::session::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::session::plan::cannot_ask;
+use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
+use crate::command::plan::cannot_ask;
 
 impl Apply<'_> {
     /// Carries out the rest of the plan. Fails even after success if stacks with something to do

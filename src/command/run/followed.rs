@@ -24,8 +24,8 @@ use crate::run::workflow::{
     self, ExpectedEnd, Follower, ForeseenRun, SessionInput, StackNames, TurnKind, Workflow,
     WorkflowTurn, turn_id,
 };
-use crate::session::RunSession;
-use crate::session::follower::{EarlierWorkflow, TRACKED, check_digests};
+use crate::command::RunSession;
+use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
 use crate::state::document::Document;
 
 /// The word of a journal for turns that are tasks.

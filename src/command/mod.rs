@@ -1,0 +1,14 @@
+//! The commands, from the request to the answer: what the program around them parses and prints.
+//!
+//! All runs go through [`RunSession`]. Nothing here knows the command line or a terminal: the program shows runs
+//! ([`RunTerminal`], [`RunOutput`]), asks the user, and gives [notices](crate::notice).
+
+pub mod apply;
+mod follower;
+mod holder;
+pub mod plan;
+pub mod run;
+mod session;
+
+pub use self::session::{RunOutput, RunSession, RunTerminal, ShownRun};
+use self::session::{annotate, is_lost};
