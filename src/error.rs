@@ -6,6 +6,8 @@
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
 
+use serde::Serialize;
+
 use crate::exit::ExitStatus;
 
 /// A result whose error ends the command.
@@ -18,6 +20,15 @@ pub struct Error {
     /// The message and its causes.
     cause: BoxedError,
     hints: Vec<String>,
+    refusal: Option<Box<Refusal>>,
+}
+
+/// What a JSON document says if the command refuses.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refusal {
+    pub problem: String,
+    /// The command that solves it, if there is one.
+    pub command: Option<String>,
 }
 
 pub type BoxedError = Box<dyn StdError + Send + Sync>;
@@ -53,6 +64,7 @@ impl Error {
             kind,
             cause: error.into(),
             hints: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -69,11 +81,40 @@ impl Error {
         })
     }
 
+    /// Makes it a refusal, whatever it was.
+    #[must_use]
+    pub fn refusing(mut self) -> Self {
+        self.kind = ErrorKind::Refused;
+        self
+    }
+
     /// Adds a hint: what the user can do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// Makes the JSON document of the command say why it refuses.
+    #[must_use]
+    pub fn documented(self) -> Self {
+        let refusal = Refusal {
+            problem: self.message(),
+            command: None,
+        };
+        self.with_refusal(refusal)
+    }
+
+    /// The same in other words.
+    #[must_use]
+    pub fn with_refusal(mut self, refusal: Refusal) -> Self {
+        self.refusal.get_or_insert_with(|| Box::new(refusal));
+        self
+    }
+
+    /// Returns what the JSON document of the command says.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_deref()
     }
 
     /// Returns what decides the exit status.

@@ -4,11 +4,18 @@
 //! ([`RunTerminal`], [`RunOutput`]), asks the user, and gives [notices](crate::notice).
 
 pub mod apply;
+mod changes;
 mod follower;
 mod holder;
 pub mod plan;
+mod released;
 pub mod run;
+pub mod select;
 mod session;
+mod stack_arg;
+pub mod trigger;
+pub mod why;
+mod why_missing;
 
 pub use self::session::{RunOutput, RunSession, RunTerminal, ShownRun};
 use self::session::{annotate, is_lost};

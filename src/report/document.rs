@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::error::Refusal;
 use crate::path::{Generation, InstanceKey, ProjectPath, StackPath};
 use crate::project::{Problems, Project};
 use crate::source::Sources;
@@ -175,14 +176,6 @@ impl Serialize for Document {
     }
 }
 
-/// Why a command did nothing.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Refusal<'a> {
-    pub problem: &'a str,
-    /// The command that solves it, if there is one.
-    pub command: Option<&'a str>,
-}
-
 /// What changes are measured from, where that is unknown.
 #[derive(Default, Serialize)]
 struct UnknownSinceJson {
@@ -198,14 +191,14 @@ pub fn write_problems(
     document: Document,
     project: &Project,
     problems: &Problems,
-    refused: Option<Refusal<'_>>,
+    refused: Option<&Refusal>,
     is_about_changes: bool,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct UnfilledJson<'a> {
         format: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
-        refused: Option<Refusal<'a>>,
+        refused: Option<&'a Refusal>,
         #[serde(flatten)]
         document: Document,
         #[serde(flatten)]

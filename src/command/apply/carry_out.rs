@@ -12,6 +12,8 @@ use super::lock::{HeldLock, action_of, before_planning};
 use super::unconfirmed::{Unconfirmed, plan_again};
 use super::verified::VerifiedPlan;
 use crate::change::Pairs;
+use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
+use crate::command::plan::cannot_ask;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::duration::local_time;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,8 +33,6 @@ use crate::project::stack::StackIndex;
 use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
 use crate::selection::reference::{ReferenceKind, Target};
-use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::command::plan::cannot_ask;
 
 impl Apply<'_> {
     /// Carries out the rest of the plan. Fails even after success if stacks with something to do

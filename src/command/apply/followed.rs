@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::Apply;
 use crate::change::{Pairs, Rollback};
+use crate::command::RunSession;
+use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorContext as _, Result};
@@ -26,8 +28,6 @@ use crate::run::state_lock::StateLock;
 use crate::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
 };
-use crate::command::RunSession;
-use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
 use crate::state::document::{Action, Document};
 
 /// The policies of an apply as they are now.

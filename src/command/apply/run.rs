@@ -8,6 +8,7 @@ use super::Apply;
 use super::followed::FollowedApply;
 use super::unconfirmed::Unconfirmed;
 use super::verified::VerifiedPlan;
+use crate::command::{RunSession, ShownRun, annotate, is_lost};
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::notice::Notices;
@@ -26,7 +27,6 @@ use crate::run::execute::{Execution, Task};
 use crate::run::request::Typed;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::TurnIndex;
-use crate::command::{RunSession, ShownRun, annotate, is_lost};
 
 /// Warns of old generations that were kept because stacks may still use them.
 fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {

@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 
 use super::starts::PlanStarts;
+use crate::command::run::show_missing;
+use crate::command::{RunSession, RunTerminal, ShownRun};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
@@ -18,8 +20,6 @@ use crate::run::begun::Circumstances;
 use crate::run::event::Ending;
 use crate::run::request::Typed;
 use crate::run::schedule::OnError;
-use crate::command::run::show_missing;
-use crate::command::{RunSession, RunTerminal, ShownRun};
 
 /// The tools of the stacks, run as commands of this process.
 pub struct Tools<'t> {

@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 
 use super::{PreparedCommand, RunOptions, command};
+use crate::command::RunSession;
+use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::project::config::{RecordPatterns, Recorded};
@@ -24,8 +26,6 @@ use crate::run::workflow::{
     self, ExpectedEnd, Follower, ForeseenRun, SessionInput, StackNames, TurnKind, Workflow,
     WorkflowTurn, turn_id,
 };
-use crate::command::RunSession;
-use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
 use crate::state::document::Document;
 
 /// The word of a journal for turns that are tasks.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 
 use super::options::RunOptions;
+use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
+use crate::command::holder::unread_hint;
 use crate::context::{Context, GitState};
 use crate::error::{Error, ErrorKind, Result};
 use crate::git::GitError;
@@ -19,8 +21,6 @@ use crate::run::resume::{
 };
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
-use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::command::holder::unread_hint;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;

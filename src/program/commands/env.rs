@@ -12,7 +12,7 @@ use orch::source::Sources;
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Filters, Loaded, Reads};
+use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -35,11 +35,11 @@ pub(crate) struct EnvArgs {
 }
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
-    let filters = Filters::new(chdir, &args.select)?;
+    let filters = args.select.request(chdir)?;
     let document = args.format.document(Document::Stacks);
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    loaded.check(filters.change())?;
-    let query = loaded.query(filters)?;
+    loaded.check(filters.change.as_ref())?;
+    let query = loaded.ask(|context| context.query(filters))?;
     let selection = loaded.select(&query);
     let environments = loaded.environments(selection.stacks())?;
     loaded.report()?;

@@ -70,8 +70,8 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
     loaded.check(None)?;
     let stack = match &args.stack {
-        Some(written) => Some(loaded.stack(written)?),
-        None => loaded.stack_here()?,
+        Some(written) => Some(loaded.ask(|context| context.stack(written))?),
+        None => loaded.ask(|context| context.stack_here())?,
     };
     let mut problems = Vec::new();
     let sources = &mut loaded.project.sources;

@@ -13,7 +13,7 @@ use orch::report::{Document, write_globals};
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Filters, Loaded, Reads};
+use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -34,11 +34,11 @@ pub(crate) struct GlobalsArgs {
 }
 
 pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatus> {
-    let filters = Filters::new(chdir, &args.select)?;
+    let filters = args.select.request(chdir)?;
     let document = args.format.document(Document::Stacks);
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    loaded.check(filters.change())?;
-    let query = loaded.query(filters)?;
+    loaded.check(filters.change.as_ref())?;
+    let query = loaded.ask(|context| context.query(filters))?;
     let selection = loaded.select(&query);
     let stacks = selection.stacks();
     let (inspected, problems) = inspect(&loaded.project, host_environment(), stacks);

@@ -8,7 +8,7 @@ use orch::exit::ExitStatus;
 use orch::report::{Document, Drawing, write_dot, write_graph_json, write_mermaid};
 
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Filters, Loaded, Reads};
+use super::{CyclesAre, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -39,10 +39,10 @@ pub(crate) enum GraphFormat {
 
 pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let document = (args.format == GraphFormat::Json).then_some(Document::Graph);
-    let filters = Filters::new(chdir, &args.select)?;
+    let filters = args.select.request(chdir)?;
     let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    loaded.check(filters.change())?;
-    let query = loaded.query(filters)?;
+    loaded.check(filters.change.as_ref())?;
+    let query = loaded.ask(|context| context.query(filters))?;
     let selection = loaded.select(&query);
     loaded.check_cycles(CyclesAre::Warnings);
     loaded.report()?;

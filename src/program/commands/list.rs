@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use orch::change::MissingStack;
+use orch::command::select::{MissingStacks, SelectionRequest};
 use orch::exit::ExitStatus;
 use orch::path::StackPath;
 use orch::printable::printable;
@@ -16,7 +16,7 @@ use orch::run::order::Order;
 
 use super::neighbour_flags::NEIGHBOURS;
 use super::selection_flags::{SEE_SELECTION, SelectArgs, StatusWord};
-use super::{CyclesAre, Filters, Loaded, Reads};
+use super::{CyclesAre, Loaded, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -91,17 +91,19 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return Err(ProgramError::usage(message));
     }
     let explains = args.why || args.format == ListFormat::Json;
-    let filters = Filters::new(chdir, &args.select)?
-        .showing_missing()
-        .explaining(explains);
+    let filters = SelectionRequest {
+        missing: MissingStacks::Shown,
+        explains,
+        ..args.select.request(chdir)?
+    };
     let mut loaded = Loaded::new(
         chdir,
         args.format.document(),
         Reads::for_selection(&args.select),
     )?;
-    loaded.check(filters.change())?;
-    let query = loaded.query(filters)?;
-    let missing: Vec<(&str, &MissingStack)> = query.missing().collect();
+    loaded.check(filters.change.as_ref())?;
+    let query = loaded.ask(|context| context.query(filters))?;
+    let missing: Vec<_> = query.missing().collect();
     let selection = if missing.is_empty() {
         loaded.select(&query)
     } else {
@@ -114,7 +116,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     });
     loaded.report()?;
     if missing.is_empty() {
-        loaded.check_not_empty(&selection, args.fail_if_empty)?;
+        loaded.ask(|context| context.check_not_empty(&selection, args.fail_if_empty))?;
     }
     let listed: Vec<StackIndex> = if args.order {
         Order::new(&loaded.graph, &selection).sequence
@@ -182,17 +184,8 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     let query = args.select.change_query()?;
     let mut loaded = Loaded::new(chdir, args.format.document(), Reads::CHANGES)?;
     loaded.check(Some(&query))?;
-    let globs = loaded.path_filters("--match", &args.select.globs)?;
-    let exclude = loaded.path_filters("--exclude", &args.select.exclude)?;
-    let mut since = if loaded.is_applied(&query) {
-        loaded.since_applied(&query)?
-    } else {
-        loaded.changes(&query)?.since
-    };
-    since.removed.retain(|path| {
-        let is_meant = globs.is_empty() || globs.iter().any(|filter| filter.matches(path));
-        is_meant && !exclude.iter().any(|filter| filter.matches(path))
-    });
+    let (globs, exclude) = (&args.select.globs, &args.select.exclude);
+    let since = loaded.ask(|context| context.removed_since(&query, globs, exclude))?;
     loaded.report()?;
     if since.removed.is_empty() {
         let base = &since.base;

@@ -3,12 +3,10 @@
 //! This file has what they share: finding and loading the project, and reporting problems.
 
 mod apply;
-mod changed;
 pub(crate) mod command_line;
 mod completions;
 mod env;
 mod eval;
-mod filters;
 mod follow_flags;
 mod format;
 mod globals;
@@ -20,7 +18,6 @@ mod neighbour_flags;
 mod plan;
 mod policy;
 mod reads;
-mod released;
 mod reports;
 mod run;
 mod runs;
@@ -35,7 +32,6 @@ mod trigger;
 mod validate;
 mod version;
 mod why;
-mod why_missing;
 
 use std::io::{self, Write};
 use std::ops::{Deref, DerefMut};
@@ -44,18 +40,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Subcommand;
 use orch::context::{ChangeQuery, Context, CyclesAre, GitReader, MARK_ROOT};
+use orch::error::{ErrorKind, Refusal};
 use orch::exit::ExitStatus;
 use orch::git::missing_submodules;
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::project::{Problems, discover};
-use orch::report::{Document, Refusal, write_problems};
+use orch::report::{Document, write_problems};
 use orch::run::own_process::{KEEPER, WORKER};
 use orch::workspace::LocatedProject;
 use tracing::{debug, info};
 
 pub(crate) use self::completions::answer as answer_completion;
-use self::filters::Filters;
 use self::reads::{ReadStatus, Reads};
 pub(crate) use self::run::flag_on_record;
 pub(crate) use self::stray_path::stray_path;
@@ -293,15 +289,29 @@ impl Loaded {
 
     /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
     fn report(&mut self) -> Result<()> {
-        if let Err(error) = self.context.report() {
-            self.write_problems(None)?;
-            return Err(error.into());
+        self.ask(Context::report)
+    }
+
+    /// Asks the library. If there is an error instead of an answer, the document says so.
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(&mut Context) -> orch::error::Result<T>,
+    ) -> Result<T> {
+        match question(&mut self.context) {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                let is_reported = matches!(error.kind(), ErrorKind::Reported(_));
+                if error.refusal().is_some() || is_reported && self.problems.has_errors() {
+                    self.settle_problems();
+                    self.write_problems(error.refusal())?;
+                }
+                Err(error.into())
+            }
         }
-        Ok(())
     }
 
     /// Writes the problems as JSON if the format asks for it, and why the command refuses, if it does.
-    fn write_problems(&self, refused: Option<Refusal<'_>>) -> Result<()> {
+    fn write_problems(&self, refused: Option<&Refusal>) -> Result<()> {
         let Some(document) = self.document else {
             return Ok(());
         };

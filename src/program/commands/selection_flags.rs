@@ -1,12 +1,20 @@
 //! The flags that say which stacks a command acts on.
 
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use orch::change::Status;
+use orch::command::select::{MissingStacks, NameList, SelectionRequest, Status};
+use orch::command::why::without_changed;
+use orch::context::ChangeQuery;
+use orch::project::tag::{TagFilter, tag_problem};
 use orch::release::ReleaseName;
+use orch::selection::select::DirectoryMatch;
 
 use super::neighbour_flags::NeighbourArgs;
+use super::working_directory;
+use crate::program::error::{ProgramError, Result};
 
 /// Where the help says how the flags work together.
 pub(crate) const SEE_SELECTION: &str =
@@ -116,6 +124,79 @@ pub(crate) struct SelectArgs {
 }
 
 impl SelectArgs {
+    /// Returns the request of a command that reads the state only because of these flags.
+    pub(super) fn request(&self, chdir: &[PathBuf]) -> Result<SelectionRequest> {
+        self.check_fetch()?;
+        self.request_with_state(chdir)
+    }
+
+    /// Returns the request of a command that may read the state anyway, and so may fetch. Reads the list of stacks, if
+    /// there is one, before anything else: its writer may take a while, and the project is to be read after that.
+    pub(super) fn request_with_state(&self, chdir: &[PathBuf]) -> Result<SelectionRequest> {
+        let change = if self.changed {
+            Some(self.change_query()?)
+        } else if let Some(flag) = self.flag_of_changed() {
+            return Err(without_changed(flag).into());
+        } else {
+            None
+        };
+        let (tags, no_tags) = tag_filters(&self.tags, &self.no_tags)?;
+        let scope = if self.no_recursive {
+            DirectoryMatch::Exact
+        } else {
+            DirectoryMatch::Recursive
+        };
+        Ok(SelectionRequest {
+            change,
+            released: self.released.clone(),
+            statuses: self.status.iter().map(|word| word.status()).collect(),
+            fetches: self.fetch,
+            missing: MissingStacks::Refused,
+            explains: false,
+            tags,
+            no_tags,
+            scope,
+            globs: self.globs.clone(),
+            exclude: self.exclude.clone(),
+            stacks_from: match &self.stacks_from {
+                Some(file) => Some(read_names(chdir, file)?),
+                None => None,
+            },
+            neighbours: self.neighbours.reaches(),
+        })
+    }
+
+    /// Refuses `--fetch` where nothing needs history.
+    pub(super) fn check_fetch(&self) -> Result<()> {
+        if self.fetch && !self.changed && self.status.is_empty() {
+            let message = "`--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`";
+            return Err(ProgramError::usage(message));
+        }
+        Ok(())
+    }
+
+    /// Returns what the flags ask of change detection.
+    pub(super) fn change_query(&self) -> Result<ChangeQuery> {
+        let args = self;
+        let switch = |source: ChangeSource, name: &str| {
+            let is_enabled = args.enable_change_detection.contains(&source);
+            let is_disabled = args.disable_change_detection.contains(&source);
+            match (is_enabled, is_disabled) {
+                (true, true) => Err(ProgramError::usage(format!(
+                    "`{name}` is in --enable-change-detection and in --disable-change-detection"
+                ))),
+                (false, false) => Ok(None),
+                _ => Ok(Some(is_enabled)),
+            }
+        };
+        Ok(ChangeQuery {
+            base: args.base.clone(),
+            fetch: args.fetch,
+            untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
+            uncommitted: switch(ChangeSource::GitUncommitted, "git-uncommitted")?,
+        })
+    }
+
     /// Returns the first flag that has a meaning only with `--changed`, besides `--fetch`.
     pub(crate) fn flag_of_changed(&self) -> Option<&'static str> {
         let flags = [
@@ -170,4 +251,66 @@ pub(crate) enum ChangeSource {
     GitUntracked,
     /// What differs from HEAD
     GitUncommitted,
+}
+
+fn read_names(chdir: &[PathBuf], file: &Path) -> Result<NameList> {
+    let is_stdin = file.as_os_str() == "-";
+    let source = if is_stdin {
+        "standard input".to_owned()
+    } else {
+        file.display().to_string()
+    };
+    let mut text = String::new();
+    let read = if is_stdin {
+        std::io::stdin().lock().read_to_string(&mut text).map(drop)
+    } else {
+        let file = working_directory(chdir)?.join(file);
+        std::fs::read_to_string(file).map(|read| text = read)
+    };
+    read.with_context(|| format!("failed to read the list of stacks from {source}"))?;
+    Ok(NameList { source, text })
+}
+
+/// Parses `--tags` and `--no-tags`.
+pub(super) fn tag_filters(
+    wanted: &[String],
+    unwanted: &[String],
+) -> Result<(Vec<TagFilter>, Vec<String>)> {
+    let mut tags = Vec::new();
+    for text in wanted {
+        let filter = TagFilter::parse(text);
+        let filter = filter.map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?;
+        if text.split([',', ':']).any(str::is_empty) {
+            return Err(no_tag("--tags", text));
+        }
+        tags.push(filter);
+    }
+    let mut no_tags = Vec::new();
+    if let Some(list) = unwanted
+        .iter()
+        .find(|list| list.split(',').any(str::is_empty))
+    {
+        return Err(no_tag("--no-tags", list));
+    }
+    for tag in unwanted.iter().flat_map(|list| list.split(',')) {
+        if let Some(problem) = tag_problem(tag) {
+            let message = format!("in --no-tags: `{tag}` is not a tag: {problem}");
+            return Err(ProgramError::usage(message));
+        }
+        no_tags.push(tag.to_owned());
+    }
+    Ok((tags, no_tags))
+}
+
+/// Returns the error of a flag whose value lacks a tag, as an unset variable of the shell does. It must
+/// not mean all stacks.
+fn no_tag(flag: &str, value: &str) -> ProgramError {
+    let message = match value {
+        "" => format!("the value of `{flag}` is empty"),
+        value => format!("in {flag}: a tag is missing in `{value}`"),
+    };
+    ProgramError::usage(message).hint(match flag {
+        "--no-tags" => "leave out `--no-tags` to exclude no stacks by their tags",
+        _ => "leave out `--tags` to select stacks whatever their tags",
+    })
 }

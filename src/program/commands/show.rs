@@ -86,7 +86,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         note_code(entry);
         return Ok(ExitStatus::Success);
     }
-    let stack = loaded.stack(written)?;
+    let stack = loaded.ask(|context| context.stack(written))?;
     let path: StackPath = loaded.project.stacks[stack].path.clone();
     let shown = printable(path.as_str());
     let refused = |what: String| ProgramError::refused(what);

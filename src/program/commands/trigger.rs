@@ -1,27 +1,17 @@
 //! `orch trigger`
 
-use std::io::{ErrorKind, Write};
-use std::path::{Component, Path, PathBuf};
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use clap::Args;
-use orch::author;
-use orch::change::trigger::{Created, TriggerKind, TriggerTarget, create};
-use orch::diagnostic::{Code, Diagnostic, closest};
+use orch::command::trigger::TriggerRequest;
 use orch::exit::ExitStatus;
-use orch::git::{GitError, Repository};
-use orch::path::{KeyFilter, ProjectPath};
-use orch::printable::{count, printable};
-use orch::project::stack::StackIndex;
-use orch::selection::select::Query;
-use tracing::debug;
+use orch::printable::printable;
 
-use super::filters::tag_filters;
+use super::selection_flags::tag_filters;
 use super::{Loaded, Reads};
 use crate::program::console;
-use crate::program::error::{ProgramError, Result};
-
-/// How many files a warning names.
-const MAX_NAMED: usize = 5;
+use crate::program::error::Result;
 
 /// Mark a stack as changed, or as unchanged, without a change in its files
 ///
@@ -76,278 +66,22 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
     let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
     let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
     loaded.report()?;
-    let (path, key) = loaded.split_key(&args.path);
-    let place = loaded.place(&path)?;
-    let targets = if args.recursive {
-        if key.is_some() {
-            let why = "`--recursive` needs a directory, and this names instances";
-            return Err(cannot_trigger(&args.path, why));
-        }
-        loaded.targets_below(&Query {
-            tags,
-            no_tags,
-            ..Query::at_or_below(place)
-        })
-    } else {
-        vec![loaded.target_at(place, key, &args.path)?]
+    let request = TriggerRequest {
+        path: args.path.clone(),
+        is_recursive: args.recursive,
+        ignores_changes: args.ignore_change,
+        reason: args.reason.clone(),
+        tags,
+        no_tags,
     };
-    if targets.is_empty() {
-        return Ok(ExitStatus::Success);
-    }
-    let (kind, counts) = match (args.change, args.ignore_change) {
-        (false, true) => (TriggerKind::IgnoreChange, "not count as changed"),
-        _ => (TriggerKind::Changed, "count as changed"),
-    };
-    let root = &loaded.project.root;
-    let repository = Repository::open(root);
-    let reason = args.reason.as_deref().unwrap_or("triggered by hand");
-    let reason = format!(
-        "{reason} (asked for by {})",
-        author::user(repository.as_ref().ok())
-    );
-    let Created { files, error } = create(root, &targets, kind, &reason);
+    let triggers = loaded.trigger(&request)?;
     // The files exist even if nobody reads this.
     let mut out = console::stdout();
-    for file in &files {
+    for file in triggers.files() {
         let shown = file.relative_to(&loaded.directory);
         writeln!(out, "created {}", printable(&shown))?;
     }
     out.flush()?;
-    if let Some(error) = error {
-        let (created, all) = (files.len(), count(targets.len(), "trigger"));
-        let what = format!("only {created} of {all} could be created");
-        return Err(anyhow::Error::new(error).context(what).into());
-    }
-    let n_marked = |target: &TriggerTarget| match target.key {
-        Some(_) => 1,
-        None => loaded.project.stacks.at(target.directory.as_str()).len(),
-    };
-    let marks_instances = targets.len() == 1 && n_marked(&targets[0]) > 1;
-    let ignored = match repository {
-        Ok(repository) => repository.ignored(&files),
-        Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
-            console::note(
-                "the project is not in a git repository; without one, no stack counts as changed",
-            );
-            return Ok(ExitStatus::Success);
-        }
-        Err(error) => Err(error),
-    };
-    // A later `--changed` reports what is wrong with git.
-    let ignored = ignored.unwrap_or_else(|error| {
-        debug!(%error, "git cannot tell what it ignores");
-        Vec::new()
-    });
-    loaded.warn_of_ignored(&ignored);
-    let (stack, stacks, its, their) = match ignored.as_slice() {
-        [] => (
-            "the stack",
-            "the stacks",
-            "this file differs",
-            "these files differ",
-        ),
-        _ => (
-            "the other stack",
-            "the other stacks",
-            "its file differs",
-            "their files differ",
-        ),
-    };
-    let stack = if marks_instances { stacks } else { stack };
-    match files.len() - ignored.len() {
-        0 => {}
-        1 => console::note(&format!(
-            "{stack} will {counts} as long as {its} from the base: commit it"
-        )),
-        _ => console::note(&format!(
-            "{stacks} will {counts} as long as {their} from the base: commit them"
-        )),
-    }
+    triggers.note(&loaded)?;
     Ok(ExitStatus::Success)
-}
-
-impl Loaded {
-    /// Warns of triggers that git ignores.
-    fn warn_of_ignored(&self, files: &[ProjectPath]) {
-        let shown = |file: &ProjectPath| format!("`{}`", file.relative_to(&self.directory));
-        let (message, help) = match files {
-            [] => return,
-            [file] => (
-                format!("git ignores {}, so this trigger has no effect", shown(file)),
-                "take it out of the ignore rules, or add it with `git add --force`",
-            ),
-            files => {
-                let mut names: Vec<String> = files.iter().take(MAX_NAMED).map(shown).collect();
-                if files.len() > MAX_NAMED {
-                    names.push(format!("{} more", files.len() - MAX_NAMED));
-                }
-                let last = names.pop().unwrap_or_default();
-                let names = names.join(", ");
-                (
-                    format!("git ignores {names} and {last}, so these triggers have no effect"),
-                    "take them out of the ignore rules, or add them with `git add --force`",
-                )
-            }
-        };
-        let diagnostic = Diagnostic::warning(Code::IgnoredTrigger, message).help(help);
-        console::diagnostics([&diagnostic], &self.project.sources);
-    }
-
-    /// Returns the directory of the project that a path of the command line means, relative to the
-    /// project root if it begins with `/`, else to the working directory.
-    fn place(&self, written: &Path) -> Result<ProjectPath> {
-        let root = &self.project.root;
-        let cannot = |why: String| cannot_trigger(written, &why);
-        let outside = || cannot(format!("outside of the project `{}`", root.display()));
-        let mut text = String::new();
-        for component in written.components() {
-            match component {
-                Component::Prefix(_) => return Err(outside()),
-                Component::RootDir => {}
-                other => {
-                    let name = other.as_os_str().to_str();
-                    text += name.ok_or_else(|| cannot("not UTF-8".to_owned()))?;
-                }
-            }
-            text += "/";
-        }
-        let path = self.directory.resolve(&text).map_err(|_| outside())?;
-        let mut host = root.clone();
-        let mut place = ProjectPath::root();
-        for name in path.components() {
-            host.push(name);
-            place = place.join(name);
-            let kind = match host.symlink_metadata() {
-                Ok(metadata) => metadata.file_type(),
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Err(cannot(self.why_not_there(&path, written)));
-                }
-                Err(error) => {
-                    let what = format!("failed to look at `{place}`");
-                    return Err(anyhow::Error::new(error).context(what).into());
-                }
-            };
-            if kind.is_symlink() {
-                let leads = self.where_it_leads(&path);
-                return Err(cannot(format!("`{place}` is a symbolic link{leads}")));
-            } else if !kind.is_dir() {
-                return Err(cannot(match self.stack_around(&place) {
-                    Some(stack) => format!("not a directory; it belongs to the stack `{stack}`"),
-                    None => "not a directory".to_owned(),
-                }));
-            }
-        }
-        Ok(path)
-    }
-
-    fn why_not_there(&self, path: &ProjectPath, written: &Path) -> String {
-        if let Some(why) = self.without_quotes(&written.to_string_lossy()) {
-            return why;
-        }
-        let stacks = self.project.stacks.iter();
-        let stacks: Vec<&str> = stacks.map(|(_, stack)| stack.path.as_str()).collect();
-        let inside = written.strip_prefix(&self.project.root).ok();
-        let inside = inside.and_then(|inside| ProjectPath::from_host(Path::new(""), inside));
-        let mut message = "does not exist".to_owned();
-        if let Some(inside) = inside.filter(|inside| stacks.contains(&inside.as_str())) {
-            message += &format!("; a leading `/` is the project root, so write `{inside}`");
-        } else if let Some(meant) = closest(path.as_str(), stacks) {
-            message += &format!("; did you mean `{meant}`?");
-        }
-        message
-    }
-
-    /// Returns the rest of a message about a link in a path: where it leads.
-    fn where_it_leads(&self, path: &ProjectPath) -> String {
-        let root = &self.project.root;
-        let Ok(target) = dunce::canonicalize(path.to_host(root)) else {
-            return " that leads nowhere".to_owned();
-        };
-        match ProjectPath::from_host(root, &target) {
-            Some(target) => format!("; use its target: `{target}`"),
-            None => " that leads out of the project".to_owned(),
-        }
-    }
-
-    /// Splits the key from a path of the command line, unless there is a directory of that name.
-    fn split_key(&self, written: &Path) -> (PathBuf, Option<KeyFilter>) {
-        let text = written.to_str().unwrap_or_default();
-        let is_directory = || {
-            let path = self.directory.resolve(text).ok();
-            path.is_some_and(|path| path.to_host(&self.project.root).exists())
-        };
-        match KeyFilter::split(text) {
-            ("", Some(key)) => (PathBuf::from("."), Some(key)),
-            (path, Some(key)) if !is_directory() => (PathBuf::from(path), Some(key)),
-            _ => (written.to_owned(), None),
-        }
-    }
-
-    /// Returns what a trigger is for: the stacks in a directory, or those that a key chooses.
-    fn target_at(
-        &self,
-        place: ProjectPath,
-        key: Option<KeyFilter>,
-        written: &Path,
-    ) -> Result<TriggerTarget> {
-        let stacks = &self.project.stacks;
-        let mut here = stacks.at(place.as_str());
-        let is_meant = |stack: StackIndex| {
-            let own = stacks[stack].path.key();
-            key.as_ref().is_none_or(|key| key.matches(own))
-        };
-        if here.any(is_meant) {
-            let key = match key {
-                Some(KeyFilter::One(key)) => Some(key),
-                Some(KeyFilter::Any) | None => None,
-            };
-            let directory = place;
-            return Ok(TriggerTarget { directory, key });
-        }
-        let mut nested = self.project.nested_projects.iter();
-        if let Some(nested) = nested.find(|nested| place.is_at_or_below(nested)) {
-            let why = format!("`{nested}` is a project of its own, change into it");
-            return Err(cannot_trigger(written, &why));
-        }
-        let mut why = self.why_no_stack(&place, &written.to_string_lossy());
-        if key.is_none() && stacks.at_or_below(&place).next().is_some() {
-            why += "; add `--recursive`";
-        }
-        Err(cannot_trigger(written, &why))
-    }
-
-    /// Returns triggers for the stacks that pass all filters; prints a note if there are none. If all
-    /// instances in a directory pass, they share one trigger.
-    fn targets_below(&self, query: &Query) -> Vec<TriggerTarget> {
-        let stacks = &self.project.stacks;
-        let place = &query.directory;
-        let passes = |&index: &StackIndex| query.obstacles(index, &stacks[index]).is_empty();
-        let chosen: Vec<StackIndex> = stacks.at_or_below(place).filter(passes).collect();
-        if chosen.is_empty() {
-            let mut message = format!("no stack at or below `{place}`");
-            if stacks.at_or_below(place).next().is_some() {
-                message += " passes the tag filters";
-            } else if let Some(above) = self.stack_around(place) {
-                message += &format!("; it lies inside the stack `{above}`");
-            }
-            console::note(&message);
-        }
-        let directory = |stack: &StackIndex| stacks[*stack].path.directory();
-        let by_directory = chosen.chunk_by(|a, b| directory(a) == directory(b));
-        let targets = by_directory.flat_map(|here| {
-            let is_all = here.len() == stacks.at(directory(&here[0]).as_str()).len();
-            let target = move |&stack: &StackIndex| TriggerTarget {
-                directory: directory(&stack).clone(),
-                key: stacks[stack].path.key().filter(|_| !is_all).cloned(),
-            };
-            let count = if is_all { 1 } else { here.len() };
-            here.iter().take(count).map(target)
-        });
-        targets.collect()
-    }
-}
-
-fn cannot_trigger(written: &Path, why: &str) -> ProgramError {
-    let written = written.to_string_lossy();
-    ProgramError::usage(format!("cannot trigger `{}`: {why}", printable(&written)))
 }

@@ -1,9 +1,12 @@
 //! `orch apply` and `orch destroy`
 
+mod terminal;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use orch::command::apply::{Allowed, Apply, ApplyTerminal as _, Approval, before_planning};
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
 use orch::notice::Notices;
@@ -13,8 +16,8 @@ use orch::plan::{SavedPlan, SavedPlanError, SavedPolicies};
 use orch::printable::printable;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
-use orch::command::apply::{Allowed, Apply, ApplyTerminal as _, Approval, before_planning};
 
+use self::terminal::Applying;
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
@@ -24,7 +27,6 @@ use super::run::safeguards;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;
 use super::stray_path::directory_as_file;
-use super::terminal::Applying;
 use super::working_directory;
 use crate::program::error::{ProgramError, Result};
 use crate::program::{console, notices};

@@ -10,8 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use orch::command::plan::{Planned, Tools};
+use orch::command::select::{MissingStacks, SelectionRequest};
 use orch::context::RollbackFlags;
 use orch::driver::steering;
+use orch::error::Error;
 use orch::exit::ExitStatus;
 use orch::path::{ProjectPath, StackPath};
 use orch::plan::entry::{PlanMode, PlanOptions};
@@ -21,15 +24,13 @@ use orch::printable::printable;
 use orch::report::{Document, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::{Query, Selection};
-use orch::command::plan::{Planned, Tools};
 
-use super::filters::check_fetch;
 use super::follow_flags::FollowFlags;
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::terminal::PlanTerminal;
-use super::{CyclesAre, Filters, Loaded, ReadStatus, Reads, working_directory};
+use super::{CyclesAre, Loaded, ReadStatus, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -263,14 +264,17 @@ impl PlanRequest<'_> {
 /// Makes a plan.
 pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Planned> {
     request.planning.check_extra()?;
-    let filters = Filters::of_run(chdir, request.select)?.with_missing();
+    let filters = SelectionRequest {
+        missing: MissingStacks::Named,
+        ..request.select.request_with_state(chdir)?
+    };
     let reads = Reads::for_selection(request.select)
         .with_listing()
         .with_status(ReadStatus::Exact);
     let mut loaded = Loaded::new(chdir, request.document, reads)?;
-    loaded.check(filters.change())?;
+    loaded.check(filters.change.as_ref())?;
     if loaded.project.settings.state.is_none() {
-        check_fetch(request.select)?;
+        request.select.check_fetch()?;
     }
     // A refresh has no follow-ups.
     let is_refresh = request.options.mode == PlanMode::RefreshOnly;
@@ -279,7 +283,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         Some(options) => loaded.apply_policies(options)?,
         None => None,
     };
-    let query = loaded.query(filters)?;
+    let query = loaded.ask(|context| context.query(filters))?;
     let selection = loaded.planned_selection(request, &query);
     loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
     // Nothing is checked of what is destroyed, or only looked at.
@@ -291,8 +295,8 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         terminal: &PlanTerminal,
     };
     let of_planner = request.of_planner(&tools);
-    let recorded = loaded.on_record(&of_planner);
-    let recorded = loaded.refuse(recorded)?;
+    let recorded =
+        loaded.ask(|context| context.on_record(&of_planner).map_err(Error::documented))?;
     loaded.report_unless_shown(request.only.is_some())?;
     loaded.sweep();
     if request.only.is_none() {

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
+use orch::command::plan::Planned;
 use orch::path::StackPath;
 use orch::plan::Plan;
 use orch::plan::planner::AskedTools;
 use orch::printable::command_line;
 use orch::report::{PlanDetails, ToolText, ToolTexts, write_plan, write_plan_markdown};
-use orch::command::plan::Planned;
 
 use crate::program::commands::step_summary::StepSummary;
 use crate::program::console;

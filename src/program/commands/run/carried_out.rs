@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use orch::command::run::LockedRun;
 use orch::exit::ExitStatus;
 use orch::printable::command_line;
 use orch::run::event_stream::EventStream;
 use orch::run::request::past_durations;
-use orch::command::run::LockedRun;
 
 use super::output::{How, Output, Shown, advertise_colour};
 use super::{RunArgs, report};

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use orch::command::run::{FollowedRun, PreparedCommand};
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, Stacks};
@@ -11,7 +12,6 @@ use orch::run::request::PreparedRun;
 use orch::run::run_command::RunCommand;
 use orch::run::turn::Turn;
 use orch::run::workflow::ForeseenTurn;
-use orch::command::run::{FollowedRun, PreparedCommand};
 
 use super::report;
 use crate::program::commands::Loaded;

@@ -17,6 +17,7 @@ mod stray_flags;
 
 use std::path::PathBuf;
 
+use orch::command::run::{NothingToRun, Prepared, Resumed, SelectedRun};
 use orch::context::MARK_ROOT;
 use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
@@ -24,7 +25,6 @@ use orch::printable::{command_line, printable};
 use orch::project::config::Safeguard;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::violations::OF_STATUS;
-use orch::command::run::{NothingToRun, Prepared, Resumed, SelectedRun};
 use orch::workspace::LocatedProject;
 
 pub(crate) use self::arguments::RunArgs;
@@ -33,11 +33,11 @@ use self::events::EventArgs;
 use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
 use super::reports::Reports;
-use super::{Filters, Loaded, ReadStatus, Reads, find_project, note_unmarked};
+use super::{Loaded, ReadStatus, Reads, find_project, note_unmarked};
 use crate::program::error::{ProgramError, Result};
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
-    let filters = Filters::of_run(chdir, &args.select)?;
+    let filters = args.select.request_with_state(chdir)?;
     check_command(args)?;
     stray_flags::note(args);
     let descriptor = args.events.descriptor()?;
@@ -49,13 +49,13 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let options = args.options(safeguards::of_run(args)?);
     let found = find(chdir, args)?;
     let mut loaded = Loaded::of(found, None, reads(args, &options.disabled))?;
-    let change = filters.change().cloned();
+    let change = filters.change.clone();
     loaded.check(change.as_ref())?;
     let resumed = Resumed::find(&mut loaded, &options)?;
     let (selection, query) = if let Some(resumed) = &resumed {
         (resumed.run.selection(), None)
     } else {
-        let query = loaded.query(filters)?;
+        let query = loaded.ask(|context| context.query(filters))?;
         (loaded.select(&query), Some(query))
     };
     let selected = match SelectedRun::new(&mut loaded, &options, selection, query, resumed)? {

@@ -1,11 +1,11 @@
 //! What the flags of `orch run` ask.
 
+use orch::command::run::{PolicyOptions, ResumeOptions, RunOptions};
 use orch::context::RollbackFlags;
 use orch::project::config::Recorded;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
-use orch::command::run::{PolicyOptions, ResumeOptions, RunOptions};
 
 use super::arguments::{OnErrorArg, RunArgs};
 use super::record_flags::RecordAs;

@@ -20,8 +20,8 @@ use serde_json::Map;
 
 use super::existing::{ExistingStacks, Verification, find_existing};
 use super::{State, WriteArgs};
+use crate::program::commands::Reads;
 use crate::program::commands::selection_flags::SelectArgs;
-use crate::program::commands::{Filters, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -51,10 +51,10 @@ pub(crate) struct AdoptArgs {
 }
 
 pub(super) fn adopt(chdir: &[PathBuf], args: &AdoptArgs) -> Result<ExitStatus> {
-    let filters = Filters::new(chdir, &args.select)?;
+    let filters = args.select.request(chdir)?;
     let reads = Reads::for_selection(&args.select).with_listing();
     let mut state = State::open(chdir, args.write.format, reads)?;
-    let query = state.loaded.query(filters)?;
+    let query = state.loaded.ask(|context| context.query(filters))?;
     let selection = state.loaded.select(&query);
     state.loaded.report()?;
     let stacks: Vec<StackIndex> = selection.stacks().collect();

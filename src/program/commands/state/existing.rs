@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use orch::command::plan::Planned;
 use orch::driver::Outputs;
 use orch::exit::ExitStatus;
 use orch::path::StackPath;
@@ -14,7 +15,6 @@ use orch::printable::printable;
 use orch::project::driver::{DriverStep, NONE};
 use orch::project::per_stack::SharedProblems;
 use orch::project::stack::{StackIndex, StackMode};
-use orch::command::plan::Planned;
 
 use crate::program::commands::Loaded;
 use crate::program::commands::plan::{PlanRequest, PlanningArgs, planned};

@@ -20,6 +20,7 @@ use std::{env, thread};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
+use orch::command::RunOutput;
 use orch::plan::planner::EndedOutput;
 use orch::printable::printable;
 use orch::project::attempt::Attempts;
@@ -28,7 +29,6 @@ use orch::report::{CommandLines, Folding, Groups, Progress, RunLogs, RunText, St
 use orch::run::event::{RunEvent, Sink, Turns};
 use orch::run::execute::{Outlet, OutputKeeper, Streams, Task};
 use orch::run::own_process::{KEEPER, own_process};
-use orch::command::RunOutput;
 use tempfile::TempDir;
 
 use self::painter::Painter;

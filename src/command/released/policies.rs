@@ -2,26 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use orch::diagnostic::{Code, Diagnostic};
-use orch::error::ErrorKind;
-use orch::git::Repository;
-use orch::policy::Answer;
-use orch::printable::printable;
-use orch::project::policy::{OnPolicyError, PolicyBlock};
-use orch::project::stack::StackIndex;
-use orch::release::Release;
-use orch::run::workflow::{StackNames, StackOnRecord};
 use tracing::info;
 
 use super::input::input;
-use crate::program::commands::Loaded;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::context::Context;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::error::{Error, Result};
+use crate::git::Repository;
+use crate::policy::Answer;
+use crate::printable::printable;
+use crate::project::policy::{OnPolicyError, PolicyBlock};
+use crate::project::stack::StackIndex;
+use crate::release::Release;
+use crate::run::workflow::{StackNames, StackOnRecord};
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
 
-impl Loaded {
+impl Context {
     /// Returns the named stacks, each with the policies that name it. Missing and invalid policies
     /// are added to the problems. Fails if a policy fails, or git does.
     pub(super) fn named_at(
@@ -31,7 +29,7 @@ impl Loaded {
         consumers: &[(StackIndex, Option<StackOnRecord>)],
     ) -> Result<BTreeMap<StackIndex, Vec<String>>> {
         let module = &release.module.name;
-        let is_attached = |attached: &orch::selection::attached::Attached, position: usize| {
+        let is_attached = |attached: &crate::selection::attached::Attached, position: usize| {
             attached.to_module(&module.value).contains(&position)
         };
         let mut loaded = self.load_policies(is_attached)?;
@@ -51,16 +49,16 @@ impl Loaded {
             let Some(policy) = &loaded.policies[position] else {
                 continue;
             };
-            let block = &self.context.project.policies[position];
+            let block = &self.project.policies[position];
             let evaluated =
                 loaded
                     .worker
                     .evaluate(policy.number, input.clone(), false, block.timeout);
-            let answer = match evaluated.map_err(anyhow::Error::from)? {
+            let answer = match evaluated.map_err(Error::external)? {
                 Ok(answer) => answer,
                 Err(problem) => {
                     let file = block.file.value.relative();
-                    failed(block, &problem.in_file(file))?;
+                    self.failed(block, &problem.in_file(file))?;
                     continue;
                 }
             };
@@ -94,21 +92,21 @@ impl Loaded {
         }
         Ok(named)
     }
-}
 
-/// Refuses to continue without the policy's answer, unless it may fail.
-fn failed(block: &PolicyBlock, problem: &str) -> Result<()> {
-    let message = format!("the policy `{}` failed: {problem}", block.name.value);
-    match block.on_error {
-        OnPolicyError::Ignore => {
-            console::warning(&message);
-            Ok(())
-        }
-        OnPolicyError::Fail => {
-            let error =
-                anyhow::Error::msg(message).context("cannot tell which stacks follow the release");
-            let hint = "fix the policy, or go on without it: `on_error = \"ignore\"`";
-            Err(ProgramError::new(ErrorKind::Refused, error).hint(hint))
+    /// Refuses to continue without the policy's answer, unless it may fail.
+    fn failed(&self, block: &PolicyBlock, problem: &str) -> Result<()> {
+        let message = format!("the policy `{}` failed: {problem}", block.name.value);
+        match block.on_error {
+            OnPolicyError::Ignore => {
+                self.notices.warning(&message);
+                Ok(())
+            }
+            OnPolicyError::Fail => {
+                let error =
+                    Error::described("cannot tell which stacks follow the release", message);
+                let hint = "fix the policy, or go on without it: `on_error = \"ignore\"`";
+                Err(error.refusing().hint(hint))
+            }
         }
     }
 }

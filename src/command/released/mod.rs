@@ -5,23 +5,18 @@ mod policies;
 
 use std::collections::BTreeMap;
 
-use anyhow::Context as _;
-use orch::error::ErrorKind;
-use orch::git::{GitError, Repository};
-use orch::printable::count;
-use orch::project::stack::StackIndex;
-use orch::release::{Release, ReleaseError, ReleaseName, consumers};
-use orch::report::Refusal;
-use orch::run::workflow::StackOnRecord;
-use orch::selection::select::ReleasedQuery;
-
-use super::Loaded;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
+use crate::context::Context;
+use crate::error::{Error, ErrorContext as _, Refusal, Result};
+use crate::git::{GitError, Repository};
+use crate::printable::count;
+use crate::project::stack::StackIndex;
+use crate::release::{Release, ReleaseError, ReleaseName, consumers};
+use crate::run::workflow::StackOnRecord;
+use crate::selection::select::ReleasedQuery;
 
 const FETCH_TAGS: &str = "git fetch --tags";
 
-impl Loaded {
+impl Context {
     /// Returns the stacks that policies name at a release. Fails if there is no such release, if
     /// the state or git cannot be read, or if a policy fails.
     pub(super) fn released(&mut self, name: &ReleaseName) -> Result<ReleasedQuery> {
@@ -32,7 +27,7 @@ impl Loaded {
             });
         let (release, repository) = match found {
             Ok(found) => found,
-            Err(why) => return Err(self.no_release(why)?),
+            Err(why) => return Err(self.no_release(why)),
         };
         let mut problems = std::mem::take(&mut self.problems);
         let consumers = consumers(&release, &self.project, &self.listing, &mut problems);
@@ -42,7 +37,8 @@ impl Loaded {
         let old = &release.old.version;
         let mut records = BTreeMap::new();
         if consumers.is_empty() {
-            console::note(&format!("no call of `{module}` resolves to {old}"));
+            self.notices
+                .note(&format!("no call of `{module}` resolves to {old}"));
         } else if self.project.settings.state.is_some() {
             records = self.read_on_record()?;
             // A failed first apply may have left nothing of the module.
@@ -56,7 +52,7 @@ impl Loaded {
                     1 => "1 has never been applied and does not count".to_owned(),
                     more => format!("{more} have never been applied and do not count"),
                 };
-                console::note(&format!(
+                self.notices.note(&format!(
                     "of {} whose calls of `{module}` resolve to {old}, {not_counted}",
                     count(all, "stack")
                 ));
@@ -75,7 +71,7 @@ impl Loaded {
     }
 
     /// The error of a release that does not exist, with the fix.
-    fn no_release(&self, why: ReleaseError) -> Result<ProgramError> {
+    fn no_release(&self, why: ReleaseError) -> Error {
         let error = match &why {
             ReleaseError::UnknownModule { closest, .. } => {
                 let known: Vec<String> = self
@@ -91,11 +87,11 @@ impl Loaded {
                     }
                     None => format!("the modules are {}", known.join(", ")),
                 };
-                return Ok(ProgramError::usage(why.to_string()).hint(hint));
+                return Error::usage(why.to_string()).hint(hint);
             }
             ReleaseError::NoTag { known, .. } => {
                 let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-                let error = ProgramError::refused(why.to_string());
+                let error = Error::refused(why.to_string());
                 let error = error.hint(format!("if the tag exists elsewhere, run `{FETCH_TAGS}`"));
                 if known.is_empty() {
                     error.hint("no tag looks like a version: check `tag` in the `module` block")
@@ -104,22 +100,18 @@ impl Loaded {
                 }
             }
             ReleaseError::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
-                ProgramError::refused(why.to_string())
+                Error::refused(why.to_string())
                     .hint("the versions of a module are tags: run `orch` in its git repository")
             }
             ReleaseError::Git(_) => {
                 let failed = "failed to read the tags of the repository";
-                return Ok(ProgramError::new(
-                    ErrorKind::External,
-                    anyhow::Error::new(why).context(failed),
-                ));
+                return Error::described(failed, why);
             }
         };
-        let command = matches!(why, ReleaseError::NoTag { .. }).then_some(FETCH_TAGS);
-        self.write_problems(Some(Refusal {
-            problem: &why.to_string(),
-            command,
-        }))?;
-        Ok(error)
+        let has_command = matches!(why, ReleaseError::NoTag { .. });
+        error.with_refusal(Refusal {
+            problem: why.to_string(),
+            command: has_command.then(|| FETCH_TAGS.to_owned()),
+        })
     }
 }

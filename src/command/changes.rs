@@ -2,48 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Context as _;
-use orch::change::base::{BaseUnknown, Remedy};
-use orch::change::{Changes, Since, SinceBase, Status};
-use orch::context::ChangeQuery;
-use orch::diagnostic::Code;
-use orch::error::ErrorKind;
-use orch::git::GitError;
-use orch::path::StackPath;
-use orch::printable::printable;
-use orch::project::Problems;
-use orch::report::Refusal;
-use orch::selection::select::RecordedQuery;
 use tracing::info;
 
-use super::Loaded;
-use super::selection_flags::{ChangeSource, SelectArgs};
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
-
-impl SelectArgs {
-    /// Returns what the flags ask of change detection.
-    pub(super) fn change_query(&self) -> Result<ChangeQuery> {
-        let args = self;
-        let switch = |source: ChangeSource, name: &str| {
-            let is_enabled = args.enable_change_detection.contains(&source);
-            let is_disabled = args.disable_change_detection.contains(&source);
-            match (is_enabled, is_disabled) {
-                (true, true) => Err(ProgramError::usage(format!(
-                    "`{name}` is in --enable-change-detection and in --disable-change-detection"
-                ))),
-                (false, false) => Ok(None),
-                _ => Ok(Some(is_enabled)),
-            }
-        };
-        Ok(ChangeQuery {
-            base: args.base.clone(),
-            fetch: args.fetch,
-            untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
-            uncommitted: switch(ChangeSource::GitUncommitted, "git-uncommitted")?,
-        })
-    }
-}
+use crate::change::base::{BaseUnknown, Remedy};
+use crate::change::{Changes, Since, SinceBase, Status};
+use crate::context::{ChangeQuery, Context};
+use crate::diagnostic::Code;
+use crate::error::{Error, ErrorContext as _, Refusal, Result};
+use crate::git::GitError;
+use crate::path::StackPath;
+use crate::printable::printable;
+use crate::project::Problems;
+use crate::selection::select::RecordedQuery;
 
 /// Returns the error of an unknown base, with a remedy. `fetched` says whether `--fetch` has done what
 /// it can.
@@ -81,39 +51,39 @@ fn remedy_command(why: &BaseUnknown) -> Option<String> {
     }
 }
 
-/// Prints notes about changes that select nothing.
-pub(super) fn note_unselectable(since: &Since) {
-    for removed in &since.removed {
-        let since = match &since.base {
-            SinceBase::Commit(_) => "was removed since the base",
-            SinceBase::Applied(_) => "is on record, and has been removed here",
-        };
-        console::note(&format!(
-            "stack `{}` {since}; nothing is run for it",
-            printable(removed.as_str())
-        ));
+impl Context {
+    /// Notes about changes that select nothing.
+    pub(super) fn note_unselectable(&self, since: &Since) {
+        for removed in &since.removed {
+            let since = match &since.base {
+                SinceBase::Commit(_) => "was removed since the base",
+                SinceBase::Applied(_) => "is on record, and has been removed here",
+            };
+            self.notices.note(&format!(
+                "stack `{}` {since}; nothing is run for it",
+                printable(removed.as_str())
+            ));
+        }
+        if since.outside {
+            self.notices.note(
+                "files of the repository outside of the project have changed; they select no stacks",
+            );
+        }
     }
-    if since.outside {
-        console::note(
-            "files of the repository outside of the project have changed; they select no stacks",
-        );
-    }
-}
 
-impl Loaded {
     /// Finds what has changed, and prints the base.
     pub(super) fn changes(&mut self, query: &ChangeQuery) -> Result<Changes> {
         let reading = self.reading.take().context("git was not read")?;
         let (read, base) = match self.base(reading, query) {
             Ok(found) => found,
             Err(why) => {
-                self.write_problems(Some(Refusal {
-                    problem: &why.to_string(),
-                    command: remedy_command(&why).as_deref(),
-                }))?;
+                let refusal = Refusal {
+                    problem: why.to_string(),
+                    command: remedy_command(&why),
+                };
                 let hint = way_out(&why, query.fetch);
-                let error = anyhow::Error::new(why).context("what has changed is unknown");
-                return Err(ProgramError::new(ErrorKind::Refused, error).hint(hint));
+                let error = Error::described("what has changed is unknown", why);
+                return Err(error.refusing().hint(hint).with_refusal(refusal));
             }
         };
         self.give_base(&SinceBase::Commit(base.clone()));
@@ -134,7 +104,7 @@ impl Loaded {
 
     /// Adds a note to each reference that is an error because its stack was removed since the base.
     /// Adds none if the base is unknown, or if other errors may hide stacks.
-    pub(super) fn explain_references(&mut self, query: &ChangeQuery) {
+    pub fn explain_references(&mut self, query: &ChangeQuery) {
         let Problems {
             diagnostics,
             errors,
@@ -179,8 +149,8 @@ impl Loaded {
         statuses: BTreeSet<Status>,
         explains: bool,
     ) -> Result<RecordedQuery> {
-        let found = self.read_standings(change, explains);
-        let standings = self.refuse(found)?;
+        let standings = self.read_standings(change, explains);
+        let standings = standings.map_err(Error::documented)?;
         Ok(RecordedQuery {
             standings,
             counted: self.counted(change),
@@ -189,10 +159,31 @@ impl Loaded {
         })
     }
 
+    /// Returns the stacks that were removed since the base and pass the path filters, which are written as in the flags.
+    pub fn removed_since(
+        &mut self,
+        query: &ChangeQuery,
+        globs: &[String],
+        exclude: &[String],
+    ) -> Result<Since> {
+        let globs = self.path_filters("--match", globs)?;
+        let exclude = self.path_filters("--exclude", exclude)?;
+        let mut since = if self.is_applied(query) {
+            self.since_applied(query)?
+        } else {
+            self.changes(query)?.since
+        };
+        since.removed.retain(|path| {
+            let is_meant = globs.is_empty() || globs.iter().any(|filter| filter.matches(path));
+            is_meant && !exclude.iter().any(|filter| filter.matches(path))
+        });
+        Ok(since)
+    }
+
     /// Returns what changes are measured from if that is the document.
-    pub(super) fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
-        let found = self.read_standings(Some(query), false);
-        let standings = self.refuse(found)?;
+    fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
+        let standings = self.read_standings(Some(query), false);
+        let standings = standings.map_err(Error::documented)?;
         Ok(Since {
             removed: standings.removed(),
             base: SinceBase::Applied(standings.base),

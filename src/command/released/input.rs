@@ -2,18 +2,17 @@
 //!
 //! Its keys are those of the policy language's users; unknown values are empty.
 
-use anyhow::Context as _;
-use orch::git::Repository;
-use orch::project::Project;
-use orch::project::module::ModuleSource;
-use orch::project::stack::StackIndex;
-use orch::release::Release;
-use orch::run::facts::repository_facts;
-use orch::run::workflow::{StackInput, StackOnRecord};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::program::error::Result;
+use crate::error::{ErrorContext as _, Result};
+use crate::git::Repository;
+use crate::project::Project;
+use crate::project::module::ModuleSource;
+use crate::project::stack::StackIndex;
+use crate::release::Release;
+use crate::run::facts::repository_facts;
+use crate::run::workflow::{StackInput, StackOnRecord};
 
 #[derive(Serialize)]
 struct Input<'a> {
@@ -99,5 +98,5 @@ pub(super) fn input(
         stacks: consumers.iter().map(stack).collect(),
     };
     let input = serde_json::value::to_raw_value(&input);
-    Ok(input.context("failed to write the input of policies")?)
+    input.context("failed to write the input of policies")
 }

@@ -1,0 +1,329 @@
+//! Which stacks a command selects.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tracing::info;
+
+pub use crate::change::Status;
+use crate::change::{MissingStack, shared_data};
+use crate::context::{ChangeQuery, Context};
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::path::StackPath;
+use crate::printable::{count, printable};
+use crate::project::stack::StackIndex;
+use crate::project::tag::TagFilter;
+use crate::release::ReleaseName;
+use crate::selection::select::{
+    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, Selection, select,
+};
+
+/// How many wrong lines of a list of stacks are reported one by one.
+const MAX_BAD_LINES: usize = 10;
+
+/// Which stacks a command selects, as far as that can be said without the project.
+pub struct SelectionRequest {
+    /// The request for change detection, with `--changed`.
+    pub change: Option<ChangeQuery>,
+    pub released: Option<ReleaseName>,
+    pub statuses: BTreeSet<Status>,
+    /// Whether missing commits are fetched.
+    pub fetches: bool,
+    pub missing: MissingStacks,
+    /// Whether git is asked which file makes a stack differ from what was applied.
+    pub explains: bool,
+    pub tags: Vec<TagFilter>,
+    pub no_tags: Vec<String>,
+    pub scope: DirectoryMatch,
+    pub globs: Vec<String>,
+    pub exclude: Vec<String>,
+    pub stacks_from: Option<NameList>,
+    /// Each with Terramate's name of the flag, if that was used.
+    pub neighbours: Vec<(Reach, Option<&'static str>)>,
+}
+
+/// What a command does with recorded stacks that are not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingStacks {
+    /// Statuses that only they have are refused.
+    Refused,
+    /// Their statuses count.
+    Shown,
+    /// Their statuses count, and a list of stacks may name them.
+    Named,
+}
+
+/// A list of stacks as it was read.
+pub struct NameList {
+    /// Its source, for messages.
+    pub source: String,
+    pub text: String,
+}
+
+impl SelectionRequest {
+    fn check_statuses(&self) -> Result<()> {
+        let mut missing = [Status::Removed, Status::Absent].into_iter();
+        match missing.find(|status| self.statuses.contains(status)) {
+            Some(status) if self.missing == MissingStacks::Refused => {
+                let word = status.word();
+                let message = format!(
+                    "a stack whose status is `{word}` is not in the tree, and this command acts only on stacks that are"
+                );
+                let hint = format!(
+                    "`orch list --status {word}` lists such stacks; `plan`, `apply` and `destroy` take the status, too"
+                );
+                Err(Error::usage(message).hint(hint))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Context {
+    /// Resolves the flags in the project, and asks git what has changed, if that is wanted.
+    pub fn query(&mut self, request: SelectionRequest) -> Result<Query> {
+        request.check_statuses()?;
+        self.fetches_seen = request.fetches;
+        let is_stack = self.project.stacks.at(self.directory.as_str()).len() > 0;
+        if request.scope == DirectoryMatch::Exact && !is_stack {
+            let message = format!(
+                "--no-recursive needs a stack, and `{}` is not one",
+                self.directory
+            );
+            return Err(Error::usage(message));
+        }
+        self.refuse_terramate_names(&request.neighbours)?;
+        let globs = self.path_filters("--match", &request.globs)?;
+        let exclude = self.path_filters("--exclude", &request.exclude)?;
+        let named = match request.stacks_from {
+            Some(list) => Some(self.named(list, request.missing == MissingStacks::Named)?),
+            None => None,
+        };
+        let change = request.change.as_ref();
+        let (applied, change) = match change {
+            Some(query) if self.is_applied(query) => (Some(query), None),
+            change => (None, change),
+        };
+        let changed = match change {
+            Some(query) => Some(self.changes(query)?),
+            None => None,
+        };
+        let released = request.released.as_ref();
+        let released = released.map(|name| self.released(name)).transpose()?;
+        let recorded = if applied.is_some() || !request.statuses.is_empty() {
+            Some(self.recorded(applied, request.statuses, request.explains)?)
+        } else {
+            None
+        };
+        Ok(Query {
+            changed,
+            released,
+            recorded,
+            directory: self.directory.clone(),
+            scope: request.scope,
+            globs,
+            named,
+            tags: request.tags,
+            no_tags: request.no_tags,
+            neighbours: request
+                .neighbours
+                .into_iter()
+                .map(|(reach, _)| reach)
+                .collect(),
+            exclude,
+        })
+    }
+
+    /// Refuses Terramate's names of the flags about neighbours where stacks share data: there, they
+    /// follow the data.
+    fn refuse_terramate_names(&self, flags: &[(Reach, Option<&str>)]) -> Result<()> {
+        let mut theirs = flags
+            .iter()
+            .filter_map(|(reach, name)| Some((reach, (*name)?)));
+        let Some((ours, name)) = theirs.next() else {
+            return Ok(());
+        };
+        let Some(shared) = shared_data(&self.project).context("failed to look for shared data")?
+        else {
+            return Ok(());
+        };
+        let file = printable(shared.file.relative()).into_owned();
+        let message = format!(
+            "`{name}` follows the data that stacks share (`{file}` has a block `{}`), which orch does not know",
+            shared.block
+        );
+        let hint = format!("to follow the order of stacks instead, write `{ours}`");
+        Err(Error::usage(message).hint(hint))
+    }
+
+    /// Selects stacks, and prints a note if there are none.
+    pub fn select(&self, query: &Query) -> Selection {
+        let selection = self.select_any(query);
+        // A problem may be the reason that there are none.
+        if !self.problems.has_errors() {
+            self.note_if_empty(query, &selection);
+        }
+        selection
+    }
+
+    /// Prints a note if nothing is selected.
+    pub fn note_if_empty(&self, query: &Query, selection: &Selection) {
+        if selection.is_empty() {
+            self.notices.note(&self.why_nothing(query, selection));
+            if self.project.stacks.is_empty() {
+                self.note_possible_stacks();
+            }
+        }
+    }
+
+    /// Refuses an empty selection if `--fail-if-empty` is given.
+    pub fn check_not_empty(&self, selection: &Selection, fail_if_empty: bool) -> Result<()> {
+        if !fail_if_empty || !selection.is_empty() {
+            return Ok(());
+        }
+        let problem = "no stack is selected, and `--fail-if-empty` is given";
+        Err(Error::refused(problem).documented())
+    }
+
+    /// Selects stacks, if there are any.
+    pub fn select_any(&self, query: &Query) -> Selection {
+        if let Some(since) = query.since() {
+            self.note_unselectable(&since);
+        }
+        self.warn_of_idle(query, &BTreeMap::new());
+        self.select_silently(query)
+    }
+
+    /// Selects stacks, if there are any, and leaves it to the caller to tell what was removed.
+    pub fn select_silently(&self, query: &Query) -> Selection {
+        let selection = select(&self.project.stacks, &self.references, &self.graph, query);
+        info!(selected = selection.len(), "selection");
+        for empty in &self.project.without_instances {
+            let place = self.project.sources.line(empty.span);
+            info!(directory = %empty.directory, place, "no stack: `for_each` is empty");
+        }
+        selection
+    }
+
+    pub fn path_filters(&self, flag: &str, written: &[String]) -> Result<Vec<PathFilter>> {
+        let filter = |written: &String| {
+            if written.is_empty() {
+                let message = format!("`{flag}` is empty; use `**` to match all stacks");
+                return Err(Error::usage(message));
+            }
+            let filter = PathFilter::new(&self.directory, written);
+            filter.map_err(|bad| Error::usage(format!("in {flag}: `{written}`: {bad}")))
+        };
+        written.iter().map(filter).collect()
+    }
+
+    /// Finds the stacks that a list names. What names none may name one on record, if that is allowed.
+    fn named(&self, list: NameList, names_missing: bool) -> Result<NamedStacks> {
+        let NameList { source, text } = list;
+        let stacks = &self.project.stacks;
+        let mut lines: HashMap<StackIndex, usize> = HashMap::new();
+        let mut bad = Vec::new();
+        let mut missing = BTreeMap::new();
+        // Some editors and shells of Windows write this first.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        for (line, number) in text.lines().zip(1..) {
+            let mut written = line.trim();
+            if written.is_empty() {
+                continue;
+            }
+            let mut found = stacks.written(&self.directory, written);
+            // The name of a directory may have blanks at its ends, as `list` prints it.
+            if written != line
+                && let Ok(exact) = stacks.written(&self.directory, line)
+                && exact.len() > 0
+            {
+                (written, found) = (line, Ok(exact));
+            }
+            match found {
+                Ok(found) if found.len() > 0 => {
+                    for stack in found {
+                        lines.entry(stack).or_insert(number);
+                    }
+                }
+                _ => match self.path_on_record(written).filter(|_| names_missing) {
+                    Some(path) => _ = missing.entry(path).or_insert(number),
+                    None => bad.push((number, written)),
+                },
+            }
+        }
+        self.refuse_lines(&source, &bad)?;
+        let is_elsewhere = |&&stack: &&StackIndex| {
+            !stacks[stack]
+                .path
+                .directory()
+                .is_at_or_below(&self.directory)
+        };
+        let elsewhere = lines.keys().filter(is_elsewhere).count();
+        if elsewhere > 0 {
+            let named = count(lines.len(), "stack");
+            let directory = printable(self.directory.as_str());
+            let verbs = if elsewhere == 1 {
+                ("lies", "is")
+            } else {
+                ("lie", "are")
+            };
+            self.notices.note(&format!(
+                "of {named} in {source}, {elsewhere} {} outside of `{directory}` and {} left out",
+                verbs.0, verbs.1
+            ));
+        }
+        Ok(NamedStacks {
+            source,
+            lines,
+            missing,
+        })
+    }
+
+    /// Returns the path that a stack would have on record.
+    fn path_on_record(&self, written: &str) -> Option<String> {
+        if let Some(path) = StackPath::parse(written) {
+            return Some(path.to_string());
+        }
+        Some(self.directory.resolve(written).ok()?.to_string())
+    }
+
+    /// Refuses lines of a list that name no stack, in the tree or on record.
+    pub fn check_named(
+        &self,
+        named: Option<&NamedStacks>,
+        missing: &BTreeMap<String, MissingStack>,
+    ) -> Result<()> {
+        let Some(NamedStacks {
+            source,
+            missing: paths,
+            ..
+        }) = named
+        else {
+            return Ok(());
+        };
+        let paths = paths
+            .iter()
+            .filter(|(path, _)| !missing.contains_key(*path));
+        let mut bad: Vec<(usize, &str)> = paths.map(|(path, line)| (*line, &**path)).collect();
+        bad.sort_unstable();
+        self.refuse_lines(source, &bad)
+    }
+
+    fn refuse_lines(&self, source: &str, bad: &[(usize, &str)]) -> Result<()> {
+        if bad.is_empty() {
+            return Ok(());
+        }
+        let mut message = format!("{source} names paths that are not stacks:");
+        for (number, written) in bad.iter().take(MAX_BAD_LINES) {
+            let why = match self.directory.resolve(written) {
+                Err(_) => "outside of the project".to_owned(),
+                Ok(path) => (self.without_quotes(written))
+                    .unwrap_or_else(|| self.why_no_stack(&path, written)),
+            };
+            message += &format!("\n  line {number}: `{}`: {why}", printable(written));
+        }
+        if bad.len() > MAX_BAD_LINES {
+            message += &format!("\n  and {} more", bad.len() - MAX_BAD_LINES);
+        }
+        Err(Error::usage(message))
+    }
+}

@@ -1,0 +1,157 @@
+//! `orch why`: why stacks are selected or not, and what they run after.
+
+use super::select::SelectionRequest;
+use super::why_missing::MissingExplanation;
+use crate::change::{
+    ChangeError, Changes, Input, Use, add_computed, add_uncounted, ignored_variables, inputs_of,
+    mark_ignored,
+};
+use crate::context::{Context, CyclesAre};
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::project::host::host_environment;
+use crate::project::stack::StackIndex;
+use crate::report::{Ordered, Story};
+use crate::selection::attached::Attached;
+use crate::selection::select::{Query, Selection};
+use crate::selection::why::{Question, Why, chain};
+
+/// Why some stacks are selected or not.
+pub enum Explanation {
+    Stacks(Box<StackExplanation>),
+    /// The stacks are recorded, and not here.
+    Missing(Box<MissingExplanation>),
+}
+
+pub struct StackExplanation {
+    query: Query,
+    selection: Selection,
+    /// Each with its answer and its ignored variables.
+    answers: Vec<(StackIndex, Why, Vec<Use>)>,
+}
+
+impl StackExplanation {
+    /// Calls a function with the story of each stack.
+    pub fn with_stories<T>(&self, context: &Context, call: impl FnOnce(&[Story<'_>]) -> T) -> T {
+        let project = &context.project;
+        let attached = Attached::resolve(project, &mut Vec::new());
+        let uncounted = self
+            .query
+            .changed
+            .as_ref()
+            .map(|changes| &changes.uncounted);
+        let questions = self
+            .answers
+            .iter()
+            .map(|&(stack, ..)| self.question(context, stack));
+        let questions: Vec<Question<'_>> = questions.collect();
+        let stories = questions.iter().zip(&self.answers);
+        let stories = stories.map(|(question, (stack, why, variables))| Story {
+            question,
+            why,
+            policies: attached
+                .to_stack(*stack)
+                .iter()
+                .map(|policy| &project.policies[*policy])
+                .collect(),
+            uncounted_trigger: uncounted
+                .and_then(|uncounted| uncounted.trigger_of(project, *stack)),
+            ignored_variables: variables,
+        });
+        let stories: Vec<Story<'_>> = stories.collect();
+        call(&stories)
+    }
+
+    fn question<'q>(&'q self, context: &'q Context, stack: StackIndex) -> Question<'q> {
+        Question {
+            project: &context.project,
+            references: &context.references,
+            graph: &context.graph,
+            query: &self.query,
+            selection: &self.selection,
+            stack,
+        }
+    }
+}
+
+impl Context {
+    /// Explains the stacks that a path names.
+    pub fn explain(&mut self, written: &str, request: SelectionRequest) -> Result<Explanation> {
+        let has_history = request.change.is_some() || !request.statuses.is_empty();
+        let fetches = request.fetches;
+        let query = self.query(request)?;
+        if let Some(missing) = self.why_missing(written)? {
+            return Ok(Explanation::Missing(Box::new(missing)));
+        }
+        if fetches && !has_history {
+            return Err(without_changed("--fetch"));
+        }
+        let stacks = self.stacks(written, query.since().as_ref())?;
+        let selection = self.select_any(&query);
+        self.check_cycles(CyclesAre::Warnings);
+        let failed = "failed to read the inputs of the stack";
+        let mut inputs = Vec::with_capacity(stacks.len());
+        for &stack in &stacks {
+            let of_stack = self.inputs(stack, query.changed.as_ref());
+            inputs.push(of_stack.context(failed)?);
+        }
+        self.report()?;
+        let (project, listing) = (&self.project, &self.listing);
+        let mut explanation = StackExplanation {
+            query,
+            selection,
+            answers: Vec::with_capacity(stacks.len()),
+        };
+        for (&stack, mut inputs) in stacks.iter().zip(inputs) {
+            if let Some(changes) = &explanation.query.changed {
+                add_uncounted(project, listing, &changes.uncounted, stack, &mut inputs)
+                    .context(failed)?;
+            }
+            mark_ignored(project, stack, &mut inputs);
+            let why = explanation.question(self, stack).answer(inputs);
+            let variables = ignored_variables(project, stack);
+            explanation.answers.push((stack, why, variables));
+        }
+        Ok(Explanation::Stacks(Box::new(explanation)))
+    }
+
+    /// Finds two stacks whose order is to be explained; see [`Self::order_of`].
+    pub fn ordered_stacks(&mut self, later: &str, earlier: &str) -> Result<[StackIndex; 2]> {
+        let stacks = [self.stack(later)?, self.stack(earlier)?];
+        self.check_cycles(CyclesAre::Warnings);
+        self.report()?;
+        Ok(stacks)
+    }
+
+    /// Explains why the first stack runs after the second.
+    pub fn order_of(&self, [later, earlier]: [StackIndex; 2]) -> Ordered<'_> {
+        Ordered {
+            project: &self.project,
+            later,
+            earlier,
+            chain: chain(&self.graph, later, earlier),
+            reverse: chain(&self.graph, earlier, later),
+        }
+    }
+
+    /// Returns what a stack depends on.
+    fn inputs(
+        &mut self,
+        stack: StackIndex,
+        changes: Option<&Changes>,
+    ) -> std::result::Result<Vec<Input>, ChangeError> {
+        let files = changes.map(|changes| &changes.files);
+        let (workspace, problems) = self.parts();
+        let (project, listing) = (&workspace.project, &workspace.listing);
+        let mut inputs = inputs_of(project, listing, files, stack, problems)?;
+        let cause = changes.and_then(|changes| changes.stacks.get(&stack));
+        let host: Vec<(String, String)> = host_environment().collect();
+        add_computed(project, listing, &host, files, cause, stack, &mut inputs)?;
+        Ok(inputs)
+    }
+}
+
+/// Returns the error of a flag that has a meaning only with `--changed`.
+pub fn without_changed(flag: &str) -> Error {
+    let message = format!("`{flag}` has no effect without `--changed`; add `--changed`");
+    Error::usage(message)
+}

@@ -1,0 +1,101 @@
+//! `orch why` of a stack that is on record and not here
+
+use crate::change::Counted;
+use crate::context::Context;
+use crate::error::Result;
+use crate::path::{KeyFilter, StackPath};
+use crate::plan::planner::{Foreseen, OnRecord};
+use crate::printable::printable;
+use crate::report::MissingStory;
+
+/// Recorded stacks that are not here.
+pub struct MissingExplanation {
+    recorded: OnRecord,
+    /// By key, what an apply would do.
+    stacks: Vec<(String, Foreseen)>,
+}
+
+impl MissingExplanation {
+    /// Returns the story of each stack.
+    pub fn stories(&self) -> Vec<MissingStory<'_>> {
+        let OnRecord {
+            document,
+            standings,
+        } = &self.recorded;
+        let stories = self.stacks.iter().map(|(key, foreseen)| MissingStory {
+            path: key,
+            entry: &document.stacks[key],
+            stack: &standings.missing[key],
+            foreseen: foreseen.clone(),
+        });
+        stories.collect()
+    }
+}
+
+impl Context {
+    /// Explains the stacks that a path names if they are recorded and not here.
+    pub(super) fn why_missing(&mut self, written: &str) -> Result<Option<MissingExplanation>> {
+        let is_here = || {
+            let found = self.project.stacks.written(&self.directory, written);
+            found.is_ok_and(|found| found.len() > 0)
+        };
+        if self.project.settings.state.is_none() || is_here() {
+            return Ok(None);
+        }
+        let (directory, key) = KeyFilter::split(written);
+        let Ok(directory) = self.directory.resolve(directory) else {
+            return Ok(None);
+        };
+        let counted = Counted::default();
+        let document = match self.read_and_digest(counted) {
+            Ok(document) => document,
+            Err(error) => {
+                // The path may just be wrong.
+                self.notices.note(&format!(
+                    "what is on record is unknown: {}",
+                    error.message()
+                ));
+                return Ok(None);
+            }
+        };
+        let is_meant = |path: &str| {
+            StackPath::parse(path).is_some_and(|path| {
+                let key = key.as_ref();
+                *path.directory() == directory && key.is_none_or(|it| it.matches(path.key()))
+            })
+        };
+        if !document.stacks.keys().any(|key| is_meant(key)) {
+            let mut moved = self.relocated.iter();
+            if let Some((now, before)) = moved.find(|(_, before)| is_meant(before)) {
+                let block = StackPath::parse(before);
+                let block = block.and_then(|path| self.project.moves.from(&path));
+                let place = block.map(|block| self.project.sources.line(block.span));
+                self.notices.note(&printable(&format!(
+                    "`{before}` is on record and was moved to `{now}`, as {} says",
+                    place.unwrap_or_default()
+                )));
+            }
+            return Ok(None);
+        }
+        let address = self.opened()?.backend.address();
+        let standings = self.standings_in(&document, address, counted, false)?;
+        let recorded = OnRecord {
+            document,
+            standings,
+        };
+        let missing = recorded.standings.missing.keys();
+        let missing =
+            missing.filter(|key| is_meant(key) && recorded.document.stacks.contains_key(*key));
+        let keys: Vec<String> = missing.cloned().collect();
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let named: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let foreseen = self.foreseen(&recorded, &named)?;
+        self.report()?;
+        Ok(Some(MissingExplanation {
+            recorded,
+            stacks: keys.into_iter().zip(foreseen).collect(),
+        }))
+    }
+}
