@@ -7,13 +7,16 @@ pub mod apply;
 mod changes;
 mod follower;
 mod holder;
+pub mod load;
 pub mod plan;
 mod released;
 pub mod run;
 pub mod select;
 mod session;
 mod stack_arg;
+pub mod state;
 pub mod trigger;
+mod validate;
 pub mod why;
 mod why_missing;
 

@@ -86,6 +86,24 @@ fn table(text: &str) -> Vec<(Vec<String>, String)> {
     cells.collect()
 }
 
+/// The rooms that decide. The program asks them only through those above them.
+const DECIDING: [&str; 3] = ["git", "state", "change"];
+
+#[test]
+fn the_program_names_no_room_that_decides() {
+    let mut found = Vec::new();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/program");
+    files(&program, "", &mut found);
+    for (file, text) in &found {
+        for room in DECIDING {
+            let mut uses = uses::read(text).uses.into_iter();
+            let is_named =
+                uses.any(|it| it.path[0] == "orch" && it.path.get(1).is_some_and(|it| it == room));
+            assert!(!is_named, "src/program/{file} names `{room}`");
+        }
+    }
+}
+
 #[test]
 fn the_documentation_shows_the_floors() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

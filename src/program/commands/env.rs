@@ -10,9 +10,9 @@ use orch::project::environment::EnvOrigin;
 use orch::report::{Document, ShownEnvironment, write_environments};
 use orch::source::Sources;
 
+use super::CommandContext;
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -37,14 +37,14 @@ pub(crate) struct EnvArgs {
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     let filters = args.select.request(chdir)?;
     let document = args.format.document(Document::Stacks);
-    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    loaded.check(filters.change.as_ref())?;
-    let query = loaded.ask(|context| context.query(filters))?;
-    let selection = loaded.select(&query);
-    let environments = loaded.environments(selection.stacks())?;
-    loaded.report()?;
-    let project = &loaded.project;
-    let evaluator = loaded.evaluator();
+    let mut context = CommandContext::new(chdir, document, args.select.reads())?;
+    context.check(filters.change.as_ref())?;
+    let query = context.ask(|context| context.query(filters))?;
+    let selection = context.select(&query);
+    let environments = context.environments(selection.stacks())?;
+    context.report()?;
+    let project = &context.project;
+    let evaluator = context.evaluator();
     let shows_origins = args.why || args.format == Format::Json;
     let shown = environments.iter().map(|(stack, environment)| {
         let origins = shows_origins.then(|| evaluator.definitions_of(*stack));
@@ -58,13 +58,13 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     match args.format {
         Format::Json => {
             let shown: Vec<ShownEnvironment> = shown.collect();
-            write_environments(&mut out, project, &loaded.problems, &selection, &shown)?;
+            write_environments(&mut out, project, &context.problems, &selection, &shown)?;
         }
         Format::Text => {
             for shown in shown {
                 let path = project.stacks[shown.stack]
                     .path
-                    .relative_to(&loaded.directory);
+                    .relative_to(&context.directory);
                 writeln!(out, "{}:", printable(&path))?;
                 for (name, value) in shown.environment {
                     match value {

@@ -20,7 +20,7 @@ use orch::project::stack::StackIndex;
 use orch::report::{Document, EvaluatedExpression, Evaluation, write_evaluation};
 
 use super::format::Format;
-use super::{Loaded, Reads};
+use super::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -67,14 +67,14 @@ pub(crate) struct EvalArgs {
 
 pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     let document = args.format.document(Document::Evaluation);
-    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
-    loaded.check(None)?;
+    let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
+    context.check(None)?;
     let stack = match &args.stack {
-        Some(written) => Some(loaded.ask(|context| context.stack(written))?),
-        None => loaded.ask(|context| context.stack_here())?,
+        Some(written) => Some(context.ask(|context| context.stack(written))?),
+        None => context.ask(|context| context.stack_here())?,
     };
     let mut problems = Vec::new();
-    let sources = &mut loaded.project.sources;
+    let sources = &mut context.project.sources;
     let overrides = parse_overrides(&args.global, sources, &mut problems)
         .map_err(|error| ProgramError::usage(format!("in --global: {error}")))?;
     let expressions: Vec<Option<Expr>> = args
@@ -90,9 +90,9 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
         .collect();
     // After a mistake in an override, the values would not be those that were asked for.
     let values = if problems.is_empty() || overrides.len() == args.global.len() {
-        let evaluated = loaded.in_generations(|loaded| {
+        let evaluated = context.in_generations(|context| {
             let mut problems = Vec::new();
-            let values = values(loaded, stack, &overrides, &expressions, &mut problems);
+            let values = values(context, stack, &overrides, &expressions, &mut problems);
             (values, problems)
         });
         let (values, found) = evaluated?;
@@ -101,15 +101,15 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     } else {
         vec![None; expressions.len()]
     };
-    loaded.problems.diagnostics.append(&mut problems);
-    loaded.document = None; // this document has values as well as problems
-    let reported = loaded.report();
+    context.problems.diagnostics.append(&mut problems);
+    context.document = None; // this document has values as well as problems
+    let reported = context.report();
     let mut out = console::stdout();
     if args.format == Format::Json {
         let expressions = args.expressions.iter().zip(&values);
         let evaluation = Evaluation {
-            directory: stack.map_or(&loaded.directory, |stack| {
-                loaded.project.stacks[stack].path.directory()
+            directory: stack.map_or(&context.directory, |stack| {
+                context.project.stacks[stack].path.directory()
             }),
             stack,
             expressions: expressions
@@ -119,7 +119,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
                 })
                 .collect(),
         };
-        write_evaluation(&mut out, &loaded.project, &loaded.problems, &evaluation)?;
+        write_evaluation(&mut out, &context.project, &context.problems, &evaluation)?;
     } else {
         for value in values.iter().flatten() {
             let text = if args.as_json {

@@ -11,9 +11,9 @@ use orch::project::host::host_environment;
 use orch::project::inspected::{GlobalState, inspect};
 use orch::report::{Document, write_globals};
 
+use super::CommandContext;
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Loaded, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -36,19 +36,19 @@ pub(crate) struct GlobalsArgs {
 pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatus> {
     let filters = args.select.request(chdir)?;
     let document = args.format.document(Document::Stacks);
-    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    loaded.check(filters.change.as_ref())?;
-    let query = loaded.ask(|context| context.query(filters))?;
-    let selection = loaded.select(&query);
+    let mut context = CommandContext::new(chdir, document, args.select.reads())?;
+    context.check(filters.change.as_ref())?;
+    let query = context.ask(|context| context.query(filters))?;
+    let selection = context.select(&query);
     let stacks = selection.stacks();
-    let (inspected, problems) = inspect(&loaded.project, host_environment(), stacks);
-    loaded.add_shared(problems);
-    loaded.document = None; // this document has globals as well as problems
-    let reported = loaded.report();
+    let (inspected, problems) = inspect(&context.project, host_environment(), stacks);
+    context.add_shared(problems);
+    context.document = None; // this document has globals as well as problems
+    let reported = context.report();
     let mut out = console::stdout();
     match args.format {
         Format::Json => {
-            let (project, problems) = (&loaded.project, &loaded.problems);
+            let (project, problems) = (&context.project, &context.problems);
             write_globals(&mut out, project, problems, &selection, &inspected)?;
         }
         Format::Text => {
@@ -56,9 +56,9 @@ pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatu
                 if globals.is_empty() {
                     continue;
                 }
-                let path = loaded.project.stacks[*stack]
+                let path = context.project.stacks[*stack]
                     .path
-                    .relative_to(&loaded.directory);
+                    .relative_to(&context.directory);
                 writeln!(out, "{}:", printable(&path))?;
                 let known = globals.iter().filter_map(|global| match &global.state {
                     GlobalState::Known(value) => Some((&*global.name, value)),

@@ -8,7 +8,7 @@ use orch::exit::ExitStatus;
 use orch::report::{Document, Drawing, write_dot, write_graph_json, write_mermaid};
 
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{CyclesAre, Loaded, Reads};
+use super::{CommandContext, CyclesAre};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -40,18 +40,18 @@ pub(crate) enum GraphFormat {
 pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let document = (args.format == GraphFormat::Json).then_some(Document::Graph);
     let filters = args.select.request(chdir)?;
-    let mut loaded = Loaded::new(chdir, document, Reads::for_selection(&args.select))?;
-    loaded.check(filters.change.as_ref())?;
-    let query = loaded.ask(|context| context.query(filters))?;
-    let selection = loaded.select(&query);
-    loaded.check_cycles(CyclesAre::Warnings);
-    loaded.report()?;
-    let drawing = Drawing::new(&loaded.project, &loaded.graph, &selection);
+    let mut context = CommandContext::new(chdir, document, args.select.reads())?;
+    context.check(filters.change.as_ref())?;
+    let query = context.ask(|context| context.query(filters))?;
+    let selection = context.select(&query);
+    context.check_cycles(CyclesAre::Warnings);
+    context.report()?;
+    let drawing = Drawing::new(&context.project, &context.graph, &selection);
     let mut out = console::stdout();
     match args.format {
         GraphFormat::Dot => write_dot(&mut out, &drawing)?,
         GraphFormat::Mermaid => write_mermaid(&mut out, &drawing)?,
-        GraphFormat::Json => write_graph_json(&mut out, &drawing, &loaded.problems)?,
+        GraphFormat::Json => write_graph_json(&mut out, &drawing, &context.problems)?,
     }
     out.flush()?;
     Ok(ExitStatus::Success)

@@ -16,7 +16,7 @@ use orch::run::order::Order;
 
 use super::neighbour_flags::NEIGHBOURS;
 use super::selection_flags::{SEE_SELECTION, SelectArgs, StatusWord};
-use super::{CyclesAre, Loaded, Reads};
+use super::{CommandContext, CyclesAre, Reads};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -96,36 +96,32 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         explains,
         ..args.select.request(chdir)?
     };
-    let mut loaded = Loaded::new(
-        chdir,
-        args.format.document(),
-        Reads::for_selection(&args.select),
-    )?;
-    loaded.check(filters.change.as_ref())?;
-    let query = loaded.ask(|context| context.query(filters))?;
+    let mut context = CommandContext::new(chdir, args.format.document(), args.select.reads())?;
+    context.check(filters.change.as_ref())?;
+    let query = context.ask(|context| context.query(filters))?;
     let missing: Vec<_> = query.missing().collect();
     let selection = if missing.is_empty() {
-        loaded.select(&query)
+        context.select(&query)
     } else {
-        loaded.select_any(&query)
+        context.select_any(&query)
     };
-    loaded.check_cycles(if args.order {
+    context.check_cycles(if args.order {
         CyclesAre::ErrorsWithin(&selection)
     } else {
         CyclesAre::Warnings
     });
-    loaded.report()?;
+    context.report()?;
     if missing.is_empty() {
-        loaded.ask(|context| context.check_not_empty(&selection, args.fail_if_empty))?;
+        context.ask(|context| context.check_not_empty(&selection, args.fail_if_empty))?;
     }
     let listed: Vec<StackIndex> = if args.order {
-        Order::new(&loaded.graph, &selection).sequence
+        Order::new(&context.graph, &selection).sequence
     } else {
         selection.stacks().collect()
     };
-    let project = &loaded.project;
+    let project = &context.project;
     let mut out = console::stdout();
-    let path = |stack: StackIndex| project.stacks[stack].path.relative_to(&loaded.directory);
+    let path = |stack: StackIndex| project.stacks[stack].path.relative_to(&context.directory);
     let write_jobs = |out: &mut _, matrix| {
         let paths = listed.iter().map(|&stack| path(stack));
         write_matrix(out, matrix, &paths.collect::<Vec<_>>())
@@ -133,13 +129,13 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     match args.format {
         ListFormat::Json => {
             let list = List {
-                graph: &loaded.graph,
+                graph: &context.graph,
                 selection: &selection,
                 listed: &listed,
                 standings: query.recorded.as_ref().map(|it| &it.standings),
                 missing: &missing,
             };
-            write_list(&mut out, project, &loaded.problems, &list)?;
+            write_list(&mut out, project, &context.problems, &list)?;
         }
         ListFormat::GithubMatrix => write_jobs(&mut out, Matrix::Github)?,
         ListFormat::GitlabMatrix => write_jobs(&mut out, Matrix::Gitlab)?,
@@ -159,7 +155,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
                 let path = StackPath::parse(key);
                 let path = path.map_or_else(
                     || key.to_owned(),
-                    |path| path.relative_to(&loaded.directory),
+                    |path| path.relative_to(&context.directory),
                 );
                 let why = if args.why {
                     format!("  # {}", printable(&missing_text(stack)))
@@ -182,14 +178,14 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         return Err(ProgramError::usage(message));
     }
     let query = args.select.change_query()?;
-    let mut loaded = Loaded::new(chdir, args.format.document(), Reads::CHANGES)?;
-    loaded.check(Some(&query))?;
+    let mut context = CommandContext::new(chdir, args.format.document(), Reads::CHANGES)?;
+    context.check(Some(&query))?;
     let (globs, exclude) = (&args.select.globs, &args.select.exclude);
-    let since = loaded.ask(|context| context.removed_since(&query, globs, exclude))?;
-    loaded.report()?;
+    let since = context.ask(|context| context.removed_since(&query, globs, exclude))?;
+    context.report()?;
     if since.removed.is_empty() {
         let base = &since.base;
-        let such = if globs.is_empty() && exclude.is_empty() && loaded.directory.is_root() {
+        let such = if globs.is_empty() && exclude.is_empty() && context.directory.is_root() {
             ""
         } else {
             "such "
@@ -198,10 +194,10 @@ fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     }
     let mut out = console::stdout();
     match args.format {
-        ListFormat::Json => write_removed(&mut out, &loaded.project, &loaded.problems, &since)?,
+        ListFormat::Json => write_removed(&mut out, &context.project, &context.problems, &since)?,
         _ => {
             for path in &since.removed {
-                let path = path.relative_to(&loaded.directory);
+                let path = path.relative_to(&context.directory);
                 writeln!(out, "{}", printable(&path))?;
             }
         }

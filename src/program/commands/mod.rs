@@ -17,7 +17,6 @@ mod man;
 mod neighbour_flags;
 mod plan;
 mod policy;
-mod reads;
 mod reports;
 mod run;
 mod runs;
@@ -35,29 +34,25 @@ mod why;
 
 use std::io::{self, Write};
 use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use orch::context::{ChangeQuery, Context, CyclesAre, GitReader, MARK_ROOT};
+use orch::command::load::{self, ReadStatus, Reads, note_unmarked};
+use orch::context::{ChangeQuery, Context, CyclesAre};
 use orch::error::{ErrorKind, Refusal};
 use orch::exit::ExitStatus;
-use orch::git::missing_submodules;
-use orch::path::ProjectPath;
-use orch::printable::printable;
-use orch::project::{Problems, discover};
+use orch::project::Problems;
 use orch::report::{Document, write_problems};
 use orch::run::own_process::{KEEPER, WORKER};
 use orch::workspace::LocatedProject;
-use tracing::{debug, info};
 
 pub(crate) use self::completions::answer as answer_completion;
-use self::reads::{ReadStatus, Reads};
 pub(crate) use self::run::flag_on_record;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
-use crate::program::error::{ProgramError, Result};
+use crate::program::error::Result;
 use crate::program::{console, notices};
 
 /// The commands, in the order in which the help shows them.
@@ -149,70 +144,13 @@ fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     Ok(current)
 }
 
-/// Prints a note if nothing marks the root; `meaning` is what else that means.
-fn note_unmarked(found: &LocatedProject, meaning: &str) {
-    if !found.is_marked() {
-        console::note(&format!(
-            "nothing marks the root of a project here, so it is `{}`{meaning}; {MARK_ROOT}",
-            found.root.display()
-        ));
-    }
-}
-
-/// Prints a note if stacks may be missing because submodules are not checked out.
-fn note_missing_submodules(root: &Path) {
-    let missing = match missing_submodules(root) {
-        Ok(missing) => missing,
-        Err(error) => {
-            let error = format!("{:#}", anyhow::Error::new(error));
-            console::note(&format!(
-                "failed to look for submodules, so stacks may be missing: {error}"
-            ));
-            return;
-        }
-    };
-    let path = |it: &ProjectPath| format!("`{}`", printable(it.relative()));
-    let submodules = match missing.as_slice() {
-        [] => return,
-        [only] => format!("the submodule {} is not checked out", path(only)),
-        [first, rest @ ..] => {
-            format!(
-                "the submodule {} and {} more are not checked out",
-                path(first),
-                rest.len()
-            )
-        }
-    };
-    console::note(&format!(
-        "{submodules}, so stacks may be missing; run `git submodule update --init --recursive`"
-    ));
-}
-
-/// Finds the root of the project around the working directory.
+/// Finds the project around the working directory.
 fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
-    let current = working_directory(chdir)?;
-    let current = dunce::canonicalize(&current).map_err(|error| {
-        ProgramError::usage(format!("cannot change to `{}`: {error}", current.display()))
-    })?;
-    if !current.is_dir() {
-        return Err(ProgramError::usage(format!(
-            "cannot change to `{}`: not a directory",
-            current.display()
-        )));
-    }
-    let (root, rule) = discover::find_root(&current)?;
-    info!(root = %root.display(), ?rule, "project root");
-    let directory = ProjectPath::from_host(&root, &current)
-        .with_context(|| format!("the path of `{}` is not UTF-8", current.display()))?;
-    Ok(LocatedProject {
-        root,
-        rule,
-        directory,
-    })
+    Ok(load::find_project(&working_directory(chdir)?)?)
 }
 
 /// What a command knows, and how it reports what is wrong.
-struct Loaded {
+struct CommandContext {
     context: Context,
     /// The JSON document that standard output expects, if any.
     document: Option<Document>,
@@ -220,7 +158,7 @@ struct Loaded {
     is_about_changes: bool,
 }
 
-impl Deref for Loaded {
+impl Deref for CommandContext {
     type Target = Context;
 
     fn deref(&self) -> &Context {
@@ -228,39 +166,27 @@ impl Deref for Loaded {
     }
 }
 
-impl DerefMut for Loaded {
+impl DerefMut for CommandContext {
     fn deref_mut(&mut self) -> &mut Context {
         &mut self.context
     }
 }
 
-impl Loaded {
+impl CommandContext {
     /// Loads the project around the working directory.
     ///
     /// Where git is asked for, it is read at the same time.
     fn new(chdir: &[PathBuf], document: Option<Document>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
-        note_unmarked(&found, "");
-        Loaded::of(found, document, reads)
+        note_unmarked(&notices::of(&found.root), &found, "");
+        CommandContext::of(found, document, reads)
     }
 
     /// Loads a project; see [`Self::new`].
     fn of(found: LocatedProject, document: Option<Document>, reads: Reads) -> Result<Self> {
-        note_missing_submodules(&found.root);
-        let reading = (reads.status != ReadStatus::Nothing)
-            .then(|| GitReader::start(&found.root, reads.status == ReadStatus::Rough));
-        let mut problems = Problems::default();
-        let workspace = found
-            .load(reads.listing, &mut problems)
-            .context("failed to start the threads that read files")?;
-        debug!(
-            files = workspace.project.sources.len(),
-            stacks = workspace.project.stacks.len(),
-            "project loaded"
-        );
-        let notices = notices::of(&workspace.project.root);
-        Ok(Loaded {
-            context: Context::new(workspace, problems, reading, notices),
+        let notices = notices::of(&found.root);
+        Ok(CommandContext {
+            context: Context::load(found, reads, notices)?,
             document,
             is_about_changes: false,
         })

@@ -13,7 +13,7 @@ use orch::release::ReleaseName;
 use orch::selection::select::DirectoryMatch;
 
 use super::neighbour_flags::NeighbourArgs;
-use super::working_directory;
+use super::{Reads, working_directory};
 use crate::program::error::{ProgramError, Result};
 
 /// Where the help says how the flags work together.
@@ -195,6 +195,17 @@ impl SelectArgs {
             untracked: switch(ChangeSource::GitUntracked, "git-untracked")?,
             uncommitted: switch(ChangeSource::GitUncommitted, "git-uncommitted")?,
         })
+    }
+
+    /// Returns what the selection needs.
+    pub(super) fn reads(&self) -> Reads {
+        if self.changed || !self.status.is_empty() {
+            Reads::CHANGES
+        } else if self.released.is_some() {
+            Reads::INPUTS
+        } else {
+            Reads::CONFIGURATION
+        }
     }
 
     /// Returns the first flag that has a meaning only with `--changed`, besides `--fetch`.

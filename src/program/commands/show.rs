@@ -20,7 +20,7 @@ use orch::report::{ToolTexts, write_plan, write_plan_entry, write_plan_json, wri
 
 use super::format::{PlanFormat, PlanFormatArgs};
 use super::plan::shown::show_command;
-use super::{Loaded, Reads, working_directory};
+use super::{CommandContext, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -78,22 +78,22 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         out.flush()?;
         return Ok(ExitStatus::Success);
     };
-    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    loaded.check(None)?;
-    if let Some(entry) = removed(&saved, written, &loaded.directory) {
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    if let Some(entry) = removed(&saved, written, &context.directory) {
         write_plan_entry(&mut out, entry)?;
         out.flush()?;
         note_code(entry);
         return Ok(ExitStatus::Success);
     }
-    let stack = loaded.ask(|context| context.stack(written))?;
-    let path: StackPath = loaded.project.stacks[stack].path.clone();
+    let stack = context.ask(|context| context.stack(written))?;
+    let path: StackPath = context.project.stacks[stack].path.clone();
     let shown = printable(path.as_str());
     let refused = |what: String| ProgramError::refused(what);
     let of_stack = saved
         .stack(&path)
         .ok_or_else(|| refused(format!("the plan has no entry for `{shown}`")))?;
-    let driver = Driver::named(&loaded.project, &of_stack.driver);
+    let driver = Driver::named(&context.project, &of_stack.driver);
     let tool = driver.and_then(|driver| driver.tool);
     let (Some(plan), Some(tool)) = (of_stack.plan, tool) else {
         return Err(refused(format!(
@@ -106,9 +106,9 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     archive
         .extract(plan, &unpacked)
         .map_err(|error| unreadable(&args.file, error.into()))?;
-    let environment = loaded.in_generations(|loaded| loaded.evaluator().of_stack(stack))?;
+    let environment = context.in_generations(|context| context.evaluator().of_stack(stack))?;
     let environment = environment.map_err(|problems| {
-        console::diagnostics(&problems, &loaded.project.sources);
+        console::diagnostics(&problems, &context.project.sources);
         let error = anyhow!("the environment of `{shown}` cannot be computed");
         ProgramError::new(ErrorKind::Configuration, error)
     })?;
@@ -117,7 +117,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         .arg("show")
         .args((!std::io::stdout().is_terminal()).then_some("-no-color"))
         .arg(&unpacked)
-        .current_dir(path.directory().to_host(&loaded.project.root))
+        .current_dir(path.directory().to_host(&context.project.root))
         .stdin(Stdio::null());
     compose(&mut command, &environment);
     let status = command

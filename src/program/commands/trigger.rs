@@ -9,7 +9,7 @@ use orch::exit::ExitStatus;
 use orch::printable::printable;
 
 use super::selection_flags::tag_filters;
-use super::{Loaded, Reads};
+use super::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -64,8 +64,8 @@ fn not_blank(text: &str) -> Result<String, &'static str> {
 
 pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatus> {
     let (tags, no_tags) = tag_filters(&args.tags, &args.no_tags)?;
-    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    loaded.report()?;
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.report()?;
     let request = TriggerRequest {
         path: args.path.clone(),
         is_recursive: args.recursive,
@@ -74,14 +74,14 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
         tags,
         no_tags,
     };
-    let triggers = loaded.trigger(&request)?;
+    let triggers = context.trigger(&request)?;
     // The files exist even if nobody reads this.
     let mut out = console::stdout();
     for file in triggers.files() {
-        let shown = file.relative_to(&loaded.directory);
+        let shown = file.relative_to(&context.directory);
         writeln!(out, "created {}", printable(&shown))?;
     }
     out.flush()?;
-    triggers.note(&loaded)?;
+    triggers.note(&context)?;
     Ok(ExitStatus::Success)
 }

@@ -4,17 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use orch::change::trigger;
-use orch::diagnostic::Severity;
+use orch::context::Context;
 use orch::exit::ExitStatus;
 use orch::printable::count;
-use orch::project::stack::{self, StackIndex};
 use orch::report::{Document, write_validation};
-use orch::selection::attached::Attached;
-use orch::workspace::Workspace;
 
 use super::format::Format;
-use super::{CyclesAre, Loaded, Reads};
+use super::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -37,44 +33,22 @@ pub(super) fn validate(
     args: &ValidateArgs,
     is_verbose: bool,
 ) -> Result<ExitStatus> {
-    let mut loaded = Loaded::new(
+    let mut context = CommandContext::new(
         chdir,
         args.format.document(Document::Stacks),
         Reads::CONFIGURATION,
     )?;
-    loaded.check_cycles(CyclesAre::Errors);
-    let all: Vec<StackIndex> = loaded
-        .project
-        .stacks
-        .iter()
-        .map(|(stack, _)| stack)
-        .collect();
-    loaded.check_conditions(all.iter().copied());
-    // What is on record does not matter: for any generation, the same is wrong.
-    let (_, problems) = loaded.evaluator().of_stacks(all);
-    loaded.add_shared(problems);
-    let (Workspace { project, .. }, problems) = loaded.parts();
-    if !project.policies.is_empty() {
-        Attached::resolve(project, &mut problems.diagnostics);
-    }
-    let unmatched = stack::unmatched(&project.stacks, &project.root);
-    problems.diagnostics.extend(unmatched);
-    trigger::check_all(&project.root, problems);
-    loaded.settle_problems();
-    for diagnostic in &mut loaded.problems.diagnostics {
-        diagnostic.severity = Severity::Error;
-    }
-    loaded.report()?;
+    context.ask(Context::validate)?;
     if args.format == Format::Json {
         let mut out = console::stdout();
-        write_validation(&mut out, &loaded.project, &loaded.problems)?;
+        write_validation(&mut out, &context.project, &context.problems)?;
         out.flush()?;
     }
-    let stacks = count(loaded.project.stacks.len(), "stack");
-    let files = count(loaded.project.sources.len(), "configuration file");
+    let stacks = count(context.project.stacks.len(), "stack");
+    let files = count(context.project.sources.len(), "configuration file");
     console::note(&format!("no problems found: {stacks}, {files}"));
     if is_verbose {
-        loaded.note_unused();
+        context.note_unused();
     }
     Ok(ExitStatus::Success)
 }

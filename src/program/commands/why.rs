@@ -17,7 +17,7 @@ use orch::report::{
 
 use super::format::Format;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
-use super::{Loaded, Reads, find_project, runs};
+use super::{CommandContext, Reads, find_project, runs};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -87,15 +87,15 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         explains: true,
         ..args.select.request_with_state(chdir)?
     };
-    let reads = Reads::for_selection(&args.select).with_listing();
+    let reads = args.select.reads().with_listing();
     let document = args.format.document(Document::Why);
-    let mut loaded = Loaded::new(chdir, document, reads)?;
-    loaded.check(request.change.as_ref())?;
-    let explanation = loaded.ask(|context| context.explain(&args.stack, request))?;
+    let mut context = CommandContext::new(chdir, document, reads)?;
+    context.check(request.change.as_ref())?;
+    let explanation = context.ask(|context| context.explain(&args.stack, request))?;
     let mut out = console::stdout();
     match (&explanation, args.format) {
         (Explanation::Stacks(stacks), Format::Text) => {
-            stacks.with_stories(&loaded, |stories| -> io::Result<()> {
+            stacks.with_stories(&context, |stories| -> io::Result<()> {
                 for (number, story) in stories.iter().enumerate() {
                     if number > 0 {
                         writeln!(out)?;
@@ -105,17 +105,18 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
                 Ok(())
             })?;
         }
-        (Explanation::Stacks(stacks), Format::Json) => stacks.with_stories(&loaded, |stories| {
-            write_why_json(&mut out, stories, &loaded.problems)
-        })?,
+        (Explanation::Stacks(stacks), Format::Json) => stacks
+            .with_stories(&context, |stories| {
+                write_why_json(&mut out, stories, &context.problems)
+            })?,
         (Explanation::Missing(missing), Format::Text) => {
             write_missing(&mut out, &missing.stories())?;
         }
         (Explanation::Missing(missing), Format::Json) => {
             write_missing_json(
                 &mut out,
-                &loaded.project,
-                &loaded.problems,
+                &context.project,
+                &context.problems,
                 &missing.stories(),
             )?;
         }
@@ -127,14 +128,14 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 /// Explains why the stack runs after another one.
 fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
     let document = args.format.document(Document::WhyAfter);
-    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
-    loaded.check(None)?;
-    let stacks = loaded.ask(|context| context.ordered_stacks(&args.stack, earlier))?;
-    let ordered = loaded.order_of(stacks);
+    let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    let stacks = context.ask(|context| context.ordered_stacks(&args.stack, earlier))?;
+    let ordered = context.order_of(stacks);
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_why_after(&mut out, &ordered)?,
-        Format::Json => write_why_after_json(&mut out, &ordered, &loaded.problems)?,
+        Format::Json => write_why_after_json(&mut out, &ordered, &context.problems)?,
     }
     out.flush()?;
     Ok(ExitStatus::Success)

@@ -20,7 +20,7 @@ use crate::program::commands::plan::{PlanRequest, PlanningArgs, planned, shown};
 use crate::program::commands::run::output::{How, Show, is_nobody_there};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::terminal::{PlanTerminal, output};
-use crate::program::commands::{Loaded, ReadStatus, Reads};
+use crate::program::commands::{CommandContext, ReadStatus, Reads};
 use crate::program::console;
 
 /// The same for an apply, and what it asks.
@@ -65,9 +65,9 @@ impl ApplyTerminal for Applying<'_> {
         let reads = Reads::CONFIGURATION
             .with_listing()
             .with_status(ReadStatus::Exact);
-        let mut loaded = Loaded::new(self.chdir, None, reads)?;
-        loaded.check(None)?;
-        Ok(loaded.context)
+        let mut context = CommandContext::new(self.chdir, None, reads)?;
+        context.check(None)?;
+        Ok(context.context)
     }
 
     fn plan(&self, stacks: &[StackPath]) -> Result<Planned> {

@@ -30,7 +30,7 @@ use super::format::{PlanFormat, PlanFormatArgs};
 use super::run::jobs;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::terminal::PlanTerminal;
-use super::{CyclesAre, Loaded, ReadStatus, Reads, working_directory};
+use super::{CommandContext, CyclesAre, ReadStatus, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -268,54 +268,56 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         missing: MissingStacks::Named,
         ..request.select.request_with_state(chdir)?
     };
-    let reads = Reads::for_selection(request.select)
+    let reads = request
+        .select
+        .reads()
         .with_listing()
         .with_status(ReadStatus::Exact);
-    let mut loaded = Loaded::new(chdir, request.document, reads)?;
-    loaded.check(filters.change.as_ref())?;
-    if loaded.project.settings.state.is_none() {
+    let mut context = CommandContext::new(chdir, request.document, reads)?;
+    context.check(filters.change.as_ref())?;
+    if context.project.settings.state.is_none() {
         request.select.check_fetch()?;
     }
     // A refresh has no follow-ups.
     let is_refresh = request.options.mode == PlanMode::RefreshOnly;
     let policies = match request.policies.filter(|_| !is_refresh) {
         // Their errors are shown before the plan is approved.
-        Some(options) => loaded.apply_policies(options)?,
+        Some(options) => context.apply_policies(options)?,
         None => None,
     };
-    let query = loaded.ask(|context| context.query(filters))?;
-    let selection = loaded.planned_selection(request, &query);
-    loaded.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    let query = context.ask(|context| context.query(filters))?;
+    let selection = context.planned_selection(request, &query);
+    context.check_cycles(CyclesAre::ErrorsWithin(&selection));
     // Nothing is checked of what is destroyed, or only looked at.
     if request.options.mode == PlanMode::Normal {
-        loaded.check_conditions(selection.stacks());
+        context.check_conditions(selection.stacks());
     }
-    let replaced = loaded.named_by(request.replace, &selection)?;
+    let replaced = context.named_by(request.replace, &selection)?;
     let tools = Tools {
         terminal: &PlanTerminal,
     };
     let of_planner = request.of_planner(&tools);
     let recorded =
-        loaded.ask(|context| context.on_record(&of_planner).map_err(Error::documented))?;
-    loaded.report_unless_shown(request.only.is_some())?;
-    loaded.sweep();
+        context.ask(|context| context.on_record(&of_planner).map_err(Error::documented))?;
+    context.report_unless_shown(request.only.is_some())?;
+    context.sweep();
     if request.only.is_none() {
         let nothing = BTreeMap::new();
         let missing = recorded
             .as_ref()
             .map_or(&nothing, |it| &it.standings.missing);
-        loaded.warn_of_idle(&query, missing);
-        loaded.check_named(query.named.as_ref(), missing)?;
+        context.warn_of_idle(&query, missing);
+        context.check_named(query.named.as_ref(), missing)?;
     }
-    let removals = loaded.removals(&of_planner, &query, recorded.as_ref());
+    let removals = context.removals(&of_planner, &query, recorded.as_ref());
     if removals.all.is_empty() {
-        loaded.note_if_empty(&query, &selection);
+        context.note_if_empty(&query, &selection);
     }
     if let Some(disabled) = request.guard {
-        if !loaded.is_safe(disabled) {
+        if !context.is_safe(disabled) {
             return Err(ExitStatus::Refused.into());
         }
-        loaded.warn_if_behind(disabled)?;
+        context.warn_if_behind(disabled)?;
     }
     let planner = Planner {
         request: &of_planner,
@@ -333,8 +335,8 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         commits,
         removals,
         amended,
-    } = planner.plan(&mut loaded, removals)?;
-    saved.excluded = loaded.excluded_paths(&query);
+    } = planner.plan(&mut context, removals)?;
+    saved.excluded = context.excluded_paths(&query);
     let document = recorded.as_ref().map(|recorded| &recorded.document);
     let document = amended.as_ref().or(document);
     let known = (&removals, document, &asked);
@@ -343,9 +345,9 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         allows: request.planning.allow_rollback,
         fetches: request.select.fetch,
     };
-    loaded.add_followups(&mut saved, policies, rollback, known)?;
+    context.add_followups(&mut saved, policies, rollback, known)?;
     Ok(Planned {
-        context: loaded.context,
+        context: context.context,
         saved,
         plans,
         left_behind,
@@ -354,7 +356,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
     })
 }
 
-impl Loaded {
+impl CommandContext {
     /// Returns the stacks that are planned.
     fn planned_selection(&self, request: &PlanRequest<'_>, query: &Query) -> Selection {
         let Some(paths) = request.only else {

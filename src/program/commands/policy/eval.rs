@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use super::samples;
 use super::scenario::{EndState, Scenario};
 use crate::program::commands::format::Format;
-use crate::program::commands::{Loaded, Reads, working_directory};
+use crate::program::commands::{CommandContext, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -135,9 +135,9 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Evaluated> {
 }
 
 fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
-    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    loaded.check(None)?;
-    let policies = &loaded.project.policies;
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    let policies = &context.project.policies;
     let position = policies.iter().position(|policy| policy.name.value == name);
     let position = position.ok_or_else(|| {
         let names: Vec<String> = policies
@@ -150,9 +150,9 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
             names => error.hint(format!("the policies are {}", names.join(", "))),
         }
     })?;
-    let found = loaded.load_policies(|_, other| other == position)?;
-    loaded.report()?;
-    let block = &loaded.project.policies[position];
+    let found = context.load_policies(|_, other| other == position)?;
+    context.report()?;
+    let block = &context.project.policies[position];
     let mut all = found.policies;
     let policy = all[position].take().expect("it has no problem");
     Ok(Evaluated {
@@ -174,16 +174,16 @@ fn in_scenario(
     written: &str,
     state: EndState,
 ) -> Result<Asked> {
-    let mut loaded = Loaded::new(chdir, None, Reads::CONFIGURATION)?;
-    loaded.check(None)?;
-    let found = loaded.project.stacks.written(&loaded.directory, written);
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    let found = context.project.stacks.written(&context.directory, written);
     let mut found = found.into_iter().flatten();
     let (Some(stack), None) = (found.next(), found.next()) else {
         let message = format!("`{}` does not name exactly one stack", printable(written));
         return Err(ProgramError::usage(message).hint("`orch list` shows the stacks"));
     };
-    let facts = loaded.run_facts(&[])?;
-    let mut scenario = Scenario::new(&loaded.project, policy.worker, facts);
+    let facts = context.run_facts(&[])?;
+    let mut scenario = Scenario::new(&context.project, policy.worker, facts);
     let asked = (policy.number, policy.timeout);
     let evaluated = scenario.evaluate(asked, (stack, state), None)?;
     policy.worker = scenario.into_worker();

@@ -14,7 +14,7 @@ use orch::report::{Document, PolicyArrow, PolicyGraph};
 use orch::run::workflow::StackNames;
 
 use super::scenario::{EndState, Scenario};
-use crate::program::commands::{Loaded, Reads};
+use crate::program::commands::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -45,11 +45,11 @@ enum GraphFormat {
 
 pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
     let document = (args.format == GraphFormat::Json).then_some(Document::PolicyGraph);
-    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
-    let policies = loaded.load_policies(|_, _| true)?;
-    loaded.report()?;
-    let facts = loaded.run_facts(&[])?;
-    let project = &loaded.project;
+    let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
+    let policies = context.load_policies(|_, _| true)?;
+    context.report()?;
+    let facts = context.run_facts(&[])?;
+    let project = &context.project;
     let names = StackNames::new(&project.stacks, BTreeSet::new());
     let mut scenario = Scenario::new(project, policies.worker, facts);
     let mut arrows: BTreeMap<(StackIndex, EndState, StackIndex), Vec<String>> = BTreeMap::new();

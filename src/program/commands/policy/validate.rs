@@ -9,7 +9,7 @@ use orch::printable::count;
 use orch::report::{Document, ValidPolicy, write_policies};
 
 use crate::program::commands::format::Format;
-use crate::program::commands::{Loaded, Reads};
+use crate::program::commands::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
@@ -25,12 +25,12 @@ pub(crate) struct ValidateArgs {
 
 pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitStatus> {
     let document = args.format.document(Document::Policies);
-    let mut loaded = Loaded::new(chdir, document, Reads::CONFIGURATION)?;
-    let policies = loaded.load_policies(|_, _| true)?;
-    loaded.report()?;
-    let stacks = &loaded.project.stacks;
+    let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
+    let policies = context.load_policies(|_, _| true)?;
+    context.report()?;
+    let stacks = &context.project.stacks;
     let mut valid = Vec::new();
-    for (position, (block, policy)) in loaded
+    for (position, (block, policy)) in context
         .project
         .policies
         .iter()
@@ -57,7 +57,13 @@ pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitSta
     }
     let mut out = console::stdout();
     let is_json = args.format == Format::Json;
-    write_policies(&mut out, is_json, &valid, &loaded.project, &loaded.problems)?;
+    write_policies(
+        &mut out,
+        is_json,
+        &valid,
+        &context.project,
+        &context.problems,
+    )?;
     out.flush()?;
     console::note(&format!("no problems found: {}", policies_of(valid.len())));
     Ok(ExitStatus::Success)

@@ -12,7 +12,7 @@ use orch::run::request::past_durations;
 
 use super::output::{How, Output, Shown, advertise_colour};
 use super::{RunArgs, report};
-use crate::program::commands::Loaded;
+use crate::program::commands::CommandContext;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
@@ -20,7 +20,7 @@ use crate::program::error::Result;
 pub(super) fn carry_out(
     chdir: &[PathBuf],
     args: &RunArgs,
-    loaded: &Loaded,
+    context: &CommandContext,
     mut run: LockedRun,
     how: How,
     events: Option<EventStream>,
@@ -29,8 +29,8 @@ pub(super) fn carry_out(
     if how.has_colours() {
         run.tasks_mut().for_each(advertise_colour);
     }
-    let mut begun = run.begin(loaded, !reports.is_empty(), events)?;
-    let root = &loaded.project.root;
+    let mut begun = run.begin(context, !reports.is_empty(), events)?;
+    let root = &context.project.root;
     let output = Output::new(
         root,
         Shown {

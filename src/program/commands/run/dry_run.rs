@@ -14,14 +14,14 @@ use orch::run::turn::Turn;
 use orch::run::workflow::ForeseenTurn;
 
 use super::report;
-use crate::program::commands::Loaded;
+use crate::program::commands::CommandContext;
 use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
 
 /// Shows what would run; with policies, also what would follow if all succeeds.
 pub(super) fn dry_run(
-    loaded: &Loaded,
+    context: &CommandContext,
     prepared: &PreparedCommand,
     followed: Option<FollowedRun>,
     reports: &Reports,
@@ -29,18 +29,18 @@ pub(super) fn dry_run(
     let PreparedCommand { run, command } = prepared;
     let status = match followed {
         None => {
-            show(loaded, &run.sequence, command, reports)?;
+            show(context, &run.sequence, command, reports)?;
             ExitStatus::Success
         }
-        Some(followed) => show_followed(followed, &loaded.project.stacks, run, command, reports)?,
+        Some(followed) => show_followed(followed, &context.project.stacks, run, command, reports)?,
     };
-    let are_written = report::planned(loaded, run, reports);
+    let are_written = report::planned(context, run, reports);
     Ok(report::status(status, are_written))
 }
 
 /// Prints what would run, unless a report goes to the same place.
 fn show(
-    loaded: &Loaded,
+    context: &CommandContext,
     sequence: &[StackIndex],
     command: &RunCommand,
     reports: &Reports,
@@ -51,7 +51,7 @@ fn show(
     let commands = CommandLines::new(command, sequence);
     let mut out = console::stdout();
     for (turn, &stack) in sequence.iter().enumerate() {
-        let path = &loaded.project.stacks[stack].path;
+        let path = &context.project.stacks[stack].path;
         let command = commands.of(turn, path);
         let path = printable(path.as_str());
         writeln!(out, "{path}: {command}")?;

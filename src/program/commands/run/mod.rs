@@ -33,8 +33,9 @@ use self::events::EventArgs;
 use self::output::How;
 pub(crate) use self::recorded::flag_on_record;
 use super::reports::Reports;
-use super::{Loaded, ReadStatus, Reads, find_project, note_unmarked};
+use super::{CommandContext, ReadStatus, Reads, find_project, note_unmarked};
 use crate::program::error::{ProgramError, Result};
+use crate::program::notices;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     let filters = args.select.request_with_state(chdir)?;
@@ -48,39 +49,39 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     }
     let options = args.options(safeguards::of_run(args)?);
     let found = find(chdir, args)?;
-    let mut loaded = Loaded::of(found, None, reads(args, &options.disabled))?;
+    let mut context = CommandContext::of(found, None, reads(args, &options.disabled))?;
     let change = filters.change.clone();
-    loaded.check(change.as_ref())?;
-    let resumed = Resumed::find(&mut loaded, &options)?;
+    context.check(change.as_ref())?;
+    let resumed = Resumed::find(&mut context, &options)?;
     let (selection, query) = if let Some(resumed) = &resumed {
         (resumed.run.selection(), None)
     } else {
-        let query = loaded.ask(|context| context.query(filters))?;
-        (loaded.select(&query), Some(query))
+        let query = context.ask(|context| context.query(filters))?;
+        (context.select(&query), Some(query))
     };
-    let selected = match SelectedRun::new(&mut loaded, &options, selection, query, resumed)? {
+    let selected = match SelectedRun::new(&mut context, &options, selection, query, resumed)? {
         Prepared::Run(selected) => selected,
-        Prepared::Nothing(nothing) => return Ok(end(&loaded, nothing, args, &reports)),
+        Prepared::Nothing(nothing) => return Ok(end(&context, nothing, args, &reports)),
     };
     let how = How::new(args, selected.run().jobs(), &selected.run().attempts)?;
     if args.dry_run {
         let in_force = || Ok(safeguards::in_force(args)?);
-        let (prepared, followed) = selected.foresee(&mut loaded, in_force)?;
-        return dry_run::dry_run(&loaded, &prepared, followed, &reports);
+        let (prepared, followed) = selected.foresee(&mut context, in_force)?;
+        return dry_run::dry_run(&context, &prepared, followed, &reports);
     }
-    selected.check(&mut loaded)?;
+    selected.check(&mut context)?;
     how.note_reports(args);
-    let locked = match selected.lock(&mut loaded)? {
+    let locked = match selected.lock(&mut context)? {
         Prepared::Run(locked) => locked,
-        Prepared::Nothing(nothing) => return Ok(end(&loaded, nothing, args, &reports)),
+        Prepared::Nothing(nothing) => return Ok(end(&context, nothing, args, &reports)),
     };
     let stream = EventArgs::stream(descriptor, events)?;
-    carried_out::carry_out(chdir, args, &loaded, locked, how, stream, &reports)
+    carried_out::carry_out(chdir, args, &context, locked, how, stream, &reports)
 }
 
 /// Ends a run in which nothing is to be done.
 fn end(
-    loaded: &Loaded,
+    context: &CommandContext,
     nothing: Box<NothingToRun>,
     args: &RunArgs,
     reports: &Reports,
@@ -89,7 +90,7 @@ fn end(
     if reports.is_empty() {
         return status;
     }
-    let reported = report::nothing(loaded, request, args.dry_run, reports);
+    let reported = report::nothing(context, request, args.dry_run, reports);
     match reported.number() {
         0 => status,
         _ => reported,
@@ -102,7 +103,7 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
         // What has changed since decides whether the run can be resumed.
         return Reads::CHANGES;
     }
-    let reads = Reads::for_selection(&args.select);
+    let reads = args.select.reads();
     if args.dry_run {
         return reads;
     }
@@ -152,6 +153,7 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
         return Err(ProgramError::refused("there is no run to resume: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
     }
     note_unmarked(
+        &notices::of(&found.root),
         &found,
         if args.dry_run {
             ""

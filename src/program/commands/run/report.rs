@@ -9,7 +9,7 @@ use orch::record::logs::Logs;
 use orch::report::ShownRun;
 use orch::run::request::{PreparedRun, RunRequest};
 
-use crate::program::commands::Loaded;
+use crate::program::commands::CommandContext;
 use crate::program::commands::reports::Reports;
 
 /// Writes the reports of a run that is over. Returns whether all of them were written.
@@ -27,28 +27,28 @@ pub(super) fn ended(
 
 /// Writes the reports of a run that has nothing to do.
 pub(super) fn nothing(
-    loaded: &Loaded,
+    context: &CommandContext,
     request: RunRequest,
     is_dry: bool,
     reports: &Reports,
 ) -> ExitStatus {
-    let run = request.prepare(&loaded.project);
+    let run = request.prepare(&context.project);
     let run = run.expect("a run without stacks needs no program");
-    let record = run.plan(&loaded.project, &loaded.references);
+    let record = run.plan(&context.project, &context.references);
     let state = if is_dry {
         RunState::DryRun
     } else {
         RunState::Succeeded
     };
-    let are_written = write(&loaded.project.root, record, state, None, reports);
+    let are_written = write(&context.project.root, record, state, None, reports);
     status(ExitStatus::Success, are_written)
 }
 
 /// Writes the reports of a dry run. Returns whether all of them were written.
-pub(super) fn planned(loaded: &Loaded, run: &PreparedRun, reports: &Reports) -> bool {
+pub(super) fn planned(context: &CommandContext, run: &PreparedRun, reports: &Reports) -> bool {
     reports.is_empty() || {
-        let record = run.plan(&loaded.project, &loaded.references);
-        let root = &loaded.project.root;
+        let record = run.plan(&context.project, &context.references);
+        let root = &context.project.root;
         write(root, record, RunState::DryRun, None, reports)
     }
 }

@@ -3,32 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
-use orch::command::plan::Planned;
-use orch::driver::Outputs;
-use orch::exit::ExitStatus;
-use orch::path::StackPath;
-use orch::plan::entry::{Action, PlanEntry, PlanMode, PlanOptions};
-use orch::plan::planner::Drivers;
-use orch::printable::printable;
-use orch::project::driver::{DriverStep, NONE};
-use orch::project::per_stack::SharedProblems;
-use orch::project::stack::{StackIndex, StackMode};
-
-use crate::program::commands::Loaded;
-use crate::program::commands::plan::{PlanRequest, PlanningArgs, planned};
-use crate::program::commands::selection_flags::SelectArgs;
-use crate::program::console;
-use crate::program::error::{ProgramError, Result};
-
-/// Who is asked about such stacks.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Verification {
-    /// Their tools, so many at once.
-    Tools(NonZeroUsize),
-    Nobody,
-}
+use super::{PlanStacks, State};
+use crate::command::plan::Planned;
+use crate::driver::Outputs;
+use crate::error::{Error, Result};
+use crate::exit::ExitStatus;
+use crate::notice::Notices;
+use crate::path::StackPath;
+use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::planner::Drivers;
+use crate::printable::printable;
+use crate::project::driver::{DriverStep, NONE};
+use crate::project::per_stack::SharedProblems;
+use crate::project::stack::{StackIndex, StackMode};
 
 /// How many stacks a note names.
 const MAX_NAMED: usize = 5;
@@ -142,11 +130,11 @@ impl ExistingStacks {
         if let Some(more @ 1..) = different.len().checked_sub(MAX_DIFFERENT) {
             text += &format!("\n    and {more} more");
         }
-        Err(ProgramError::refused(text).hint(hint))
+        Err(Error::refused(text).hint(hint))
     }
 
     /// Notes the stacks that nobody has verified.
-    pub(super) fn note_unverified(&self) {
+    pub(super) fn note_unverified(&self, notices: &Notices) {
         for (why, stacks) in &self.unverified {
             let first = stacks.iter().take(MAX_NAMED);
             let first = first.map(|path| format!("`{}`", printable(path.as_str())));
@@ -154,7 +142,7 @@ impl ExistingStacks {
             if let Some(more @ 1..) = stacks.len().checked_sub(MAX_NAMED) {
                 names += &format!(" and {more} more");
             }
-            console::note(&format!(
+            notices.note(&format!(
                 "not verified with a tool: {names} ({})",
                 printable(why)
             ));
@@ -162,106 +150,83 @@ impl ExistingStacks {
     }
 }
 
-/// Asks the tools of stacks, unless there is none to ask.
-pub(super) fn find_existing(
-    chdir: &[PathBuf],
-    loaded: &Loaded,
-    stacks: &[StackIndex],
-    verification: Verification,
-) -> Result<ExistingStacks> {
-    let mut existing = unasked(loaded, stacks)?;
-    let Verification::Tools(jobs) = verification else {
-        return Ok(existing);
-    };
-    let unverified = existing.unverified.values().flatten();
-    let unverified: BTreeSet<&StackPath> = unverified.collect();
-    let paths = existing.stacks.iter();
-    let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
-    let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
-    if paths.is_empty() {
-        return Ok(existing);
-    }
-    let select = SelectArgs::default();
-    let planning = PlanningArgs {
-        extra: Vec::new(),
-        init: false,
-        allow_rollback: true,
-        no_removals: true,
-        skip_protected: true,
-        parallel: Some(jobs),
-    };
-    let request = PlanRequest {
-        select: &select,
-        planning: &planning,
-        options: PlanOptions {
-            mode: PlanMode::Normal,
-            is_full: true,
-        },
-        replace: &[],
-        is_kept: true,
-        guard: None,
-        policies: None,
-        is_verification: true,
-        only: Some(&paths),
-        document: None,
-        leaves_out_failed: false,
-        lock_timeout: None,
-    };
-    let planned = planned(chdir, &request)?;
-    if !planned.saved.plan.failed.is_empty() {
-        console::note("nothing was recorded because the tools of some stacks failed");
-        console::help("mend them, leave them out, or add `--no-verify` to record them unverified");
-        return Err(ExitStatus::Run(1).into());
-    }
-    learn(&mut existing, &planned, &paths);
-    Ok(existing)
-}
-
-/// Returns what the configuration says of stacks.
-fn unasked(loaded: &Loaded, stacks: &[StackIndex]) -> Result<ExistingStacks> {
-    let mut existing = ExistingStacks {
-        run: String::new(),
-        stacks: BTreeMap::new(),
-        unverified: BTreeMap::new(),
-    };
-    let drivers = Drivers::new(loaded, None);
-    let environments = loaded.evaluator();
-    let mut problems = SharedProblems::default();
-    for &stack in stacks {
-        let of_stack = &loaded.project.stacks[stack];
-        let path = of_stack.path.clone();
-        let Some(driver) = drivers.of(stack) else {
-            existing.leave_unverified("no driver", path);
-            continue;
+impl State<'_> {
+    /// Returns what is known of stacks. Their tools are asked, so many at once, unless `tools` is `None`.
+    pub(super) fn find_existing(
+        &self,
+        stacks: &[StackIndex],
+        tools: Option<(NonZeroUsize, &PlanStacks<'_>)>,
+    ) -> Result<ExistingStacks> {
+        let mut existing = self.unasked(stacks)?;
+        let Some((jobs, plan)) = tools else {
+            return Ok(existing);
         };
-        let namespaces = environments.namespaces().of_stack(stack);
-        let backend = match driver.backend(&namespaces) {
-            Ok(backend) => backend,
-            Err(found) => {
-                problems.add(stack, found);
-                None
-            }
-        };
-        let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
-        if !can_plan && !driver.is_none() {
-            let why = format!("the driver `{}` has no `plan`", driver.name);
-            existing.leave_unverified(&why, path.clone());
+        let unverified = existing.unverified.values().flatten();
+        let unverified: BTreeSet<&StackPath> = unverified.collect();
+        let paths = existing.stacks.iter();
+        let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
+        let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
+        if paths.is_empty() {
+            return Ok(existing);
         }
-        let of_stack = ExistingStack {
-            driver: driver.name.to_owned(),
-            backend,
-            outputs: None,
-            planned: None,
-            exists: None,
+        let planned = plan(&paths, jobs)?;
+        if !planned.saved.plan.failed.is_empty() {
+            let notices = self.notices();
+            notices.note("nothing was recorded because the tools of some stacks failed");
+            notices
+                .help("mend them, leave them out, or add `--no-verify` to record them unverified");
+            return Err(ExitStatus::Run(1).into());
+        }
+        learn(&mut existing, &planned, &paths);
+        Ok(existing)
+    }
+
+    /// Returns what the configuration says of stacks.
+    fn unasked(&self, stacks: &[StackIndex]) -> Result<ExistingStacks> {
+        let mut existing = ExistingStacks {
+            run: String::new(),
+            stacks: BTreeMap::new(),
+            unverified: BTreeMap::new(),
         };
-        existing.stacks.insert(path, of_stack);
+        let drivers = Drivers::new(self.context, None);
+        let environments = self.context.evaluator();
+        let mut problems = SharedProblems::default();
+        for &stack in stacks {
+            let of_stack = &self.context.project.stacks[stack];
+            let path = of_stack.path.clone();
+            let Some(driver) = drivers.of(stack) else {
+                existing.leave_unverified("no driver", path);
+                continue;
+            };
+            let namespaces = environments.namespaces().of_stack(stack);
+            let backend = match driver.backend(&namespaces) {
+                Ok(backend) => backend,
+                Err(found) => {
+                    problems.add(stack, found);
+                    None
+                }
+            };
+            let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
+            if !can_plan && !driver.is_none() {
+                let why = format!("the driver `{}` has no `plan`", driver.name);
+                existing.leave_unverified(&why, path.clone());
+            }
+            let of_stack = ExistingStack {
+                driver: driver.name.to_owned(),
+                backend,
+                outputs: None,
+                planned: None,
+                exists: None,
+            };
+            existing.stacks.insert(path, of_stack);
+        }
+        let problems = problems.into_vec();
+        if problems.is_empty() {
+            return Ok(existing);
+        }
+        self.context.give_shared(problems);
+        Err(ExitStatus::Configuration.into())
     }
-    let problems = problems.into_vec();
-    if problems.is_empty() {
-        return Ok(existing);
-    }
-    loaded.give_shared(problems);
-    Err(ExitStatus::Configuration.into())
 }
 
 /// Takes what the tools have answered.

@@ -1,0 +1,148 @@
+//! Finding and loading the project that a command works in.
+
+use std::path::Path;
+
+use tracing::{debug, info};
+
+use crate::context::{Context, GitReader, MARK_ROOT};
+use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
+use crate::git::missing_submodules;
+use crate::notice::Notices;
+use crate::path::ProjectPath;
+use crate::printable::printable;
+use crate::project::{Problems, discover};
+use crate::workspace::LocatedProject;
+
+/// What a command reads besides the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reads {
+    pub status: ReadStatus,
+    /// Whether the listing that inputs are found by is read.
+    pub listing: bool,
+}
+
+/// What is read of what git knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadStatus {
+    Nothing,
+    /// What is not committed, roughly: for the journal alone.
+    Rough,
+    /// What is not committed.
+    Exact,
+}
+
+impl Reads {
+    pub const CONFIGURATION: Reads = Reads {
+        status: ReadStatus::Nothing,
+        listing: false,
+    };
+    pub const INPUTS: Reads = Reads {
+        status: ReadStatus::Nothing,
+        listing: true,
+    };
+    pub const CHANGES: Reads = Reads {
+        status: ReadStatus::Exact,
+        listing: true,
+    };
+
+    /// Adds the listing.
+    #[must_use]
+    pub fn with_listing(self) -> Self {
+        Reads {
+            listing: true,
+            ..self
+        }
+    }
+
+    /// Adds what git knows.
+    #[must_use]
+    pub fn with_status(self, status: ReadStatus) -> Self {
+        Reads {
+            status: self.status.max(status),
+            ..self
+        }
+    }
+}
+
+/// Finds the project around a directory.
+pub fn find_project(directory: &Path) -> Result<LocatedProject> {
+    let wrong =
+        |why: &str| Error::usage(format!("cannot change to `{}`: {why}", directory.display()));
+    let current = dunce::canonicalize(directory).map_err(|error| wrong(&error.to_string()))?;
+    if !current.is_dir() {
+        let why = "not a directory";
+        return Err(Error::usage(format!(
+            "cannot change to `{}`: {why}",
+            current.display()
+        )));
+    }
+    let (root, rule) = discover::find_root(&current)
+        .map_err(|error| Error::new(ErrorKind::Configuration, error))?;
+    info!(root = %root.display(), ?rule, "project root");
+    let directory = ProjectPath::from_host(&root, &current);
+    let directory =
+        directory.context(format!("the path of `{}` is not UTF-8", current.display()))?;
+    Ok(LocatedProject {
+        root,
+        rule,
+        directory,
+    })
+}
+
+/// Notes if nothing marks the root; `meaning` is what else that means.
+pub fn note_unmarked(notices: &Notices, found: &LocatedProject, meaning: &str) {
+    if !found.is_marked() {
+        notices.note(&format!(
+            "nothing marks the root of a project here, so it is `{}`{meaning}; {MARK_ROOT}",
+            found.root.display()
+        ));
+    }
+}
+
+impl Context {
+    /// Loads a project. git is read at the same time if that is asked for.
+    pub fn load(found: LocatedProject, reads: Reads, notices: Notices) -> Result<Self> {
+        note_missing_submodules(&notices, &found.root);
+        let reading = (reads.status != ReadStatus::Nothing)
+            .then(|| GitReader::start(&found.root, reads.status == ReadStatus::Rough));
+        let mut problems = Problems::default();
+        let workspace = found
+            .load(reads.listing, &mut problems)
+            .context("failed to start the threads that read files")?;
+        debug!(
+            files = workspace.project.sources.len(),
+            stacks = workspace.project.stacks.len(),
+            "project loaded"
+        );
+        Ok(Context::new(workspace, problems, reading, notices))
+    }
+}
+
+/// Notes if stacks may be missing because submodules are not checked out.
+fn note_missing_submodules(notices: &Notices, root: &Path) {
+    let missing = match missing_submodules(root) {
+        Ok(missing) => missing,
+        Err(error) => {
+            let error = with_causes(&error);
+            notices.note(&format!(
+                "failed to look for submodules, so stacks may be missing: {error}"
+            ));
+            return;
+        }
+    };
+    let path = |it: &ProjectPath| format!("`{}`", printable(it.relative()));
+    let submodules = match missing.as_slice() {
+        [] => return,
+        [only] => format!("the submodule {} is not checked out", path(only)),
+        [first, rest @ ..] => {
+            format!(
+                "the submodule {} and {} more are not checked out",
+                path(first),
+                rest.len()
+            )
+        }
+    };
+    notices.note(&format!(
+        "{submodules}, so stacks may be missing; run `git submodule update --init --recursive`"
+    ));
+}

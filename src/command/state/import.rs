@@ -1,0 +1,323 @@
+//! `orch state import` and `export`: `CFNgin`'s persistent graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use jiff::Timestamp;
+use serde_json::Map;
+
+use super::edit::each;
+use super::existing::ExistingStacks;
+use super::{PlanStacks, State, StateWrite, WriteOptions};
+use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
+use crate::git::{CommitId, Repository};
+use crate::path::{ProjectPath, StackPath};
+use crate::plan::planner::Commits;
+use crate::printable::printable;
+use crate::project::Project;
+use crate::selection::recorded;
+use crate::state::cfngin::{self, CfnginError, Graph};
+use crate::state::clock::Clock as _;
+use crate::state::document::{Applied, Document, Entry};
+
+/// The graph to record.
+pub struct ImportRequest {
+    graph: Graph,
+    /// The commit that is known to be applied.
+    commit: Option<String>,
+}
+
+impl ImportRequest {
+    /// Reads a downloaded graph; `name` is how messages call its file.
+    pub fn new(text: &[u8], name: &str, commit: Option<String>) -> Result<Self> {
+        let graph = cfngin::read(text).map_err(|error| {
+            refused(error).hint(format!("check whether `{name}` is the file that you mean"))
+        })?;
+        Ok(ImportRequest { graph, commit })
+    }
+}
+
+/// The recorded stacks, and what each ran after when it was last applied.
+pub struct RecordedGraph {
+    pub address: String,
+    pub document: Document,
+}
+
+impl RecordedGraph {
+    /// Returns the keys that each stack ran after, by key.
+    pub fn dependencies(&self) -> BTreeMap<&str, Vec<&str>> {
+        recorded::dependencies(&self.document)
+    }
+
+    /// Returns the graph in the form of `CFNgin`. Fails if two stacks have the same name.
+    pub fn to_cfngin(&self) -> Result<Graph> {
+        let name = |key: &str| {
+            let entry = self.document.stacks.get(key);
+            entry.map_or_else(String::new, |entry| entry.name.clone())
+        };
+        cfngin::graph(&self.dependencies(), name).map_err(refused)
+    }
+}
+
+fn refused(error: CfnginError) -> Error {
+    Error::new(ErrorKind::Refused, error)
+}
+
+impl State<'_> {
+    pub fn export(&self) -> Result<RecordedGraph> {
+        let document = self.read()?;
+        self.check_stacks(&document)?;
+        Ok(RecordedGraph {
+            address: self.opened.backend.address(),
+            document,
+        })
+    }
+
+    /// Records the stacks of a graph as applied. Their tools are asked unless `plan` is `None`.
+    pub fn import(
+        &self,
+        request: &ImportRequest,
+        plan: Option<&PlanStacks<'_>>,
+        write: &WriteOptions,
+    ) -> Result<StateWrite> {
+        let graph = &request.graph;
+        let mut names: BTreeSet<&str> = graph
+            .iter()
+            .flat_map(|(name, before)| [name].into_iter().chain(before))
+            .map(String::as_str)
+            .collect();
+        let commit = request.commit.as_deref();
+        let commit = commit.map(|revision| self.commit(revision)).transpose()?;
+        let mut keys = named(&self.context.project, &names)?;
+        if let Some((repository, commit)) = &commit {
+            names.retain(|name| !keys.contains_key(name));
+            keys.extend(self.named_in(repository, commit, &names)?);
+            for name in names.iter().filter(|name| !keys.contains_key(*name)) {
+                self.notices().note(&format!(
+                    "commit {} has no stack called `{}`, so nothing will prove that it was removed",
+                    commit.short(),
+                    printable(name)
+                ));
+            }
+        }
+        let imported = Imported {
+            graph,
+            keys: &keys,
+            commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
+        };
+        let existing = imported.existing(self, plan)?;
+        let edit = self.edit("import", write);
+        self.change(&edit, each("imported"), |document, now| {
+            let keys = imported.record(document, now)?;
+            for key in &keys {
+                let known = StackPath::parse(key).and_then(|path| existing.stacks.get(&path));
+                if let (Some(known), Some(entry)) = (known, document.stacks.get_mut(key)) {
+                    entry.driver = Some(known.driver.clone());
+                    entry.backend.clone_from(&known.backend);
+                }
+            }
+            Ok(keys)
+        })
+    }
+
+    /// Returns the keys of the stacks of a commit that have some names.
+    fn named_in<'n>(
+        &self,
+        repository: &Repository,
+        commit: &CommitId,
+        names: &BTreeSet<&'n str>,
+    ) -> Result<BTreeMap<&'n str, String>> {
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let mut commits = Commits::default();
+        commits.check_out_of(self.context, repository, [commit.clone()])?;
+        let code = commits.code(commit).map_err(|why| {
+            let why = printable(&why);
+            Error::refused(format!(
+                "the stacks of commit {} are unknown: {why}",
+                commit.short()
+            ))
+            .hint("name another commit with `--commit`")
+        })?;
+        named(&code.project, names)
+    }
+
+    /// Returns the commit that a revision names, and the repository that has it.
+    fn commit(&self, revision: &str) -> Result<(Repository, CommitId)> {
+        let repository = Repository::open(&self.context.project.root);
+        let repository = repository.context("failed to open the git repository")?;
+        let commit = repository.commit(revision);
+        let commit = commit.context(format!("failed to look up `{revision}`"))?;
+        let commit = commit.ok_or_else(|| {
+            Error::refused(format!("no commit `{revision}` is in this clone"))
+                .hint("fetch it, or check the name")
+        })?;
+        Ok((repository, commit))
+    }
+}
+
+/// Returns the keys of the stacks of a project that have some names.
+fn named<'n>(project: &Project, names: &BTreeSet<&'n str>) -> Result<BTreeMap<&'n str, String>> {
+    let stacks = project.stacks.iter();
+    let stacks = stacks.map(|(_, stack)| (stack.path.as_str(), stack.name.as_str()));
+    let stacks = stacks.filter_map(|(path, name)| Some((path.to_owned(), *names.get(name)?)));
+    cfngin::keys(names, stacks).map_err(refused)
+}
+
+/// A graph that is about to be recorded.
+struct Imported<'a> {
+    graph: &'a Graph,
+    /// The stacks that names mean here.
+    keys: &'a BTreeMap<&'a str, String>,
+    commit: Option<&'a str>,
+}
+
+impl Imported<'_> {
+    fn key(&self, name: &str) -> Result<String> {
+        if let Some(key) = self.keys.get(name) {
+            return Ok(key.clone());
+        }
+        let path = ProjectPath::root().resolve(name.trim_start_matches('/'));
+        match path {
+            Ok(path) if !path.is_root() && StackPath::parse(path.as_str()).is_some() => {
+                Ok(path.as_str().to_owned())
+            }
+            _ => Err(Error::refused(format!(
+                "no stack here has the name `{}`, and it cannot be recorded as a path",
+                printable(name)
+            ))),
+        }
+    }
+
+    /// Asks the tools of the stacks that would be added and are here.
+    fn existing(&self, state: &State<'_>, plan: Option<&PlanStacks<'_>>) -> Result<ExistingStacks> {
+        let mut document = state.read()?;
+        for name in self.graph.keys() {
+            let key = self.key(name)?;
+            if document.stacks.contains_key(&key) {
+                let key = printable(&key);
+                state.notices().note(&format!(
+                    "`{key}` is already in the state and is kept as it is"
+                ));
+            }
+        }
+        let mut stacks = Vec::new();
+        let mut elsewhere = Vec::new();
+        for key in self.record(&mut document, state.clock.now())? {
+            let path = StackPath::parse(&key);
+            match path
+                .as_ref()
+                .and_then(|path| state.context.project.stacks.find(path))
+            {
+                Some(stack) => stacks.push(stack),
+                None => elsewhere.extend(path),
+            }
+        }
+        let Some(plan) = plan else {
+            state
+                .notices()
+                .note("nothing was verified with the tools (`--no-verify`)");
+            return state.find_existing(&stacks, None);
+        };
+        let tools = Some((NonZeroUsize::MIN, plan));
+        let mut existing = state.find_existing(&stacks, tools)?;
+        existing.check_existence()?;
+        for path in elsewhere {
+            existing.leave_unverified("not in the working tree", path);
+        }
+        existing.note_unverified(state.notices());
+        Ok(existing)
+    }
+
+    /// Adds the stacks to the document; returns the new keys.
+    fn record(&self, document: &mut Document, now: Timestamp) -> Result<Vec<String>> {
+        let mut names: BTreeMap<String, &str> = BTreeMap::new();
+        for name in self.graph.keys() {
+            if let Some(other) = names.insert(self.key(name)?, name) {
+                let [other, name] = [other, name].map(printable);
+                return Err(
+                    Error::refused(format!("`{other}` and `{name}` are the same stack"))
+                        .hint("merge their lists in the file"),
+                );
+            }
+        }
+        let mut new = Vec::new();
+        for (key, &name) in &names {
+            let after = self.after(name, &names, document)?;
+            if document.stacks.contains_key(key) {
+                continue;
+            }
+            let applied = Applied {
+                serial: document.serial,
+                run: None,
+                at: now,
+                command: None,
+                commit: None,
+                dirty: false,
+                seen: self.commit.map(str::to_owned),
+                inputs: None,
+                triggers: Vec::new(),
+                upstream: None,
+                triggered_by: BTreeMap::new(),
+                generations: BTreeMap::new(),
+                plan: None,
+                checks: None,
+                other: Map::new(),
+            };
+            let entry = Entry {
+                name: name.to_owned(),
+                after,
+                applied: Some(applied),
+                ..Entry::default()
+            };
+            new.push((key.clone(), entry));
+        }
+        let keys: Vec<String> = new.iter().map(|(key, _)| key.clone()).collect();
+        document.stacks.extend(new);
+        if let Some(cycle) = recorded::cycle_among(document, &keys) {
+            return Err(cyclic(&cycle));
+        }
+        Ok(keys)
+    }
+
+    /// Returns the keys of what a stack runs after. All of it is in the file, in the tree or on record: else an order
+    /// would be lost.
+    fn after(
+        &self,
+        name: &str,
+        names: &BTreeMap<String, &str>,
+        document: &Document,
+    ) -> Result<Vec<String>> {
+        let mut after = Vec::new();
+        for before in &self.graph[name] {
+            let key = self.key(before)?;
+            let is_here = self.keys.contains_key(before.as_str());
+            if !names.contains_key(&key) && !is_here && !document.stacks.contains_key(&key) {
+                let [name, before] = [name, before].map(printable);
+                return Err(Error::refused(format!(
+                    "`{name}` runs after `{before}`, which is neither in the file, nor a stack here, nor in the state"
+                ))
+                .hint(format!(
+                    "add `{before}` to the file with what it runs after, or remove it from the list of `{name}`"
+                )));
+            }
+            if names.get(&key) == Some(&name) {
+                return Err(cyclic(&[&key]));
+            }
+            after.push(key);
+        }
+        Ok(after)
+    }
+}
+
+/// Refuses stacks that run after each other in a cycle.
+fn cyclic(keys: &[&str]) -> Error {
+    let keys = keys.iter().chain(keys.first());
+    let keys: Vec<_> = keys.map(|key| printable(key)).collect();
+    Error::refused(format!(
+        "the imported stacks would wait for each other in a cycle: {}",
+        keys.join(" → ")
+    ))
+    .hint("correct the order in the file")
+}

@@ -1,0 +1,33 @@
+//! `orch validate`: everything that can be wrong is an error.
+
+use crate::change::trigger;
+use crate::context::{Context, CyclesAre};
+use crate::diagnostic::Severity;
+use crate::error::Result;
+use crate::project::stack::{self, StackIndex};
+use crate::selection::attached::Attached;
+use crate::workspace::Workspace;
+
+impl Context {
+    /// Checks the whole project, and shows what is wrong.
+    pub fn validate(&mut self) -> Result<()> {
+        self.check_cycles(CyclesAre::Errors);
+        let all: Vec<StackIndex> = self.project.stacks.iter().map(|(stack, _)| stack).collect();
+        self.check_conditions(all.iter().copied());
+        // What is on record does not matter: for any generation, the same is wrong.
+        let (_, problems) = self.evaluator().of_stacks(all);
+        self.add_shared(problems);
+        let (Workspace { project, .. }, problems) = self.parts();
+        if !project.policies.is_empty() {
+            Attached::resolve(project, &mut problems.diagnostics);
+        }
+        let unmatched = stack::unmatched(&project.stacks, &project.root);
+        problems.diagnostics.extend(unmatched);
+        trigger::check_all(&project.root, problems);
+        self.settle_problems();
+        for diagnostic in &mut self.problems.diagnostics {
+            diagnostic.severity = Severity::Error;
+        }
+        self.report()
+    }
+}
