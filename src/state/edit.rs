@@ -9,7 +9,7 @@ use super::abandoned::{AbandonedSerials, is_abandoned};
 use super::backend::{Backend, Probe, Read, ReadError, Swap};
 use super::clock::Clock;
 use super::document::{Document, FORMAT, Write, WrittenStacks};
-use super::lock::{ATTEMPTS, Freed, LockError, free, presence, read};
+use super::lock::{Draft, Freed, LockError, attempts, free, presence, read, retry};
 use super::store::{Condition, StoreError};
 use super::timeline::{GAP, Succession};
 use crate::author::Author;
@@ -78,43 +78,35 @@ impl Edit<'_> {
         clock: &dyn Clock,
         change: impl Fn(&mut Document, Timestamp) -> Result<T, E>,
     ) -> Result<(T, Document), EditError<E>> {
-        for _ in 0..ATTEMPTS {
+        retry(backend, || {
             let now = clock.now();
-            let read = read(backend)?;
-            let Some(succession) = backend.succession(&read)? else {
-                continue;
+            let Some(mut draft) = Draft::read(backend)? else {
+                return Ok(None);
             };
-            let Read {
-                mut document,
-                bytes,
-                version,
-                age,
-            } = read;
-            document.succeed(&succession);
-            let presence = presence(backend, &document, self.author, clock);
+            draft.succeed();
+            let (document, age) = (&mut draft.document, draft.age);
+            let presence = presence(backend, document, self.author, clock);
             let by = (self.author, now);
-            let freed = match free(backend, &mut document, age, &presence, by, self.dry_run)? {
+            let freed = match free(backend, document, age, &presence, by, self.dry_run)? {
                 Freed::Unlocked => None,
                 Freed::Over(taken_over) => Some(taken_over.lock),
-                Freed::Raced => continue,
+                Freed::Raced => return Ok(None),
             };
             let before = document.stacks.clone();
-            let result = change(&mut document, now).map_err(EditError::Refused)?;
+            let result = change(document, now).map_err(EditError::Refused)?;
             let stacks = WrittenStacks::of_edit(&before, &document.stacks);
             document.remember(self.write(now, stacks));
             if self.dry_run {
-                return Ok((result, document));
+                return Ok(Some((result, draft.document)));
             }
-            backend.back_up(&succession, &bytes)?;
-            let condition = Condition::Unchanged(version);
-            if let Swap::Done(_) = backend.swap(&document, &condition)? {
-                if let Some(lock) = freed {
-                    backend.delete_record(&lock.run);
-                }
-                return Ok((result, document));
+            let Some((document, _)) = draft.write(backend)? else {
+                return Ok(None);
+            };
+            if let Some(lock) = freed {
+                backend.delete_record(&lock.run);
             }
-        }
-        Err(LockError::Busy(backend.address()).into())
+            Ok(Some((result, document)))
+        })
     }
 }
 
@@ -128,22 +120,20 @@ pub fn touch<E>(
     backend: &Backend,
     change: impl Fn(&mut Document) -> Result<(), E>,
 ) -> Result<(), EditError<E>> {
-    for _ in 0..ATTEMPTS {
+    retry(backend, || {
         let Read {
             mut document,
             version,
             ..
         } = read(backend)?;
         if document.lock.is_some() {
-            return Ok(());
+            return Ok(Some(()));
         }
         document.serial += 1;
         change(&mut document).map_err(EditError::Refused)?;
-        if let Swap::Done(_) = backend.swap(&document, &Condition::Unchanged(version))? {
-            return Ok(());
-        }
-    }
-    Err(LockError::Busy(backend.address()).into())
+        let swap = backend.swap(&document, &Condition::Unchanged(version))?;
+        Ok(matches!(swap, Swap::Done(_)).then_some(()))
+    })
 }
 
 /// What a new document belongs to.
@@ -235,20 +225,17 @@ pub fn init(
         Probe::Ignored => return Err(InitError::Unconditional(backend.address())),
         Probe::Kept { number } => number,
     };
-    for _ in 0..ATTEMPTS {
-        match backend.swap(&document, &Condition::Absent)? {
-            Swap::Done(_) => {
-                return Ok(Created {
-                    document,
-                    is_numbered,
-                    backup,
-                });
-            }
-            Swap::Refused(Some(_)) => return Err(InitError::Exists(backend.address())),
-            Swap::Refused(None) => {}
-        }
-    }
-    Err(backend.refused_document().into())
+    let written = attempts(|| match backend.swap(&document, &Condition::Absent)? {
+        Swap::Done(_) => Ok(Some(())),
+        Swap::Refused(Some(_)) => Err(InitError::Exists(backend.address())),
+        Swap::Refused(None) => Ok(None),
+    })?;
+    written.ok_or_else(|| backend.refused_document())?;
+    Ok(Created {
+        document,
+        is_numbered,
+        backup,
+    })
 }
 
 /// Returns the highest serial in the text of a document that is damaged.
@@ -305,7 +292,7 @@ pub fn restore(
     clock: &dyn Clock,
 ) -> Result<Document, RestoreError> {
     let serial = restoration.serial;
-    for _ in 0..ATTEMPTS {
+    retry(backend, || {
         let now = clock.now();
         let serials = backend.backups()?;
         let backup = backend.backup(serial).map_err(LockError::from)?;
@@ -332,7 +319,7 @@ pub fn restore(
                 match backend.understood(object) {
                     Ok(read) => {
                         let Some(succession) = backend.succession(&read)? else {
-                            continue;
+                            return Ok(None);
                         };
                         let mut current = read.document.clone();
                         let presence = presence(backend, &current, edit.author, clock);
@@ -340,7 +327,7 @@ pub fn restore(
                         let freed =
                             free(backend, &mut current, read.age, &presence, by, edit.dry_run)?;
                         if let Freed::Raced = freed {
-                            continue;
+                            return Ok(None);
                         }
                         (condition, succession, Some(read))
                     }
@@ -362,22 +349,22 @@ pub fn restore(
         }
         document.remember(edit.write(now, stacks));
         if edit.dry_run {
-            return Ok(document);
+            return Ok(Some(document));
         }
         if let Some(read) = &current {
             backend.back_up(&succession, &read.bytes)?;
         }
-        if let Swap::Done(_) = backend.swap(&document, &condition)? {
-            if current.is_none() {
-                // Should this one be lost too, its backup tells the serial.
-                let own = Succession {
-                    backup: document.serial,
-                    ..succession
-                };
-                _ = backend.back_up(&own, &document.to_bytes());
-            }
-            return Ok(document);
+        let Swap::Done(_) = backend.swap(&document, &condition)? else {
+            return Ok(None);
+        };
+        if current.is_none() {
+            // Should this one be lost too, its backup tells the serial.
+            let own = Succession {
+                backup: document.serial,
+                ..succession
+            };
+            _ = backend.back_up(&own, &document.to_bytes());
         }
-    }
-    Err(LockError::Busy(backend.address()).into())
+        Ok(Some(document))
+    })
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::backend::{Backend, Swap};
+use super::backend::Backend;
 use super::clock::Clock;
 use super::document::{Document, Entry};
-use super::lock::{ATTEMPTS, LockError, held_by_other, read};
+use super::lock::{Draft, LockError, held_by_other, retry};
 use super::run_record::RunRecord;
 use super::salvage;
-use super::store::{Condition, StoreError};
+use super::store::StoreError;
 use super::written::{RunWrite, Tally};
 use crate::author::Author;
 
@@ -78,23 +78,24 @@ pub fn recover(
     if !unknown.is_empty() {
         return Err(RecoverError::Unknown(unknown));
     }
-    for _ in 0..ATTEMPTS {
-        let read = read(backend)?;
-        let Some(succession) = backend.succession(&read)? else {
-            continue;
+    retry(backend, || {
+        let Some(mut draft) = Draft::read(backend)? else {
+            return Ok(None);
         };
-        let mut document = read.document.clone();
+        let read = draft.document.clone();
+        let document = &mut draft.document;
         if document.lineage != record.lineage {
             return Err(RecoverError::Foreign);
         }
         let is_ours = |code: &str| code == record.code;
         let was_locked = match &document.lock {
             Some(lock) if !is_ours(&lock.code) => {
-                return Err(held_by_other(backend, lock.clone(), read.age, clock.now())?.into());
+                return Err(held_by_other(backend, lock.clone(), draft.age, clock.now())?.into());
             }
             lock => lock.is_some(),
         };
-        document.succeed(&succession);
+        draft.succeed();
+        let document = &mut draft.document;
         if was_locked
             && let Some(found) = salvage::find(backend, &record.run).map_err(LockError::from)?
             && let Some(beside) = found.record
@@ -131,15 +132,15 @@ pub fn recover(
             return Err(RecoverError::Conflicts(conflicts));
         }
         if missing.is_empty() && !was_locked {
-            return Ok(Recovered {
+            return Ok(Some(Recovered {
                 merged: Vec::new(),
-                document: read.document,
-            });
+                document: read,
+            }));
         }
         document.merge(&missing);
         document.interrupt(&record.run, clock.now());
         document.lock = None;
-        let is_merged = |key: &&String| document.stacks.get(*key) != read.document.stacks.get(*key);
+        let is_merged = |key: &&String| document.stacks.get(*key) != read.stacks.get(*key);
         let merged: Vec<String> = record.stacks.keys().filter(is_merged).cloned().collect();
         let entry = |key: &'_ String| document.stacks.get(key);
         let tally = Tally::of(
@@ -155,16 +156,15 @@ pub fn recover(
         });
         document.remember(write);
         if recovery.dry_run {
-            return Ok(Recovered { merged, document });
+            let document = draft.document;
+            return Ok(Some(Recovered { merged, document }));
         }
-        backend.back_up(&succession, &read.bytes)?;
-        let condition = Condition::Unchanged(read.version);
-        if let Swap::Done(_) = backend.swap(&document, &condition)? {
-            backend.delete_record(&record.run);
-            return Ok(Recovered { merged, document });
-        }
-    }
-    Err(LockError::Busy(backend.address()).into())
+        let Some((document, _)) = draft.write(backend)? else {
+            return Ok(None);
+        };
+        backend.delete_record(&record.run);
+        Ok(Some(Recovered { merged, document }))
+    })
 }
 
 /// Returns whether nobody has changed an entry since a run, or whoever has taken its lock away, wrote it: all

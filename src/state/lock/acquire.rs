@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::super::backend::{Backend, Read, ReadError, Swap};
+use super::super::backend::{Backend, ReadError, Swap};
 use super::super::clock::{Clock, Moment};
 use super::super::document::{Action, Document, Lock};
 use super::super::holder::{Claim, Holder, Presence};
 use super::super::run_record::RunRecord;
 use super::super::store::{Condition, PATIENCE, StoreError, Version};
 use super::queue::{Place, jittered};
-use super::{ATTEMPTS, Freed, GRACE, Held, LockError, TakenOver, free, read};
+use super::{Draft, Freed, GRACE, Held, LockError, TakenOver, free, retry};
 use crate::author::Author;
 
 /// How long to wait before something is tried again that failed.
@@ -182,80 +182,82 @@ struct Acquisition<'a> {
 impl Acquisition<'_> {
     /// Tries to take the lock. `is_last` says that nobody waits for the turns of others any more.
     fn attempt(&mut self, claim: Option<Claim>, is_last: bool) -> Result<Attempt, LockError> {
-        let author = self.application.author;
         let mut presence = match claim {
             Some(claim) => Presence::Alone(claim),
             None => self.backend.presence(),
         };
         let mut is_freed = false;
-        for _ in 0..ATTEMPTS {
-            let read = read(self.backend)?;
-            let Some(succession) = self.backend.succession(&read)? else {
-                continue;
-            };
-            let Read {
-                mut document,
-                bytes,
-                version,
-                age,
-            } = read;
-            if let Some(lock) = document.lock.clone().filter(|lock| lock.code == self.code) {
-                // The answer to the write that took it was lost.
-                let locked = self.locked(document, version, lock, None, presence)?;
-                return Ok(Attempt::Locked(Box::new(locked)));
-            }
-            document.succeed(&succession);
-            let by = (author, self.clock.now());
-            match free(self.backend, &mut document, age, &presence, by, false) {
-                Ok(Freed::Unlocked) => self.taken_over = None,
-                Ok(Freed::Raced) => continue,
-                Ok(Freed::Over(taken_over)) => {
-                    is_freed = true;
-                    self.taken_over = Some(*taken_over);
-                }
-                Err(LockError::Held(held)) => {
-                    let run = held.lock.as_ref().map(|lock| lock.run.as_str());
-                    let is_holder = |holder: &Holder| run.is_some_and(|run| holder.is(run));
-                    let by = match presence {
-                        Presence::Another(holder) if is_holder(&holder) => {
-                            HeldBy::Process(holder.file)
-                        }
-                        _ => HeldBy::Version(version),
-                    };
-                    return Ok(Attempt::Held(held, by));
-                }
-                Err(error) => return Err(error),
-            }
-            if let Presence::Another(holder) = presence {
-                let seen = (holder.last.clone(), version.clone());
-                if !is_freed && self.left_behind.as_ref() != Some(&seen) {
-                    return Ok(Attempt::Changing(holder, version));
-                }
-                presence = Presence::Unknown;
-            }
-            if !is_last && !self.place.is_next(self.clock) {
-                return Ok(Attempt::Behind(self.place.ahead()));
-            }
-            let lock = self.new_lock();
-            (self.application.amend)(&mut document);
-            document.lock = Some(lock.clone());
-            // From here on there is always a record that a tombstone can replace.
-            if let Presence::Alone(claim) = &presence {
-                claim.note(&lock.run);
-            }
-            let record = self.put_record(&document)?;
-            if record.is_none() {
-                continue;
-            }
-            self.backend.back_up(&succession, &bytes)?;
-            let condition = Condition::Unchanged(version);
-            if let Swap::Done(version) = self.backend.swap(&document, &condition)? {
-                let locked = self.locked(document, version, lock, record, presence)?;
-                return Ok(Attempt::Locked(Box::new(locked)));
-            }
-            self.backend.delete_record(self.application.run);
+        retry(self.backend, || {
+            self.attempt_once(&mut presence, &mut is_freed, is_last)
+        })
+    }
+
+    /// Makes one attempt. `is_freed` says whether an earlier one has freed the lock of another run.
+    fn attempt_once(
+        &mut self,
+        presence: &mut Presence,
+        is_freed: &mut bool,
+        is_last: bool,
+    ) -> Result<Option<Attempt>, LockError> {
+        let Some(mut draft) = Draft::read(self.backend)? else {
+            return Ok(None);
+        };
+        let lock = draft.document.lock.clone();
+        if let Some(lock) = lock.filter(|lock| lock.code == self.code) {
+            // The answer to the write that took it was lost.
+            let locked = self.locked(draft.document, draft.version, lock, None, presence)?;
+            return Ok(Some(Attempt::Locked(Box::new(locked))));
         }
-        Err(LockError::Busy(self.backend.address()))
+        draft.succeed();
+        let by = (self.application.author, self.clock.now());
+        let age = draft.age;
+        match free(self.backend, &mut draft.document, age, presence, by, false) {
+            Ok(Freed::Unlocked) => self.taken_over = None,
+            Ok(Freed::Raced) => return Ok(None),
+            Ok(Freed::Over(taken_over)) => {
+                *is_freed = true;
+                self.taken_over = Some(*taken_over);
+            }
+            Err(LockError::Held(held)) => {
+                let run = held.lock.as_ref().map(|lock| lock.run.as_str());
+                let is_holder = |holder: &Holder| run.is_some_and(|run| holder.is(run));
+                let by = match std::mem::replace(presence, Presence::Unknown) {
+                    Presence::Another(holder) if is_holder(&holder) => HeldBy::Process(holder.file),
+                    _ => HeldBy::Version(draft.version),
+                };
+                return Ok(Some(Attempt::Held(held, by)));
+            }
+            Err(error) => return Err(error),
+        }
+        match std::mem::replace(presence, Presence::Unknown) {
+            Presence::Another(holder) => {
+                let seen = (holder.last.clone(), draft.version.clone());
+                if !*is_freed && self.left_behind.as_ref() != Some(&seen) {
+                    return Ok(Some(Attempt::Changing(holder, draft.version)));
+                }
+            }
+            other => *presence = other,
+        }
+        if !is_last && !self.place.is_next(self.clock) {
+            return Ok(Some(Attempt::Behind(self.place.ahead())));
+        }
+        let lock = self.new_lock();
+        (self.application.amend)(&mut draft.document);
+        draft.document.lock = Some(lock.clone());
+        // From here on there is always a record that a tombstone can replace.
+        if let Presence::Alone(claim) = &*presence {
+            claim.note(&lock.run);
+        }
+        let record = self.put_record(&draft.document)?;
+        if record.is_none() {
+            return Ok(None);
+        }
+        if let Some((document, version)) = draft.write(self.backend)? {
+            let locked = self.locked(document, version, lock, record, presence)?;
+            return Ok(Some(Attempt::Locked(Box::new(locked))));
+        }
+        self.backend.delete_record(self.application.run);
+        Ok(None)
     }
 
     fn new_lock(&self) -> Lock {
@@ -310,9 +312,9 @@ impl Acquisition<'_> {
         version: Version,
         lock: Lock,
         record: Option<(RunRecord, Version)>,
-        presence: Presence,
+        presence: &mut Presence,
     ) -> Result<Locked, LockError> {
-        let claim = match presence {
+        let claim = match std::mem::replace(presence, Presence::Unknown) {
             Presence::Alone(claim) => Some(claim),
             _ => None,
         };

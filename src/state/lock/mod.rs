@@ -4,6 +4,7 @@
 //! over first puts a tombstone in place of that record, so the holder, should it live, can write nothing more.
 
 mod acquire;
+mod draft;
 mod queue;
 mod unlock;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::acquire::{LockApplication, Locked, WaitReason, lock};
+pub(super) use self::draft::{Draft, attempts, retry};
 pub use self::unlock::{UnlockError, Unlocked, Unlocking, unlock};
 use super::backend::{Backend, Read, ReadError, Swap};
 use super::clock::Clock;
@@ -26,9 +28,6 @@ use super::written::{RunWrite, Tally};
 use crate::author::{self, Author};
 use crate::duration::local_time;
 use crate::printable::printable;
-
-/// How often a write is tried again that somebody else has forestalled.
-pub(super) const ATTEMPTS: usize = 50;
 
 /// How long what a killed run has started may take to end, and a process to take or free the lock.
 const GRACE: Duration = Duration::from_secs(1);

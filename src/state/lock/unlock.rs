@@ -1,13 +1,11 @@
 //! Taking a lock away by its code.
 
-use super::super::backend::{Backend, Read, ReadError, Swap};
+use super::super::backend::{Backend, ReadError};
 use super::super::clock::Clock;
 use super::super::document::{Document, Lock};
 use super::super::salvage::{self, Damage};
-use super::super::store::{Condition, StoreError};
-use super::{
-    ALIVE, ATTEMPTS, Held, LockError, fence, held_since, is_broken, read, settle, silence,
-};
+use super::super::store::StoreError;
+use super::{ALIVE, Draft, Held, LockError, fence, held_since, is_broken, retry, settle, silence};
 use crate::author::Author;
 
 /// The reason of one that gives up what the holder has recorded, unless there is another.
@@ -82,32 +80,28 @@ pub fn unlock(
     clock: &dyn Clock,
 ) -> Result<Unlocked, UnlockError> {
     let mut damage = None;
-    for _ in 0..ATTEMPTS {
-        let read = read(backend)?;
-        let Some(succession) = backend.succession(&read)? else {
-            continue;
+    let (lock, document) = retry(backend, || {
+        let Some(mut draft) = Draft::read(backend)? else {
+            return Ok(None);
         };
-        let Read {
-            mut document,
-            bytes,
-            version: replaced_version,
-            age,
-        } = read;
+        let document = &draft.document;
         let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
         let now = clock.now();
-        let Some(mut found) = salvage::of_lock(backend, &document, &lock)? else {
-            continue; // the holder has just freed it
+        let Some(mut found) = salvage::of_lock(backend, document, &lock)? else {
+            return Ok(None); // the holder has just freed it
         };
-        let silence = silence(Some(&found), age);
+        let silence = silence(Some(&found), draft.age);
         let is_broken = is_broken(&found);
         // Once a tombstone has replaced the record, that is whole.
-        damage = found.damage.take().or(damage);
+        if let Some(found) = found.damage.take() {
+            damage = Some(found);
+        }
         let held = || Box::new(held_since(lock.clone(), silence, now));
         if lock.code != unlocking.code {
             return Err(UnlockError::WrongCode(held()));
         }
         if !unlocking.force
-            && let Some(damage) = damage
+            && let Some(damage) = damage.take()
         {
             return Err(UnlockError::Damaged(Box::new(lock), damage));
         }
@@ -115,31 +109,26 @@ pub fn unlock(
         if !unlocking.force && !is_broken && !is_silent {
             return Err(UnlockError::Alive(held()));
         }
-        if !unlocking.dry_run && !fence(backend, &document, &lock, &found, author, now)? {
-            continue; // the holder wrote at the same time
+        if !unlocking.dry_run && !fence(backend, document, &lock, &found, author, now)? {
+            return Ok(None); // the holder wrote at the same time
         }
-        document.succeed(&succession);
+        draft.succeed();
         let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
         let reason = unlocking.reason.clone().or_else(lost);
         let record = found.record.as_ref();
-        settle(&mut document, &lock, record, author, now, reason);
+        settle(&mut draft.document, &lock, record, author, now, reason);
         if unlocking.dry_run {
-            return Ok(Unlocked {
-                lock,
-                document,
-                damage,
-            });
+            return Ok(Some((lock, draft.document)));
         }
-        backend.back_up(&succession, &bytes)?;
-        let condition = Condition::Unchanged(replaced_version);
-        if let Swap::Done(_) = backend.swap(&document, &condition)? {
-            backend.delete_record(&lock.run);
-            return Ok(Unlocked {
-                lock,
-                document,
-                damage,
-            });
-        }
+        let written = draft.write(backend)?;
+        Ok(written.map(|(document, _)| (lock, document)))
+    })?;
+    if !unlocking.dry_run {
+        backend.delete_record(&lock.run);
     }
-    Err(LockError::Busy(backend.address()).into())
+    Ok(Unlocked {
+        lock,
+        document,
+        damage,
+    })
 }

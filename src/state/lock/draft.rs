@@ -1,0 +1,94 @@
+//! Replacing the document, which is tried again each time that somebody else was faster.
+
+use std::time::Duration;
+
+use super::super::backend::{Backend, Read, Swap};
+use super::super::document::Document;
+use super::super::store::{Condition, StoreError, Version};
+use super::super::timeline::Succession;
+use super::{LockError, read};
+
+/// How often a write is tried again that somebody else has forestalled.
+const ATTEMPTS: usize = 50;
+
+/// Attempts a write until it is done; an attempt that returns nothing was forestalled. Returns nothing if all were.
+///
+/// # Errors
+///
+/// If an attempt fails.
+pub(in crate::state) fn attempts<T, E>(
+    mut attempt: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<Option<T>, E> {
+    for _ in 0..ATTEMPTS {
+        let done = attempt()?;
+        if done.is_some() {
+            return Ok(done);
+        }
+    }
+    Ok(None)
+}
+
+/// Does the same, and fails if all attempts were forestalled.
+///
+/// # Errors
+///
+/// If an attempt fails, or somebody else was faster each time.
+pub(in crate::state) fn retry<T, E: From<LockError>>(
+    backend: &Backend,
+    attempt: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<T, E> {
+    let busy = || LockError::Busy(backend.address()).into();
+    attempts(attempt)?.ok_or_else(busy)
+}
+
+/// A document that was read, and becomes the next one.
+pub(in crate::state) struct Draft {
+    pub(in crate::state) document: Document,
+    pub(in crate::state) version: Version,
+    /// How long ago it was put.
+    pub(in crate::state) age: Option<Duration>,
+    bytes: Vec<u8>,
+    succession: Succession,
+}
+
+impl Draft {
+    /// Reads the document, which must exist. Returns nothing if it was replaced meanwhile.
+    pub(in crate::state) fn read(backend: &Backend) -> Result<Option<Self>, LockError> {
+        let read = read(backend)?;
+        let Some(succession) = backend.succession(&read)? else {
+            return Ok(None);
+        };
+        let Read {
+            document,
+            bytes,
+            version,
+            age,
+        } = read;
+        Ok(Some(Draft {
+            document,
+            version,
+            age,
+            bytes,
+            succession,
+        }))
+    }
+
+    /// Gives the document the serial that it will have once it is written.
+    pub(in crate::state) fn succeed(&mut self) {
+        self.document.succeed(&self.succession);
+    }
+
+    /// Makes a backup of what was read, and replaces it. Returns the document and its version, unless somebody else
+    /// has written meanwhile.
+    pub(in crate::state) fn write(
+        self,
+        backend: &Backend,
+    ) -> Result<Option<(Document, Version)>, StoreError> {
+        backend.back_up(&self.succession, &self.bytes)?;
+        let condition = Condition::Unchanged(self.version);
+        Ok(match backend.swap(&self.document, &condition)? {
+            Swap::Done(version) => Some((self.document, version)),
+            Swap::Refused(_) => None,
+        })
+    }
+}
