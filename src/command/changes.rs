@@ -8,7 +8,7 @@ use crate::change::base::{BaseUnknown, Remedy};
 use crate::change::{Changes, Since, SinceBase, Status};
 use crate::context::{ChangeQuery, Context};
 use crate::diagnostic::Code;
-use crate::error::{Error, ErrorContext as _, Refusal, Result};
+use crate::error::{Error, Refusal, Result};
 use crate::git::GitError;
 use crate::path::StackPath;
 use crate::printable::printable;
@@ -73,9 +73,8 @@ impl Context {
 
     /// Finds what has changed, and prints the base.
     pub(super) fn changes(&mut self, query: &ChangeQuery) -> Result<Changes> {
-        let reading = self.reading.take().context("git was not read")?;
-        let (read, base) = match self.base(reading, query) {
-            Ok(found) => found,
+        let base = match self.base(query) {
+            Ok(base) => base,
             Err(why) => {
                 let refusal = Refusal {
                     problem: why.to_string(),
@@ -88,7 +87,7 @@ impl Context {
         };
         self.give_base(&SinceBase::Commit(base.clone()));
         let mut problems = std::mem::take(&mut self.problems);
-        let changes = self.find_changes(read, base, query, &mut problems);
+        let changes = self.find_changes(base, query, &mut problems);
         self.problems = problems;
         let mut changes = changes?;
         self.note_removed(&changes.since);
@@ -114,9 +113,9 @@ impl Context {
         if !errors.is_empty() || !wrong.all(|it| it.code == Code::UnknownReference) {
             return;
         }
-        let Some(reading) = self.reading.take() else {
+        if self.git.is_unread() {
             return;
-        };
+        }
         let query = ChangeQuery {
             fetch: false,
             ..query.clone()
@@ -124,13 +123,13 @@ impl Context {
         if self.is_applied(&query) {
             return;
         }
-        let Ok((read, base)) = self.base(reading, &query) else {
+        let Ok(base) = self.base(&query) else {
             return;
         };
         self.give_base(&SinceBase::Commit(base.clone()));
         // The command fails with these errors, so warnings about inputs and triggers can wait.
         let mut others = Problems::default();
-        if let Ok(changes) = self.find_changes(read, base, &query, &mut others) {
+        if let Ok(changes) = self.find_changes(base, &query, &mut others) {
             self.note_removed(&changes.since);
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tracing::{debug, info};
 
-use crate::context::{Context, GitReader, MARK_ROOT};
+use crate::context::{Context, GitReader, GitState, MARK_ROOT};
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
 use crate::git::missing_submodules;
 use crate::notice::Notices;
@@ -103,8 +103,13 @@ impl Context {
     /// Loads a project. git is read at the same time if that is asked for.
     pub fn load(found: LocatedProject, reads: Reads, notices: Notices) -> Result<Self> {
         note_missing_submodules(&notices, &found.root);
-        let reading = (reads.status != ReadStatus::Nothing)
-            .then(|| GitReader::start(&found.root, reads.status == ReadStatus::Rough));
+        let is_rough = reads.status == ReadStatus::Rough;
+        let git = match reads.status {
+            ReadStatus::Nothing => GitState::Unread,
+            ReadStatus::Rough | ReadStatus::Exact => {
+                GitState::Reading(GitReader::start(&found.root, is_rough))
+            }
+        };
         let mut problems = Problems::default();
         let workspace = found
             .load(reads.listing, &mut problems)
@@ -114,7 +119,7 @@ impl Context {
             stacks = workspace.project.stacks.len(),
             "project loaded"
         );
-        Ok(Context::new(workspace, problems, reading, notices))
+        Ok(Context::new(workspace, problems, git, notices))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What has changed since a commit: the base, and the files and stacks that differ from it.
 
-use super::{Context, GitReader, GitState};
+use super::Context;
 use crate::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
 use crate::change::{self, Changes, Counted, SwitchedOff};
 use crate::error::{ErrorContext as _, Result};
@@ -34,7 +34,7 @@ fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
 impl Context {
     /// Returns which changes count that are not committed.
     pub fn counted(&self, query: Option<&ChangeQuery>) -> Counted {
-        let settings = &self.project.settings;
+        let settings = &self.workspace.project.settings;
         let asked = |of: fn(&ChangeQuery) -> Option<bool>| query.and_then(of);
         Counted {
             untracked: switched_off(asked(|query| query.untracked), settings.untracked),
@@ -45,44 +45,19 @@ impl Context {
     /// Finds what has changed since a base, and adds warnings to `problems`.
     pub fn find_changes(
         &mut self,
-        read: GitState,
         base: Base,
         query: &ChangeQuery,
         problems: &mut Problems,
     ) -> Result<Changes> {
         let counted = self.counted(Some(query));
-        // What does not count need not be known.
-        let is_needed = counted.untracked.is_none() || counted.uncommitted.is_none();
-        let GitState {
-            repository,
-            status,
-            is_rough,
-        } = read;
-        let status = match status {
-            Err(error) if is_needed => {
-                let what = "failed to read the status of the working tree";
-                return Err(error).context(what);
-            }
-            status => status,
-        };
-        // A run needs it again, for the safeguards.
-        self.read = Some(GitState {
-            repository,
-            status,
-            is_rough,
-        });
         let changes =
             self.with_present(counted, |present| change::find(present, base, problems))?;
         changes.context("failed to find what has changed")
     }
 
     /// Finds the base; fetches what is missing for that if the user allows it.
-    pub fn base(
-        &self,
-        reading: GitReader,
-        query: &ChangeQuery,
-    ) -> Result<(GitState, Base), BaseUnknown> {
-        let mut read = reading.join()?;
+    pub fn base(&mut self, query: &ChangeQuery) -> Result<Base, BaseUnknown> {
+        let git = self.git.read(&self.workspace.project.root)?;
         let ci = match query.base {
             Some(_) => None,
             None => ci::context(host_variable, |file| {
@@ -92,13 +67,13 @@ impl Context {
         let base_query = BaseQuery {
             revision: query.base.clone(),
             ci,
-            ..BaseQuery::of(&self.project.settings)
+            ..BaseQuery::of(&self.workspace.project.settings)
         };
         let mut deepened = 0;
         let mut previous = None;
         loop {
-            let unknown = match base::find(&read.repository, &base_query) {
-                Ok(base) => return Ok((read, base)),
+            let unknown = match base::find(&git.repository, &base_query) {
+                Ok(base) => return Ok(base),
                 Err(unknown) => unknown,
             };
             let BaseUnknown::Refused { problem, remedy } = unknown else {
@@ -118,7 +93,7 @@ impl Context {
             if remedy.is_deepening() {
                 deepened += 1;
             }
-            read.repository.fetch(&arguments)?;
+            git.repository.fetch(&arguments)?;
             previous = Some(arguments);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use tracing::debug;
@@ -10,17 +11,59 @@ use super::Context;
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::git::{ChangedFile, CommitId, FileState, GitError, Repository};
 
-/// The state of git, which another thread reads while this one reads the project.
+/// A read of git on another thread, while this one reads the project.
 ///
-/// The thread owns all that it needs, and only a caller that needs the state waits for it: a command
+/// The thread owns all that it needs, and only a caller that needs the snapshot waits for it: a command
 /// that ends early because of the configuration does not wait for git.
-pub struct GitReader(thread::JoinHandle<Result<GitState, GitError>>);
+pub struct GitReader(thread::JoinHandle<Result<GitSnapshot, GitError>>);
 
-pub struct GitState {
+/// The repository, and the files that are not committed, as they were at one moment.
+pub struct GitSnapshot {
     pub repository: Repository,
-    pub status: Result<Vec<ChangedFile>, GitError>,
+    pub status: Result<Vec<ChangedFile>, Arc<GitError>>,
     /// Whether the status need not be exact.
     pub is_rough: bool,
+}
+
+/// Git as far as it has been asked.
+#[derive(Default)]
+pub enum GitState {
+    #[default]
+    Unread,
+    Reading(GitReader),
+    Read(GitSnapshot),
+}
+
+impl GitState {
+    pub fn is_unread(&self) -> bool {
+        matches!(self, GitState::Unread)
+    }
+
+    /// Returns the snapshot, which is taken unless there is one. After an error, git is asked again.
+    pub fn read(&mut self, root: &Path) -> Result<&mut GitSnapshot, GitError> {
+        let snapshot = match std::mem::take(self) {
+            GitState::Unread => read(root, false)?,
+            GitState::Reading(reader) => reader.join()?,
+            GitState::Read(snapshot) => snapshot,
+        };
+        *self = GitState::Read(snapshot);
+        Ok(self.known_mut().expect("it has just been read"))
+    }
+
+    /// Returns the snapshot if there is one.
+    pub fn known(&self) -> Option<&GitSnapshot> {
+        match self {
+            GitState::Read(snapshot) => Some(snapshot),
+            GitState::Unread | GitState::Reading(_) => None,
+        }
+    }
+
+    pub(super) fn known_mut(&mut self) -> Option<&mut GitSnapshot> {
+        match self {
+            GitState::Read(snapshot) => Some(snapshot),
+            GitState::Unread | GitState::Reading(_) => None,
+        }
+    }
 }
 
 /// Returns what is not committed, without saved plans: these are no work in progress.
@@ -36,7 +79,7 @@ fn without_plans(root: &Path, mut status: Vec<ChangedFile>) -> Vec<ChangedFile> 
     status
 }
 
-fn read(root: &Path, is_rough: bool) -> Result<GitState, GitError> {
+fn read(root: &Path, is_rough: bool) -> Result<GitSnapshot, GitError> {
     let repository = Repository::open(root)?;
     let status = if is_rough {
         repository
@@ -46,9 +89,9 @@ fn read(root: &Path, is_rough: bool) -> Result<GitState, GitError> {
         exact_status(&repository, root)
     };
     debug!("status read");
-    Ok(GitState {
+    Ok(GitSnapshot {
         repository,
-        status,
+        status: status.map_err(Arc::new),
         is_rough,
     })
 }
@@ -60,7 +103,7 @@ impl GitReader {
         GitReader(thread::spawn(move || read(&root, is_rough)))
     }
 
-    pub(super) fn join(self) -> Result<GitState, GitError> {
+    fn join(self) -> Result<GitSnapshot, GitError> {
         match self.0.join() {
             Ok(read) => read,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -69,26 +112,24 @@ impl GitReader {
 }
 
 impl Context {
-    /// Returns the state of git. Must be called once.
-    pub fn read(&mut self) -> Result<GitState, GitError> {
-        match (self.read.take(), self.reading.take()) {
-            (Some(read), _) => Ok(read),
-            (None, Some(reading)) => reading.join(),
-            (None, None) => read(&self.project.root, false),
-        }
+    /// Returns what git says, which is read unless it has been.
+    pub fn git(&mut self) -> Result<&mut GitSnapshot, GitError> {
+        self.git.read(&self.workspace.project.root)
+    }
+
+    /// Returns the same after git was read.
+    pub fn known_git(&self) -> Result<&GitSnapshot> {
+        self.git.known().context("git was read")
     }
 
     /// Returns the commit of HEAD; nothing outside of git and before the first commit.
     pub fn head(&mut self) -> Result<Option<CommitId>> {
         let failed = "failed to ask git for HEAD";
-        let read = match self.read() {
-            Ok(read) => read,
-            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(None),
-            Err(error) => return Err(Error::described(failed, error)),
-        };
-        let head = read.repository.commit("HEAD").context(failed);
-        self.read = Some(read);
-        head
+        match self.git() {
+            Ok(git) => git.repository.commit("HEAD").context(failed),
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
+            Err(error) => Err(Error::described(failed, error)),
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 
 pub use self::changes::ChangeQuery;
 pub(crate) use self::git::PLAN_MARK;
-pub use self::git::{GitReader, GitState, exact_status};
+pub use self::git::{GitReader, GitSnapshot, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
 pub use self::nothing::{missing_quotes, quoted_key};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
@@ -55,15 +55,12 @@ pub const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch
 pub struct Context {
     /// Never dropped: the process is about to end when it is no longer needed, and dropping tens of thousands of
     /// stacks would cost a tenth of the time of a listing.
-    workspace: ManuallyDrop<Workspace>,
+    pub(crate) workspace: ManuallyDrop<Workspace>,
     /// What is wrong with all that has been read.
     pub problems: Problems,
     /// Where notices go.
     pub notices: Notices,
-    /// The state of git while it is being read, if the command needs it.
-    pub reading: Option<GitReader>,
-    /// The state of git once it has been read.
-    pub read: Option<GitState>,
+    pub git: GitState,
     /// The state, once it has been opened.
     pub state: Option<Opened>,
     /// The recorded keys of the stacks that `moved` blocks move, by their keys now.
@@ -97,19 +94,13 @@ impl DerefMut for Context {
 }
 
 impl Context {
-    /// Returns the context of a project. Git is read meanwhile if there is a reader.
-    pub fn new(
-        workspace: Workspace,
-        problems: Problems,
-        reading: Option<GitReader>,
-        notices: Notices,
-    ) -> Self {
+    /// Returns the context of a project.
+    pub fn new(workspace: Workspace, problems: Problems, git: GitState, notices: Notices) -> Self {
         Context {
             workspace: ManuallyDrop::new(workspace),
             problems,
             notices,
-            reading,
-            read: None,
+            git,
             state: None,
             relocated: BTreeMap::new(),
             generations: Arc::default(),

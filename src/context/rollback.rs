@@ -56,11 +56,11 @@ impl Context {
         if self.fetched.contains(&arguments) {
             return Ok(());
         }
-        let read = self.read.as_mut().context("git was read")?;
+        let git = self.git.known_mut().context("git was read")?;
         let mut fetch = |arguments: &[String]| {
             self.notices
                 .note(&format!("running `{}`", fetch_command(arguments)));
-            read.repository.fetch(arguments)
+            git.repository.fetch(arguments)
         };
         let failed = "failed to fetch the applied commits";
         match (fetch(&arguments), &*arguments) {

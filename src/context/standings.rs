@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 
-use super::{ChangeQuery, Context, GitState, MARK_ROOT, Opened, exact_status};
+use super::{ChangeQuery, Context, GitSnapshot, MARK_ROOT, Opened, exact_status};
 use crate::change::base::{
     BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
@@ -187,8 +188,8 @@ impl Context {
 
     /// Fetches the branch that is now the default one of the remote: it may have a removed stack again.
     fn fetch_default_branch(&mut self) -> Result<()> {
-        let read = self.read.as_mut().context("git was read")?;
-        let repository = &mut read.repository;
+        let git = self.git.known_mut().context("git was read")?;
+        let repository = &mut git.repository;
         let query = BaseQuery::of(&self.workspace.project.settings);
         let branch = match ask_default_branch(repository, &query) {
             Ok(Some(branch)) => branch,
@@ -238,8 +239,8 @@ impl Context {
         counted: Counted,
         call: impl FnOnce(Present<'_>) -> T,
     ) -> Result<T> {
-        let read = self.read.as_ref().context("git was read")?;
-        let status = match &read.status {
+        let git = self.known_git()?;
+        let status = match &git.status {
             Ok(status) => status.clone(),
             // What does not count need not be known.
             Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
@@ -254,7 +255,7 @@ impl Context {
         Ok(call(Present {
             project: &self.project,
             listing: &self.listing,
-            repository: &read.repository,
+            repository: &git.repository,
             uncommitted: &uncommitted,
             host: &host,
         }))
@@ -266,28 +267,31 @@ impl Context {
         if done.is_some_and(|done| done.counted == counted) {
             return Ok(());
         }
-        let mut read = self.read().map_err(|error| match error {
+        let git = self.git.read(&self.workspace.project.root);
+        let git = git.map_err(|error| match error {
             GitError::NoRepository(_) | GitError::NoWorkingTree(_) => Error::refused(
                 "the state needs a git repository: what is applied is recorded by its commit",
             ),
             error => Error::external(error),
         })?;
         let failed = "failed to read the inputs of the stacks";
-        if read.is_rough {
-            read.status = exact_status(&read.repository, &self.project.root);
-            read.is_rough = false;
+        if git.is_rough {
+            let status = exact_status(&git.repository, &self.workspace.project.root);
+            git.status = status.map_err(Arc::new);
+            git.is_rough = false;
         }
         let mut problems = Problems::default();
-        let made = match &read.status {
+        let workspace = &self.workspace;
+        let made = match &git.status {
             Ok(status) => {
                 let counts = status
                     .iter()
                     .filter(|file| counted.off(file.state).is_none());
                 let counts: Vec<_> = counts.cloned().collect();
                 digests_of(
-                    &self.project,
-                    &self.listing,
-                    &read.repository,
+                    &workspace.project,
+                    &workspace.listing,
+                    &git.repository,
                     &counts,
                     &mut problems,
                 )
@@ -295,7 +299,6 @@ impl Context {
             }
             Err(error) => Err(no_status(error)),
         };
-        self.read = Some(read);
         let digests = made.context(failed)?;
         let warnings = stack::unmatched(&self.project.stacks, &self.project.root);
         problems.diagnostics.extend(warnings);
@@ -313,13 +316,13 @@ impl Context {
     /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but what tools
     /// write when they are initialised is as it is committed.
     pub fn digest_grounds(&mut self) -> Result<()> {
-        match self.read() {
+        match self.git() {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
-            read => self.read = Some(read.context("failed to ask git")?),
+            git => _ = git.context("failed to ask git")?,
         }
         let digests = self.digests_on_disk()?;
-        let read = self.read.as_ref().context("git was read")?;
-        let status = read.status.as_ref().map_err(no_status)?;
+        let git = self.known_git()?;
+        let status = git.status.as_ref().map_err(|error| no_status(error))?;
         let (written, others): (Vec<_>, Vec<_>) = status.iter().cloned().partition(|file| {
             file.state != FileState::Committed && is_written_by_tools(&file.path)
         });
@@ -330,7 +333,7 @@ impl Context {
         let made = digests_of(
             &self.project,
             &self.listing,
-            &read.repository,
+            &git.repository,
             &others,
             // They have been told of.
             &mut Problems::default(),
@@ -344,11 +347,11 @@ impl Context {
     /// Returns the files that tools have written, that git knows, and that have changed since its status was
     /// read, as far as that can be told.
     pub fn rewritten_by_tools(&self) -> Vec<ProjectPath> {
-        let Some(GitState {
+        let Some(GitSnapshot {
             repository,
             status: Ok(before),
             ..
-        }) = &self.read
+        }) = self.git.known()
         else {
             return Vec::new();
         };

@@ -1,11 +1,13 @@
 //! What violates the safeguards of a project now: git is asked, and the remote where a safeguard needs it.
 
+use std::sync::Arc;
+
 use tracing::debug;
 
 use super::resume;
 use super::safeguard::{self, Behind, Disabled, Relation, Violation};
 use crate::change::base::{self, BaseQuery, BaseUnknown};
-use crate::context::{Context, GitState};
+use crate::context::Context;
 use crate::error::{ErrorContext as _, Result};
 use crate::git::{CommitId, GitError, Repository};
 use crate::project::config::Safeguard;
@@ -28,7 +30,10 @@ impl Context {
             Err(error) => {
                 let mut on = of_status;
                 on.extend(is_synced.then_some(Safeguard::GitOutOfSync));
-                vec![Violation::StatusUnknown { on, error }]
+                vec![Violation::StatusUnknown {
+                    on,
+                    error: error.into(),
+                }]
             }
         };
         debug!(violations = violations.len(), "safeguards checked");
@@ -47,52 +52,38 @@ impl Context {
             return Ok(Vec::new());
         }
         let mut violations = Vec::new();
-        let GitState {
-            repository,
-            status,
-            is_rough,
-        } = match self.read() {
+        let git = match self.git() {
             // Outside of a repository there are no safeguards.
             Err(GitError::NoRepository(_)) => return Ok(Vec::new()),
-            read => read?,
+            git => git?,
         };
-        let status = match status {
-            Ok(files) => {
-                violations = safeguard::violations(&of_status, &files);
-                Ok(files)
-            }
-            Err(error) if of_status.is_empty() => Err(error),
-            Err(error) => {
-                let on = of_status;
-                violations.push(Violation::StatusUnknown { on, error });
-                Ok(Vec::new())
-            }
-        };
+        match &git.status {
+            Ok(files) => violations = safeguard::violations(&of_status, files),
+            Err(_) if of_status.is_empty() => {}
+            Err(error) => violations.push(Violation::StatusUnknown {
+                on: of_status,
+                error: Arc::clone(error),
+            }),
+        }
+        let repository = &git.repository;
         let is_unborn = (is_synced || !violations.is_empty()) && repository.is_unborn()?;
         if is_unborn {
             debug!("nothing is committed yet");
             violations.clear();
         } else if is_synced {
             let is_demanded = disabled.is_on(Safeguard::GitOutOfSync);
-            violations.extend(self.out_of_sync(&repository, is_demanded));
+            let repository = &self.git.known().expect("it was read").repository;
+            violations.extend(self.out_of_sync(repository, is_demanded));
         }
-        // The journal names what is not committed.
-        self.read = Some(GitState {
-            repository,
-            status,
-            is_rough,
-        });
         Ok(violations)
     }
 
     /// Returns what is not committed, as a journal names it, if that is known; to be called when nothing
     /// is in the way of the run.
     pub fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
-        let read = self.read().ok()?;
-        let files = read.status.as_ref().ok();
-        let uncommitted = files.map(|files| resume::uncommitted(&self.project.root, files));
-        self.read = Some(read);
-        uncommitted
+        self.git().ok()?;
+        let files = self.git.known()?.status.as_ref().ok();
+        files.map(|files| resume::uncommitted(&self.project.root, files))
     }
 
     /// Returns whether the repository is in a state to run commands in. Shows what is wrong with it.
@@ -120,12 +111,11 @@ impl Context {
         if safeguard::switched(Safeguard::GitOutOfSync, disabled, configured).is_some() {
             return Ok(());
         }
-        let read = match self.read() {
+        match self.git() {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
-            read => read.context("failed to ask git")?,
-        };
-        let behind = self.known_behind(&read.repository);
-        self.read = Some(read);
+            git => _ = git.context("failed to ask git")?,
+        }
+        let behind = self.known_behind(&self.known_git()?.repository);
         let behind = behind.context("failed to compare HEAD with the default branch")?;
         if let Some((what, remedy)) = behind.and_then(|it| it.known_here()) {
             self.notices

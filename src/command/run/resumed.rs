@@ -1,11 +1,12 @@
 //! `orch run --resume` and `--only-failed`: what is left of an earlier run, and whether it can go on.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use super::options::RunOptions;
 use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
 use crate::command::holder::unread_hint;
-use crate::context::{Context, GitState};
+use crate::context::{Context, GitSnapshot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::git::GitError;
 use crate::notice::Notices;
@@ -131,45 +132,30 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
 impl Context {
     /// Finds what has changed since an earlier run.
     fn moved(&mut self, earlier: &EarlierRun) -> Moved {
-        let read = match self.read() {
-            Ok(read) => Ok(Some(read)),
-            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(None),
-            Err(error) => Err(UnknownChanges::Head(error)),
-        };
-        let known = read.and_then(|read| match read {
-            None => Ok(None),
-            Some(GitState {
-                repository, status, ..
-            }) => match status {
-                Ok(files) => Ok(Some((repository, files))),
-                Err(error) => Err(UnknownChanges::Status(error)),
-            },
-        });
-        let (known, unknown) = match known {
-            Ok(known) => (known, None),
-            Err(unknown) => (None, Some(unknown)),
+        let unknown = match self.git() {
+            Ok(GitSnapshot { status: Ok(_), .. })
+            | Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
+            Ok(GitSnapshot {
+                status: Err(error), ..
+            }) => Some(UnknownChanges::Status(Arc::clone(error))),
+            Err(error) => Some(UnknownChanges::Head(error)),
         };
         let host: Vec<(String, String)> = host_environment().collect();
-        let tree = known.as_ref().map(|(repository, files)| WorkingTree {
-            repository,
-            status: files,
-            host: &host,
+        let tree = self.git.known().and_then(|git| {
+            Some(WorkingTree {
+                repository: &git.repository,
+                status: git.status.as_ref().ok()?,
+                host: &host,
+            })
         });
-        let (workspace, problems) = self.parts();
-        let moved = earlier.moved(
+        let workspace = &self.workspace;
+        earlier.moved(
             &workspace.project,
             &workspace.listing,
             &workspace.references,
             unknown.map_or(Ok(tree), Err),
-            problems,
-        );
-        // The safeguards look at it once more.
-        self.read = known.map(|(repository, files)| GitState {
-            repository,
-            status: Ok(files),
-            is_rough: false,
-        });
-        moved
+            &mut self.problems,
+        )
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::context::{Context, PLANS, PrivateFolder, sweep};
-use crate::error::{ErrorContext as _, Result};
+use crate::error::Result;
 use crate::folder::GuardedFolder;
 use crate::git::{CommitId, Repository};
 use crate::plan::commit_code::CommitCode;
@@ -30,8 +30,7 @@ impl Commits {
         if new.is_empty() {
             return Ok(());
         }
-        let read = context.read.as_ref().context("git was read")?;
-        self.check_out_of(context, &read.repository, new)
+        self.check_out_of(context, &context.known_git()?.repository, new)
     }
 
     pub fn check_out_of(
@@ -76,9 +75,9 @@ impl Context {
             sweep(&plans, &|_| {});
         }
         let checkouts = folder.join(FOLDER);
-        if let Some(read) = self.read.as_ref().filter(|_| is_there(&checkouts)) {
+        if let Some(git) = self.git.known().filter(|_| is_there(&checkouts)) {
             sweep(&checkouts, &|folder| {
-                read.repository.remove_checkouts(folder);
+                git.repository.remove_checkouts(folder);
             });
         }
     }

@@ -84,7 +84,7 @@ impl Context {
     /// Returns the stacks of the default branch, unless HEAD is there.
     fn default_branch(&self) -> Option<Elsewhere> {
         let query = BaseQuery::of(&self.project.settings);
-        let repository = &self.read.as_ref()?.repository;
+        let repository = &self.git.known()?.repository;
         let (branch, project) = match default_tip(repository, &query) {
             Ok(tip) if repository.commit("HEAD").ok().flatten() == Some(tip.commit.clone()) => {
                 return None;

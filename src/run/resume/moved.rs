@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::earlier::EarlierRun;
 use crate::change::base::{Base, BaseRule};
@@ -60,7 +61,7 @@ pub enum UnknownChanges {
     Head(#[source] GitError),
     /// git does not tell what is not committed.
     #[error("the state of the working tree cannot be known: {0}")]
-    Status(#[source] GitError),
+    Status(#[source] Arc<GitError>),
     /// There was a commit then or is one now, and not both.
     #[error("HEAD was {} then and is {} now", commit(.then.as_deref()), commit(.now.as_deref()))]
     NoCommit {

@@ -1,6 +1,7 @@
 //! What violates a safeguard, and what to do about it, in words.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::change::base::{BaseUnknown, Remedy, RemoteBranch};
 use crate::git::{self, ChangedFile, CommitId, FileChange, GitError};
@@ -55,7 +56,7 @@ pub enum Violation {
         on: Vec<Safeguard>,
         /// Why git cannot say.
         #[source]
-        error: GitError,
+        error: Arc<GitError>,
     },
     /// Stacks are destroyed before others that run after them.
     #[error("refused: the run destroys stacks before others that run after them {}{}", rule(Safeguard::DestroyOrder), named_pairs(.0))]
