@@ -1,8 +1,11 @@
 //! Whether the user approves a plan.
 
 use super::ApplyTerminal;
+use super::verified::VerifiedPlan;
 use crate::error::{Error, Result};
 use crate::plan::DestroyedResources;
+use crate::plan::upstream::Upstream;
+use crate::plan::verify::Todo;
 use crate::printable::{count, printable};
 
 /// What has been approved already.
@@ -20,6 +23,16 @@ impl Approval {
     pub(super) fn covers(self, n_destroys: usize, resources: &[DestroyedResources<'_>]) -> bool {
         self.is_given && n_destroys <= self.destroys && resources.is_empty()
     }
+}
+
+/// The part of a verified plan that is left, as far as it is approved. Only this can be applied.
+pub(super) struct ApprovedPlan<'s> {
+    pub(super) verified: &'s VerifiedPlan,
+    pub(super) to_do: Todo<'s>,
+    /// The digests of the outputs that stacks are applied with.
+    pub(super) upstream: Upstream,
+    /// Whether the user refused it: only policies are evaluated.
+    pub(super) is_rejected: bool,
 }
 
 /// The user's answer to the question whether to apply a plan.

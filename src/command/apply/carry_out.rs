@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Apply;
-use super::approve::{Consent, approve, rejected};
+use super::approve::{ApprovedPlan, Consent, approve, rejected};
 use super::followed::{ApplyPolicies, Following, earlier_workflow};
 use super::lock::{HeldLock, action_of, before_planning};
 use super::unconfirmed::{Unconfirmed, plan_again};
@@ -24,7 +24,6 @@ use crate::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
 use crate::plan::code::{Code, Codes, RemovedCode};
 use crate::plan::planner::{Commits, Protections};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
-use crate::plan::upstream::Upstream;
 use crate::plan::verify::{Todo, upstream};
 use crate::printable::{count, printable};
 use crate::project::environment::Environments;
@@ -151,8 +150,8 @@ impl Apply<'_> {
             self.notices
                 .note("not approved: evaluating policies to see what follows");
         }
-        let (status, mut left) =
-            self.prepare_and_run(&verified, &run, lock, commits, policies, consent)?;
+        let approved = self.approved(&verified, &run, consent);
+        let (status, mut left) = self.prepare_and_run(approved, &run, lock, commits, policies)?;
         drop(verified);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
@@ -324,14 +323,13 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns the part of the plan that is left and approved, and the digests of the outputs that stacks are applied
-    /// with.
+    /// Returns the part of a plan that is left, as far as it is approved.
     fn approved<'s>(
         &'s self,
         verified: &'s VerifiedPlan,
         run: &str,
         consent: Consent,
-    ) -> (Todo<'s>, Upstream) {
+    ) -> ApprovedPlan<'s> {
         let typed = match consent {
             Consent::Given(destroys) => destroys,
             Consent::Refused | Consent::NotAsked => 0,
@@ -348,22 +346,30 @@ impl Apply<'_> {
         if consent == Consent::Refused {
             to_do.leave_record_as_it_is();
         }
-        (to_do, known)
+        ApprovedPlan {
+            verified,
+            to_do,
+            upstream: known,
+            is_rejected: consent == Consent::Refused,
+        }
     }
 
     fn prepare_and_run(
         &self,
-        verified: &VerifiedPlan,
+        approved: ApprovedPlan<'_>,
         run: &str,
         lock: Option<StateLock>,
         mut commits: Commits,
         policies: Option<Following>,
-        consent: Consent,
     ) -> Result<(ExitStatus, Unconfirmed)> {
-        let is_rejected = consent == Consent::Refused;
+        let ApprovedPlan {
+            verified,
+            mut to_do,
+            upstream: known,
+            is_rejected,
+        } = approved;
         let context = &verified.context;
         let document = verified.document.as_ref();
-        let (mut to_do, known) = self.approved(verified, run, consent);
         let may_add = policies.is_some();
         let checker = self.check_conditions(context, document, &mut to_do, may_add)?;
         if let Some(document) = document {
