@@ -34,9 +34,9 @@ pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Docum
             sources.insert(stack.get(), (from, rule.span));
         }
     }
-    for (position, key) in record.gone.iter().enumerate() {
+    for (node, key) in record.gone_nodes() {
         let path = StackPath::parse(key).filter(|_| is_recorded(key));
-        sources.extend(path.map(|path| (n_stacks + position, (path, None))));
+        sources.extend(path.map(|path| (node, (path, None))));
     }
     let back = record.recorded.precedence().reversed();
     let nodes: Vec<usize> = sources.keys().copied().collect();

@@ -193,7 +193,7 @@ impl PlannedOrder {
             late: late.clone(),
         };
         let order = Order::with_ties(&works, &tree, &recorded, &turnarounds, |it| places[it]);
-        let name = |node| record.name(project, node);
+        let name = |node: u32| record.name(project, node as usize);
         let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
             Relaxed::Recorded(edge) => RelaxedConstraint {
                 effect: RelaxedEffect::Contradicted,

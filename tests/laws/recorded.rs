@@ -200,7 +200,7 @@ proptest! {
         prop_assert_eq!(&record.gone, &names);
         prop_assert_eq!(record.recorded.n_stacks, all.stacks.len());
 
-        let found = pairs(&record, |node| record.name(&loaded.project, node));
+        let found = pairs(&record, |node| record.name(&loaded.project, node as usize));
         let mut wanted = expected(&all, |stack, kind| match kind {
             "nesting" => Some(None),
             _ => fate(&all, stack).serial().map(Some),
@@ -236,7 +236,7 @@ proptest! {
         prop_assert_eq!(&planned.order.sequence, &whole.sequence);
         let operations = planned.operations(&loaded.project);
         prop_assert_eq!(operations.len(), whole.sequence.len());
-        let name = |node| record.name(&loaded.project, node);
+        let name = |node: u32| record.name(&loaded.project, node as usize);
         for (told, operation) in operations.iter().zip(&whole.sequence) {
             let number = u32::try_from(operation.stack).expect("there are few");
             prop_assert_eq!(told.stack.as_str(), name(number));

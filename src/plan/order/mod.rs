@@ -10,7 +10,7 @@ mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::recorded::{Record, Recorded, RecordedEdge};
+pub use self::recorded::{Record, RecordNode, Recorded, RecordedEdge};
 use self::rules::{Edge, Operations, Waits};
 use crate::run::schedule::{Elsewhere, Schedule};
 use crate::run::turn::{Operation, TurnIndex};

@@ -125,6 +125,17 @@ pub struct Record<'d> {
     groups: Vec<Option<String>>,
 }
 
+/// What a node of the record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordNode<'d> {
+    /// A stack of this commit.
+    Here(StackIndex),
+    /// A recorded stack that this commit lacks, by key.
+    Gone(&'d str),
+    /// A group, by its position among these.
+    Group(usize),
+}
+
 impl<'d> Record<'d> {
     /// Reads the declarations and the nesting that were recorded with each apply. An entry belongs
     /// to its stack in this commit, wherever that has moved; constraints hold through removed
@@ -228,17 +239,39 @@ impl<'d> Record<'d> {
         }
     }
 
-    pub fn name(&self, project: &Project, node: u32) -> String {
-        let node = node as usize;
-        let n_in_tree = project.stacks.len();
-        let n_stacks = n_in_tree + self.gone.len();
-        if node < n_in_tree {
-            project.stacks[StackIndex::new(node)].path.to_string()
-        } else if node < n_stacks {
-            self.gone[node - n_in_tree].to_owned()
-        } else {
-            let name = self.groups[node - n_stacks].clone();
-            name.unwrap_or_else(|| "some of a group".to_owned())
+    fn n_here(&self) -> usize {
+        self.recorded.n_stacks - self.gone.len()
+    }
+
+    pub fn node(&self, node: usize) -> RecordNode<'d> {
+        match node.checked_sub(self.n_here()) {
+            None => RecordNode::Here(StackIndex::new(node)),
+            Some(position) => match self.gone.get(position) {
+                Some(key) => RecordNode::Gone(key),
+                None => RecordNode::Group(node - self.recorded.n_stacks),
+            },
+        }
+    }
+
+    /// Returns the nodes of the recorded stacks that this commit lacks, by key.
+    pub fn gone_nodes(&self) -> impl Iterator<Item = (usize, &'d str)> {
+        (self.n_here()..).zip(self.gone.iter().copied())
+    }
+
+    /// Returns the node of a recorded stack that this commit lacks.
+    pub fn gone_node(&self, key: &str) -> Option<usize> {
+        let mut nodes = self.gone_nodes();
+        nodes.find(|(_, it)| *it == key).map(|(node, _)| node)
+    }
+
+    pub fn name(&self, project: &Project, node: usize) -> String {
+        match self.node(node) {
+            RecordNode::Here(stack) => project.stacks[stack].path.to_string(),
+            RecordNode::Gone(key) => key.to_owned(),
+            RecordNode::Group(group) => {
+                let name = self.groups[group].clone();
+                name.unwrap_or_else(|| "some of a group".to_owned())
+            }
         }
     }
 }

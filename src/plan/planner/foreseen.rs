@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
 use crate::plan::entry::Action;
-use crate::plan::order::{Record, Work};
+use crate::plan::order::{Record, RecordNode, Work};
 use crate::plan::removal::is_only_forgotten;
 use crate::plan::ties::Ties;
 use crate::plan::{Fate, PlannedOrder};
@@ -73,26 +73,24 @@ impl Context {
         let order = order.operations(project);
         let record = Record::new(project, &self.graph, Some(document));
         let ties = Ties::new(&record.recorded);
-        let n_in_tree = project.stacks.len();
-        let stacks: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
-        let nodes = record.gone.iter().zip(n_in_tree..);
-        let nodes: BTreeMap<&str, usize> = nodes.map(|(key, node)| (*key, node)).collect();
+        let nodes = record.gone_nodes().map(|(node, key)| (key, node));
+        let nodes: BTreeMap<&str, usize> = nodes.collect();
         let drivers = Drivers::new(self, Some(document));
-        let fate = |node: usize| match node.checked_sub(n_in_tree) {
-            Some(position) if goes.contains(record.gone[position]) => Fate::Goes,
-            Some(position) if is_left(record.gone[position]) => Fate::Stays,
-            Some(position) if is_forgotten(record.gone[position]) => Fate::Nothing,
-            Some(_) => Fate::Stays,
-            None if project.stacks[stacks[node]].mode == StackMode::Read => Fate::Nothing,
-            None => match drivers.entry(stacks[node]) {
+        let fate = |node: usize| match record.node(node) {
+            RecordNode::Gone(key) if goes.contains(key) => Fate::Goes,
+            RecordNode::Gone(key) if is_left(key) => Fate::Stays,
+            RecordNode::Gone(key) if is_forgotten(key) => Fate::Nothing,
+            RecordNode::Gone(_) => Fate::Stays,
+            RecordNode::Here(stack) if project.stacks[stack].mode == StackMode::Read => {
+                Fate::Nothing
+            }
+            RecordNode::Here(stack) => match drivers.entry(stack) {
                 Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Fate::Stays,
                 _ => Fate::Nothing,
             },
+            RecordNode::Group(_) => Fate::Nothing,
         };
-        let name = |node: usize| {
-            let node = u32::try_from(node).unwrap_or(u32::MAX);
-            record.name(project, node)
-        };
+        let name = |node: usize| record.name(project, node);
         let foreseen = keys.iter().map(|key| {
             let is_proven = standings
                 .missing

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::driver::{Driver, Tool};
 use crate::plan::backends::Place;
 use crate::plan::entry::{Action, Removed};
-use crate::plan::order::Record;
+use crate::plan::order::{Record, RecordNode};
 use crate::plan::removal::{Part, held, is_only_forgotten};
 use crate::printable::command_line;
 use crate::project::driver::NONE;
@@ -152,26 +152,25 @@ impl Context {
             return;
         };
         let record = Record::new(&self.project, &self.graph, Some(document));
-        let stacks = self.project.stacks.iter();
-        let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
-        let n_in_tree = stacks.len();
         let drivers = Drivers::new(self, Some(document));
         let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
         let left = removals.all.iter().filter(|removal| removal.is_left());
         let left: BTreeSet<String> = left.map(|removal| removal.path.to_string()).collect();
         let part = |node: usize| {
-            if let Some(position) = node.checked_sub(n_in_tree) {
-                let key = record.gone[position];
-                return match actions.get(key) {
-                    Some(Action::Delete) => Part::Goes,
-                    Some(_) if left.contains(key) => Part::Holds,
-                    Some(_) => Part::Nothing,
-                    None if moved.contains(key) => Part::MovesAway,
-                    None if is_only_forgotten(&document.stacks[key]) => Part::Nothing,
-                    None => Part::Holds,
-                };
-            }
-            let stack = stacks[node];
+            let stack = match record.node(node) {
+                RecordNode::Here(stack) => stack,
+                RecordNode::Group(_) => return Part::Nothing,
+                RecordNode::Gone(key) => {
+                    return match actions.get(key) {
+                        Some(Action::Delete) => Part::Goes,
+                        Some(_) if left.contains(key) => Part::Holds,
+                        Some(_) => Part::Nothing,
+                        None if moved.contains(key) => Part::MovesAway,
+                        None if is_only_forgotten(&document.stacks[key]) => Part::Nothing,
+                        None => Part::Holds,
+                    };
+                }
+            };
             if self.project.stacks[stack].mode == StackMode::Read {
                 return Part::Nothing;
             }
@@ -189,19 +188,17 @@ impl Context {
         };
         let held = held(&record.recorded, part);
         let is_kept = |removals: &mut Removals<'_>, stack: usize| {
-            let key = stack
-                .checked_sub(n_in_tree)
-                .map(|position| record.gone[position]);
-            let removal = key.and_then(|key| removals.of_key(key));
+            let removal = match record.node(stack) {
+                RecordNode::Gone(key) => removals.of_key(key),
+                RecordNode::Here(_) | RecordNode::Group(_) => None,
+            };
             held.contains_key(&stack) || removal.is_some_and(|it| it.blocked.is_some())
         };
         for (&kept, &holder) in &held {
-            let Some(position) = kept.checked_sub(n_in_tree) else {
+            let RecordNode::Gone(key) = record.node(kept) else {
                 continue;
             };
-            let key = record.gone[position];
-            let name = u32::try_from(holder).map(|holder| record.name(&self.project, holder));
-            let name = name.unwrap_or_default();
+            let name = record.name(&self.project, holder);
             let way_out = if left.contains(&name) {
                 LEFT.to_owned()
             } else if is_kept(removals, holder) {

@@ -8,7 +8,7 @@ use super::removals::Removals;
 use super::subjects::{Drivers, Subjects};
 use crate::context::Context;
 use crate::plan::entry::Action;
-use crate::plan::order::Record;
+use crate::plan::order::{Record, RecordNode};
 use crate::plan::protection::{Protected, Protection, Refusal};
 use crate::plan::removal::{Part, held};
 use crate::printable::printable;
@@ -113,27 +113,26 @@ impl Context {
         blocked: &mut BTreeMap<StackIndex, String>,
     ) {
         let record = Record::new(&self.project, &self.graph, document);
-        let stacks = self.project.stacks.iter();
-        let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
         let drivers = Drivers::new(self, document);
         let going: BTreeSet<StackIndex> = settled.going().collect();
         let is_protected = |path: &str| {
             let found = protected.binary_search_by(|it| it.stack.as_str().cmp(path));
             found.is_ok()
         };
-        let n_in_tree = stacks.len();
         let actions = removals.going();
         let part = |node: usize| {
-            if let Some(position) = node.checked_sub(n_in_tree) {
-                let key = record.gone[position];
-                return match actions.get(key) {
-                    _ if is_protected(key) => Part::Holds,
-                    Some(Action::Delete) => Part::Goes,
-                    Some(_) => Part::Nothing,
-                    None => Part::MovesAway,
-                };
-            }
-            let stack = stacks[node];
+            let stack = match record.node(node) {
+                RecordNode::Here(stack) => stack,
+                RecordNode::Group(_) => return Part::Nothing,
+                RecordNode::Gone(key) => {
+                    return match actions.get(key) {
+                        _ if is_protected(key) => Part::Holds,
+                        Some(Action::Delete) => Part::Goes,
+                        Some(_) => Part::Nothing,
+                        None => Part::MovesAway,
+                    };
+                }
+            };
             let here = &self.project.stacks[stack];
             if is_protected(here.path.as_str()) {
                 Part::Holds
@@ -153,8 +152,7 @@ impl Context {
             while let Some(&next) = held.get(&holder) {
                 holder = next;
             }
-            let number = u32::try_from(holder).expect("nodes count in 32 bits");
-            record.name(&self.project, number)
+            record.name(&self.project, holder)
         };
         let kept = held.keys().map(|&kept| {
             let why = format!("kept: protected {} runs after it", holder(kept));
@@ -163,23 +161,23 @@ impl Context {
         let mut all: Vec<(usize, String)> = kept.collect();
         for protected in protected {
             let why = protected.refusal.protection().text();
-            let of_gone = || {
-                let mut gone = record.gone.iter();
-                let position = gone.position(|key| *key == protected.stack.as_str())?;
-                Some(n_in_tree + position)
-            };
+            let of_gone = || record.gone_node(protected.stack.as_str());
             let here = self.project.stacks.find(&protected.stack);
             let node = here.map(StackIndex::get).or_else(of_gone);
             all.extend(node.map(|node| (node, why)));
         }
         for (node, why) in all {
-            if let Some(position) = node.checked_sub(n_in_tree) {
-                if let Some(removal) = removals.of_key(record.gone[position]) {
-                    removal.block(why, WAY_OUT);
+            match record.node(node) {
+                RecordNode::Gone(key) => {
+                    if let Some(removal) = removals.of_key(key) {
+                        removal.block(why, WAY_OUT);
+                    }
                 }
-            } else {
-                settled.block(stacks[node], &why);
-                blocked.insert(stacks[node], why);
+                RecordNode::Here(stack) => {
+                    settled.block(stack, &why);
+                    blocked.insert(stack, why);
+                }
+                RecordNode::Group(_) => {}
             }
         }
     }

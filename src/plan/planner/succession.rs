@@ -162,10 +162,7 @@ impl<'a> Users<'a> {
             return Ok(Vec::new());
         }
         let is_current = Some(current.generation) == old.path.generation();
-        let n_in_tree = self.used.len();
-        let mut gone = self.record.gone.iter();
-        let node = gone.position(|gone| *gone == old.path.as_str());
-        let starts = node.map(|position| n_in_tree + position).into_iter();
+        let starts = self.record.gone_node(old.path.as_str()).into_iter();
         let after_old = self.recorded.reached(starts.chain([stack.get()]));
         let after_stack = self.tree.reached([stack.get()].into_iter());
         let mut leaving = Vec::new();
@@ -211,10 +208,10 @@ impl<'a> Users<'a> {
                 Hold::Beyond => return Err(holder(plan == UserPlan::Unchanged)),
             }
         }
-        for (position, key) in self.record.gone.iter().enumerate() {
-            if after_old[n_in_tree + position] && self.is_kept(removals, old, key) {
+        for (node, key) in self.record.gone_nodes() {
+            if after_old[node] && self.is_kept(removals, old, key) {
                 return Err(Holder {
-                    name: (*key).to_owned(),
+                    name: key.to_owned(),
                     is_planned: false,
                     is_generation: key.contains("[generation "),
                 });
