@@ -154,6 +154,8 @@ pub enum WhyUncounted {
         /// Where it is written.
         location: Location,
     },
+    /// It is a configuration file in which nothing has changed that is an input of a stack.
+    NoInput,
 }
 
 impl WhyUncounted {

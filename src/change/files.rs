@@ -1,5 +1,7 @@
 //! The files that differ from the base, and the look-ups that the rules need.
 
+use std::collections::BTreeSet;
+
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::project::stack::Stacks;
@@ -9,6 +11,8 @@ use crate::project::stack::Stacks;
 pub struct ChangedFiles {
     /// By path; a path occurs once.
     in_path_order: Vec<ChangedFile>,
+    /// The configuration files that say the same as at the base.
+    same: BTreeSet<ProjectPath>,
 }
 
 impl ChangedFiles {
@@ -19,7 +23,21 @@ impl ChangedFiles {
         files.dedup_by(|later, kept| later.path == kept.path);
         ChangedFiles {
             in_path_order: files,
+            same: BTreeSet::new(),
         }
+    }
+
+    /// Notes which configuration files say the same as at the base.
+    #[must_use]
+    pub fn saying_the_same(self, same: BTreeSet<ProjectPath>) -> Self {
+        ChangedFiles { same, ..self }
+    }
+
+    /// Splits off the configuration files that say the same as at the base. They count only where a file counts by
+    /// its bytes.
+    pub(super) fn by_meaning(&self) -> (Self, Self) {
+        let files = self.clone().saying_the_same(BTreeSet::new());
+        files.partition(|file| !self.same.contains(&file.path))
     }
 
     /// Returns all of them, by path.
@@ -76,7 +94,10 @@ impl ChangedFiles {
     /// Splits off the files that are not to be kept.
     pub(super) fn partition(self, keep: impl FnMut(&ChangedFile) -> bool) -> (Self, Self) {
         let (kept, others) = self.in_path_order.into_iter().partition(keep);
-        let files = |in_path_order| ChangedFiles { in_path_order };
+        let files = |in_path_order| ChangedFiles {
+            in_path_order,
+            same: self.same.clone(),
+        };
         (files(kept), files(others))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::base::Base;
-use super::cause::{ChangeCause, Location, Use};
+use super::cause::{ChangeCause, Location, Use, UseKind};
 use super::computed;
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
@@ -111,6 +111,7 @@ pub fn find(
     } = reader.read(project, &triggers, problems)?;
     let entries = Ignores::of(project);
     let (files, ignored) = entries.split(files);
+    let files = meaning::with_same(present, &base.commit, files)?;
     let (off, off_triggers) = off.without(&directory);
     let (off, off_ignored) = entries.split(off);
     let uncounted = Uncounted {
@@ -118,6 +119,7 @@ pub fn find(
         off: off.except(&files),
         ignored: ignored.and(off_ignored),
         triggers: off_triggers.except(&triggers),
+        same: files.by_meaning().1,
     };
     // Even if nothing in the project has changed, what stacks use outside it may have: a warning
     // then says that such changes cannot be seen.
@@ -144,8 +146,7 @@ pub fn find(
     })
 }
 
-/// Returns which of some stacks have changed since a commit, and why. Triggers do not count, and neither do
-/// configuration files that say the same.
+/// Returns which of some stacks have changed since a commit, and why. Triggers do not count.
 ///
 /// # Errors
 ///
@@ -169,16 +170,15 @@ pub fn causes_since(
     let is_wanted = |stack: StackIndex| wanted.contains(&stack);
     // Problems with inputs are reported with the digests.
     let unheeded = &mut Problems::default();
-    let counting = meaning::without_same(present, commit, &files)?;
-    let mut causes = changed_stacks(project, listing, &counting, is_wanted, unheeded)?;
-    // Tags and the like are no inputs, but environments may be computed from them.
+    let mut causes = changed_stacks(project, listing, &files, is_wanted, unheeded)?;
     let computed = computed::changed_stacks(project, listing, host, commit, &files, &causes)?;
     let computed = computed.into_iter().filter(|(stack, _)| is_wanted(*stack));
     causes.extend(computed);
     Ok(causes)
 }
 
-/// Returns why stacks have changed, of those that are wanted.
+/// Returns why stacks have changed, of those that are wanted. Configuration files that say the same count only where
+/// something else reads them, such as a module that they lie in.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,
@@ -187,7 +187,8 @@ pub(super) fn changed_stacks(
     problems: &mut Problems,
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     let mut changed: BTreeMap<StackIndex, ChangeCause> = BTreeMap::new();
-    for file in files.iter() {
+    let (said, _) = files.by_meaning();
+    for file in said.iter() {
         for stack in files::stacks_of(file, &project.stacks).filter(|&stack| is_wanted(stack)) {
             changed.entry(stack).or_insert_with(|| ChangeCause {
                 file: file.clone(),
@@ -197,13 +198,19 @@ pub(super) fn changed_stacks(
     }
     let input_problems = InputProblems::default();
     let tree = Tree::new(&project.root, listing, files, &input_problems);
+    let imported = Tree::new(&project.root, listing, &said, &input_problems);
     let mut others = Vec::new();
     for (index, _) in project.stacks.iter() {
         if changed.contains_key(&index) || !is_wanted(index) {
             continue;
         }
         let mut touched = named(project, index).filter_map(|(kind, entry)| {
-            let touch = touch_named(&tree, &entry.value)?;
+            let tree = if kind == UseKind::Import {
+                &imported
+            } else {
+                &tree
+            };
+            let touch = touch_named(tree, &entry.value)?;
             Some((touch, kind, entry.span))
         });
         match touched.next() {
@@ -220,7 +227,7 @@ pub(super) fn changed_stacks(
     let terragrunt = project.settings.terragrunt;
     let find = || inputs::changed_inputs(&tree, &project.stacks, &others, terragrunt);
     changed.extend(project::pool()?.install(find));
-    drop(tree);
+    drop((tree, imported));
     input_problems.add_to(problems)?;
     Ok(changed)
 }

@@ -1,27 +1,28 @@
 //! Whether configuration files still say what a commit has, apart from what is no input: comments, layout, order, tags
 //! and lifecycle rules.
 
-use std::collections::{BTreeSet, HashMap};
-use std::str;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::digest::said;
+use rayon::prelude::*;
+
+use super::digest::{said, text};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::present::Present;
-use crate::git::{ChangedFile, CommitId, FileChange};
+use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError};
 use crate::path::ProjectPath;
 use crate::project::discover::is_configuration;
+use crate::project::pool;
 
-/// Returns the files without the configuration files that say the same as in a commit.
-pub(super) fn without_same(
+/// Notes which configuration files say the same as in a commit.
+pub(super) fn with_same(
     present: Present<'_>,
     commit: &CommitId,
-    files: &ChangedFiles,
+    files: ChangedFiles,
 ) -> Result<ChangedFiles, ChangeError> {
-    let nothing = BTreeSet::new();
-    let same = same(present, commit, files.iter(), &nothing)?;
-    let others = files.iter().filter(|file| !same.contains(&file.path));
-    Ok(ChangedFiles::new(others.cloned().collect()))
+    let same = same(present, commit, files.iter(), &BTreeSet::new())?;
+    Ok(files.saying_the_same(same))
 }
 
 /// Returns whether a configuration file says the same as in a commit, also without some variables of `run.env`.
@@ -37,7 +38,8 @@ pub(super) fn says_the_same(
     Ok(!same(present, commit, [file].into_iter(), variables)?.is_empty())
 }
 
-/// Returns the configuration files that say the same; a file that cannot be parsed says something else.
+/// Returns the configuration files that say the same. A file that cannot be parsed says something else, and so does
+/// one with the same text, since then its permissions differ.
 fn same<'f>(
     present: Present<'_>,
     commit: &CommitId,
@@ -46,34 +48,80 @@ fn same<'f>(
 ) -> Result<BTreeSet<ProjectPath>, ChangeError> {
     let is_compared = |file: &&ChangedFile| {
         use FileChange::{Added, Deleted, Modified};
+        // A name that is not UTF-8 cannot be asked for.
+        let has_name = !file.path.as_str().contains(char::REPLACEMENT_CHARACTER);
         is_configuration(file.path.basename().as_ref())
             && matches!(file.change, Added | Modified | Deleted)
+            && has_name
     };
     let files: Vec<&ChangedFile> = files.filter(is_compared).collect();
     if files.is_empty() {
         return Ok(BTreeSet::new());
     }
     let before = files.iter().filter(|file| file.change != FileChange::Added);
-    let before: Vec<ProjectPath> = before.map(|file| file.path.clone()).collect();
-    let contents = present.repository.read(commit, &before)?;
-    let before: HashMap<ProjectPath, Vec<u8>> = before.into_iter().zip(contents).collect();
-    let sources = present.project.sources.files();
-    let now: HashMap<&ProjectPath, &str> = sources
-        .map(|source| (&source.path, &*source.text))
-        .collect();
+    let before = texts_at(present, commit, before.map(|file| &file.path))?;
+    let now = texts_now(present, &files)?;
+    let nothing = Cow::Borrowed("");
     let is_same = |file: &&&ChangedFile| {
-        let was = match before.get(&file.path) {
-            None => Some(String::new()),
-            Some(bytes) => str::from_utf8(bytes)
-                .ok()
-                .and_then(|text| said(text, variables)),
+        let missing = |change: FileChange| (file.change == change).then_some(&nothing);
+        let before = missing(FileChange::Added).or_else(|| before.get(&file.path));
+        // It may be there again.
+        let now = now.get(&file.path).or(missing(FileChange::Deleted));
+        let (Some(before), Some(now)) = (before, now) else {
+            return false;
         };
-        let is = match file.change {
-            FileChange::Deleted => Some(String::new()),
-            _ => now.get(&file.path).and_then(|text| said(text, variables)),
-        };
-        was.is_some() && was == is
+        let said = |text: &str| said(text, variables);
+        before != now && said(before).is_some_and(|before| said(now) == Some(before))
     };
-    let same = files.iter().filter(is_same);
-    Ok(same.map(|file| file.path.clone()).collect())
+    pool()?.install(|| {
+        let same = files.par_iter().filter(is_same);
+        Ok(same.map(|file| file.path.clone()).collect())
+    })
+}
+
+/// The texts of files; one that is not UTF-8 is missing.
+type Texts<'a> = HashMap<ProjectPath, Cow<'a, str>>;
+
+fn texts_at<'p>(
+    present: Present<'_>,
+    commit: &CommitId,
+    paths: impl Iterator<Item = &'p ProjectPath>,
+) -> Result<Texts<'static>, GitError> {
+    let paths: Vec<ProjectPath> = paths.cloned().collect();
+    if paths.is_empty() {
+        return Ok(Texts::new());
+    }
+    let contents = present.repository.read(commit, &paths)?;
+    let texts = paths.into_iter().zip(contents);
+    let texts = texts.filter_map(|(path, bytes)| Some((path, Cow::Owned(text(bytes)?))));
+    Ok(texts.collect())
+}
+
+/// Returns texts as the working tree has them; where its change of a file does not count, as HEAD does. What the
+/// project does not read is missing.
+fn texts_now<'a>(present: Present<'a>, files: &[&ChangedFile]) -> Result<Texts<'a>, GitError> {
+    let uncommitted = present.uncommitted;
+    let off = uncommitted.status.iter();
+    let off = off.filter(|file| uncommitted.counted.off(file.state).is_some());
+    let off: HashSet<&ProjectPath> = off.map(|file| &file.path).collect();
+    let sources = present.project.sources.files();
+    let sources: HashMap<&ProjectPath, &str> =
+        sources.map(|file| (&file.path, &*file.text)).collect();
+    let mut texts = Texts::new();
+    let mut of_head: Vec<&ProjectPath> = Vec::new();
+    for file in files {
+        let is_off = off.contains(&file.path);
+        match file.change {
+            FileChange::Deleted if is_off => {}
+            _ if is_off && file.state == FileState::Committed => of_head.push(&file.path),
+            _ => {
+                let text = sources.get(&file.path);
+                texts.extend(text.map(|text| (file.path.clone(), Cow::Borrowed(*text))));
+            }
+        }
+    }
+    if let Some(head) = present.repository.commit("HEAD")? {
+        texts.extend(texts_at(present, &head, of_head.into_iter())?);
+    }
+    Ok(texts)
 }

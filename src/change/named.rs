@@ -1,9 +1,10 @@
 //! The inputs that the configuration of a stack names itself.
 
 use super::cause::UseKind;
+use super::digest::is_no_input;
 use super::inputs::{Touch, Tree};
 use crate::project::Project;
-use crate::project::stack::{StackIndex, Watch};
+use crate::project::stack::{AttributeRead, Stack, StackIndex, Watch};
 use crate::source::Spanned;
 
 /// Returns what the configuration of a stack names: what it watches, then what it imports.
@@ -19,6 +20,12 @@ pub(super) fn named(
         .into_iter()
         .flatten();
     watched.chain(imports.map(|entry| (UseKind::Import, entry)))
+}
+
+/// Returns what functions read for those attributes of a `stack` block that are inputs.
+pub(super) fn reads(stack: &Stack) -> impl Iterator<Item = &AttributeRead> {
+    let reads = stack.reads.iter();
+    reads.filter(|read| !is_no_input(&read.attribute.text))
 }
 
 /// Returns a change of what an entry of `watch`, or an import, names.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::computed::HostEnvironment;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
+use super::meaning;
 use super::trigger;
 use super::uncounted::{Counted, Ignores};
 use crate::git::{ChangedFile, CommitId, Repository};
@@ -38,7 +39,8 @@ pub struct UncommittedChanges {
 }
 
 impl Present<'_> {
-    /// Returns the files that differ from a commit and count, without triggers.
+    /// Returns the files that differ from a commit and count, without triggers, and notes which configuration files
+    /// say the same.
     pub(super) fn files_since(&self, commit: &CommitId) -> Result<ChangedFiles, ChangeError> {
         let mut files = match self.repository.commit("HEAD")? {
             Some(head) => self.repository.differences(commit, &head)?,
@@ -51,6 +53,6 @@ impl Present<'_> {
         files.extend(status.iter().filter(counts).cloned());
         let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
         let (files, _) = Ignores::of(self.project).split(files);
-        Ok(files)
+        meaning::with_same(*self, commit, files)
     }
 }

@@ -32,7 +32,7 @@ impl Counted {
 }
 
 /// The files that differ from the base and do not count. A file is in at most one of these lists, and
-/// in none if another change of it counts.
+/// in none if another change of it counts. Those that say the same may count for stacks that read their bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Uncounted {
     /// Which changes are switched off.
@@ -43,12 +43,14 @@ pub struct Uncounted {
     pub ignored: ChangedFiles,
     /// Files in the directory of triggers whose state is switched off.
     pub triggers: ChangedFiles,
+    /// Configuration files that say the same as at the base.
+    pub same: ChangedFiles,
 }
 
 impl Uncounted {
     /// Returns how many files there are.
     pub fn count(&self) -> usize {
-        let all = [&self.off, &self.ignored, &self.triggers];
+        let all = [&self.off, &self.ignored, &self.triggers, &self.same];
         all.into_iter().map(|files| files.iter().count()).sum()
     }
 

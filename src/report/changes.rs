@@ -125,6 +125,9 @@ fn why_uncounted_text(change: &UncountedChange) -> String {
         WhyUncounted::Ignored { entry, location } => {
             format!("ignored by `{entry}` ({})", location_text(location))
         }
+        WhyUncounted::NoInput => {
+            "only in comments, layout or settings that are no inputs".to_owned()
+        }
         WhyUncounted::Off(by) => {
             let state = state_json(change.file.state);
             match by {
@@ -281,7 +284,7 @@ struct UncountedJson<'a> {
     /// The links from the place to the file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     links: Vec<UseJson<'a>>,
-    /// `switched_off` or `ignored`.
+    /// `switched_off`, `ignored` or `no_input`.
     why: &'static str,
     detail: String,
 }
@@ -294,6 +297,7 @@ impl<'a> UncountedJson<'a> {
             why: match change.why {
                 WhyUncounted::Off(_) => "switched_off",
                 WhyUncounted::Ignored { .. } => "ignored",
+                WhyUncounted::NoInput => "no_input",
             },
             detail: why_uncounted_text(change),
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use memchr::memmem;
 
+use super::trace;
 use crate::change::cause::ChangeCause;
 use crate::change::files::ChangedFiles;
 use crate::change::inputs::Tree;
@@ -72,6 +73,12 @@ impl Concerned {
                 .compared
                 .extend(project.stacks.at_or_below(directory));
         }
+        // Variables may be computed from attributes that are no inputs themselves.
+        let reading = project.stacks.iter().filter(|(_, stack)| {
+            let mut reads = stack.reads.iter();
+            reads.any(|read| trace::touch_read(tree, &read.read).is_some())
+        });
+        concerned.compared.extend(reading.map(|(index, _)| index));
         // Searching all text is faster than visiting all expressions.
         if may_list_others || may_call_reader(project) {
             concerned.add_mentioning(project, may_list_others, changed);

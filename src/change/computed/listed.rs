@@ -8,6 +8,7 @@ use crate::change::cause::{ChangeCause, Ignored, Input, InputLocation, Use, UseK
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::change::inputs::{InputProblems, Inputs, Tree, place_read};
+use crate::change::named::reads;
 use crate::project::discover::Listing;
 use crate::project::function_files::FileRead;
 use crate::project::namespaces::Used;
@@ -89,7 +90,7 @@ fn evaluate(
             inputs.add(place, &[], chain, trace::touch_read(tree, read));
         }
     };
-    for read in &project.stacks[stack].reads {
+    for read in reads(&project.stacks[stack]) {
         add_read(&mut inputs, &read.read, &trace::steps_of(side, read));
     }
     for variable in environments(project, host).variables(stack) {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::change::cause::{ChangeCause, Location, Use, UseKind};
 use crate::change::inputs::{Touch, Tree};
+use crate::change::named::reads;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::environment::Variable;
@@ -115,7 +116,7 @@ pub(super) fn steps_of(side: Side<'_>, read: &AttributeRead) -> [Use; 2] {
 /// Returns the first changed file that a function reads for an attribute of a `stack` block, and the
 /// steps to it.
 pub(super) fn read_in_block(side: Side<'_>, tree: &Tree<'_>, stack: &Stack) -> Option<ChangeCause> {
-    stack.reads.iter().find_map(|read| {
+    reads(stack).find_map(|read| {
         let touch = touch_read(tree, &read.read)?;
         Some(ChangeCause {
             file: touch.file.clone(),

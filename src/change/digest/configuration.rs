@@ -30,7 +30,7 @@ const NO_INPUTS: [&str; 6] = [
 ];
 
 /// Returns whether an attribute of `stack` is no input.
-pub(super) fn is_no_input(attribute: &str) -> bool {
+pub(in crate::change) fn is_no_input(attribute: &str) -> bool {
     NO_INPUTS.contains(&attribute)
 }
 
@@ -130,7 +130,7 @@ impl<'a> Configuration<'a> {
 }
 
 /// Returns bytes as the text that is parsed.
-fn text(bytes: Vec<u8>) -> Option<String> {
+pub(in crate::change) fn text(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     Some(match text.strip_prefix('\u{feff}') {
         Some(text) => text.to_owned(),

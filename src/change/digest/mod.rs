@@ -28,8 +28,8 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use rayon::prelude::*;
 use serde_json::Map;
 
-pub(super) use self::configuration::said;
-use self::configuration::{Configuration, is_no_input, texts};
+use self::configuration::{Configuration, texts};
+pub(super) use self::configuration::{is_no_input, said, text};
 use self::counted::Whole;
 use self::part::{PartDigest, PartHasher};
 use self::places::Places;
@@ -40,7 +40,7 @@ use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::ignored::IgnoreLists;
 use super::inputs::{InputGraph, InputNode, InputProblems, Tree, each_root_read, place_read};
-use super::named::named;
+use super::named::{named, reads};
 use crate::git::{ChangedFile, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
@@ -324,10 +324,8 @@ impl<'a> Digester<'a> {
             let name = format!("{word} {place}");
             parts.entry(name).or_default().part(&part);
         }
-        for read in &self.project.stacks[stack].reads {
-            if !is_no_input(&read.attribute.text) {
-                self.add_read(&read.read, sieve, parts);
-            }
+        for read in reads(&self.project.stacks[stack]) {
+            self.add_read(&read.read, sieve, parts);
         }
     }
 

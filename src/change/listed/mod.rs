@@ -1,6 +1,6 @@
 //! All inputs of one stack, whether they have changed or not.
 
-use super::cause::{Input, InputLocation, Location, UncountedChange, Use, WhyUncounted};
+use super::cause::{Input, InputLocation, Location, UncountedChange, Use, UseKind, WhyUncounted};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Inputs, Touch, Tree};
@@ -52,7 +52,12 @@ pub fn add_uncounted(
         Some(by) => Some(WhyUncounted::ignored(by, project)),
         None => uncounted.counted.off(file.state).map(WhyUncounted::Off),
     };
-    for files in [&uncounted.off, &uncounted.ignored] {
+    let sources = [
+        (&uncounted.off, None),
+        (&uncounted.ignored, None),
+        (&uncounted.same, Some(WhyUncounted::NoInput)),
+    ];
+    for (files, reason) in sources {
         if files.is_empty() {
             continue;
         }
@@ -66,8 +71,10 @@ pub fn add_uncounted(
                 // What is computed is not listed again.
                 None => touch(&tree, &input.location).map(|it| (it.file.clone(), it.links)),
             };
-            let change = found.and_then(|(file, links)| {
-                let why = why(&file)?;
+            let counts = |file: &ChangedFile| input.change.as_ref() == Some(file);
+            let change = found.filter(|(file, _)| !counts(file));
+            let change = change.and_then(|(file, links)| {
+                let why = reason.clone().or_else(|| why(&file))?;
                 Some(UncountedChange { file, links, why })
             });
             input.uncounted.extend(change);
@@ -92,9 +99,11 @@ fn list(
 ) -> Result<(Inputs, InputProblems), ChangeError> {
     let problems = InputProblems::default();
     let tree = Tree::new(&project.root, listing, changed, &problems).recording();
+    let (said, _) = changed.by_meaning();
+    let imported = Tree::new(&project.root, listing, &said, &problems);
     let mut inputs = Inputs::default();
     let own = InputLocation::Path(project.stacks[stack].path.directory().clone());
-    let mut own_changes = changed.iter().filter(|file| {
+    let mut own_changes = said.iter().filter(|file| {
         let mut concerned = files::stacks_of(file, &project.stacks);
         concerned.any(|concerned| concerned == stack)
     });
@@ -108,12 +117,16 @@ fn list(
             kind,
             location: Location::of(entry.span, project),
         };
-        inputs.add(location, &[], &[step], touch_named(&tree, &entry.value));
+        let touch = match step.kind {
+            UseKind::Import => touch_named(&imported, &entry.value),
+            _ => touch_named(&tree, &entry.value),
+        };
+        inputs.add(location, &[], &[step], touch);
     }
     let terragrunt = project.settings.terragrunt;
     let add = || inputs::add_inputs(&tree, &project.stacks, stack, terragrunt, &mut inputs);
     project::pool()?.install(add);
-    drop(tree);
+    drop((tree, imported));
     Ok((inputs, problems))
 }
 

@@ -140,7 +140,7 @@ globals {}
     repository.write("/own/x.tf", "");
     repository.write("/shared.tf", "# changed\n");
     repository.commit();
-    repository.write("/common/c.tm.hcl", "globals {\n}\n");
+    repository.write("/common/c.tm.hcl", "globals {\n  a = 1\n}\n");
     let list = repository.list("--format json").json();
     let reasons: Vec<_> = list["stacks"]
         .as_array()

@@ -63,7 +63,7 @@ fn change_detection_does_not_matter() {
         }
       }";
     let repository = dirty(config);
-    repository.write("/a/stack.tm", "stack {\n tags = [\"x\"]\n}\n");
+    repository.write("/a/stack.tm", "stack {\n name = \"x\"\n}\n");
     let run = "run --changed --base base --enable-change-detection git-uncommitted -- true";
     assert_eq!(
         objections(&repository.orch(run)),

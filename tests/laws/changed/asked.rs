@@ -8,8 +8,8 @@ use super::generate::{Switches, WantedBase};
 use super::links::What;
 use super::paths::parent;
 use super::repository::Repository;
-use super::rules::{Input, Paths, Tree, place_of};
-use super::texts::{File, Item, Snapshot, StackBlock, quoted, said};
+use super::rules::{Input, Paths, Tree, place_of, read};
+use super::texts::{Configuration, File, Item, Snapshot, StackBlock, quoted, said};
 use crate::model::literal;
 
 /// A question.
@@ -126,6 +126,8 @@ impl Answer {
 pub(super) struct Expected {
     /// What differs, with how far that has come.
     pub(super) files: BTreeMap<String, &'static str>,
+    /// The configuration files that differ and say the same.
+    pub(super) same: Paths,
     /// The stacks that changed, each with the files that it owns and those that it depends on.
     pub(super) changed: BTreeMap<String, BTreeSet<(&'static str, String)>>,
     pub(super) removed: Paths,
@@ -138,8 +140,11 @@ impl Expected {
         let files = changed_files(repository, base, switches);
         let mut counted = files.clone();
         counted.retain(|file, _| !tree.is_ignored(file));
+        let counted_tree = counted_tree(repository, switches);
+        let mut same: Paths = counted.keys().cloned().collect();
+        same.retain(|file| says_the_same(file, base, &counted_tree));
         let mut changed: BTreeMap<String, BTreeSet<_>> = BTreeMap::new();
-        for file in counted.keys() {
+        for file in counted.keys().filter(|file| !same.contains(*file)) {
             for owner in tree.owner(file).iter().flat_map(|it| tree.declared(it)) {
                 changed
                     .entry(owner)
@@ -150,7 +155,7 @@ impl Expected {
         for (stack, inputs) in tree.inputs().unwrap_or_default() {
             for Input { rule, what } in inputs {
                 let taken = counted.keys().filter(|file| what.takes(file));
-                for file in taken {
+                for file in taken.filter(|file| rule != "import" || !same.contains(*file)) {
                     changed
                         .entry(stack.clone())
                         .or_default()
@@ -170,11 +175,11 @@ impl Expected {
         }
         let mut removed = Tree(base).stacks();
         let alive = tree.stacks();
-        let counted_tree = counted_tree(repository, switches);
         let left = Tree(&counted_tree).stacks();
         removed.retain(|stack| !alive.contains(stack) && !left.contains(stack));
         Expected {
             files,
+            same,
             changed,
             removed,
         }
@@ -183,6 +188,20 @@ impl Expected {
     pub(super) fn stacks(&self) -> Paths {
         self.changed.keys().cloned().collect()
     }
+}
+
+/// Returns whether a file is one of configuration and says the same, which counts only for what reads its bytes.
+fn says_the_same(file: &str, base: &Snapshot, now: &Snapshot) -> bool {
+    let meaning = |at: &Snapshot| match at.get(file) {
+        None => Some(Configuration::default()),
+        Some(file) => file.meaning(),
+    };
+    let is_read = !now.contains_key(file) || !Tree(now).is_hidden(parent(file));
+    let (Some(then), Some(here)) = (meaning(base), meaning(now)) else {
+        return false;
+    };
+    let text = |at: &Snapshot| at.get(file).map(File::render);
+    is_read && then == here && text(base) != text(now)
 }
 
 /// Returns the files as they would be without some changes since the base.
@@ -340,7 +359,7 @@ fn check_way(
                         })
                     }
                     (_, Some(block)) => {
-                        whats = tree.read(stack, block);
+                        whats = read(stack, block);
                         line.contains("tm_file(")
                     }
                 };

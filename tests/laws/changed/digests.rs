@@ -1,5 +1,4 @@
-//! The digest of what a stack depends on differs between two states if and only if the stack has changed, except
-//! by what is no input: descriptions, and comments of configuration files.
+//! The digest of what a stack depends on differs between two states if and only if the stack has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use super::asked::{Asked, Expected};
 use super::generate::{Scene, WantedBase, any_scene};
 use super::rules::Tree;
-use super::texts::{Configuration, Snapshot, StackBlock, Text};
+use super::texts::Snapshot;
 use super::{ON, config, repository};
 
 /// The rules, and by stack path the digest.
@@ -127,32 +126,10 @@ fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
         .files
         .keys()
         .any(|file| then.get(file) == here.get(file));
-    // Descriptions and comments are no inputs, and `--changed` counts the files that have them.
-    let block = |at: &Snapshot, file: &str| match at.get(file).map(|file| &file.text) {
-        Some(Text::Configuration(configuration)) => Some(configuration.clone()),
-        _ => None,
-    };
-    let says_no_input = expected.files.keys().any(|file| {
-        let (was, is) = (block(then, file), block(here, file));
-        let described = |it: Configuration| Configuration {
-            stack: it.stack.map(|stack| StackBlock {
-                described_by: Vec::new(),
-                ..stack
-            }),
-            ..it
-        };
-        let described = |it: Option<Configuration>| described(it.unwrap_or_default());
-        (was.is_some() || is.is_some()) && described(was) == described(is)
-            || here
-                .keys()
-                .filter_map(|file| block(here, file)?.stack)
-                .any(|stack| {
-                    stack
-                        .described_by
-                        .iter()
-                        .any(|it| it.trim_start_matches('/') == file)
-                })
-    });
+    // Permissions count, and are not seen where the text differs and says the same.
+    let mode = |at: &Snapshot, file: &str| at.get(file).map(|file| file.is_executable);
+    let mut same = expected.same.iter();
+    let has_other_mode = same.any(|file| mode(then, file) != mode(here, file));
     for (stack, (digest, _)) in &now.stacks {
         let Some((earlier, _)) = was.stacks.get(stack) else {
             prop_assert!(pending.contains(stack), "{stack} is new\n{}", story());
@@ -172,12 +149,12 @@ fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
         };
         let has_other_nested = nested(&was) != nested(&now);
         prop_assert!(
-            !is_changed || differs || comes_back || has_other_nested || says_no_input,
+            !is_changed || differs || comes_back || has_other_nested,
             "{stack} has changed\n{}",
             story()
         );
         prop_assert!(
-            is_changed || !differs || ignores_any || has_other_nested,
+            is_changed || !differs || ignores_any || has_other_nested || has_other_mode,
             "{stack} has not\n{}",
             story()
         );

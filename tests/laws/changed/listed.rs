@@ -77,7 +77,9 @@ fn changed_files(expected: &Expected, repository: &Repository) -> ChangedFiles {
             _ => FileState::Untracked,
         },
     });
-    ChangedFiles::new(files.collect())
+    let same = expected.same.iter();
+    let same = same.map(|file| ProjectPath::root().resolve(file).unwrap());
+    ChangedFiles::new(files.collect()).saying_the_same(same.collect())
 }
 
 /// The rule by which an input is one, and the file that changed.

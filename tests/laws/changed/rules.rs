@@ -39,6 +39,16 @@ fn is_mark(file: &str) -> bool {
     matches!(basename(file), ".tmskip" | ".orchskip")
 }
 
+/// What functions in the block of a stack read, apart from its description, which is no input.
+pub(super) fn read(stack: &str, block: &StackBlock) -> Vec<What> {
+    let (directory, _) = place_of(stack);
+    let read = match &block.for_each {
+        Some(ForEach::File(path)) => resolve(directory, path),
+        _ => None,
+    };
+    read.into_iter().map(What::Place).collect()
+}
+
 /// A tree, and what it says.
 pub(super) struct Tree<'a>(pub(super) &'a Snapshot);
 
@@ -212,28 +222,10 @@ impl<'a> Tree<'a> {
                 }
             }
             let rule = "attribute";
-            let read = self.read(stack, block).into_iter();
+            let read = read(stack, block).into_iter();
             inputs.extend(read.map(|what| Input { rule, what }));
         }
         Ok(inputs)
-    }
-
-    /// What functions in the block of a stack read.
-    pub(super) fn read(&self, stack: &str, block: &StackBlock) -> Vec<What> {
-        let (directory, key) = place_of(stack);
-        let mut read = Vec::new();
-        if let Some(ForEach::File(path)) = &block.for_each {
-            read.extend(resolve(directory, path));
-        }
-        for path in &block.described_by {
-            let path = resolve(directory, &said(path, key));
-            let is_there = path.as_ref().is_some_and(|path| self.0.contains_key(path));
-            read.extend(path);
-            if is_there {
-                break;
-            }
-        }
-        read.into_iter().map(What::Place).collect()
     }
 
     /// What an entry of `watch` takes in.

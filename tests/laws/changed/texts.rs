@@ -123,6 +123,15 @@ impl File {
         }
     }
 
+    /// Returns what counts of a configuration file: comments and descriptions do not.
+    pub(super) fn meaning(&self) -> Option<Configuration> {
+        let mut configuration = self.configuration()?.clone();
+        if let Some(stack) = &mut configuration.stack {
+            stack.described_by.clear();
+        }
+        Some(configuration)
+    }
+
     pub(super) fn configuration(&self) -> Option<&Configuration> {
         match &self.text {
             Text::Configuration(configuration) => Some(configuration),

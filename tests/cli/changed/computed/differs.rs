@@ -251,7 +251,6 @@ fn tags_of_the_stack_around_reach_the_stacks_in_it() {
     let repository = Repository::of(sandbox);
     repository.write("/p/stack.tm", "stack {\n  tags = [\"y\"]\n}\n");
     assert_snapshot!(repository.changed(), @"
-    p  # changed: p/stack.tm (uncommitted); at or below /
     p/a  # changed: p/stack.tm (uncommitted), environment variable TAGS (env.tm:5); at or below /
     p/b  # changed: p/stack.tm (uncommitted), environment variable TAGS (env.tm:5); at or below /
     ");

@@ -44,7 +44,7 @@ fn a_stack_that_is_removed_changes_the_list() {
 #[test]
 fn a_stack_that_only_changes_is_in_the_list_as_before() {
     let repository = listing();
-    repository.write("/b/stack.tm", "stack {\n  tags = [\"x\"]\n}\n");
+    repository.write("/b/stack.tm", "stack {\n  name = \"x\"\n}\n");
     assert_snapshot!(repository.changed(), @"b  # changed: b/stack.tm (uncommitted); at or below /");
 }
 

@@ -1,0 +1,109 @@
+//! Configuration files count by what they say: comments, and settings that are no inputs, change nothing.
+
+use insta::assert_snapshot;
+
+use crate::support::Repository;
+
+fn repository() -> Repository {
+    let sandbox = Repository::prepare("a\nb\nm");
+    sandbox.write("/b/main.tf", "module \"m\" {\n  source = \"../m\"\n}\n");
+    Repository::of(sandbox)
+}
+
+#[test]
+fn comments_tags_order_and_descriptions_select_nothing() {
+    let repository = repository();
+    for text in [
+        "# why\nstack {}\n",
+        "stack {\n}\n",
+        "stack {\n  tags = [\"t\"]\n}\n",
+        "stack {\n  description = \"d\"\n  after = [\"/b\"]\n}\n",
+        "stack {\n  lifecycle {\n    prevent_destroy = true\n  }\n}\n",
+    ] {
+        repository.write("/a/stack.tm", text);
+        let found = repository.changed();
+        assert_eq!(found.stdout, "", "{text}: {found}");
+    }
+    repository.commit();
+    let found = repository.changed();
+    assert_eq!(found.stdout, "", "{found}");
+    repository.write("/a/stack.tm", "stack {\n  name = \"other\"\n}\n");
+    assert_snapshot!(repository.changed(), @"a  # changed: a/stack.tm; at or below /");
+}
+
+#[test]
+fn a_new_file_that_says_nothing_selects_nothing() {
+    let repository = repository();
+    repository.write("/a/more.tm.hcl", "# nothing yet\n");
+    let found = repository.changed();
+    assert_eq!(found.stdout, "", "{found}");
+}
+
+#[test]
+fn a_module_counts_by_the_bytes_of_its_files() {
+    let repository = repository();
+    repository.write("/m/stack.tm", "# why\nstack {}\n");
+    assert_snapshot!(repository.changed(), @"b  # changed: m/stack.tm (uncommitted), module ../m (b/main.tf:2); at or below /");
+}
+
+#[test]
+fn other_permissions_count() {
+    let repository = repository();
+    let text = repository.read("/a/stack.tm");
+    repository.write_program("/a/stack.tm", &text);
+    assert_snapshot!(repository.changed(), @"a  # changed: a/stack.tm (uncommitted); at or below /");
+}
+
+#[test]
+fn why_shows_what_changed_otherwise() {
+    let repository = repository();
+    repository.write("/a/stack.tm", "stack {\n  tags = [\"t\"]\n}\n");
+    assert_snapshot!(repository.orch("why a --changed --base base"), @"
+    /a is not selected
+      has not changed since e35570d
+
+    its inputs, 0 of 1 changed since e35570d
+      /a, its own directory
+        differs, but does not count: a/stack.tm (uncommitted), only in comments, layout or settings that are no inputs
+
+    nothing runs before it
+
+    nothing runs after it
+
+    what would select it
+      a change of one of its inputs, or `orch trigger /a`
+    [stderr]
+    base e35570d: --base base, which is HEAD itself
+    ");
+    assert_snapshot!(repository.list(""), @"
+    [stderr]
+    note: no stack has changed since e35570d; 1 file differs that does not count
+    ");
+}
+
+#[test]
+fn a_change_that_is_switched_off_does_not_hide_a_committed_one() {
+    let repository = repository();
+    repository.write("/a/stack.tm", "stack {\n  name = \"other\"\n}\n");
+    repository.commit();
+    repository.write("/a/stack.tm", "# why\nstack {}\n");
+    let found = repository.list("--disable-change-detection=git-uncommitted");
+    assert_snapshot!(found, @"a  # changed: a/stack.tm; at or below /");
+}
+
+#[test]
+fn a_variable_computed_from_a_tag_counts() {
+    let sandbox = Repository::prepare("a");
+    sandbox.write(
+        "/env.tm",
+        "terramate {\n  config {\n    run {\n      env {\n        TAGS = tm_join(\",\", terramate.stack.tags)\n      }\n    }\n  }\n}\n",
+    );
+    sandbox.write("/tags", "x");
+    sandbox.write(
+        "/a/stack.tm",
+        "stack {\n  tags = [tm_file(\"../tags\")]\n}\n",
+    );
+    let repository = Repository::of(sandbox);
+    repository.write("/tags", "y");
+    assert_snapshot!(repository.changed(), @"a  # changed: tags (uncommitted), environment variable TAGS (env.tm:5); at or below /");
+}
