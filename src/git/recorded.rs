@@ -1,5 +1,7 @@
 //! Files with the mode and the id of their content, as git records them.
 
+use std::collections::HashSet;
+
 use super::{CommitId, GitError, Repository, blob_id};
 use crate::path::ProjectPath;
 
@@ -43,6 +45,24 @@ impl Repository {
     /// Returns the files, links and submodules of the project that a commit has, in any order.
     pub fn recorded(&self, commit: &CommitId) -> Result<Vec<RecordedFile>, GitError> {
         self.recorded_below(commit, &[ProjectPath::root()])
+    }
+
+    /// Returns those of some files that a commit has, in any order.
+    pub fn recorded_files(
+        &self,
+        commit: &CommitId,
+        files: &[ProjectPath],
+    ) -> Result<Vec<RecordedFile>, GitError> {
+        self.ask(
+            |library| library.recorded_files(commit, &self.prefix, files),
+            |program| {
+                let root = [ProjectPath::root()];
+                let mut recorded = program.recorded(commit, &self.prefix, &root)?;
+                let wanted: HashSet<&ProjectPath> = files.iter().collect();
+                recorded.retain(|file| wanted.contains(&file.path));
+                Ok(recorded)
+            },
+        )
     }
 
     /// Returns the files, links and submodules at any depth below some directories that a commit has, in any

@@ -434,7 +434,7 @@ globals {}
 stack {}
 "#,
     );
-    repository.write("/common/one.tm.hcl", "globals {\n}\n");
+    repository.write("/common/one.tm.hcl", "globals {\n  a = 1\n}\n");
     assert_snapshot!(repository.changed(), @"
     direct  # changed: common/one.tm.hcl (uncommitted), imported (direct/stack.tm:4); at or below /
     glob  # changed: common/one.tm.hcl (uncommitted), imported (glob/stack.tm:3); at or below /

@@ -47,6 +47,26 @@ impl Library {
         Ok(files)
     }
 
+    pub(in crate::git) fn recorded_files(
+        &self,
+        commit: &CommitId,
+        prefix: &str,
+        files: &[ProjectPath],
+    ) -> Result<Vec<RecordedFile>, Error> {
+        let mut found = Vec::new();
+        for file in files {
+            let Some(directory) = file.parent() else {
+                continue;
+            };
+            if let Some(tree) = self.tree(commit, &repository_path(&directory, prefix))? {
+                let entry = tree.get_name(file.basename());
+                let path = directory.relative().as_bytes();
+                found.extend(entry.and_then(|entry| recorded_file(&entry, path)));
+            }
+        }
+        Ok(found)
+    }
+
     /// Visits everything below some directories of a commit but the directories themselves.
     fn walk(
         &self,

@@ -200,8 +200,9 @@ fn says_the_same(file: &str, base: &Snapshot, now: &Snapshot) -> bool {
     let (Some(then), Some(here)) = (meaning(base), meaning(now)) else {
         return false;
     };
-    let text = |at: &Snapshot| at.get(file).map(File::render);
-    is_read && then == here && text(base) != text(now)
+    let mode = |at: &Snapshot| at.get(file).map(|file| file.is_executable);
+    let modes = mode(base).zip(mode(now));
+    is_read && then == here && modes.is_none_or(|(then, here)| then == here)
 }
 
 /// Returns the files as they would be without some changes since the base.

@@ -339,8 +339,8 @@ impl<'s> Model<'s> {
     fn is_selected(&self, path: usize, request: &Request) -> bool {
         let block = self.block(path);
         let has_changed = request.base.is_none_or(|base| {
-            let nothing = BTreeSet::new();
-            changed(&self.scene.working, &self.steps(base), &nothing).contains(&path)
+            let steps = self.steps(base);
+            changed(&self.scene.working, &steps, &same(&steps)).contains(&path)
         });
         has_changed && passes(path, block.is_tagged, self.standings[&path].word(), request)
     }
