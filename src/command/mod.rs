@@ -13,7 +13,7 @@ mod released;
 pub mod run;
 pub mod select;
 mod session;
-mod stack_arg;
+pub mod stack_arg;
 pub mod state;
 pub mod trigger;
 mod validate;

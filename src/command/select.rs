@@ -8,7 +8,6 @@ pub use crate::change::Status;
 use crate::change::{MissingStack, shared_data};
 use crate::context::{ChangeQuery, Context};
 use crate::error::{Error, ErrorContext as _, Result};
-use crate::path::StackPath;
 use crate::printable::{count, printable};
 use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
@@ -280,9 +279,6 @@ impl Context {
 
     /// Returns the path that a stack would have on record.
     fn path_on_record(&self, written: &str) -> Option<String> {
-        if let Some(path) = StackPath::parse(written) {
-            return Some(path.to_string());
-        }
         Some(self.directory.resolve(written).ok()?.to_string())
     }
 

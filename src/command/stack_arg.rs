@@ -4,13 +4,98 @@ use crate::change::{Since, SinceBase};
 use crate::context::Context;
 use crate::diagnostic::closest;
 use crate::error::{Error, Result};
-use crate::path::StackPath;
+use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::printable::{command_line, printable};
 use crate::project::stack::StackIndex;
 use crate::source::Spanned;
 
 /// How many stacks are listed where a name is not a path.
 const MAX_KNOWN: usize = 5;
+
+/// What a user has typed for a stack: its path, and the key of an instance in brackets.
+#[derive(Debug, Clone, Copy)]
+pub struct StackArg<'a> {
+    directory: &'a ProjectPath,
+    written: &'a str,
+}
+
+/// Why a text names no single stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotOneStack<'a> {
+    #[error("`{0}` leads out of the project")]
+    Outside(&'a str),
+    #[error("`{0}` names several stacks; name one")]
+    Several(&'a str),
+}
+
+impl<'a> StackArg<'a> {
+    /// Takes what was typed in a directory.
+    pub fn new(directory: &'a ProjectPath, written: &'a str) -> Self {
+        StackArg { directory, written }
+    }
+
+    /// Returns the directory that it names, and the key after it.
+    pub(super) fn parts(self) -> Result<(ProjectPath, Option<KeyFilter>), LeavesProject> {
+        let (directory, key) = KeyFilter::split(self.written);
+        Ok((self.directory.resolve(directory)?, key))
+    }
+
+    /// Returns the path from the project root, brackets and all; what was typed if that leads out of the project.
+    pub fn from_root(self) -> String {
+        let path = self.directory.resolve(self.written);
+        path.map_or_else(|_| self.written.to_owned(), |path| path.to_string())
+    }
+
+    /// Returns the path of the one stack that it names, which need not exist.
+    pub fn path(self) -> Result<StackPath, NotOneStack<'a>> {
+        let parts = self.parts();
+        let (directory, key) = parts.map_err(|_| NotOneStack::Outside(self.written))?;
+        match key {
+            // It may name a generation.
+            None => Ok(StackPath::parse(directory.as_str()).unwrap_or_else(|| directory.into())),
+            Some(KeyFilter::One(key)) => Ok(StackPath::instance(directory, key)),
+            Some(KeyFilter::Any) => Err(NotOneStack::Several(self.written)),
+        }
+    }
+
+    /// Returns whether it names a stack, maybe with other instances in its directory.
+    pub(super) fn matches(self, stack: &StackPath) -> bool {
+        self.parts().is_ok_and(|(directory, key)| {
+            let is_there = stack.generation().is_none() && *stack.directory() == directory;
+            is_there && key.is_none_or(|it| it.matches(stack.key()))
+        })
+    }
+
+    /// Returns those of some stacks that it names: one, or the instances in a directory.
+    pub fn among<'k>(self, known: impl Iterator<Item = &'k str> + Clone) -> Vec<&'k str> {
+        let path = self.from_root();
+        if let Some(exact) = known.clone().find(|known| *known == path) {
+            return vec![exact];
+        }
+        let is_meant = |known: &&str| StackPath::parse(known).is_some_and(|it| self.matches(&it));
+        known.filter(is_meant).collect()
+    }
+
+    /// Asks whether one of some stacks was meant, if it is close to what was typed, which names none of them.
+    pub fn did_you_mean<'k>(self, known: impl Iterator<Item = &'k str>) -> Option<String> {
+        did_you_mean(&self.from_root(), known)
+    }
+}
+
+/// Asks whether a stack with nearly that path was meant, or an instance there.
+pub(super) fn did_you_mean<'k>(
+    path: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> Option<String> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let is_instance = |known: &&str| {
+        let key = known.strip_prefix(path);
+        key.is_some_and(|key| key.starts_with('['))
+    };
+    let instance = known.iter().copied().find(is_instance);
+    let meant = instance.or_else(|| closest(path, known))?;
+    Some(format!("did you mean `{}`?", printable(meant)))
+}
 
 impl Context {
     /// Returns the stack at a path. Fails if there is none, or more than one.
@@ -94,10 +179,10 @@ impl Context {
         let paths = stacks.iter().map(|(_, stack)| stack.path.as_str());
         if let Some(known_as) = self.known_as(written) {
             message += &known_as;
-        } else if let Some(close) = closest(path.as_str(), paths)
+        } else if let Some(hint) = did_you_mean(path.as_str(), paths)
             && !path.is_root()
         {
-            message += &format!("; did you mean `{}`?", printable(close));
+            message += &format!("; {hint}");
         }
         Err(Error::usage(message))
     }
@@ -142,5 +227,48 @@ impl Context {
             return None;
         }
         Some(format!("; {}: write the path", groups.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::Generation;
+
+    fn directory() -> ProjectPath {
+        ProjectPath::root().join("prod")
+    }
+
+    #[test]
+    fn a_text_names_one_stack_or_says_why_not() {
+        let directory = directory();
+        let path = |written| StackArg::new(&directory, written).path();
+        let shown = |written| path(written).unwrap().to_string();
+        assert_eq!(shown("net"), "/prod/net");
+        assert_eq!(shown("/net[\"dev\"]"), "/net[\"dev\"]");
+        assert_eq!(shown("[\"dev\"]"), "/prod[\"dev\"]");
+        let generation = path("net[generation 1]").unwrap().generation();
+        assert_eq!(generation.map(Generation::get), Some(1));
+        assert_eq!(path("../.."), Err(NotOneStack::Outside("../..")));
+        assert_eq!(path("net[*]"), Err(NotOneStack::Several("net[*]")));
+    }
+
+    #[test]
+    fn a_directory_names_its_instances_unless_it_is_a_stack() {
+        let known = [
+            "/prod/net[\"a\"]",
+            "/prod/net[\"b\"]",
+            "/prod/net/x",
+            "/app",
+            "/app[\"a\"]",
+        ];
+        let directory = directory();
+        let among = |written| StackArg::new(&directory, written).among(known.into_iter());
+        assert_eq!(among("net"), known[..2]);
+        assert_eq!(among("net[*]"), known[..2]);
+        assert_eq!(among("net[\"b\"]"), known[1..2]);
+        assert_eq!(among("/app"), known[3..4]);
+        assert_eq!(among("net[\"c\"]"), [""; 0]);
+        assert_eq!(among("../../app"), [""; 0]);
     }
 }

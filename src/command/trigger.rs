@@ -5,10 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use tracing::debug;
 
+use super::stack_arg::did_you_mean;
 use crate::author;
 use crate::change::trigger::{Created, NotCreated, TriggerKind, TriggerTarget, create};
 use crate::context::Context;
-use crate::diagnostic::{Code, Diagnostic, closest};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
 use crate::git::{GitError, Repository};
 use crate::path::{KeyFilter, ProjectPath};
@@ -246,8 +247,8 @@ impl Context {
         let mut message = "does not exist".to_owned();
         if let Some(inside) = inside.filter(|inside| stacks.contains(&inside.as_str())) {
             message += &format!("; a leading `/` is the project root, so write `{inside}`");
-        } else if let Some(meant) = closest(path.as_str(), stacks) {
-            message += &format!("; did you mean `{meant}`?");
+        } else if let Some(hint) = did_you_mean(path.as_str(), stacks) {
+            message += &format!("; {hint}");
         }
         message
     }

@@ -1,9 +1,10 @@
 //! `orch why` of a stack that is on record and not here
 
+use super::stack_arg::StackArg;
 use crate::change::Counted;
 use crate::context::Context;
 use crate::error::Result;
-use crate::path::{KeyFilter, StackPath};
+use crate::path::StackPath;
 use crate::plan::planner::{Foreseen, OnRecord};
 use crate::printable::printable;
 use crate::report::MissingStory;
@@ -42,10 +43,11 @@ impl Context {
         if self.project.settings.state.is_none() || is_here() {
             return Ok(None);
         }
-        let (directory, key) = KeyFilter::split(written);
-        let Ok(directory) = self.directory.resolve(directory) else {
+        let directory = self.directory.clone();
+        let arg = StackArg::new(&directory, written);
+        if arg.parts().is_err() {
             return Ok(None);
-        };
+        }
         let counted = Counted::default();
         let document = match self.read_and_digest(counted) {
             Ok(document) => document,
@@ -58,12 +60,7 @@ impl Context {
                 return Ok(None);
             }
         };
-        let is_meant = |path: &str| {
-            StackPath::parse(path).is_some_and(|path| {
-                let key = key.as_ref();
-                *path.directory() == directory && key.is_none_or(|it| it.matches(path.key()))
-            })
-        };
+        let is_meant = |path: &str| StackPath::parse(path).is_some_and(|path| arg.matches(&path));
         if !document.stacks.keys().any(|key| is_meant(key)) {
             let mut moved = self.relocated.iter();
             if let Some((now, before)) = moved.find(|(_, before)| is_meant(before)) {

@@ -54,7 +54,7 @@ impl Context {
 
     /// Suggests a correction for a glob that matches no stack: relative to the project root, or with
     /// another name for the directory that it begins with.
-    fn meant_path(&self, flag: &str, written: &str) -> String {
+    pub(crate) fn meant_path(&self, flag: &str, written: &str) -> String {
         let directory = &self.directory;
         if let Some(quoted) = quoted_key(written)
             && PathFilter::new(directory, &quoted).is_ok_and(|filter| self.has_match(&filter))

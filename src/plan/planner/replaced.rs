@@ -36,8 +36,11 @@ impl Context {
                 found.map(|(stack, _)| stack).collect()
             };
             if found.is_empty() {
+                let is_path = !text.starts_with("tag:");
+                let meant = is_path.then(|| self.meant_path("--replace", text));
+                let meant = meant.unwrap_or_default();
                 return Err(Error::usage(format!(
-                    "in --replace: `{text}` names no stack"
+                    "in --replace: `{text}` names no stack{meant}"
                 )));
             }
             found.retain(|stack| selection.contains(*stack));

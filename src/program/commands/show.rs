@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use orch::command::stack_arg::StackArg;
 use orch::driver::Driver;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
-use orch::path::{KeyFilter, ProjectPath, StackPath};
+use orch::path::{ProjectPath, StackPath};
 use orch::plan::archive::ReadError;
 use orch::plan::entry::{Action, PlanEntry};
 use orch::plan::{SavedPlan, SavedPlanError};
@@ -137,14 +138,8 @@ fn removed<'p>(
     written: &str,
     directory: &ProjectPath,
 ) -> Option<&'p PlanEntry> {
-    let (path, key) = KeyFilter::split(written);
-    let path = directory.resolve(path).ok()?;
-    let path = match key {
-        None => StackPath::parse(path.as_str())?,
-        Some(KeyFilter::One(key)) => StackPath::instance(path, key),
-        Some(KeyFilter::Any) => return None,
-    };
-    let entry = saved.plan.entry(&path);
+    let path = StackArg::new(directory, written).path();
+    let entry = saved.plan.entry(&path.ok()?);
     entry.filter(|entry| entry.removed.is_some())
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Command, Id};
 use orch::command::select::SelectionRequest;
+use orch::command::stack_arg::StackArg;
 use orch::command::why::Explanation;
-use orch::diagnostic::closest;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::printable::printable;
@@ -158,19 +158,14 @@ fn why_in_run(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus
 fn tell_causes(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus> {
     let found = find_project(chdir)?;
     let shown = runs::shown_in(&found.root, run)?;
-    let path = found.directory.resolve(&args.stack).ok();
-    let path = path.map_or_else(|| args.stack.clone(), |path| path.to_string());
+    let stack = StackArg::new(&found.directory, &args.stack);
+    let path = stack.from_root();
     let known = || shown.record.stacks.iter().map(|stack| stack.path.as_str());
     if !known().any(|known| known == path) {
         let run = &shown.record.header.run;
         let mut message = format!("`{}` is not a stack of run {run}", printable(&path));
-        let is_instance = |known: &&str| {
-            let key = known.strip_prefix(&path);
-            key.is_some_and(|key| key.starts_with('['))
-        };
-        let instance = known().find(is_instance);
-        if let Some(meant) = instance.or_else(|| closest(&path, known())) {
-            message += &format!("; did you mean `{}`?", printable(meant));
+        if let Some(hint) = stack.did_you_mean(known()) {
+            message += &format!("; {hint}");
         }
         return Err(ProgramError::usage(message));
     }

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::command::stack_arg::StackArg;
 use orch::context::{missing_quotes, quoted_key};
-use orch::diagnostic::closest;
 use orch::exit::ExitStatus;
-use orch::path::{KeyFilter, ProjectPath};
+use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::record::journal::{RunRecord, Runs};
 use orch::record::logs::{Logs, Stream};
@@ -95,49 +95,28 @@ fn wanted(
     written: &[String],
 ) -> Result<HashSet<String>> {
     let known = || record.stacks.iter().map(|stack| stack.path.as_str());
-    let stacks: HashSet<&str> = known().collect();
     let mut wanted = HashSet::new();
     for written in written {
-        let path = directory.resolve(written).ok();
-        let path = path.map_or_else(|| written.clone(), |path| path.to_string());
-        if stacks.contains(&*path) {
-            wanted.insert(path);
+        let arg = StackArg::new(directory, written);
+        let meant = arg.among(known());
+        if !meant.is_empty() {
+            wanted.extend(meant.into_iter().map(str::to_owned));
             continue;
         }
-        let (place, filter) = KeyFilter::split(written);
-        let place = directory.resolve(place).ok();
-        let is_meant = |stack: &&str| match KeyFilter::split(stack) {
-            (here, Some(KeyFilter::One(key))) => {
-                place.as_ref().is_some_and(|place| place.as_str() == here)
-                    && filter
-                        .as_ref()
-                        .is_none_or(|filter| filter.matches(Some(&key)))
-            }
-            _ => false,
-        };
-        let before = wanted.len();
-        wanted.extend(known().filter(is_meant).map(str::to_owned));
-        if wanted.len() > before {
-            continue;
-        }
-        let resolved = quoted_key(written).and_then(|quoted| {
-            let (place, key) = KeyFilter::split(&quoted);
-            let place = directory.resolve(place).ok()?;
-            stacks
-                .contains(&*format!("{place}{}", key?))
-                .then_some(quoted)
-        });
-        if let Some(quoted) = resolved {
+        let is_known =
+            |quoted: &String| !StackArg::new(directory, quoted).among(known()).is_empty();
+        if let Some(quoted) = quoted_key(written).filter(is_known) {
             let message = format!("`{}`: {}", printable(written), missing_quotes(quoted));
             return Err(ProgramError::usage(message));
         }
+        let path = arg.from_root();
         let mut message = format!(
             "`{}` is not a stack of run {}",
             printable(&path),
             record.header.run
         );
-        if let Some(meant) = closest(&path, known()) {
-            message += &format!("; did you mean `{}`?", printable(meant));
+        if let Some(hint) = arg.did_you_mean(known()) {
+            message += &format!("; {hint}");
         }
         return Err(ProgramError::usage(message));
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use orch::command::stack_arg::StackArg;
 use orch::context::MARK_ROOT;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
@@ -176,9 +177,9 @@ fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Res
         Err(error) => matches!(error, FindError::Unknown(_)),
     };
     if is_no_run
-        && let Ok(stack) = directory.resolve(written)
+        && let stack = StackArg::new(directory, written).from_root()
         && let Some(Ok(last)) = runs.id("last").ok().map(|last| runs.record(last))
-        && last.stacks.iter().any(|known| known.path == stack.as_str())
+        && last.stacks.iter().any(|known| known.path == stack)
     {
         let written = printable(written);
         return Err(ProgramError::usage(format!(
