@@ -4,19 +4,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
-use super::{PlanStacks, State};
-use crate::command::plan::Planned;
+use crate::command::RunTerminal;
+use crate::command::plan::Tools;
+use crate::context::{Context, CyclesAre};
 use crate::driver::Outputs;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::notice::Notices;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
-use crate::plan::planner::Drivers;
+use crate::plan::SavedPlan;
+use crate::plan::entry::{Action, PlanEntry, PlanMode, PlanOptions};
+use crate::plan::planner::{AskedTools, Drivers, Made, PlanRequest, Planner, Removals};
 use crate::printable::printable;
+use crate::project::Problems;
 use crate::project::driver::{DriverStep, NONE};
 use crate::project::per_stack::SharedProblems;
 use crate::project::stack::{StackIndex, StackMode};
+use crate::selection::select::{Query, Selection};
+
+/// The tools that are asked about such stacks.
+#[derive(Clone, Copy)]
+pub struct Verification<'a> {
+    /// Shows their run.
+    pub terminal: &'a dyn RunTerminal,
+    /// How many of them run at once.
+    pub jobs: NonZeroUsize,
+}
+
+/// What is noted if no tool is asked.
+pub(super) const NOTHING_VERIFIED: &str = "nothing was verified with the tools (`--no-verify`)";
 
 /// How many stacks a note names.
 const MAX_NAMED: usize = 5;
@@ -133,6 +149,30 @@ impl ExistingStacks {
         Err(Error::refused(text).hint(hint))
     }
 
+    /// Takes what the tools have answered.
+    fn learn(&mut self, saved: &SavedPlan, asked: &AskedTools, paths: &[StackPath]) {
+        self.run.clone_from(&asked.id);
+        for path in paths {
+            let (Some(existing), Some(entry)) = (self.stacks.get_mut(path), saved.plan.entry(path))
+            else {
+                continue;
+            };
+            if let Some(saved) = saved.stack(path) {
+                existing.driver.clone_from(&saved.driver);
+                existing.backend.clone_from(&saved.backend);
+                existing.outputs.clone_from(&saved.outputs);
+            }
+            let answer = asked.answers.get(path);
+            let answer = answer.and_then(|answer| answer.as_ref().ok());
+            existing.exists = answer.and_then(|answer| answer.exists);
+            if answer.is_some() || entry.blocked.is_some() {
+                existing.planned = Some(entry.clone());
+            } else {
+                self.leave_unverified(&entry.reason.text, path.clone());
+            }
+        }
+    }
+
     /// Notes the stacks that nobody has verified.
     pub(super) fn note_unverified(&self, notices: &Notices) {
         for (why, stacks) in &self.unverified {
@@ -150,108 +190,132 @@ impl ExistingStacks {
     }
 }
 
-impl State<'_> {
-    /// Returns what is known of stacks. Their tools are asked, so many at once, unless `tools` is `None`.
-    pub(super) fn find_existing(
-        &self,
-        stacks: &[StackIndex],
-        tools: Option<(NonZeroUsize, &PlanStacks<'_>)>,
-    ) -> Result<ExistingStacks> {
-        let mut existing = self.unasked(stacks)?;
-        let Some((jobs, plan)) = tools else {
-            return Ok(existing);
-        };
-        let unverified = existing.unverified.values().flatten();
-        let unverified: BTreeSet<&StackPath> = unverified.collect();
-        let paths = existing.stacks.iter();
-        let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
-        let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
-        if paths.is_empty() {
-            return Ok(existing);
-        }
-        let planned = plan(&paths, jobs)?;
-        if !planned.saved.plan.failed.is_empty() {
-            let notices = self.notices();
-            notices.note("nothing was recorded because the tools of some stacks failed");
-            notices
-                .help("mend them, leave them out, or add `--no-verify` to record them unverified");
-            return Err(ExitStatus::Run(1).into());
-        }
-        learn(&mut existing, &planned, &paths);
-        Ok(existing)
+/// Asks the tools of stacks, unless there is none to ask.
+pub(super) fn find_existing(
+    context: &mut Context,
+    stacks: &[StackIndex],
+    verification: Option<Verification<'_>>,
+) -> Result<ExistingStacks> {
+    let mut existing = unasked(context, stacks)?;
+    let Some(verification) = verification else {
+        return Ok(existing);
+    };
+    let unverified = existing.unverified.values().flatten();
+    let unverified: BTreeSet<&StackPath> = unverified.collect();
+    let paths = existing.stacks.iter();
+    let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
+    let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(existing);
     }
-
-    /// Returns what the configuration says of stacks.
-    fn unasked(&self, stacks: &[StackIndex]) -> Result<ExistingStacks> {
-        let mut existing = ExistingStacks {
-            run: String::new(),
-            stacks: BTreeMap::new(),
-            unverified: BTreeMap::new(),
-        };
-        let drivers = Drivers::new(self.context, None);
-        let environments = self.context.evaluator();
-        let mut problems = SharedProblems::default();
-        for &stack in stacks {
-            let of_stack = &self.context.project.stacks[stack];
-            let path = of_stack.path.clone();
-            let Some(driver) = drivers.of(stack) else {
-                existing.leave_unverified("no driver", path);
-                continue;
-            };
-            let namespaces = environments.namespaces().of_stack(stack);
-            let backend = match driver.backend(&namespaces) {
-                Ok(backend) => backend,
-                Err(found) => {
-                    problems.add(stack, found);
-                    None
-                }
-            };
-            let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
-            if !can_plan && !driver.is_none() {
-                let why = format!("the driver `{}` has no `plan`", driver.name);
-                existing.leave_unverified(&why, path.clone());
-            }
-            let of_stack = ExistingStack {
-                driver: driver.name.to_owned(),
-                backend,
-                outputs: None,
-                planned: None,
-                exists: None,
-            };
-            existing.stacks.insert(path, of_stack);
-        }
-        let problems = problems.into_vec();
-        if problems.is_empty() {
-            return Ok(existing);
-        }
-        self.context.give_shared(problems);
-        Err(ExitStatus::Configuration.into())
+    let (saved, asked) = planned(context, &paths, verification)?;
+    if !saved.plan.failed.is_empty() {
+        let notices = &context.notices;
+        notices.note("nothing was recorded because the tools of some stacks failed");
+        notices.help("mend them, leave them out, or add `--no-verify` to record them unverified");
+        return Err(ExitStatus::Run(1).into());
     }
+    existing.learn(&saved, &asked, &paths);
+    Ok(existing)
 }
 
-/// Takes what the tools have answered.
-fn learn(existing_stacks: &mut ExistingStacks, planned: &Planned, asked: &[StackPath]) {
-    existing_stacks.run.clone_from(&planned.asked.id);
-    for path in asked {
-        let (Some(existing), Some(entry)) = (
-            existing_stacks.stacks.get_mut(path),
-            planned.saved.plan.entry(path),
-        ) else {
+/// Plans stacks as if nothing were recorded of them. The problems of the project have been shown.
+fn planned(
+    context: &mut Context,
+    paths: &[StackPath],
+    verification: Verification<'_>,
+) -> Result<(SavedPlan, AskedTools)> {
+    let request = PlanRequest {
+        tools: &Tools {
+            terminal: verification.terminal,
+        },
+        extra: &[],
+        init: false,
+        jobs: verification.jobs,
+        options: PlanOptions {
+            mode: PlanMode::Normal,
+            is_full: true,
+        },
+        replace: &[],
+        allow_rollback: true,
+        no_removals: true,
+        skip_protected: true,
+        fetches: false,
+        is_release: false,
+        is_kept: true,
+        is_verification: true,
+        only: Some(paths),
+        leaves_out_failed: false,
+        lock_timeout: None,
+    };
+    context.fetches_seen = false;
+    let query = Query::at_or_below(context.directory.clone());
+    let stacks = paths.iter();
+    let selection =
+        Selection::recorded(stacks.filter_map(|path| context.project.stacks.find(path)));
+    context.check_cycles(CyclesAre::ErrorsWithin(&selection));
+    context.check_conditions(selection.stacks());
+    let recorded = context.on_record(&request)?;
+    if !context.problems.has_errors() {
+        context.problems = Problems::default();
+    }
+    context.report()?;
+    context.sweep();
+    let planner = Planner {
+        request: &request,
+        query: &query,
+        selection: &selection,
+        replaced: &BTreeSet::new(),
+        recorded: recorded.as_ref(),
+        is_applied_now: false,
+    };
+    let Made { saved, asked, .. } = planner.plan(context, Removals::default())?;
+    Ok((saved, asked))
+}
+
+/// Returns what the configuration says of stacks.
+fn unasked(context: &Context, stacks: &[StackIndex]) -> Result<ExistingStacks> {
+    let mut existing = ExistingStacks {
+        run: String::new(),
+        stacks: BTreeMap::new(),
+        unverified: BTreeMap::new(),
+    };
+    let drivers = Drivers::new(context, None);
+    let environments = context.evaluator();
+    let mut problems = SharedProblems::default();
+    for &stack in stacks {
+        let of_stack = &context.project.stacks[stack];
+        let path = of_stack.path.clone();
+        let Some(driver) = drivers.of(stack) else {
+            existing.leave_unverified("no driver", path);
             continue;
         };
-        if let Some(saved) = planned.saved.stack(path) {
-            existing.driver.clone_from(&saved.driver);
-            existing.backend.clone_from(&saved.backend);
-            existing.outputs.clone_from(&saved.outputs);
+        let namespaces = environments.namespaces().of_stack(stack);
+        let backend = match driver.backend(&namespaces) {
+            Ok(backend) => backend,
+            Err(found) => {
+                problems.add(stack, found);
+                None
+            }
+        };
+        let can_plan = driver.has(DriverStep::Plan) || of_stack.mode == StackMode::Read;
+        if !can_plan && !driver.is_none() {
+            let why = format!("the driver `{}` has no `plan`", driver.name);
+            existing.leave_unverified(&why, path.clone());
         }
-        let answer = planned.asked.answers.get(path);
-        let answer = answer.and_then(|answer| answer.as_ref().ok());
-        existing.exists = answer.and_then(|answer| answer.exists);
-        if answer.is_some() || entry.blocked.is_some() {
-            existing.planned = Some(entry.clone());
-        } else {
-            let why = entry.reason.text.clone();
-            existing_stacks.leave_unverified(&why, path.clone());
-        }
+        let of_stack = ExistingStack {
+            driver: driver.name.to_owned(),
+            backend,
+            outputs: None,
+            planned: None,
+            exists: None,
+        };
+        existing.stacks.insert(path, of_stack);
     }
+    let problems = problems.into_vec();
+    if problems.is_empty() {
+        return Ok(existing);
+    }
+    context.give_shared(problems);
+    Err(ExitStatus::Configuration.into())
 }

@@ -1,160 +1,91 @@
-//! `orch state import` and `export`: `CFNgin`'s persistent graph.
+//! `orch state import`
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::Map;
 
-use super::edit::each;
-use super::existing::ExistingStacks;
-use super::{PlanStacks, State, StateWrite, WriteOptions};
+use super::existing::{ExistingStacks, NOTHING_VERIFIED, Verification, find_existing};
+use super::{ProjectState, WriteOptions};
+use crate::command::RunTerminal;
+use crate::context::Context;
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::git::{CommitId, Repository};
 use crate::path::{ProjectPath, StackPath};
 use crate::plan::planner::Commits;
 use crate::printable::printable;
 use crate::project::Project;
+use crate::report::{Deed, Written};
 use crate::selection::recorded;
 use crate::state::cfngin::{self, CfnginError, Graph};
 use crate::state::clock::Clock as _;
 use crate::state::document::{Applied, Document, Entry};
 
-/// The graph to record.
-pub struct ImportRequest {
-    graph: Graph,
-    /// The commit that is known to be applied.
-    commit: Option<String>,
-}
-
-impl ImportRequest {
-    /// Reads a downloaded graph; `name` is how messages call its file.
-    pub fn new(text: &[u8], name: &str, commit: Option<String>) -> Result<Self> {
-        let graph = cfngin::read(text).map_err(|error| {
-            refused(error).hint(format!("check whether `{name}` is the file that you mean"))
-        })?;
-        Ok(ImportRequest { graph, commit })
-    }
-}
-
-/// The recorded stacks, and what each ran after when it was last applied.
-pub struct RecordedGraph {
-    pub address: String,
-    pub document: Document,
-}
-
-impl RecordedGraph {
-    /// Returns the keys that each stack ran after, by key.
-    pub fn dependencies(&self) -> BTreeMap<&str, Vec<&str>> {
-        recorded::dependencies(&self.document)
-    }
-
-    /// Returns the graph in the form of `CFNgin`. Fails if two stacks have the same name.
-    pub fn to_cfngin(&self) -> Result<Graph> {
-        let name = |key: &str| {
-            let entry = self.document.stacks.get(key);
-            entry.map_or_else(String::new, |entry| entry.name.clone())
-        };
-        cfngin::graph(&self.dependencies(), name).map_err(refused)
-    }
+/// Which persistent graph of `CFNgin` is recorded as applied.
+pub struct ImportRequest<'a> {
+    /// The file of the graph.
+    pub file: &'a Path,
+    /// The same file, as the user names it.
+    pub shown: &'a Path,
+    /// The revision that is known to be applied.
+    pub commit: Option<&'a str>,
+    /// None if no tool is asked.
+    pub terminal: Option<&'a dyn RunTerminal>,
+    pub options: &'a WriteOptions,
 }
 
 fn refused(error: CfnginError) -> Error {
     Error::new(ErrorKind::Refused, error)
 }
 
-impl State<'_> {
-    pub fn export(&self) -> Result<RecordedGraph> {
-        let document = self.read()?;
-        self.check_stacks(&document)?;
-        Ok(RecordedGraph {
-            address: self.opened.backend.address(),
-            document,
-        })
+/// Records the stacks of a graph as applied. The project has a listing.
+pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Written> {
+    let shown = request.shown.display();
+    let text = fs::read(request.file).context(format!("failed to read `{shown}`"))?;
+    let graph = cfngin::read(&text).map_err(|error| {
+        refused(error).hint(format!("check whether `{shown}` is the file that you mean"))
+    })?;
+    let mut names: BTreeSet<&str> = graph
+        .iter()
+        .flat_map(|(name, before)| [name].into_iter().chain(before))
+        .map(String::as_str)
+        .collect();
+    let commit = request.commit.map(|revision| commit(context, revision));
+    let commit = commit.transpose()?;
+    let mut keys = named(&context.project, &names)?;
+    if let Some((repository, commit)) = &commit {
+        names.retain(|name| !keys.contains_key(name));
+        keys.extend(named_in(context, repository, commit, &names)?);
+        for name in names.iter().filter(|name| !keys.contains_key(*name)) {
+            context.notices.note(&format!(
+                "commit {} has no stack called `{}`, so nothing will prove that it was removed",
+                commit.short(),
+                printable(name)
+            ));
+        }
     }
-
-    /// Records the stacks of a graph as applied. Their tools are asked unless `plan` is `None`.
-    pub fn import(
-        &self,
-        request: &ImportRequest,
-        plan: Option<&PlanStacks<'_>>,
-        write: &WriteOptions,
-    ) -> Result<StateWrite> {
-        let graph = &request.graph;
-        let mut names: BTreeSet<&str> = graph
-            .iter()
-            .flat_map(|(name, before)| [name].into_iter().chain(before))
-            .map(String::as_str)
-            .collect();
-        let commit = request.commit.as_deref();
-        let commit = commit.map(|revision| self.commit(revision)).transpose()?;
-        let mut keys = named(&self.context.project, &names)?;
-        if let Some((repository, commit)) = &commit {
-            names.retain(|name| !keys.contains_key(name));
-            keys.extend(self.named_in(repository, commit, &names)?);
-            for name in names.iter().filter(|name| !keys.contains_key(*name)) {
-                self.notices().note(&format!(
-                    "commit {} has no stack called `{}`, so nothing will prove that it was removed",
-                    commit.short(),
-                    printable(name)
-                ));
+    let imported = Imported {
+        graph: &graph,
+        keys: &keys,
+        commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
+    };
+    let existing = imported.existing(context, request.terminal)?;
+    let state = ProjectState::of(context)?;
+    let edit = state.edit("import", request.options);
+    state.change(&edit, Deed::Each("imported"), |document, now| {
+        let keys = imported.record(document, now)?;
+        for key in &keys {
+            let known = StackPath::parse(key).and_then(|path| existing.stacks.get(&path));
+            if let (Some(known), Some(entry)) = (known, document.stacks.get_mut(key)) {
+                entry.driver = Some(known.driver.clone());
+                entry.backend.clone_from(&known.backend);
             }
         }
-        let imported = Imported {
-            graph,
-            keys: &keys,
-            commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
-        };
-        let existing = imported.existing(self, plan)?;
-        let edit = self.edit("import", write);
-        self.change(&edit, each("imported"), |document, now| {
-            let keys = imported.record(document, now)?;
-            for key in &keys {
-                let known = StackPath::parse(key).and_then(|path| existing.stacks.get(&path));
-                if let (Some(known), Some(entry)) = (known, document.stacks.get_mut(key)) {
-                    entry.driver = Some(known.driver.clone());
-                    entry.backend.clone_from(&known.backend);
-                }
-            }
-            Ok(keys)
-        })
-    }
-
-    /// Returns the keys of the stacks of a commit that have some names.
-    fn named_in<'n>(
-        &self,
-        repository: &Repository,
-        commit: &CommitId,
-        names: &BTreeSet<&'n str>,
-    ) -> Result<BTreeMap<&'n str, String>> {
-        if names.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let mut commits = Commits::default();
-        commits.check_out_of(self.context, repository, [commit.clone()])?;
-        let code = commits.code(commit).map_err(|why| {
-            let why = printable(&why);
-            Error::refused(format!(
-                "the stacks of commit {} are unknown: {why}",
-                commit.short()
-            ))
-            .hint("name another commit with `--commit`")
-        })?;
-        named(&code.project, names)
-    }
-
-    /// Returns the commit that a revision names, and the repository that has it.
-    fn commit(&self, revision: &str) -> Result<(Repository, CommitId)> {
-        let repository = Repository::open(&self.context.project.root);
-        let repository = repository.context("failed to open the git repository")?;
-        let commit = repository.commit(revision);
-        let commit = commit.context(format!("failed to look up `{revision}`"))?;
-        let commit = commit.ok_or_else(|| {
-            Error::refused(format!("no commit `{revision}` is in this clone"))
-                .hint("fetch it, or check the name")
-        })?;
-        Ok((repository, commit))
-    }
+        Ok(keys)
+    })
 }
 
 /// Returns the keys of the stacks of a project that have some names.
@@ -163,6 +94,42 @@ fn named<'n>(project: &Project, names: &BTreeSet<&'n str>) -> Result<BTreeMap<&'
     let stacks = stacks.map(|(_, stack)| (stack.path.as_str(), stack.name.as_str()));
     let stacks = stacks.filter_map(|(path, name)| Some((path.to_owned(), *names.get(name)?)));
     cfngin::keys(names, stacks).map_err(refused)
+}
+
+/// Returns the keys of the stacks of a commit that have some names.
+fn named_in<'n>(
+    context: &Context,
+    repository: &Repository,
+    commit: &CommitId,
+    names: &BTreeSet<&'n str>,
+) -> Result<BTreeMap<&'n str, String>> {
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut commits = Commits::default();
+    commits.check_out_of(context, repository, [commit.clone()])?;
+    let code = commits.code(commit).map_err(|why| {
+        let why = printable(&why);
+        Error::refused(format!(
+            "the stacks of commit {} are unknown: {why}",
+            commit.short()
+        ))
+        .hint("name another commit with `--commit`")
+    })?;
+    named(&code.project, names)
+}
+
+/// Returns the commit that a revision names, and the repository that has it.
+fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
+    let repository = Repository::open(&context.project.root);
+    let repository = repository.context("failed to open the git repository")?;
+    let commit = repository.commit(revision);
+    let commit = commit.context(format!("failed to look up `{revision}`"))?;
+    let commit = commit.ok_or_else(|| {
+        Error::refused(format!("no commit `{revision}` is in this clone"))
+            .hint("fetch it, or check the name")
+    })?;
+    Ok((repository, commit))
 }
 
 /// A graph that is about to be recorded.
@@ -191,13 +158,19 @@ impl Imported<'_> {
     }
 
     /// Asks the tools of the stacks that would be added and are here.
-    fn existing(&self, state: &State<'_>, plan: Option<&PlanStacks<'_>>) -> Result<ExistingStacks> {
-        let mut document = state.read()?;
+    fn existing(
+        &self,
+        context: &mut Context,
+        terminal: Option<&dyn RunTerminal>,
+    ) -> Result<ExistingStacks> {
+        let state = ProjectState::of(context)?;
+        let (notices, here) = (&state.context.notices, &state.context.project.stacks);
+        let mut document = state.opened.read_once()?;
         for name in self.graph.keys() {
             let key = self.key(name)?;
             if document.stacks.contains_key(&key) {
                 let key = printable(&key);
-                state.notices().note(&format!(
+                notices.note(&format!(
                     "`{key}` is already in the state and is kept as it is"
                 ));
             }
@@ -206,27 +179,22 @@ impl Imported<'_> {
         let mut elsewhere = Vec::new();
         for key in self.record(&mut document, state.clock.now())? {
             let path = StackPath::parse(&key);
-            match path
-                .as_ref()
-                .and_then(|path| state.context.project.stacks.find(path))
-            {
+            match path.as_ref().and_then(|path| here.find(path)) {
                 Some(stack) => stacks.push(stack),
                 None => elsewhere.extend(path),
             }
         }
-        let Some(plan) = plan else {
-            state
-                .notices()
-                .note("nothing was verified with the tools (`--no-verify`)");
-            return state.find_existing(&stacks, None);
+        let Some(terminal) = terminal else {
+            notices.note(NOTHING_VERIFIED);
+            return find_existing(context, &stacks, None);
         };
-        let tools = Some((NonZeroUsize::MIN, plan));
-        let mut existing = state.find_existing(&stacks, tools)?;
+        let jobs = NonZeroUsize::MIN;
+        let mut existing = find_existing(context, &stacks, Some(Verification { terminal, jobs }))?;
         existing.check_existence()?;
         for path in elsewhere {
             existing.leave_unverified("not in the working tree", path);
         }
-        existing.note_unverified(state.notices());
+        existing.note_unverified(&context.notices);
         Ok(existing)
     }
 

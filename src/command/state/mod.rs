@@ -1,86 +1,87 @@
-//! `orch state`: reading and editing the document of the project.
+//! `orch state`: what the document of applied stacks says, and changes of it by hand.
 
 mod adopt;
-mod edit;
 mod existing;
 mod import;
 mod read;
 mod recover;
+mod write;
 
 use std::collections::BTreeMap;
 
-pub use self::edit::{Restoration, StateWrite, WriteOptions};
-pub use self::import::{ImportRequest, RecordedGraph};
-pub use self::read::{DocumentView, RecordedStacks};
-pub use self::recover::RecoverRequest;
-use super::plan::Planned;
+use jiff::Timestamp;
+
+pub use self::adopt::{AdoptRequest, adopt};
+pub use self::existing::Verification;
+pub use self::import::{ImportRequest, import};
+pub use self::read::{backups, cfngin_graph, document, entry, graph, list, show};
+pub use self::recover::{RecoverRequest, recover, unlock};
+pub use self::write::{forget, init, move_entry, release, restore, taint, untaint};
+use super::stack_arg::{StackArg, did_you_mean};
 use crate::change::relocate;
-use crate::context::{Context, Opened, from_read, missing};
-use crate::diagnostic::closest;
+use crate::context::{Context, MARK_ROOT, Opened, from_edit, from_read, missing};
 use crate::error::{Error, Result};
-use crate::notice::Notices;
-use crate::path::{KeyFilter, StackPath};
 use crate::project::host::host_variable;
+use crate::report::{Deed, Written};
 use crate::state::clock::SystemClock;
 use crate::state::document::Document;
+use crate::state::edit::Edit;
+use crate::workspace::LocatedProject;
 
-/// Plans stacks to see whether they are as the configuration says: so many at once.
-pub type PlanStacks<'p> = dyn Fn(&[StackPath], std::num::NonZeroUsize) -> Result<Planned> + 'p;
+/// How a command writes.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Nothing is written.
+    pub dry_run: bool,
+    /// Why, in the user's words.
+    pub reason: Option<String>,
+}
 
-/// The state of a project.
-pub struct State<'c> {
+/// Refuses a project without a marked root: there is no state.
+pub fn check_root(found: &LocatedProject) -> Result<()> {
+    if found.is_marked() {
+        return Ok(());
+    }
+    let what = "there is no state: nothing marks the root of a project here";
+    Err(Error::refused(what).hint(MARK_ROOT))
+}
+
+/// Opens the state, and shows all problems of the project. Must be called once, before anything else is asked.
+pub fn open(context: &mut Context) -> Result<()> {
+    if let Some(block) = &context.project.settings.state {
+        let problems = block.evaluate(&host_variable).err();
+        // What needs no variable has been reported with everything else.
+        for problem in problems.into_iter().flatten() {
+            if !context.problems.diagnostics.contains(&problem) {
+                context.problems.diagnostics.push(problem);
+            }
+        }
+        context.report()?;
+    } else if context.problems.has_errors() {
+        context.report()?;
+    }
+    context.opened().map(drop)
+}
+
+/// The state of a project, opened.
+struct ProjectState<'c> {
     context: &'c Context,
-    opened: Opened,
+    opened: &'c Opened,
     clock: SystemClock,
 }
 
-impl Context {
-    /// Opens the state, and shows all problems of the project.
-    pub fn open_state(&mut self) -> Result<Opened> {
-        let Some(block) = self.project.settings.state.clone() else {
-            if self.problems.has_errors() {
-                self.report()?;
-            }
-            return Err(Error::refused("this project keeps no state")
-                .hint("add a block `orch { config { state { project = \"…\" } } }` to its root; see `orch help state`"));
-        };
-        let config = match block.evaluate(&host_variable) {
-            Ok(config) => Some(config),
-            Err(problems) => {
-                // What needs no variable has been reported with everything else.
-                let known = self.problems.diagnostics.clone();
-                let new = problems
-                    .into_iter()
-                    .filter(|problem| !known.contains(problem));
-                self.problems.diagnostics.extend(new);
-                None
-            }
-        };
-        self.report()?;
-        let config = config.expect("what is wrong is an error");
-        Opened::new(&self.project, config, self.notices.clone())
-    }
-}
-
-impl<'c> State<'c> {
-    pub fn new(context: &'c Context, opened: Opened) -> Self {
-        State {
+impl<'c> ProjectState<'c> {
+    fn of(context: &'c mut Context) -> Result<Self> {
+        context.opened()?;
+        let context = &*context;
+        Ok(ProjectState {
             context,
-            opened,
+            opened: context.state.as_ref().expect("it has just been opened"),
             clock: SystemClock::default(),
-        }
+        })
     }
 
-    fn notices(&self) -> &Notices {
-        &self.context.notices
-    }
-
-    /// Reads the document of this project, with what the run that holds its lock has recorded so far.
-    pub fn read(&self) -> Result<Document> {
-        self.opened.read_once()
-    }
-
-    /// Reads the document of this project alone.
+    /// Reads the document of this project alone, without what the run that holds its lock has recorded since.
     fn read_alone(&self) -> Result<Document> {
         let read = self.opened.backend.read().map_err(from_read)?;
         let read = read.ok_or_else(|| missing(&self.opened.backend.address()))?;
@@ -109,18 +110,9 @@ impl<'c> State<'c> {
         if written.is_empty() {
             return Err(Error::usage("the path of a stack is empty"));
         }
-        let (directory, instance) = KeyFilter::split(written);
-        let outside = |_| Error::usage(format!("`{written}` leads out of the project"));
-        let directory = self.context.directory.resolve(directory).map_err(outside)?;
-        match instance {
-            None => Ok(directory.as_str().to_owned()),
-            Some(KeyFilter::One(key)) => {
-                Ok(StackPath::instance(directory, key).as_str().to_owned())
-            }
-            Some(KeyFilter::Any) => Err(Error::usage(format!(
-                "`{written}` names several stacks; name one"
-            ))),
-        }
+        let path = StackArg::new(&self.context.directory, written).path();
+        let path = path.map_err(|why| Error::usage(why.to_string()))?;
+        Ok(path.to_string())
     }
 
     /// Returns the key of a stack on record.
@@ -133,12 +125,61 @@ impl<'c> State<'c> {
         if let Some(before) = self.relocate(&mut document.clone()).remove(&key) {
             return Ok(before);
         }
-        let mut error = Error::refused(format!("no stack `{key}` is on record"));
-        let known = document.stacks.keys().map(String::as_str);
-        error = error.hint(match closest(&key, known) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => "`orch state list` shows which are".to_owned(),
+        let hint = did_you_mean(&key, document.stacks.keys().map(String::as_str));
+        let hint = hint.unwrap_or_else(|| "`orch state list` shows which are".to_owned());
+        Err(Error::refused(format!("no stack `{key}` is on record")).hint(hint))
+    }
+
+    /// Returns the keys of stacks on record, each once.
+    fn all_recorded(&self, document: &Document, written: &[String]) -> Result<Vec<String>> {
+        let keys = written
+            .iter()
+            .map(|written| self.recorded(document, written));
+        let mut keys: Vec<String> = keys.collect::<Result<_>>()?;
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+
+    fn edit(&self, what: &'static str, options: &WriteOptions) -> Edit<'_> {
+        Edit {
+            author: &self.opened.author,
+            what,
+            reason: options.reason.clone(),
+            dry_run: options.dry_run,
+        }
+    }
+
+    /// Changes the entries of a document that is about this project.
+    fn change(
+        &self,
+        edit: &Edit<'_>,
+        deed: Deed,
+        change: impl Fn(&mut Document, Timestamp) -> Result<Vec<String>>,
+    ) -> Result<Written> {
+        let made = edit.make(&self.opened.backend, &self.clock, |document, now| {
+            self.opened.check_binding(document)?;
+            change(document, now)
         });
-        Err(error)
+        let (stacks, document) = made.map_err(from_edit)?;
+        Ok(self.written(edit.dry_run, deed, stacks, &document))
+    }
+
+    fn written(
+        &self,
+        dry_run: bool,
+        deed: Deed,
+        stacks: Vec<String>,
+        document: &Document,
+    ) -> Written {
+        Written {
+            dry_run,
+            address: self.opened.backend.address(),
+            lineage: document.lineage.clone(),
+            serial: document.serial,
+            stacks,
+            deed,
+            notes: Vec::new(),
+        }
     }
 }

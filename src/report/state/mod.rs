@@ -2,18 +2,21 @@
 
 mod history;
 mod recorded;
+mod written;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 pub use self::history::{write_history, write_history_json};
-pub use self::recorded::{write_recorded, write_recorded_json};
+pub use self::recorded::{StateList, write_recorded, write_recorded_json};
+pub use self::written::{Deed, Written, write_written, write_written_json};
 use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::document::FORMAT;
+use crate::selection::recorded::dependencies;
+use crate::state::cfngin::Graph;
 use crate::state::document::{Document, Entry, Outcome};
 use crate::state::lock::Held;
 use crate::state::timeline::Backup;
@@ -23,27 +26,20 @@ const COMMIT: usize = 12;
 
 /// A document and what is known around it.
 #[derive(Debug)]
-pub struct ShownState<'a> {
-    pub address: &'a str,
-    pub document: &'a Document,
+pub struct ShownState {
+    pub address: String,
+    pub document: Document,
     /// When the holder of the lock was last heard from, if it is locked.
     pub heard: Option<Timestamp>,
     /// The backups, oldest first.
-    pub backups: &'a [Backup],
+    pub backups: Vec<Backup>,
 }
 
-/// What a command has written, or would write.
-#[derive(Debug, Serialize)]
-pub struct Written<'a> {
-    /// Whether nothing was written.
-    pub dry_run: bool,
-    /// The address of the document.
-    pub address: &'a str,
-    pub lineage: &'a str,
-    /// Its serial afterwards.
-    pub serial: u64,
-    /// The stacks whose entries are others now.
-    pub stacks: &'a [String],
+/// The graph of the stacks on record.
+#[derive(Debug)]
+pub struct RecordedGraph {
+    pub address: String,
+    pub document: Document,
 }
 
 fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
@@ -89,8 +85,8 @@ fn short(commit: &str) -> String {
 }
 
 /// Writes what there is to know of a document.
-pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
-    let document = shown.document;
+pub fn write_state(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
+    let document = &shown.document;
     let stacks = document.stacks.values();
     let applied = stacks
         .clone()
@@ -142,7 +138,7 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<(
     columns(
         out,
         &[
-            ["address".to_owned(), printable(shown.address).into_owned()],
+            ["address".to_owned(), printable(&shown.address).into_owned()],
             [
                 "project".to_owned(),
                 printable(&document.project).into_owned(),
@@ -165,7 +161,7 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<(
 }
 
 /// Writes a document and what is known around it as JSON.
-pub fn write_state_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Result<()> {
+pub fn write_state_json(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
     #[derive(Serialize)]
     struct StateJson<'a> {
         address: &'a str,
@@ -176,10 +172,10 @@ pub fn write_state_json(out: &mut impl Write, shown: &ShownState<'_>) -> io::Res
     json(
         out,
         &StateJson {
-            address: shown.address,
+            address: &shown.address,
             heard: shown.heard,
             backups: shown.backups.iter().map(|it| it.serial).collect(),
-            document: shown.document,
+            document: &shown.document,
         },
     )
 }
@@ -329,13 +325,8 @@ pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Resul
     json(out, &BackupsJson { backups })
 }
 
-/// Writes as JSON the graph of the stacks on record, given what each runs right after.
-pub fn write_recorded_graph_json(
-    out: &mut impl Write,
-    address: &str,
-    document: &Document,
-    dependencies: &BTreeMap<&str, Vec<&str>>,
-) -> io::Result<()> {
+/// Writes as JSON the graph of the stacks on record, with what each runs right after.
+pub fn write_recorded_graph_json(out: &mut impl Write, graph: &RecordedGraph) -> io::Result<()> {
     #[derive(Serialize)]
     struct StackJson<'a> {
         path: &'a str,
@@ -349,13 +340,15 @@ pub fn write_recorded_graph_json(
         serial: u64,
         stacks: Vec<StackJson<'a>>,
     }
+    let document = &graph.document;
+    let dependencies = dependencies(document);
     let stacks = document.stacks.iter().map(|(key, entry)| StackJson {
         path: key,
         name: &entry.name,
         after: dependencies.get(key.as_str()).map_or(&[], Vec::as_slice),
     });
     let graph = GraphJson {
-        address,
+        address: &graph.address,
         lineage: &document.lineage,
         serial: document.serial,
         stacks: stacks.collect(),
@@ -363,9 +356,10 @@ pub fn write_recorded_graph_json(
     json(out, &graph)
 }
 
-/// Writes as JSON what a command has written.
-pub fn write_written_json(out: &mut impl Write, written: &Written<'_>) -> io::Result<()> {
-    json(out, written)
+/// Writes the graph as `CFNgin` has it.
+pub fn write_cfngin_graph(out: &mut impl Write, graph: &Graph) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, graph)?;
+    writeln!(out)
 }
 
 /// Writes as JSON why a command of `orch state` did nothing.

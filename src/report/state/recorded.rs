@@ -5,19 +5,24 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{ShownState, columns, json, or_dash, short};
+use super::{columns, json, or_dash, short};
 use crate::change::Standing;
 use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::standing::why_text;
 use crate::state::document::{Document, Entry};
 
+/// The stacks on record.
+#[derive(Debug)]
+pub struct StateList {
+    pub address: String,
+    pub document: Document,
+    /// How each stands, as far as that is known.
+    pub standings: BTreeMap<String, Standing>,
+}
+
 /// Writes the stacks on record: path, standing, commit, time and run of what is there.
-pub fn write_recorded(
-    out: &mut impl Write,
-    document: &Document,
-    standings: &BTreeMap<String, Standing>,
-) -> io::Result<()> {
+pub fn write_recorded(out: &mut impl Write, list: &StateList) -> io::Result<()> {
     let line = |(key, entry): (&String, &Entry)| {
         let applied = entry.applied.as_ref();
         let commit =
@@ -32,22 +37,18 @@ pub fn write_recorded(
         let run = run.or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
         [
             printable(key).into_owned(),
-            or_dash(standings.get(key).map(|it| it.status().word())),
+            or_dash(list.standings.get(key).map(|it| it.status().word())),
             commit,
             at.map_or_else(|| "-".to_owned(), local_time),
             or_dash(run),
         ]
     };
-    let lines: Vec<[String; 5]> = document.stacks.iter().map(line).collect();
+    let lines: Vec<[String; 5]> = list.document.stacks.iter().map(line).collect();
     columns(out, &lines)
 }
 
 /// Writes the stacks on record as JSON.
-pub fn write_recorded_json(
-    out: &mut impl Write,
-    shown: &ShownState<'_>,
-    standings: &BTreeMap<String, Standing>,
-) -> io::Result<()> {
+pub fn write_recorded_json(out: &mut impl Write, list: &StateList) -> io::Result<()> {
     #[derive(Serialize)]
     struct StackJson<'a> {
         path: &'a str,
@@ -65,9 +66,9 @@ pub fn write_recorded_json(
         serial: u64,
         stacks: Vec<StackJson<'a>>,
     }
-    let stacks = shown.document.stacks.iter();
+    let stacks = list.document.stacks.iter();
     let stacks = stacks.map(|(path, entry)| {
-        let standing = standings.get(path);
+        let standing = list.standings.get(path);
         StackJson {
             path,
             status: standing.map(|it| it.status().word()),
@@ -78,9 +79,9 @@ pub fn write_recorded_json(
     json(
         out,
         &ListJson {
-            address: shown.address,
-            lineage: &shown.document.lineage,
-            serial: shown.document.serial,
+            address: &list.address,
+            lineage: &list.document.lineage,
+            serial: list.document.serial,
             stacks: stacks.collect(),
         },
     )

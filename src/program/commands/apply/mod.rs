@@ -259,7 +259,6 @@ fn plan_and_apply(
         is_kept: true,
         guard: Some(&disabled),
         policies: Some(&policies),
-        is_verification: false,
         only: None,
         document: None,
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),

@@ -84,7 +84,6 @@ impl ApplyTerminal for Applying<'_> {
             is_kept: true,
             guard: None,
             policies: Some(&policies),
-            is_verification: false,
             only: Some(stacks),
             document: None,
             leaves_out_failed: false,

@@ -213,8 +213,6 @@ pub(super) struct PlanRequest<'a> {
     pub(super) guard: Option<&'a Disabled>,
     /// How policies take part in the apply; none if they do not.
     pub(super) policies: Option<&'a SavedPolicies>,
-    /// Whether it is only found out whether stacks are as the configuration says, whatever is recorded of them.
-    pub(super) is_verification: bool,
     /// The stacks to plan, and no others, if they are known already.
     pub(super) only: Option<&'a [StackPath]>,
     /// The document that is printed, if one is.
@@ -253,7 +251,7 @@ impl PlanRequest<'_> {
             fetches: self.select.fetch,
             is_release: self.select.released.is_some(),
             is_kept: self.is_kept,
-            is_verification: self.is_verification,
+            is_verification: false,
             only: self.only,
             leaves_out_failed: self.leaves_out_failed,
             lock_timeout: self.lock_timeout,
@@ -395,7 +393,6 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         is_kept: file.is_some(),
         guard: None,
         policies: Some(&policies),
-        is_verification: false,
         only: None,
         document: args.format.document(),
         leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),

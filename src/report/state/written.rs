@@ -1,0 +1,72 @@
+//! What a command of `orch state` has written.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::json;
+use crate::printable::printable;
+
+/// What a command has written, or would write.
+#[derive(Debug, Serialize)]
+pub struct Written {
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// The address of the document.
+    pub address: String,
+    pub lineage: String,
+    /// Its serial afterwards.
+    pub serial: u64,
+    /// The stacks whose entries are others now.
+    pub stacks: Vec<String>,
+    #[serde(skip)]
+    pub deed: Deed,
+    /// What else there is to say.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+/// What was done to the document.
+#[derive(Debug)]
+pub enum Deed {
+    Created,
+    /// Each stack was, for instance, `tainted`.
+    Each(&'static str),
+    /// The first of the stacks was moved to the second.
+    Moved,
+    /// It was replaced with the backup of this serial.
+    Restored(u64),
+    /// Its lock was taken away.
+    Unlocked {
+        by: String,
+        run: String,
+    },
+}
+
+/// Says what a command has written.
+pub fn write_written(out: &mut impl Write, written: &Written) -> io::Result<()> {
+    let stacks = written.stacks.iter().map(|stack| printable(stack));
+    match &written.deed {
+        Deed::Created => writeln!(out, "created {}", printable(&written.address)),
+        Deed::Each(did) => {
+            let mut stacks = stacks;
+            stacks.try_for_each(|stack| writeln!(out, "{did} {stack}"))
+        }
+        Deed::Moved => {
+            let stacks: Vec<_> = stacks.collect();
+            writeln!(out, "moved {}", stacks.join(" to "))
+        }
+        Deed::Restored(serial) => {
+            writeln!(out, "restored backup {serial} as serial {}", written.serial)
+        }
+        Deed::Unlocked { by, run } => {
+            let (by, run) = (printable(by), printable(run));
+            writeln!(out, "took the lock away from {by}, run {run}")
+        }
+    }
+}
+
+/// Writes the same as JSON.
+pub fn write_written_json(out: &mut impl Write, written: &Written) -> io::Result<()> {
+    json(out, written)
+}
