@@ -162,7 +162,7 @@ pub fn causes_since(
         host,
         ..
     } = present;
-    let files = present.files_since(commit)?;
+    let files = meaning::files_since(present, commit)?;
     if files.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -6,16 +6,36 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::digest::{said, text};
+use super::canonical::{said, text};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
-use super::present::Present;
-use crate::git::{
-    ChangedFile, CommitId, FileChange, FileState, GitError, RecordedMode, is_executable,
-};
+use super::present::{Present, UncommittedChanges};
+use super::trigger;
+use super::uncounted::Ignores;
+use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError};
 use crate::path::ProjectPath;
 use crate::project::discover::is_configuration;
 use crate::project::pool;
+
+/// Returns the files that differ from a commit and count, without triggers, and notes which configuration files say
+/// the same.
+pub(super) fn files_since(
+    present: Present<'_>,
+    commit: &CommitId,
+) -> Result<ChangedFiles, ChangeError> {
+    let mut files = match present.repository.commit("HEAD")? {
+        Some(head) => present.repository.differences(commit, &head)?,
+        None => Vec::new(),
+    };
+    let UncommittedChanges {
+        status, counted, ..
+    } = present.uncommitted;
+    let counts = |file: &&ChangedFile| counted.off(file.state).is_none();
+    files.extend(status.iter().filter(counts).cloned());
+    let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
+    let (files, _) = Ignores::of(present.project).split(files);
+    with_same(present, commit, files)
+}
 
 /// Notes which configuration files say the same as in a commit.
 pub(super) fn with_same(
@@ -40,8 +60,8 @@ pub(super) fn says_the_same(
     Ok(!same(present, commit, [file].into_iter(), variables)?.is_empty())
 }
 
-/// Returns the configuration files that say the same, with the same permissions. A file that cannot be parsed says
-/// something else.
+/// Returns the configuration files that say the same. A file that cannot be parsed says something else, and so does
+/// one with the same text, since then its permissions differ.
 fn same<'f>(
     present: Present<'_>,
     commit: &CommitId,
@@ -73,67 +93,12 @@ fn same<'f>(
             return false;
         };
         let said = |text: &str| said(text, variables);
-        said(before).is_some_and(|before| said(now) == Some(before))
+        before != now && said(before).is_some_and(|before| said(now) == Some(before))
     };
-    let same: Vec<&ChangedFile> = pool()?.install(|| {
+    pool()?.install(|| {
         let same = files.par_iter().filter(is_same);
-        same.copied().collect()
-    });
-    let modified = same
-        .iter()
-        .filter(|file| file.change == FileChange::Modified);
-    let modified: Vec<ProjectPath> = modified.map(|file| file.path.clone()).collect();
-    let (was, is) = if modified.is_empty() {
-        (Modes::new(), Modes::new())
-    } else {
-        let was = modes_at(present, commit, &modified)?;
-        (was, modes_now(present, &modified)?)
-    };
-    let same = same.into_iter().map(|file| &file.path);
-    let same = same.filter(|path| was.get(*path) == is.get(*path));
-    Ok(same.cloned().collect())
-}
-
-type Modes = HashMap<ProjectPath, RecordedMode>;
-
-fn modes_at(
-    present: Present<'_>,
-    commit: &CommitId,
-    files: &[ProjectPath],
-) -> Result<Modes, GitError> {
-    let recorded = present.repository.recorded_files(commit, files)?;
-    Ok(recorded
-        .into_iter()
-        .map(|file| (file.path, file.mode))
-        .collect())
-}
-
-/// Returns modes as the working tree has them; where its change of a file does not count, as HEAD does.
-fn modes_now(present: Present<'_>, files: &[ProjectPath]) -> Result<Modes, GitError> {
-    let off = switched_off(present);
-    let (committed, on_disk): (Vec<_>, Vec<_>) =
-        files.iter().cloned().partition(|path| off.contains(path));
-    let mut modes = match present.repository.commit("HEAD")? {
-        Some(head) if !committed.is_empty() => modes_at(present, &head, &committed)?,
-        _ => Modes::new(),
-    };
-    for path in on_disk {
-        let mode = match is_executable(&path.to_host(&present.project.root)) {
-            Some(true) => RecordedMode::Executable,
-            Some(false) => RecordedMode::File,
-            None => continue,
-        };
-        modes.insert(path, mode);
-    }
-    Ok(modes)
-}
-
-/// Returns the files whose uncommitted changes do not count.
-fn switched_off(present: Present<'_>) -> HashSet<&ProjectPath> {
-    let uncommitted = present.uncommitted;
-    let off = uncommitted.status.iter();
-    let off = off.filter(|file| uncommitted.counted.off(file.state).is_some());
-    off.map(|file| &file.path).collect()
+        Ok(same.map(|file| file.path.clone()).collect())
+    })
 }
 
 /// The texts of files; one that is not UTF-8 is missing.
@@ -157,7 +122,10 @@ fn texts_at<'p>(
 /// Returns texts as the working tree has them; where its change of a file does not count, as HEAD does. What the
 /// project does not read is missing.
 fn texts_now<'a>(present: Present<'a>, files: &[&ChangedFile]) -> Result<Texts<'a>, GitError> {
-    let off = switched_off(present);
+    let uncommitted = present.uncommitted;
+    let off = uncommitted.status.iter();
+    let off = off.filter(|file| uncommitted.counted.off(file.state).is_some());
+    let off: HashSet<&ProjectPath> = off.map(|file| &file.path).collect();
     let sources = present.project.sources.files();
     let sources: HashMap<&ProjectPath, &str> =
         sources.map(|file| (&file.path, &*file.text)).collect();

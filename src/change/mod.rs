@@ -10,6 +10,7 @@ mod applied;
 pub mod base;
 mod call;
 mod calls;
+mod canonical;
 mod cause;
 mod computed;
 mod counted_tree;

@@ -1,7 +1,7 @@
 //! The inputs that the configuration of a stack names itself.
 
+use super::canonical::is_no_input;
 use super::cause::UseKind;
-use super::digest::is_no_input;
 use super::inputs::{Touch, Tree};
 use crate::project::Project;
 use crate::project::stack::{AttributeRead, Stack, StackIndex, Watch};

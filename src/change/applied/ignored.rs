@@ -11,7 +11,7 @@ use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::change::ignored::IgnoreList;
 use crate::change::inputs::{InputProblems, Tree, owners};
-use crate::change::meaning::says_the_same;
+use crate::change::meaning::{files_since, says_the_same};
 use crate::change::present::Present;
 use crate::git::{ChangedFile, CommitId, FileChange};
 use crate::path::ProjectPath;
@@ -65,7 +65,7 @@ impl<'a> Since<'a> {
         if present.repository.commit(commit.as_str())?.as_ref() != Some(commit) {
             return Ok(None);
         }
-        let files = present.files_since(commit)?;
+        let files = files_since(present, commit)?;
         Ok(Some(files.iter().cloned().collect()))
     }
 

@@ -29,7 +29,6 @@ use rayon::prelude::*;
 use serde_json::Map;
 
 use self::configuration::{Configuration, texts};
-pub(super) use self::configuration::{is_no_input, said, text};
 use self::counted::Whole;
 use self::part::{PartDigest, PartHasher};
 use self::places::Places;
