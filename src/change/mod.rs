@@ -52,7 +52,7 @@ pub use error::ChangeError;
 pub use files::ChangedFiles;
 pub use find::{Changes, causes_since, find};
 pub use left_out::{ignored_variables, mark_ignored};
-pub use listed::{add_uncounted, inputs_of};
+pub use listed::{add_uncounted, inputs_of, unknown_paths};
 pub use present::{Present, UncommittedChanges};
 pub use rollback::{Lack, Rollback, rollbacks};
 pub use shared::{SharedData, shared_data};

@@ -1,21 +1,21 @@
 //! `orch validate`: everything that can be wrong is an error.
 
-use crate::change::trigger;
+use crate::change::{Use, trigger, unknown_paths};
 use crate::context::{Context, CyclesAre};
 use crate::diagnostic::Severity;
-use crate::error::Result;
+use crate::error::{ErrorContext as _, Result};
 use crate::project::stack::{self, StackIndex};
 use crate::selection::attached::Attached;
 use crate::workspace::Workspace;
 
 impl Context {
-    /// Checks the whole project, and shows what is wrong.
-    pub fn validate(&mut self) -> Result<()> {
+    /// Checks the whole project, and shows what is wrong. Returns what reads files whose paths cannot be determined.
+    pub fn validate(&mut self) -> Result<Vec<Use>> {
         self.check_cycles(CyclesAre::Errors);
         let all: Vec<StackIndex> = self.project.stacks.iter().map(|(stack, _)| stack).collect();
         self.check_conditions(all.iter().copied());
         // What is on record does not matter: for any generation, the same is wrong.
-        let (_, problems) = self.evaluator().of_stacks(all);
+        let (_, problems) = self.evaluator().of_stacks(all.clone());
         self.add_shared(problems);
         let (Workspace { project, .. }, problems) = self.parts();
         if !project.policies.is_empty() {
@@ -28,6 +28,8 @@ impl Context {
         for diagnostic in &mut self.problems.diagnostics {
             diagnostic.severity = Severity::Error;
         }
-        self.report()
+        self.report()?;
+        let unknown = unknown_paths(&self.project, &self.listing, &all);
+        unknown.context("failed to read the inputs of the stacks")
     }
 }

@@ -4,7 +4,7 @@ use super::select::SelectionRequest;
 use super::why_missing::MissingExplanation;
 use crate::change::{
     ChangeError, Changes, Input, Use, add_computed, add_uncounted, ignored_variables, inputs_of,
-    mark_ignored,
+    mark_ignored, unknown_paths,
 };
 use crate::context::{Context, CyclesAre};
 use crate::error::{Error, ErrorContext as _, Result};
@@ -25,8 +25,14 @@ pub enum Explanation {
 pub struct StackExplanation {
     query: Query,
     selection: Selection,
-    /// Each with its answer and its ignored variables.
-    answers: Vec<(StackIndex, Why, Vec<Use>)>,
+    answers: Vec<Answer>,
+}
+
+struct Answer {
+    stack: StackIndex,
+    why: Why,
+    ignored_variables: Vec<Use>,
+    unknown_paths: Vec<Use>,
 }
 
 impl StackExplanation {
@@ -39,23 +45,22 @@ impl StackExplanation {
             .changed
             .as_ref()
             .map(|changes| &changes.uncounted);
-        let questions = self
-            .answers
-            .iter()
-            .map(|&(stack, ..)| self.question(context, stack));
+        let answers = self.answers.iter();
+        let questions = answers.map(|answer| self.question(context, answer.stack));
         let questions: Vec<Question<'_>> = questions.collect();
         let stories = questions.iter().zip(&self.answers);
-        let stories = stories.map(|(question, (stack, why, variables))| Story {
+        let stories = stories.map(|(question, answer)| Story {
             question,
-            why,
+            why: &answer.why,
             policies: attached
-                .to_stack(*stack)
+                .to_stack(answer.stack)
                 .iter()
                 .map(|policy| &project.policies[*policy])
                 .collect(),
             uncounted_trigger: uncounted
-                .and_then(|uncounted| uncounted.trigger_of(project, *stack)),
-            ignored_variables: variables,
+                .and_then(|uncounted| uncounted.trigger_of(project, answer.stack)),
+            ignored_variables: &answer.ignored_variables,
+            unknown_paths: &answer.unknown_paths,
         });
         let stories: Vec<Story<'_>> = stories.collect();
         call(&stories)
@@ -108,8 +113,13 @@ impl Context {
             }
             mark_ignored(project, stack, &mut inputs);
             let why = explanation.question(self, stack).answer(inputs);
-            let variables = ignored_variables(project, stack);
-            explanation.answers.push((stack, why, variables));
+            let unknown_paths = unknown_paths(project, listing, &[stack]).context(failed)?;
+            explanation.answers.push(Answer {
+                stack,
+                why,
+                ignored_variables: ignored_variables(project, stack),
+                unknown_paths,
+            });
         }
         Ok(Explanation::Stacks(Box::new(explanation)))
     }

@@ -209,7 +209,7 @@ impl<'a> Grounds<'a> {
     pub fn inputs(&self, stack: StackIndex) -> Option<Inputs> {
         let digests = self.present.digests?;
         let digest = digests.stacks.get(&stack)?;
-        Some(digest.recorded(&digests.rules))
+        Some(digest.recorded())
     }
 
     fn entry(&self, stack: StackIndex) -> Option<&'a Entry> {

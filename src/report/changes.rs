@@ -119,6 +119,27 @@ pub(super) fn uncounted_text(change: &UncountedChange) -> String {
     format!("{text}, {}", why_uncounted_text(change))
 }
 
+/// What follows from a path that cannot be determined.
+pub(super) const UNKNOWN_PATH: &str =
+    "its path cannot be determined, so changes of the file do not count";
+
+/// How many unknown paths notes name.
+const MAX_UNKNOWN: usize = 5;
+
+/// Returns the notes about what reads files whose paths cannot be determined.
+pub fn unknown_path_notes(unknown: &[Use]) -> Vec<String> {
+    let named = unknown.iter().take(MAX_UNKNOWN);
+    let named = named.map(|read| format!("{}: {UNKNOWN_PATH}", use_text(read)));
+    let mut notes: Vec<String> = named.collect();
+    if unknown.len() > MAX_UNKNOWN {
+        let more = unknown.len() - MAX_UNKNOWN;
+        notes.push(format!(
+            "and {more} more such paths; `orch why STACK` shows those of a stack"
+        ));
+    }
+    notes
+}
+
 /// Returns why a change does not count.
 fn why_uncounted_text(change: &UncountedChange) -> String {
     match &change.why {

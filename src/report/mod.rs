@@ -37,6 +37,7 @@ mod values;
 mod why;
 
 pub use annotation::{Annotation, write_annotation};
+pub use changes::unknown_path_notes;
 pub use document::{Document, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use format::{ReportFormat, write_report};

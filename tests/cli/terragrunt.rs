@@ -588,3 +588,32 @@ fn what_is_included_may_lie_behind_a_link() {
     assert_snapshot!(why_changed(&sandbox, "/shared/root.hcl"), @"live/app  # changed: shared/root.hcl, Terragrunt include (live/app/terragrunt.hcl:2), target of the link live/root.hcl");
     assert_eq!(changed(&sandbox, "/live/x"), ["live/app"]);
 }
+
+#[test]
+fn marks_sets_and_functions_of_paths_are_followed() {
+    let sandbox = unit(
+        r#"
+locals {
+  a = mark_as_read("${get_terragrunt_dir()}/../a.yml")
+  b = file(mark_as_read("../b.yml"))
+  c = mark_glob_as_read("${get_terragrunt_dir()}/../globs/*.yml")
+  d = fileset("../sets", "**/*.json")
+  e = file(abspath("../e"))
+  f = file(join("/", [dirname(get_terragrunt_dir()), format("f-%d", 1)]))
+}
+"#,
+    );
+    let reason =
+        |what: &str, line: usize| format!("Terragrunt {what} (live/app/terragrunt.hcl:{line})");
+    check(&sandbox, "live/a.yml", &reason("mark_as_read", 3));
+    check(&sandbox, "live/b.yml", &reason("file", 4));
+    check(
+        &sandbox,
+        "live/globs/x.yml",
+        &reason("mark_glob_as_read", 5),
+    );
+    check(&sandbox, "live/sets/deep/x.json", &reason("fileset", 6));
+    check(&sandbox, "live/e", &reason("file", 7));
+    check(&sandbox, "live/f-1", &reason("file", 8));
+    assert_eq!(changed(&sandbox, "live/globs/x.json"), NONE);
+}

@@ -46,8 +46,7 @@ pub fn standings(
         let asking = triggers.of(project, *stack);
         let lock = document.lock.as_ref();
         let ignores_all = lists.get(*stack).is_some_and(IgnoreList::is_all);
-        let rules = (&*digests.rules, ignores_all);
-        let standing = Standing::new(entry(*stack), lock, rules, digest, &asking);
+        let standing = Standing::new(entry(*stack), lock, ignores_all, digest, &asking);
         stacks.insert(*stack, standing);
     }
     let mut since = Since::new(present);

@@ -197,12 +197,12 @@ impl Standing {
         }
     }
 
-    /// Returns the standing of a stack: what is on record of it, the lock of the document, the rules and whether
-    /// it ignores all inputs, the digest of them now, and the triggers that ask for it.
+    /// Returns the standing of a stack: what is on record of it, the lock of the document, whether it ignores
+    /// all inputs, the digest of them now, and the triggers that ask for it.
     fn new(
         entry: Option<&Entry>,
         lock: Option<&Lock>,
-        (rules, ignores_all): (&str, bool),
+        ignores_all: bool,
         now: &InputDigest,
         triggers: &[ProjectPath],
     ) -> Self {
@@ -216,7 +216,7 @@ impl Standing {
         if ignores_all {
             return Standing::Applied;
         }
-        match difference(applied, rules, now) {
+        match difference(applied, now) {
             Some(pending) => Standing::Pending(pending),
             None => Self::of_triggers(applied, triggers),
         }
@@ -294,11 +294,11 @@ fn clean_commit(applied: &Applied) -> Option<CommitId> {
 }
 
 /// Returns how the inputs differ from those that were applied, if they do.
-fn difference(applied: &Applied, rules: &str, now: &InputDigest) -> Option<Pending> {
+fn difference(applied: &Applied, now: &InputDigest) -> Option<Pending> {
     let Some(inputs) = &applied.inputs else {
         return Some(Pending::OtherRules);
     };
-    if inputs.rules != rules {
+    if *inputs.rules != *now.rules {
         return Some(Pending::OtherRules);
     }
     if inputs.digest == now.digest {
@@ -329,12 +329,13 @@ fn differs(applied: &Applied, now: &InputDigest) -> Pending {
 mod tests {
     use super::*;
 
-    fn digest(parts: &[(&str, &str)]) -> InputDigest {
+    fn digest(rules: &str, parts: &[(&str, &str)]) -> InputDigest {
         let parts = parts
             .iter()
             .map(|(name, part)| ((*name).to_owned(), (*part).to_owned()));
         let parts: std::collections::BTreeMap<String, String> = parts.collect();
         InputDigest {
+            rules: rules.into(),
             digest: format!("sha256:{parts:?}"),
             parts,
             is_dirty: false,
@@ -347,7 +348,7 @@ mod tests {
     }
 
     fn applied(parts: &[(&str, &str)]) -> serde_json::Value {
-        let digest = digest(parts);
+        let digest = digest("1:a", parts);
         serde_json::json!({
             "serial": 1, "at": "2026-01-01T00:00:00Z", "dirty": false, "triggers": ["/.tmtriggers/a/1.tm"],
             "inputs": { "rules": "1:a", "digest": digest.digest, "parts": digest.parts },
@@ -361,7 +362,7 @@ mod tests {
             "ci": null, "since": "2026-01-01T00:00:00Z",
         }))
         .unwrap();
-        let now = digest(&[("own", "1")]);
+        let now = digest("1:a", &[("own", "1")]);
         let same = applied(&[("own", "1")]);
         let intent = |run: &str| serde_json::json!({ "action": "apply", "run": run, "since": "2026-01-01T00:00:00Z" });
         let last = |outcome: &str| {
@@ -403,14 +404,14 @@ mod tests {
         ];
         for (text, expected) in table {
             let entry = entry(text);
-            let standing = Standing::new(Some(&entry), Some(&lock), ("1:a", false), &now, &[]);
+            let standing = Standing::new(Some(&entry), Some(&lock), false, &now, &[]);
             assert_eq!(standing.status().word(), expected, "{entry:?}");
             // Whatever differs, only what was never applied and what went wrong is work.
-            let other = digest(&[("own", "2")]);
-            let all = Standing::new(Some(&entry), Some(&lock), ("1:b", true), &other, &[]);
+            let other = digest("1:b", &[("own", "2")]);
+            let all = Standing::new(Some(&entry), Some(&lock), true, &other, &[]);
             assert_eq!(all, standing, "{entry:?}");
         }
-        let never = Standing::new(None, None, ("1:a", false), &now, &[]);
+        let never = Standing::new(None, None, false, &now, &[]);
         assert_eq!(never, Standing::Pending(Pending::NeverApplied));
     }
 
@@ -423,13 +424,7 @@ mod tests {
                 .iter()
                 .map(|trigger| ProjectPath::root().resolve(trigger).unwrap())
                 .collect();
-            Standing::new(
-                Some(&entry),
-                None,
-                (rules, false),
-                &digest(parts),
-                &triggers,
-            )
+            Standing::new(Some(&entry), None, false, &digest(rules, parts), &triggers)
         };
         let same = [("own", "1"), ("watch /x", "2")];
         assert_eq!(

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::own::Own;
 use super::part::PartDigest;
 use super::sieve::{Sieve, View};
-use super::{CountedDigest, Digester, Parts, finished, input_digest, merged, modules};
+use super::{CountedDigest, Digester, Parts, all_of, finished, merged, modules, prefixed};
 use crate::change::ignored::{IgnoreList, covers};
 use crate::change::inputs::{InputGraph, InputNode};
 use crate::path::ProjectPath;
@@ -156,7 +156,7 @@ impl<'a> Digester<'a> {
             parts.entry(name.clone()).or_default().part(part);
         }
         let parts = merged(finished(parts), &finished(shared));
-        let digest = input_digest(&parts).digest;
+        let digest = prefixed(&all_of(&parts));
         CountedDigest { ignored, digest }
     }
 

@@ -22,6 +22,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -49,11 +50,16 @@ use crate::project::{self, Problems, Project};
 use crate::state::document::{CountedInputs, Inputs};
 
 /// The version of the rules by which digests are made. Digests by different rules cannot be compared.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+
+/// The version of the rules for stacks none of whose inputs were found only since: these keep their digests.
+const EARLIER_VERSION: u32 = 2;
 
 /// What a stack depends on, as one digest and by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputDigest {
+    /// The rules by which it was made: a version, and a digest of the settings that matter.
+    pub rules: Arc<str>,
     /// The digest of all parts: `sha256:` and hexadecimal digits.
     pub digest: String,
     /// By name of the part, the beginning of its digest. Explains which parts differ, and proves nothing.
@@ -66,15 +72,15 @@ pub struct InputDigest {
 }
 
 impl InputDigest {
-    /// Returns it as it is put on record, with the rules by which it was made.
-    pub fn recorded(&self, rules: &str) -> Inputs {
+    /// Returns it as it is put on record.
+    pub fn recorded(&self) -> Inputs {
         let counted = self.counted.as_ref().map(|counted| CountedInputs {
             ignored: counted.ignored.clone(),
             digest: counted.digest.clone(),
             other: Map::new(),
         });
         Inputs {
-            rules: rules.to_owned(),
+            rules: self.rules.to_string(),
             digest: self.digest.clone(),
             parts: self.parts.clone(),
             counted,
@@ -95,15 +101,13 @@ pub struct CountedDigest {
 /// The digests of stacks.
 #[derive(Debug)]
 pub struct InputDigests {
-    /// The rules by which they were made: a version, and a digest of the settings that matter.
-    pub rules: String,
     pub stacks: BTreeMap<StackIndex, InputDigest>,
 }
 
 impl InputDigests {
     pub fn are(&self, stack: StackIndex, recorded: &Inputs) -> bool {
         let now = self.stacks.get(&stack);
-        recorded.rules == self.rules && now.is_some_and(|now| now.digest == recorded.digest)
+        now.is_some_and(|now| *now.rules == *recorded.rules && now.digest == recorded.digest)
     }
 }
 
@@ -140,14 +144,11 @@ pub fn digests(
         })
     };
     input_problems.add_to(problems)?;
-    Ok(InputDigests {
-        rules: rules(project),
-        stacks,
-    })
+    Ok(InputDigests { stacks })
 }
 
 /// Returns the rules of a project: a version and a digest of what the configuration says about inputs.
-fn rules(project: &Project) -> String {
+fn rules(project: &Project, version: u32) -> Arc<str> {
     let settings = &project.settings;
     let mut hasher = PartHasher::default();
     hasher.text(if settings.terragrunt {
@@ -174,7 +175,7 @@ fn rules(project: &Project) -> String {
             hasher.text(entry);
         }
     }
-    format!("{VERSION}:{}", short(&hasher.finish()))
+    format!("{version}:{}", short(&hasher.finish())).into()
 }
 
 /// Returns what messages call a part of the inputs.
@@ -212,6 +213,14 @@ impl<'a> Digester<'a> {
         let nodes: Vec<PartDigest> = nodes.map(|node| self.node(node, None)).collect();
         let uses = |node: usize| graph.nodes[node].edges.iter().map(|edge| edge.target);
         let modules = modules(&nodes, uses);
+        let [earlier, rules] =
+            [EARLIER_VERSION, VERSION].map(|version| rules(self.project, version));
+        let newer = graph.leads_to(|node| node.has_newer);
+        let rules_of = |candidate: usize| {
+            let unit = graph.units.get(&candidate);
+            let has_newer = newer[candidate] || unit.is_some_and(|&unit| newer[unit]);
+            Arc::clone(if has_newer { &rules } else { &earlier })
+        };
         let shared = (0..groups.len()).into_par_iter().map(|candidate| {
             let mut parts = Parts::new();
             if let Some(own) = own.get(&directories[candidate]) {
@@ -250,7 +259,8 @@ impl<'a> Digester<'a> {
             for (name, part) in &environment.all {
                 parts.entry(name.clone()).or_default().part(part);
             }
-            let mut digest = input_digest(&merged(finished(parts), &shared[candidate]));
+            let parts = merged(finished(parts), &shared[candidate]);
+            let mut digest = input_digest(rules_of(candidate), &parts);
             digest.counted = sieves[at].as_ref().map(|sieve| {
                 let own = own.get(&directories[candidate]);
                 let left = (&*digest.digest, &environment.counted);
@@ -419,20 +429,30 @@ fn merged(
     parts
 }
 
-fn input_digest(parts: &BTreeMap<String, PartDigest>) -> InputDigest {
+fn input_digest(rules: Arc<str>, parts: &BTreeMap<String, PartDigest>) -> InputDigest {
+    let all = all_of(parts);
+    let shown = parts.iter().map(|(name, part)| (name.clone(), short(part)));
+    InputDigest {
+        rules,
+        digest: prefixed(&all),
+        parts: shown.collect(),
+        is_dirty: all.is_dirty,
+        counted: None,
+    }
+}
+
+/// Returns the digest of all parts.
+fn all_of(parts: &BTreeMap<String, PartDigest>) -> PartDigest {
     let mut hasher = PartHasher::default();
     for (name, part) in parts {
         hasher.text(name);
         hasher.part(part);
     }
-    let all = hasher.finish();
-    let shown = parts.iter().map(|(name, part)| (name.clone(), short(part)));
-    InputDigest {
-        digest: format!("sha256:{}", hexadecimal(&all.hash)),
-        parts: shown.collect(),
-        is_dirty: all.is_dirty,
-        counted: None,
-    }
+    hasher.finish()
+}
+
+fn prefixed(part: &PartDigest) -> String {
+    format!("sha256:{}", hexadecimal(&part.hash))
 }
 
 fn short(part: &PartDigest) -> String {

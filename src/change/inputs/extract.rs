@@ -11,6 +11,14 @@ use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, TemplatePart, T
 use crate::path::ProjectPath;
 use crate::source::{FileId, Span};
 
+/// Blocks that read the files that some of their attributes name: kind, type and attributes.
+const READING_BLOCKS: [(&str, &str, &[&str]); 4] = [
+    ("data", "archive_file", &["source_dir", "source_file"]),
+    ("resource", "archive_file", &["source_dir", "source_file"]),
+    ("data", "local_file", &["filename"]),
+    ("data", "local_sensitive_file", &["filename"]),
+];
+
 /// Functions that read the file that their first argument names.
 pub(super) const READERS: [&str; 10] = [
     "file",
@@ -36,10 +44,12 @@ pub(super) struct NamedInput {
 pub(super) enum What {
     /// A local module, by its source.
     Module(Box<str>),
-    /// A module of this name, whose source only Terraform knows.
-    Unknown(Box<str>),
+    /// A module of this name, whose source is more than text.
+    Computed(Box<str>, Box<Expr>),
     /// A file that a function reads.
     Read(Read),
+    /// A file that something reads whose path is more than text.
+    ComputedRead(Box<ComputedRead>),
     /// A module that is elsewhere, if calls are asked for.
     Elsewhere(Box<CallText>),
 }
@@ -65,6 +75,15 @@ pub(super) struct Read {
     pub(super) pattern: Option<Box<str>>,
 }
 
+/// A path that has to be evaluated.
+pub(super) struct ComputedRead {
+    /// What reads it: a function, or the type of a block.
+    pub(super) reader: Box<str>,
+    pub(super) path: Expr,
+    /// The second argument of `fileset`.
+    pub(super) pattern: Option<Expr>,
+}
+
 /// What a path is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathBase {
@@ -75,7 +94,7 @@ pub(super) enum PathBase {
 }
 
 /// Returns whether a native file has to be parsed. Most do not: no word in them could open a `module`
-/// block or call a function that reads a file, and their brackets and quotes look balanced.
+/// block or one that reads, or call a function that reads a file, and their brackets and quotes look balanced.
 pub(super) fn is_worth_parsing(text: &str) -> bool {
     has_module(text.as_bytes()) || has_reader(text.as_bytes()) || !is_balanced(text.as_bytes())
 }
@@ -100,6 +119,10 @@ fn has_reader(text: &[u8]) -> bool {
         let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
         // Looking behind a comment is not worth the effort.
         if matches!(next, Some(b'(' | b'/' | b'#')) {
+            return true;
+        }
+        // The type of a block that reads.
+        if word.starts_with(b"file\"") && text[..text.len() - word.len()].ends_with(b"_") {
             return true;
         }
     }
@@ -148,6 +171,22 @@ pub(super) fn native(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Dia
         }
     }
     reads(&body, &mut named);
+    for (kind, reader, attributes) in READING_BLOCKS {
+        let blocks = body.blocks(kind).filter(|block| name_of(block) == reader);
+        for block in blocks {
+            let paths = attributes
+                .iter()
+                .filter_map(|name| block.body.attribute(name));
+            named.extend(paths.map(|path| NamedInput {
+                span: Some(path.value.span),
+                what: What::ComputedRead(Box::new(ComputedRead {
+                    reader: reader.into(),
+                    path: path.value.clone(),
+                    pattern: None,
+                })),
+            }));
+        }
+    }
     named.sort_by_key(|named| named.span.map(|span| span.start));
     Ok(named)
 }
@@ -158,9 +197,9 @@ fn name_of(block: &Block) -> &str {
 
 fn reads(body: &Body, named: &mut Vec<NamedInput>) {
     body.each_call(&mut |name, arguments| {
-        named.extend(read(name, arguments).map(|read| NamedInput {
+        named.extend(read(name, arguments).map(|what| NamedInput {
             span: Some(name.span),
-            what: What::Read(read),
+            what,
         }));
     });
 }
@@ -172,12 +211,17 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
         None => match literal_path(source) {
             Some((PathBase::Module, path)) => path,
             _ if is_elsewhere(source) => return None,
-            _ => return Some(What::Unknown(name.into())),
+            _ => return Some(What::Computed(name.into(), Box::new(source.clone()))),
         },
     };
+    local_module(&path)
+}
+
+/// Returns the module of a directory of this machine.
+pub(super) fn local_module(source: &str) -> Option<What> {
     // A heredoc ends with a line.
-    let path = path.trim_end_matches(['\n', '\r']);
-    (is_local(path) || is_absolute(path)).then(|| What::Module(path.into()))
+    let source = source.trim_end_matches(['\n', '\r']);
+    (is_local(source) || is_absolute(source)).then(|| What::Module(source.into()))
 }
 
 /// Returns the call of a module that is elsewhere.
@@ -225,23 +269,33 @@ pub(super) fn is_local(source: &str) -> bool {
 }
 
 /// Returns what a call reads.
-pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<Read> {
+pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<What> {
     let function = name.text.strip_prefix("core::").unwrap_or(&name.text);
     let is_set = function == "fileset";
     if !is_set && !READERS.contains(&function) {
         return None;
     }
-    let (base, path) = literal_path(arguments.first()?)?;
-    let pattern = match arguments.get(1) {
-        Some(pattern) if is_set => Some(literal(pattern)?.into()),
-        None if is_set => return None,
-        _ => None,
+    let (argument, second) = (arguments.first()?, arguments.get(1));
+    let pattern = if is_set { Some(second?) } else { None };
+    if literal(argument).is_some_and(|path| plain_path(path).is_none()) {
+        return None;
+    }
+    let text = |pattern: Option<&Expr>| match pattern {
+        Some(pattern) => literal(pattern).map(|text| Some(text.into())),
+        None => Some(None),
     };
-    Some(Read {
-        function: function.into(),
-        base,
-        path: path.into(),
-        pattern,
+    Some(match literal_path(argument).zip(text(pattern)) {
+        Some(((base, path), pattern)) => What::Read(Read {
+            function: function.into(),
+            base,
+            path: path.into(),
+            pattern,
+        }),
+        None => What::ComputedRead(Box::new(ComputedRead {
+            reader: function.into(),
+            path: argument.clone(),
+            pattern: pattern.cloned(),
+        })),
     })
 }
 
@@ -288,7 +342,7 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
 }
 
 /// Returns the place of a path without `path.module` or the like.
-fn plain_path(path: String) -> Option<(PathBase, String)> {
+pub(super) fn plain_path(path: String) -> Option<(PathBase, String)> {
     if is_absolute(&path) {
         return Some((PathBase::Module, path));
     }
@@ -343,7 +397,8 @@ fn location(expr: &Expr) -> Option<PathBase> {
 pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {
         What::Module(source) => format!("module {source}"),
-        What::Unknown(name) => format!("unknown {name}"),
+        What::Computed(name, _) => format!("computed {name}"),
+        What::ComputedRead(read) => format!("computed {}", read.reader),
         What::Elsewhere(call) => {
             let more = if call.is_open { "…" } else { "" };
             format!("{} {}{more} {:?}", call.name, call.source, call.version)
@@ -399,12 +454,14 @@ mod tests {
                 "file Root x/y.json",
                 "module ../d",
                 "module ./../e",
-                "unknown f",
-                "unknown g",
+                "computed f",
+                "computed g",
                 "templatefile Module ./t",
                 "filemd5 Root ./m",
                 "file Root ./in-template",
+                "computed file",
                 "file Module /etc/passwd",
+                "computed file",
                 "file Module ./h",
             ]
         );

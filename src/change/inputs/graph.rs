@@ -186,7 +186,7 @@ impl<'a> InputGraph<'a> {
     }
 
     /// Returns for each node whether it, or a module below it, has something.
-    pub(super) fn leads_to(&self, has: impl Fn(&InputNode) -> bool) -> Vec<bool> {
+    pub(in crate::change) fn leads_to(&self, has: impl Fn(&InputNode) -> bool) -> Vec<bool> {
         let mut leads: Vec<bool> = self.nodes.iter().map(has).collect();
         let mut open: Vec<usize> = (0..leads.len()).filter(|&node| leads[node]).collect();
         while let Some(node) = open.pop() {

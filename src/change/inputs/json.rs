@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::extract::{NamedInput, What, call, module, read};
+use super::extract::{NamedInput, call, module, read};
 use super::text::span;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::parse::parse_template;
@@ -149,10 +149,8 @@ fn reads(json: &Json, named: &mut Vec<NamedInput>) {
     match json {
         Json::String(text) if is_template(text) && text.contains("file") => {
             let mut add = |name: &Name, arguments: &[Expr]| {
-                named.extend(read(name, arguments).map(|read| NamedInput {
-                    span: None,
-                    what: What::Read(read),
-                }));
+                let what = read(name, arguments);
+                named.extend(what.map(|what| NamedInput { span: None, what }));
             };
             for part in parse_template(FileId::UNPLACED, text).iter().flatten() {
                 part.each_call(&mut |name, arguments| add(name, arguments));

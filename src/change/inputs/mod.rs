@@ -14,6 +14,7 @@
 mod called;
 mod chain;
 mod collected;
+mod constants;
 mod covered;
 mod extract;
 mod follow;
@@ -39,7 +40,7 @@ pub(super) use self::links::owners;
 pub(super) use self::node::InputNode;
 pub(super) use self::problems::InputProblems;
 pub(super) use self::tree::{Tree, place_read};
-use crate::change::cause::ChangeCause;
+use crate::change::cause::{ChangeCause, Use};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
@@ -88,6 +89,23 @@ pub(super) fn add_inputs(
     let directory = stacks[stack].path.directory().clone();
     graph::InputGraph::new(tree, &[directory], terragrunt).add_inputs(tree, inputs);
     links::add_inputs(tree, stacks, stack, inputs);
+}
+
+/// Returns what reads files in some directories, or in modules that they use, whose paths cannot be determined.
+pub(super) fn unknown_paths(
+    tree: &Tree,
+    directories: &[ProjectPath],
+    terragrunt: bool,
+) -> Vec<Use> {
+    let graph = graph::InputGraph::new(tree, directories, terragrunt);
+    let found = graph.nodes.iter().flat_map(|node| &node.unknown);
+    let mut found: Vec<Use> = found.cloned().collect();
+    // Stacks share what Terragrunt includes.
+    found.sort_by(|a, b| {
+        (&a.location.file, a.location.line).cmp(&(&b.location.file, b.location.line))
+    });
+    found.dedup();
+    found
 }
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ pub(in crate::change) struct InputNode<'a> {
     pub(super) root_reads: Vec<RootRead>,
     /// Calls of modules that are elsewhere, if those are asked for.
     pub(super) calls: Vec<ModuleCall>,
+    /// What reads files whose paths cannot be determined.
+    pub(super) unknown: Vec<Use>,
+    /// Whether it has inputs that were not followed by the first rules for digests.
+    pub(in crate::change) has_newer: bool,
 }
 
 #[derive(Default)]
@@ -69,6 +73,8 @@ impl<'a> InputNode<'a> {
             edges: Vec::new(),
             root_reads: Vec::new(),
             calls: Vec::new(),
+            unknown: Vec::new(),
+            has_newer: false,
         }
     }
 

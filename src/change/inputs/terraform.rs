@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::extract::{self, CallText, NamedInput, PathBase, Read, What, is_absolute};
+use super::constants::{Constants, path_of};
+use super::extract::{self, CallText, ComputedRead, NamedInput, PathBase, Read, What, is_absolute};
 use super::json::json;
 use super::links;
 use super::node::{InputNode, RootRead};
@@ -17,11 +18,13 @@ use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Location, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
+use crate::language::parse::parse_whole;
+use crate::language::syntax::Body;
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::project::discover::is_terraform;
-use crate::source::Span;
+use crate::source::{FileId, Span};
 
 /// Reads the files of a directory into a node. A directory that the walk has not seen is a module
 /// in a place that is not searched for stacks; its files are listed from disk.
@@ -41,6 +44,7 @@ pub(super) fn node<'a>(
         });
         &from_disk
     };
+    let mut computed: Vec<ComputedFile> = Vec::new();
     // What the earlier rules have seen need not be looked for again.
     let any_changed = tree.changed().below(directory).next().is_some();
     let mut host = directory.to_host(tree.root());
@@ -66,18 +70,126 @@ pub(super) fn node<'a>(
         }
         match named(name, text, tree.takes_calls) {
             Ok(named) if named.is_empty() => {}
-            Ok(named) => TerraformFile {
-                tree,
-                directory,
-                path: &file,
-                text,
-                lines: LineStarts::new(text),
+            Ok(named) => {
+                let is_text = |named: &NamedInput| {
+                    !matches!(named.what, What::Computed(..) | What::ComputedRead(_))
+                };
+                let (named, others): (Vec<_>, Vec<_>) = named.into_iter().partition(is_text);
+                TerraformFile {
+                    tree,
+                    directory,
+                    path: &file,
+                    text,
+                    lines: LineStarts::new(text),
+                }
+                .add(named, &mut node);
+                if !others.is_empty() {
+                    let (path, text, named) = (file, text.to_owned(), others);
+                    computed.push(ComputedFile { path, text, named });
+                }
             }
-            .add(named, &mut node),
             Err(diagnostic) => text::broken(tree, &file, text, *diagnostic),
         }
     }
+    if !computed.is_empty() {
+        let bodies = definitions(tree, directory, files, buffer);
+        let constants = Constants::new(&bodies);
+        for file in computed {
+            file.add(tree, directory, &constants, &mut node);
+        }
+    }
     node
+}
+
+/// Returns the files of a directory that may define locals and variables.
+fn definitions(
+    tree: &Tree,
+    directory: &ProjectPath,
+    files: &[(OsString, bool)],
+    buffer: &mut Vec<u8>,
+) -> Vec<Body> {
+    let native = files
+        .iter()
+        .filter(|(name, _)| is_terraform(name) && !name.as_encoded_bytes().ends_with(b".json"));
+    let parsed = native.filter_map(|(name, plain)| {
+        let file = directory.join(&name.to_string_lossy());
+        let text = text::read(tree, &file, &file.to_host(tree.root()), *plain, buffer)?;
+        let defines = text.contains("locals") || text.contains("variable");
+        // What cannot be parsed is told of elsewhere.
+        defines.then(|| parse_whole(FileId::UNPLACED, text).ok())?
+    });
+    parsed.collect()
+}
+
+/// A file with paths that have to be evaluated.
+struct ComputedFile {
+    path: ProjectPath,
+    text: String,
+    named: Vec<NamedInput>,
+}
+
+impl ComputedFile {
+    fn add<'a>(
+        self,
+        tree: &Tree<'a>,
+        directory: &ProjectPath,
+        constants: &Constants,
+        node: &mut InputNode<'a>,
+    ) {
+        let file = TerraformFile {
+            tree,
+            directory,
+            path: &self.path,
+            text: &self.text,
+            lines: LineStarts::new(&self.text),
+        };
+        for NamedInput { span, what } in self.named {
+            let unknown = match what {
+                What::Computed(name, source) => {
+                    if let Some(text) = constants.text(&source) {
+                        file.add_newer(span, module_of(&text), node);
+                        continue;
+                    }
+                    unknown_module(&name, span, file.path)
+                }
+                What::ComputedRead(read) => {
+                    if let Some((text, pattern)) = texts(&read, constants) {
+                        let read = path_of(text).map(|(base, path)| Read {
+                            function: read.reader,
+                            base,
+                            path: path.into(),
+                            pattern,
+                        });
+                        file.add_newer(span, read.map(What::Read), node);
+                    } else {
+                        let location = file.location(span);
+                        let kind = UseKind::Read(read.reader);
+                        node.unknown.push(Use { kind, location });
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            tree.problems.add(file.path, file.text, unknown);
+        }
+    }
+}
+
+/// Returns a path and the pattern below it as texts, if they can be evaluated.
+fn texts(read: &ComputedRead, constants: &Constants) -> Option<(String, Option<Box<str>>)> {
+    let pattern = match &read.pattern {
+        Some(pattern) => Some(constants.text(pattern)?.into()),
+        None => None,
+    };
+    Some((constants.text(&read.path)?, pattern))
+}
+
+/// Returns the module that a text names as a source.
+fn module_of(text: &str) -> Option<What> {
+    match path_of(text.to_owned()) {
+        Some((PathBase::Module, path)) => extract::local_module(&path),
+        _ => extract::local_module(text),
+    }
 }
 
 /// Checks the changed files in directories that were not read.
@@ -136,18 +248,26 @@ struct TerraformFile<'f, 'a> {
 }
 
 impl<'a> TerraformFile<'_, 'a> {
+    fn location(&self, span: Option<Span>) -> Location {
+        Location {
+            file: self.path.clone(),
+            line: span.map(|span| self.lines.at(span)),
+        }
+    }
+
+    /// Adds an input that the first rules for digests did not follow.
+    fn add_newer(&self, span: Option<Span>, what: Option<What>, node: &mut InputNode<'a>) {
+        let named = what.map(|what| NamedInput { span, what });
+        node.has_newer |= named.is_some();
+        self.add(named.into_iter().collect(), node);
+    }
+
     fn add(&self, named: Vec<NamedInput>, node: &mut InputNode<'a>) {
         for NamedInput { span, what } in named {
-            let location = Location {
-                file: self.path.clone(),
-                line: span.map(|span| self.lines.at(span)),
-            };
+            let location = self.location(span);
             match what {
                 What::Module(source) => self.module(source, span, location, node),
-                What::Unknown(name) => {
-                    let diagnostic = unknown_module(&name, span, self.path);
-                    self.tree.problems.add(self.path, self.text, diagnostic);
-                }
+                What::Computed(..) | What::ComputedRead(_) => {}
                 What::Read(read) => self.read(read, span, location, node),
                 What::Elsewhere(call) => {
                     let CallText {

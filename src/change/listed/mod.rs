@@ -1,5 +1,7 @@
 //! All inputs of one stack, whether they have changed or not.
 
+use std::collections::BTreeSet;
+
 use super::cause::{Input, InputLocation, Location, UncountedChange, Use, UseKind, WhyUncounted};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
@@ -7,6 +9,7 @@ use super::inputs::{self, InputProblems, Inputs, Touch, Tree};
 use super::named::{named, touch_named};
 use super::uncounted::{Ignores, Uncounted};
 use crate::git::ChangedFile;
+use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Watch};
 use crate::project::{self, Problems, Project};
@@ -32,6 +35,32 @@ pub fn inputs_of(
     let (inputs, found) = list(project, listing, changed.unwrap_or(&nothing), stack)?;
     found.add_to(problems)?;
     Ok(inputs.in_order())
+}
+
+/// Returns what reads files for some stacks whose paths cannot be determined, so changes of these files do not count.
+///
+/// # Errors
+///
+/// If a file cannot be read, or no thread can be started.
+pub fn unknown_paths(
+    project: &Project,
+    listing: &Listing,
+    stacks: &[StackIndex],
+) -> Result<Vec<Use>, ChangeError> {
+    let (nothing, problems) = (ChangedFiles::default(), InputProblems::default());
+    let tree = Tree::new(&project.root, listing, &nothing, &problems);
+    let directories = stacks
+        .iter()
+        .map(|stack| project.stacks[*stack].path.directory());
+    let directories: BTreeSet<&ProjectPath> = directories.collect();
+    let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
+    let terragrunt = project.settings.terragrunt;
+    let find = || inputs::unknown_paths(&tree, &directories, terragrunt);
+    let found = project::pool()?.install(find);
+    drop(tree);
+    // Other problems are reported where inputs are compared.
+    problems.add_to(&mut Problems::default())?;
+    Ok(found)
 }
 
 /// Adds to the inputs of a stack the changes there that do not count, one file for each kind of reason.

@@ -152,7 +152,7 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
                 commit: Some(head.to_string()),
                 dirty: false,
                 seen: seen.clone(),
-                inputs: Some(digest.recorded(&digests.rules)),
+                inputs: Some(digest.recorded()),
                 triggers: asking.map(|it| it.file.to_string()).collect(),
                 upstream: None,
                 triggered_by: BTreeMap::new(),

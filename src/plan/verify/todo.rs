@@ -212,7 +212,7 @@ fn declares_otherwise(
     let Some(grounds) = &context.grounds else {
         return Vec::new();
     };
-    let (rules, stacks) = (&grounds.rules, &context.project.stacks);
+    let stacks = &context.project.stacks;
     let pairs = Pairs::new(stacks, document);
     let entries = saved.plan.entries.iter();
     let unchanged =
@@ -223,6 +223,7 @@ fn declares_otherwise(
             let applied = entry.applied.as_ref();
             let inputs = applied.and_then(|applied| applied.inputs.as_ref());
             let now = declared(&context.project, stack, None);
+            let rules = &grounds.stacks[&stack].rules;
             let other = |inputs| follows_other_rules(&now.lifecycle, inputs, rules);
             !is_declared(entry, &now) || inputs.is_some_and(other)
         })

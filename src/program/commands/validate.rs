@@ -7,7 +7,7 @@ use clap::Args;
 use orch::context::Context;
 use orch::exit::ExitStatus;
 use orch::printable::count;
-use orch::report::{Document, write_validation};
+use orch::report::{Document, unknown_path_notes, write_validation};
 
 use super::format::Format;
 use super::{CommandContext, Reads};
@@ -36,13 +36,16 @@ pub(super) fn validate(
     let mut context = CommandContext::new(
         chdir,
         args.format.document(Document::Stacks),
-        Reads::CONFIGURATION,
+        Reads::CONFIGURATION.with_listing(),
     )?;
-    context.ask(Context::validate)?;
+    let unknown = context.ask(Context::validate)?;
     if args.format == Format::Json {
         let mut out = console::stdout();
         write_validation(&mut out, &context.project, &context.problems)?;
         out.flush()?;
+    }
+    for note in unknown_path_notes(&unknown) {
+        console::note(&note);
     }
     let stacks = count(context.project.stacks.len(), "stack");
     let files = count(context.project.sources.len(), "configuration file");

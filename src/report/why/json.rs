@@ -53,6 +53,9 @@ struct StoryJson<'a> {
     /// The variables of `run.env` that `ignore_changes` leaves out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ignored_variables: Vec<UseJson<'a>>,
+    /// What reads files whose paths cannot be determined.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown_paths: Vec<UseJson<'a>>,
     /// The lifecycle rules, if any is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     lifecycle: Option<RulesJson<'a>>,
@@ -150,6 +153,7 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         left_out: left_out.flat_map(|it| obstacle_json(it, story)).collect(),
         inputs: why.inputs.iter().map(InputJson::new).collect(),
         ignored_variables: story.ignored_variables.iter().map(UseJson::new).collect(),
+        unknown_paths: story.unknown_paths.iter().map(UseJson::new).collect(),
         lifecycle: RulesJson::new(&project.rules_of(story.question.stack), project),
         policies: (story.policies.iter())
             .map(|policy| policy.name.value.as_str())

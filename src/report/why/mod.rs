@@ -32,6 +32,8 @@ pub struct Story<'a> {
     pub uncounted_trigger: Option<&'a ChangedFile>,
     /// The variables of `run.env` that `ignore_changes` leaves out.
     pub ignored_variables: &'a [Use],
+    /// What reads files whose paths cannot be determined.
+    pub unknown_paths: &'a [Use],
     /// The policies that are attached to the stack.
     pub policies: Vec<&'a PolicyBlock>,
 }

@@ -8,7 +8,7 @@ use crate::change::{Ignored, Input};
 use crate::printable::printable;
 use crate::project::policy::PolicyBlock;
 use crate::project::stack::StackIndex;
-use crate::report::changes::{chain_text, file_text, ignored_text, uncounted_text};
+use crate::report::changes::{UNKNOWN_PATH, chain_text, file_text, ignored_text, uncounted_text};
 use crate::report::reasons::{origins_text, reason_text};
 use crate::report::rules::rule_lines;
 use crate::selection::graph::{Origin, Relative};
@@ -136,7 +136,14 @@ fn inputs(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         let below = ignored_text(&Ignored::All).into_iter().collect();
         SectionLine::With(chain_text(std::slice::from_ref(variable)), below)
     });
-    lines(out, inputs.into_iter().map(line).chain(variables))
+    let unknown = story.unknown_paths.iter().map(|read| {
+        let below = vec![UNKNOWN_PATH.to_owned()];
+        SectionLine::With(chain_text(std::slice::from_ref(read)), below)
+    });
+    lines(
+        out,
+        inputs.into_iter().map(line).chain(variables).chain(unknown),
+    )
 }
 
 fn rules(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {

@@ -184,8 +184,7 @@ impl StateLock {
     }
 
     pub fn inputs(&self, stack: StackIndex) -> Inputs {
-        let digests = &self.inputs.digests;
-        digests.stacks[&stack].recorded(&digests.rules)
+        self.inputs.digests.stacks[&stack].recorded()
     }
 
     pub fn head(&self) -> Option<&CommitId> {

@@ -168,7 +168,7 @@ impl InputSnapshot {
             commit: head.clone(),
             seen: head.filter(|_| is_seen),
             is_dirty: digest.is_dirty,
-            inputs: digest.recorded(&self.digests.rules),
+            inputs: digest.recorded(),
             triggers: asking.map(|it| it.file.to_string()).collect(),
             generations,
             declared,

@@ -1,6 +1,7 @@
 //! Which stacks change with something outside of them: modules, files that are read, links.
 
 mod broken; // files with mistakes
+mod computed; // paths that are more than text
 #[cfg(unix)]
 mod links; // symbolic links
 mod modules; // modules of Terraform

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use orch::change::{Present, UncommittedChanges, digests, standings};
 use orch::git;
@@ -17,7 +18,7 @@ use super::rules::Tree;
 use super::texts::Snapshot;
 use super::{ON, config, repository};
 
-/// The rules, and by stack path the digest.
+/// The rules, and by stack path the digest. No scene has inputs that only later rules follow.
 #[derive(Debug, PartialEq)]
 struct Digests {
     rules: String,
@@ -30,12 +31,13 @@ fn digests_at(root: &Path) -> Digests {
     let repository = git::Repository::open(root).unwrap();
     let status = repository.status().unwrap();
     let found = digests(&project, &listing, &repository, &status, &mut problems).unwrap();
+    let rules: BTreeSet<Arc<str>> = found.stacks.values().map(|it| it.rules.clone()).collect();
     let stacks = found.stacks.into_iter().map(|(stack, input)| {
         let path = project.stacks[stack].path.to_string();
         (path, (input.digest, input.is_dirty))
     });
     Digests {
-        rules: found.rules,
+        rules: rules.iter().map(|rules| &**rules).collect(),
         stacks: stacks.collect(),
     }
 }

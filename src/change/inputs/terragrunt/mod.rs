@@ -26,8 +26,12 @@ use crate::printable::printable;
 use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::source::Span;
 
+/// The function that says that something reads a file.
+const MARK: &str = "mark_as_read";
+
 /// Functions that read the file that their first argument names, besides those of Terraform.
-const OWN_READERS: [&str; 3] = [
+const OWN_READERS: [&str; 4] = [
+    MARK,
     "read_terragrunt_config",
     "read_tfvars_file",
     "sops_decrypt_file",
@@ -80,6 +84,9 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
             "find_in_parent_folders" => {
                 found_in_parents(reading, name.span, arguments, &names);
             }
+            function @ ("fileset" | "mark_glob_as_read") => {
+                reading.set(function, name.span, arguments, &names);
+            }
             function if READERS.contains(&function) || OWN_READERS.contains(&function) => {
                 if let Some(argument) = arguments.first() {
                     reading.read(function, name.span, argument, &names);
@@ -93,6 +100,7 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
             terraform::source(reading, block, &names);
         }
     }
+    reading.node.has_newer |= names.has_newer.get();
 }
 
 /// Adds what `include` names, and remembers where it lies.

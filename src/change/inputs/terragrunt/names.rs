@@ -11,6 +11,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
     Answer, Budget, Call, EvalResult, NamePath, Namespaces, evaluate_within,
 };
+use crate::language::function::{self, Surroundings};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
@@ -69,6 +70,8 @@ pub(super) struct Names<'n, 't, 'a> {
     budget: Budget,
     depth: Cell<usize>,
     locals: RefCell<HashMap<String, EvalResult>>,
+    /// Whether a function was called that the first rules for digests did not evaluate.
+    pub(super) has_newer: Cell<bool>,
 }
 
 /// Returns the file names that `find_in_parent_folders` looks for.
@@ -98,6 +101,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
             budget: Budget::default(),
             depth: Cell::new(0),
             locals: RefCell::default(),
+            has_newer: Cell::new(false),
         }
     }
 
@@ -170,6 +174,31 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         value
     }
 
+    /// Calls a function that names no place by itself.
+    fn other_function(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        if matches!(&*call.name.text, "abspath" | "mark_as_read") {
+            let values = call.values()?;
+            let Some(text) = values.first().and_then(|(value, _)| value.as_str()) else {
+                return unknown(call.name.span);
+            };
+            let is_relative = &*call.name.text == "abspath" && !text.starts_with('/');
+            let text = if is_relative {
+                format!("{}/{text}", self.units.absolute(&self.visit.directory))
+            } else {
+                text.to_owned()
+            };
+            self.has_newer.set(true);
+            return Ok(Some(Value::string(text)));
+        }
+        let surroundings = Surroundings {
+            prefix: "",
+            ..Surroundings::none("a Terragrunt file")
+        };
+        let value = function::call(call, &surroundings)?;
+        self.has_newer.set(self.has_newer.get() || value.is_some());
+        Ok(value)
+    }
+
     fn find_in_parents(&self, name: Option<&str>) -> Option<String> {
         let wanted = wanted(name);
         let mut places = Units::parents(&self.visit.directory, &wanted);
@@ -201,7 +230,7 @@ impl Namespaces for Names<'_, '_, '_> {
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
         if !FUNCTIONS.contains(&&*call.name.text) {
-            return Ok(None);
+            return self.other_function(call);
         }
         let (name, arguments) = (call.name, call.values()?);
         let mut texts = arguments.iter().map(|(argument, _)| argument.as_str());

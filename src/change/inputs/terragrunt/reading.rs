@@ -2,10 +2,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use super::MARK;
 use super::names::{Names, Role, Visit};
 use super::units::Units;
-use crate::change::cause::InputLocation;
+use crate::change::cause::{InputLocation, Use, UseKind};
 use crate::change::inputs::node::InputNode;
+use crate::change::inputs::tree::place_read;
 use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::source::Span;
@@ -23,9 +25,44 @@ impl Reading<'_, '_, '_> {
     /// Adds the file that the argument of a function names.
     pub(super) fn read(&mut self, function: &str, span: Span, argument: &Expr, names: &Names) {
         let role = (function == "read_terragrunt_config").then_some(Role::Read);
-        if let Some(text) = names.text(argument) {
-            self.input(function, span, &text, names, role);
+        match names.text(argument) {
+            Some(text) => {
+                self.node.has_newer |= function == MARK;
+                self.input(function, span, &text, names, role);
+            }
+            None => self.unknown(function, span, names),
         }
+    }
+
+    /// Adds the files that match below a directory: of `fileset`, or of a glob that is marked.
+    pub(super) fn set(&mut self, function: &str, span: Span, arguments: &[Expr], names: &Names) {
+        let texts: Option<Vec<String>> = arguments.iter().map(|it| names.text(it)).collect();
+        let (directory, pattern) = match texts.as_deref() {
+            Some([directory, pattern]) => (directory.as_str(), pattern.as_str()),
+            Some([glob]) => {
+                let literal = glob.find(['*', '?', '{', '[']).unwrap_or(glob.len());
+                let cut = glob[..literal].rfind('/').unwrap_or(0);
+                (&glob[..cut], glob[cut..].trim_start_matches('/'))
+            }
+            _ => return self.unknown(function, span, names),
+        };
+        let directory = if directory.is_empty() { "." } else { directory };
+        let steps = names.steps(function, span);
+        self.node.has_newer = true;
+        for base in names.bases() {
+            if let Some(place) = self.units.locate(directory, base) {
+                let touch = self.units.tree.touch_read(&place, Some(pattern));
+                let location = || place_read(place, Some(pattern));
+                self.node.input(&steps, touch, location);
+            }
+        }
+    }
+
+    fn unknown(&mut self, function: &str, span: Span, names: &Names) {
+        self.node.unknown.push(Use {
+            kind: UseKind::Terragrunt(function.into()),
+            location: names.location(span),
+        });
     }
 
     /// Adds a file that is read, from each of the directories that it may be relative to. If it
