@@ -111,7 +111,7 @@ pub fn find(
     } = reader.read(project, &triggers, problems)?;
     let entries = Ignores::of(project);
     let (files, ignored) = entries.split(files);
-    let files = meaning::with_same(present, &base.commit, files)?;
+    let files = meaning::with_same(present, &base.commit, files, |_| true)?;
     let (off, off_triggers) = off.without(&directory);
     let (off, off_ignored) = entries.split(off);
     let uncounted = Uncounted {
@@ -126,9 +126,11 @@ pub fn find(
     let mut stacks = if files.is_empty() && !outside {
         BTreeMap::new()
     } else {
-        changed_stacks(project, listing, &files, |_| true, problems)?
+        changed_stacks(project, listing, &files, |_| true, Some(problems))?
     };
-    let computed = computed::changed_stacks(project, listing, host, &base.commit, &files, &stacks)?;
+    let is_other = |stack: StackIndex| !stacks.contains_key(&stack);
+    let commit = &base.commit;
+    let computed = computed::changed_stacks(project, listing, host, commit, &files, is_other)?;
     stacks.extend(computed);
     let warnings = stack::unmatched(&project.stacks, &project.root);
     problems.diagnostics.extend(warnings);
@@ -156,35 +158,53 @@ pub fn causes_since(
     commit: &CommitId,
     stacks: &[StackIndex],
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
+    let project = present.project;
+    let files = meaning::files_since(present, commit)?;
+    let imports = stacks.iter().any(|stack| {
+        let directory = project.stacks[*stack].path.directory();
+        project.imports.contains_key(directory)
+    });
+    let wanted: HashSet<StackIndex> = stacks.iter().copied().collect();
+    let concerns = |file: &ChangedFile| {
+        let mut concerned = files::stacks_of(file, &project.stacks);
+        imports || concerned.any(|stack| wanted.contains(&stack))
+    };
+    let files = meaning::with_same(present, commit, files, concerns)?;
+    causes_by(present, commit, &files, stacks)
+}
+
+/// Returns which of some stacks have changed since a commit, given the files that differ and count. Problems with
+/// inputs are reported elsewhere.
+pub(super) fn causes_by(
+    present: Present<'_>,
+    commit: &CommitId,
+    files: &ChangedFiles,
+    stacks: &[StackIndex],
+) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     let Present {
         project,
         listing,
         host,
         ..
     } = present;
-    let files = meaning::files_since(present, commit)?;
-    if files.is_empty() {
-        return Ok(BTreeMap::new());
-    }
     let wanted: HashSet<StackIndex> = stacks.iter().copied().collect();
     let is_wanted = |stack: StackIndex| wanted.contains(&stack);
-    // Problems with inputs are reported with the digests.
-    let unheeded = &mut Problems::default();
-    let mut causes = changed_stacks(project, listing, &files, is_wanted, unheeded)?;
-    let computed = computed::changed_stacks(project, listing, host, commit, &files, &causes)?;
-    let computed = computed.into_iter().filter(|(stack, _)| is_wanted(*stack));
+    let mut causes = changed_stacks(project, listing, files, is_wanted, None)?;
+    let is_other = |stack: StackIndex| is_wanted(stack) && !causes.contains_key(&stack);
+    let computed = computed::changed_stacks(project, listing, host, commit, files, is_other)?;
     causes.extend(computed);
     Ok(causes)
 }
 
 /// Returns why stacks have changed, of those that are wanted. Configuration files that say the same count only where
-/// something else reads them, such as a module that they lie in.
+/// something else reads them, such as a module that they lie in. Problems with inputs are added to `problems`, if
+/// that is given.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,
     files: &ChangedFiles,
     is_wanted: impl Fn(StackIndex) -> bool,
-    problems: &mut Problems,
+    problems: Option<&mut Problems>,
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     let mut changed: BTreeMap<StackIndex, ChangeCause> = BTreeMap::new();
     let (said, _) = files.by_meaning();
@@ -197,7 +217,8 @@ pub(super) fn changed_stacks(
         }
     }
     let input_problems = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, files, &input_problems);
+    let mut tree = Tree::new(&project.root, listing, files, &input_problems);
+    tree.checks = problems.is_some();
     let imported = Tree::new(&project.root, listing, &said, &input_problems);
     let mut others = Vec::new();
     for (index, _) in project.stacks.iter() {
@@ -228,6 +249,6 @@ pub(super) fn changed_stacks(
     let find = || inputs::changed_inputs(&tree, &project.stacks, &others, terragrunt);
     changed.extend(project::pool()?.install(find));
     drop((tree, imported));
-    input_problems.add_to(problems)?;
+    input_problems.add_to(problems.unwrap_or(&mut Problems::default()))?;
     Ok(changed)
 }

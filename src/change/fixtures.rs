@@ -69,7 +69,7 @@ pub(super) fn way(chain: &[Use]) -> String {
 /// the stack is also reported for an input, and that changes do not add other inputs.
 pub(super) fn check(project: &Project, listing: &Listing, files: &ChangedFiles) {
     let mut problems = Problems::default();
-    let changed = changed_stacks(project, listing, files, |_| true, &mut problems).unwrap();
+    let changed = changed_stacks(project, listing, files, |_| true, Some(&mut problems)).unwrap();
     let stacks: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
     for stack in stacks {
         let path = project.stacks[stack].path.clone();

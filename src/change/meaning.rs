@@ -17,8 +17,7 @@ use crate::path::ProjectPath;
 use crate::project::discover::is_configuration;
 use crate::project::pool;
 
-/// Returns the files that differ from a commit and count, without triggers, and notes which configuration files say
-/// the same.
+/// Returns the files that differ from a commit and count, without triggers.
 pub(super) fn files_since(
     present: Present<'_>,
     commit: &CommitId,
@@ -34,16 +33,18 @@ pub(super) fn files_since(
     files.extend(status.iter().filter(counts).cloned());
     let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
     let (files, _) = Ignores::of(present.project).split(files);
-    with_same(present, commit, files)
+    Ok(files)
 }
 
-/// Notes which configuration files say the same as in a commit.
+/// Notes which configuration files say the same as in a commit, of those that concern anyone.
 pub(super) fn with_same(
     present: Present<'_>,
     commit: &CommitId,
     files: ChangedFiles,
+    concerns: impl Fn(&ChangedFile) -> bool,
 ) -> Result<ChangedFiles, ChangeError> {
-    let same = same(present, commit, files.iter(), &BTreeSet::new())?;
+    let concerning = files.iter().filter(|file| concerns(file));
+    let same = same(present, commit, concerning, &BTreeSet::new())?;
     Ok(files.saying_the_same(same))
 }
 

@@ -22,17 +22,15 @@ use std::fmt::Write as _;
 
 use super::applied::Pairs;
 use super::base::fetch_command;
-use super::computed;
 use super::digest::InputDigests;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
-use super::find::changed_stacks;
+use super::find::causes_by;
 use super::present::Present;
 use super::trigger;
 use super::uncounted::Ignores;
 use crate::git::{BranchWith, ChangedFile, CommitId, GitError, Repository};
 use crate::path::ProjectPath;
-use crate::project::Problems;
 use crate::project::config::ProjectSettings;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Document, Entry};
@@ -336,10 +334,9 @@ fn lacked(
 ) -> Result<BTreeSet<StackIndex>, ChangeError> {
     let Present {
         project,
-        listing,
         repository,
         uncommitted,
-        host,
+        ..
     } = present;
     let mut now: Vec<ChangedFile> = match repository.commit("HEAD")? {
         Some(head) => repository.differences(commit, &head)?,
@@ -354,14 +351,8 @@ fn lacked(
     if files.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let wanted: BTreeSet<StackIndex> = stacks.iter().copied().collect();
-    let is_wanted = |stack: StackIndex| wanted.contains(&stack);
-    // Problems with inputs are reported with the digests.
-    let unheeded = &mut Problems::default();
-    let causes = changed_stacks(project, listing, &files, is_wanted, unheeded)?;
-    let computed = computed::changed_stacks(project, listing, host, commit, &files, &causes)?;
-    let found = causes.into_keys().chain(computed.into_keys());
-    Ok(found.filter(|stack| is_wanted(*stack)).collect())
+    let causes = causes_by(present, commit, &files, stacks)?;
+    Ok(causes.into_keys().collect())
 }
 
 /// Returns the remote that commits are fetched from.

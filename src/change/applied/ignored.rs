@@ -112,8 +112,8 @@ impl<'a> Since<'a> {
         Ok(names)
     }
 
-    /// Returns the change that makes a stack differ, given one that `--changed` names: that may be ignored, or
-    /// no input. Then it is another one in the directory of the stack, if there is one.
+    /// Returns the change that makes a stack differ, given one that `--changed` names: that may be ignored. Then it
+    /// is another one in the directory of the stack, if there is one.
     pub(super) fn reason(
         &mut self,
         stack: StackIndex,
@@ -121,15 +121,16 @@ impl<'a> Since<'a> {
         commit: &CommitId,
         cause: ChangeCause,
     ) -> Result<Option<ChangeCause>, ChangeError> {
+        let Some(list) = list else {
+            return Ok(Some(cause));
+        };
         let present = self.present;
         let stacks = &present.project.stacks;
-        let nothing = BTreeSet::new();
-        let variables = list.map_or(&nothing, IgnoreList::variables);
         let counts = |file: &ChangedFile| -> Result<bool, ChangeError> {
-            let is_ignored = list.is_some_and(|list| is_ignored(list, file));
-            Ok(!is_ignored && !says_the_same(present, Some(commit), file, variables)?)
+            let says_the_same = || says_the_same(present, Some(commit), file, list.variables());
+            Ok(!is_ignored(list, file) && !says_the_same()?)
         };
-        if !cause.chain.is_empty() && list.is_none() || counts(&cause.file)? {
+        if counts(&cause.file)? {
             return Ok(Some(cause));
         }
         for file in self.files(commit)?.unwrap_or_default() {

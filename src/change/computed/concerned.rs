@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use memchr::memmem;
 
 use super::trace;
-use crate::change::cause::ChangeCause;
 use crate::change::files::ChangedFiles;
 use crate::change::inputs::Tree;
 use crate::change::named::touch_named;
@@ -35,12 +34,12 @@ pub(super) struct Concerned {
 }
 
 impl Concerned {
-    /// Finds the stacks, leaving out those that have changed anyway.
+    /// Finds the stacks, of those that are wanted.
     pub(super) fn find(
         project: &Project,
         tree: &Tree<'_>,
         files: &ChangedFiles,
-        changed: &BTreeMap<StackIndex, ChangeCause>,
+        is_wanted: &dyn Fn(StackIndex) -> bool,
     ) -> Self {
         let mut concerned = Concerned::default();
         let configuration = files.iter().filter(|file| {
@@ -74,18 +73,16 @@ impl Concerned {
                 .extend(project.stacks.at_or_below(directory));
         }
         // Variables may be computed from attributes that are no inputs themselves.
-        let reading = project.stacks.iter().filter(|(_, stack)| {
+        let reading = project.stacks.iter().filter(|(index, stack)| {
             let mut reads = stack.reads.iter();
-            reads.any(|read| trace::touch_read(tree, &read.read).is_some())
+            is_wanted(*index) && reads.any(|read| trace::touch_read(tree, &read.read).is_some())
         });
         concerned.compared.extend(reading.map(|(index, _)| index));
         // Searching all text is faster than visiting all expressions.
         if may_list_others || may_call_reader(project) {
-            concerned.add_mentioning(project, may_list_others, changed);
+            concerned.add_mentioning(project, may_list_others, is_wanted);
         }
-        concerned
-            .compared
-            .retain(|stack| !changed.contains_key(stack));
+        concerned.compared.retain(|stack| is_wanted(*stack));
         concerned.links = links;
         concerned
     }
@@ -95,14 +92,14 @@ impl Concerned {
         &mut self,
         project: &Project,
         may_list_others: bool,
-        changed: &BTreeMap<StackIndex, ChangeCause>,
+        is_wanted: &dyn Fn(StackIndex) -> bool,
     ) {
         let mut scopes = Scopes {
             project,
             known: HashMap::new(),
         };
         for (index, stack) in project.stacks.iter() {
-            if changed.contains_key(&index) {
+            if !is_wanted(index) {
                 continue;
             }
             let mentions = scopes.above(stack.path.directory().as_str());

@@ -35,15 +35,15 @@ use crate::project::{self, Project};
 /// The environment that `orch` was started in, as far as it is text.
 pub type HostEnvironment = [(String, String)];
 
-/// Finds the stacks that have changed because of what the configuration computes, leaving out those that
-/// have changed anyway. `files` has all changes since the base that count.
+/// Finds the stacks, of those that are wanted, that have changed because of what the configuration computes.
+/// `files` has all changes since the base that count.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,
     host: &HostEnvironment,
     base: &CommitId,
     files: &ChangedFiles,
-    changed: &BTreeMap<StackIndex, ChangeCause>,
+    is_wanted: impl Fn(StackIndex) -> bool + Sync,
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     if !project.settings.environment || files.is_empty() {
         return Ok(BTreeMap::new());
@@ -56,12 +56,12 @@ pub(super) fn changed_stacks(
             project,
             was: false,
         };
-        let others = project.stacks.iter();
-        let others = others.filter(|(index, _)| !changed.contains_key(index));
-        let mut found: BTreeMap<StackIndex, ChangeCause> = others
+        let wanted = project.stacks.iter();
+        let wanted = wanted.filter(|(index, _)| is_wanted(*index));
+        let mut found: BTreeMap<StackIndex, ChangeCause> = wanted
             .filter_map(|(index, stack)| Some((index, trace::read_in_block(side, &tree, stack)?)))
             .collect();
-        let concerned = Concerned::find(project, &tree, files, changed);
+        let concerned = Concerned::find(project, &tree, files, &is_wanted);
         if concerned.is_empty() {
             return Ok(found);
         }

@@ -63,7 +63,9 @@ pub(super) fn changed_inputs(
     let directories = groups.iter().filter_map(|group| group.first());
     let directories: Vec<ProjectPath> = directories.map(|stack| directory(stack).clone()).collect();
     let graph = graph::InputGraph::new(tree, &directories, terragrunt);
-    terraform::check_changed(tree, |directory| graph.has_read(directory));
+    if tree.checks {
+        terraform::check_changed(tree, |directory| graph.has_read(directory));
+    }
     let mut found = BTreeMap::new();
     for (group, cause) in groups.iter().zip(graph.causes(tree)) {
         if let Some(cause) = cause {

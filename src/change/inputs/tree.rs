@@ -26,6 +26,8 @@ pub(in crate::change) struct Tree<'a> {
     pub(super) records: bool,
     /// Whether nodes are to have the calls of modules that are elsewhere.
     pub(super) takes_calls: bool,
+    /// Whether changed Terraform files are checked that no candidate uses.
+    pub(in crate::change) checks: bool,
     covered: Covered<'a>,
     /// By lexical path: thousands of stacks name one module.
     modules: RwLock<HashMap<ProjectPath, Arc<Module<'a>>>>,
@@ -60,6 +62,7 @@ impl<'a> Tree<'a> {
             problems,
             records: false,
             takes_calls: false,
+            checks: true,
             covered: Covered::new(Links::new(root, listing), changed),
             modules: RwLock::default(),
             sets: RwLock::default(),
