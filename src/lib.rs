@@ -1,6 +1,6 @@
 //! The domain of `orch`: it finds the stacks of an infrastructure monorepo, selects some, puts them
-//! in order and runs a command in each. The program around it only parses the command line, joins
-//! these modules and prints.
+//! in order and runs a command in each. The program around it only parses the command line, calls
+//! [`command`] and prints.
 //!
 //! ```text
 //! discover → parse → evaluate → select → order → schedule → execute → report

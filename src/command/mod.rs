@@ -1,12 +1,12 @@
-//! The commands, from the request to the answer: what the program around them parses and prints.
+//! The commands, from the request to the answer. The program turns the command line into a request, and prints the
+//! answer.
 //!
 //! All runs go through [`RunSession`]. Nothing here knows the command line or a terminal: the program shows runs
-//! ([`RunTerminal`], [`RunOutput`]), asks the user, and gives [notices](crate::notice).
+//! ([`RunTerminal`], [`RunOutput`]) and [notices](crate::notice), and asks the user.
 
 pub mod apply;
+mod begin;
 mod changes;
-mod follower;
-mod holder;
 pub mod load;
 pub mod plan;
 mod released;
@@ -19,6 +19,7 @@ pub mod trigger;
 mod validate;
 pub mod why;
 mod why_missing;
+mod workflow;
 
 pub use self::session::{RunOutput, RunSession, RunTerminal, ShownRun};
 use self::session::{annotate, is_lost};

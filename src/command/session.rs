@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use super::follower::{follow, keep_release_samples};
-use super::holder::{begin_error, show};
+use super::begin::{begin_error, show};
+use super::workflow::{follow, keep_release_samples};
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;

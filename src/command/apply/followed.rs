@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Apply;
 use crate::change::{Pairs, Rollback};
 use crate::command::RunSession;
-use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
+use crate::command::workflow::{EarlierWorkflow, TRACKED, check_digests};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorContext as _, Result};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::{PreparedCommand, RunOptions, command};
 use crate::command::RunSession;
-use crate::command::follower::{EarlierWorkflow, TRACKED, check_digests};
+use crate::command::workflow::{EarlierWorkflow, TRACKED, check_digests};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::project::config::{RecordPatterns, Recorded};

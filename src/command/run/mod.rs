@@ -19,7 +19,7 @@ pub use self::followed::FollowedRun;
 pub use self::options::{PolicyOptions, ResumeOptions, RunOptions};
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
-use super::follower::EarlierWorkflow;
+use super::workflow::EarlierWorkflow;
 use super::{RunOutput, RunSession, annotate, is_lost};
 use crate::context::{Context, CyclesAre};
 use crate::error::{Error, Result};

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::options::RunOptions;
-use crate::command::follower::{EarlierWorkflow, warn_of_unevaluated};
-use crate::command::holder::unread_hint;
+use crate::command::begin::unread_hint;
+use crate::command::workflow::{EarlierWorkflow, warn_of_unevaluated};
 use crate::context::{Context, GitSnapshot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::git::GitError;

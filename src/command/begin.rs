@@ -1,5 +1,4 @@
-//! Messages about the lock and the record of a new run: what blocks it, and what cannot
-//! be kept.
+//! Why a run does not begin, and what is to be known of how it is recorded.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::duration::local_time;
