@@ -10,7 +10,6 @@ use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
 use crate::language::value::{ConversionError, Entries, Items, Value, convert, normal};
 use crate::source::Span;
 
-/// The arguments of a call.
 pub(super) struct Arguments<'a> {
     function: &'static Function,
     call: &'a Call<'a>,
@@ -24,17 +23,14 @@ pub(super) struct Arguments<'a> {
 pub(super) enum TextOrigin {
     /// It is the value of an argument, which may be secret.
     Argument,
-    /// A file that an argument names.
     File,
 }
 
-/// Why a call has no result.
 pub(super) enum FunctionError {
     /// The argument at this position is wrong. The text follows "this is …;" or stands alone.
     Argument(usize, String),
     /// The arguments do not fit together, or what they name does not exist.
     Call(String),
-    /// Evaluation stopped inside the call.
     NoValue(NoValue),
 }
 
@@ -85,22 +81,18 @@ impl<'a> Arguments<'a> {
         self.call
     }
 
-    /// Returns what the function can use besides its arguments.
     pub(super) fn surroundings(&self) -> &Surroundings<'a> {
         self.surroundings
     }
 
-    /// Returns how many there are.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Returns all of them.
     pub(super) fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// Returns one of them.
     pub(super) fn value(&self, index: usize) -> &Value {
         &self.values[index]
     }
@@ -149,7 +141,6 @@ impl<'a> Arguments<'a> {
         Ok(self.call.spend(cost)?)
     }
 
-    /// Returns the files that may be read.
     pub(super) fn files(&self) -> Result<&dyn Files, FunctionError> {
         self.surroundings.files.ok_or_else(|| {
             FunctionError::Call(format!(

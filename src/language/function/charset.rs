@@ -2,7 +2,6 @@
 
 use encoding_rs::{DecoderResult, EncoderResult, Encoding};
 
-/// A character set.
 #[derive(Clone, Copy)]
 pub(super) enum Charset {
     Ascii,
@@ -15,7 +14,6 @@ pub(super) enum Charset {
     Other(&'static Encoding),
 }
 
-/// Returns the character set of a name.
 pub(super) fn find(name: &str) -> Option<Charset> {
     Some(match name.to_ascii_lowercase().as_str() {
         "us-ascii" | "ascii" | "us" | "ansi_x3.4-1968" | "iso646-us" | "cp367" | "ibm367" => {

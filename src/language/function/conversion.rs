@@ -1,86 +1,38 @@
 //! Conversions between types, and what to do where an expression fails.
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter, Surroundings};
+use super::{Function, Surroundings};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult, NoValue};
 use crate::language::value::Value;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "can",
-        parameters: &[Parameter::nullable("expression", Kind::Any)],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether an expression can be evaluated without an error.",
-        example: ("can(tonumber(\"a\"))", "false"),
-        body: Body::Lazy(can),
-    },
-    Function {
-        name: "tobool",
-        parameters: &[Parameter::nullable("v", Kind::Bool)],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns a bool, or a string such as `\"true\"`, as a bool.",
-        example: ("tobool(\"true\")", "true"),
-        body: Body::Eager(as_converted),
-    },
-    Function {
-        name: "tolist",
-        parameters: &[Parameter::nullable("v", Kind::List(&Kind::Any))],
-        variadic: None,
-        returns: Kind::List(&Kind::Any),
-        description: "Returns a set or a tuple as a list. Its elements are converted to one type.",
-        example: ("tolist([\"a\", 1])", "[\"a\",\"1\"]"),
-        body: Body::Eager(as_converted),
-    },
-    Function {
-        name: "tomap",
-        parameters: &[Parameter::nullable("v", Kind::Map(&Kind::Any))],
-        variadic: None,
-        returns: Kind::Map(&Kind::Any),
-        description: "Returns an object as a map. Its values are converted to one type.",
-        example: ("tomap({ a = 1, b = \"x\" })", "{\"a\":\"1\",\"b\":\"x\"}"),
-        body: Body::Eager(as_converted),
-    },
-    Function {
-        name: "tonumber",
-        parameters: &[Parameter::nullable("v", Kind::Number)],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns a number, or a string such as `\"1.5\"`, as a number.",
-        example: ("tonumber(\"1.50\")", "1.5"),
-        body: Body::Eager(as_converted),
-    },
-    Function {
-        name: "toset",
-        parameters: &[Parameter::nullable("v", Kind::Set(&Kind::Any))],
-        variadic: None,
-        returns: Kind::Set(&Kind::Any),
-        description: "Returns a list as a set: without duplicates and in ascending order. Its elements \
-                      are converted to one type.",
-        example: ("toset([\"b\", \"a\", \"b\"])", "[\"a\",\"b\"]"),
-        body: Body::Eager(as_converted),
-    },
-    Function {
-        name: "tostring",
-        parameters: &[Parameter::nullable("v", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a number or a bool as a string.",
-        example: ("tostring(1.50)", "\"1.5\""),
-        body: Body::Eager(as_converted),
-    },
-    Function {
-        name: "try",
-        parameters: &[],
-        variadic: Some(Parameter::nullable("expressions", Kind::Any)),
-        returns: Kind::Any,
-        description: "Returns the first of the given expressions that can be evaluated without an error.",
-        example: ("try(tonumber(\"a\"), 1)", "1"),
-        body: Body::Lazy(first_without_error),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns whether an expression can be evaluated without an error.
+    can(expression: nullable any) -> bool = Lazy(can),
+        r#"can(tonumber("a"))"# => "false";
+    /// Returns a bool, or a string such as `"true"`, as a bool.
+    tobool(v: nullable bool) -> bool = Eager(as_converted),
+        r#"tobool("true")"# => "true";
+    /// Returns a set or a tuple as a list. Its elements are converted to one type.
+    tolist(v: nullable list(any)) -> list(any) = Eager(as_converted),
+        r#"tolist(["a", 1])"# => r#"["a","1"]"#;
+    /// Returns an object as a map. Its values are converted to one type.
+    tomap(v: nullable map(any)) -> map(any) = Eager(as_converted),
+        r#"tomap({ a = 1, b = "x" })"# => r#"{"a":"1","b":"x"}"#;
+    /// Returns a number, or a string such as `"1.5"`, as a number.
+    tonumber(v: nullable number) -> number = Eager(as_converted),
+        r#"tonumber("1.50")"# => "1.5";
+    /// Returns a list as a set: without duplicates and in ascending order. Its elements are
+    /// converted to one type.
+    toset(v: nullable set(any)) -> set(any) = Eager(as_converted),
+        r#"toset(["b", "a", "b"])"# => r#"["a","b"]"#;
+    /// Returns a number or a bool as a string.
+    tostring(v: nullable string) -> string = Eager(as_converted),
+        "tostring(1.50)" => r#""1.5""#;
+    /// Returns the first of the given expressions that can be evaluated without an error.
+    try(..expressions: nullable any) -> any = Lazy(first_without_error),
+        r#"try(tonumber("a"), 1)"# => "1";
+};
 
 /// Returns the argument, which has been converted to the type of its parameter.
 #[expect(clippy::unnecessary_wraps, reason = "all functions have one type")]

@@ -6,21 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::{Value, normal};
 
-pub(super) const CSVDECODE: Function = Function {
-    name: "csvdecode",
-    parameters: &[Parameter::new("str", Kind::String)],
-    variadic: None,
-    returns: Kind::Any,
-    description: "Returns the rows of CSV text as a list of objects. The first line names the \
-                  attributes.",
-    example: ("csvdecode(\"a,b\\n1,2\")", "[{\"a\":\"1\",\"b\":\"2\"}]"),
-    body: Body::Eager(decode),
-};
-
-fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
+pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let wrong = |problem: String| FunctionError::Argument(0, problem);
     let text = arguments.text(0).replace("\r\n", "\n");
     // A line end that is cut off counts as a whole one.
@@ -69,7 +57,6 @@ fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     }
 }
 
-/// What is left to read.
 struct Reader<'t> {
     rest: &'t str,
     line: usize,

@@ -6,79 +6,30 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::Value;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "formatdate",
-        parameters: &[
-            Parameter::new("format", Kind::String),
-            Parameter::new("time", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a time in another format. Letters such as `YYYY` stand for parts of the \
-                      time; text in single quotes is literal.",
-        example: (
-            "formatdate(\"DD MMM YYYY hh:mm\", \"2018-01-02T23:12:01Z\")",
-            "\"02 Jan 2018 23:12\"",
-        ),
-        body: Body::Eager(format::format_date),
-    },
-    Function {
-        name: "plantimestamp",
-        parameters: &[],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the time of a Terraform plan.",
-        example: ("plantimestamp()", ""),
-        body: Body::Refused("is the time of a plan, which only Terraform knows"),
-    },
-    Function {
-        name: "timeadd",
-        parameters: &[
-            Parameter::new("timestamp", Kind::String),
-            Parameter::new("duration", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a time plus a duration such as `1h30m`, which may be negative.",
-        example: (
-            "timeadd(\"2017-11-22T00:00:00Z\", \"10m\")",
-            "\"2017-11-22T00:10:00Z\"",
-        ),
-        body: Body::Eager(add),
-    },
-    Function {
-        name: "timecmp",
-        parameters: &[
-            Parameter::new("timestamp_a", Kind::String),
-            Parameter::new("timestamp_b", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns -1 if the first time is before the second, 1 if it is after it, and 0 if \
-                      both are the same instant.",
-        example: (
-            "timecmp(\"2017-11-22T00:00:00Z\", \"2017-11-22T01:00:00Z\")",
-            "-1",
-        ),
-        body: Body::Eager(compare),
-    },
-    Function {
-        name: "timestamp",
-        parameters: &[],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the current time in UTC, which differs each time.",
-        example: ("timecmp(timestamp(), \"2020-01-01T00:00:00Z\")", "1"),
-        body: Body::Eager(now),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns a time in another format. Letters such as `YYYY` stand for parts of the time; text
+    /// in single quotes is literal.
+    formatdate(format: string, time: string) -> string = Eager(format::format_date),
+        r#"formatdate("DD MMM YYYY hh:mm", "2018-01-02T23:12:01Z")"# => r#""02 Jan 2018 23:12""#;
+    /// Returns the time of a Terraform plan.
+    plantimestamp() -> string = Refused("is the time of a plan, which only Terraform knows"),
+        "plantimestamp()" => "";
+    /// Returns a time plus a duration such as `1h30m`, which may be negative.
+    timeadd(timestamp: string, duration: string) -> string = Eager(add),
+        r#"timeadd("2017-11-22T00:00:00Z", "10m")"# => r#""2017-11-22T00:10:00Z""#;
+    /// Returns -1 if the first time is before the second, 1 if it is after it, and 0 if both are
+    /// the same instant.
+    timecmp(timestamp_a: string, timestamp_b: string) -> number = Eager(compare),
+        r#"timecmp("2017-11-22T00:00:00Z", "2017-11-22T01:00:00Z")"# => "-1";
+    /// Returns the current time in UTC, which differs each time.
+    timestamp() -> string = Eager(now),
+        r#"timecmp(timestamp(), "2020-01-01T00:00:00Z")"# => "1";
+};
 
-/// A point in time, with an offset from UTC.
 struct Moment {
     local: DateTime,
     /// The seconds by which local time is ahead of UTC.
@@ -118,7 +69,6 @@ impl std::fmt::Display for Moment {
     }
 }
 
-/// Reads an argument that is a time.
 fn moment(arguments: &Arguments, index: usize) -> Result<Moment, FunctionError> {
     parse_time(arguments.text(index)).ok_or_else(|| {
         let problem = format!(

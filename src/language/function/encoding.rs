@@ -7,77 +7,48 @@ use ::base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter, base64, charset, csv, json, yaml};
+use super::{Function, base64, charset, csv, json, yaml};
 use crate::language::value::{Value, normal};
 
-const STR: Parameter = Parameter::new("str", Kind::String);
-const STRING: Parameter = Parameter::new("string", Kind::String);
-const ENCODING: Parameter = Parameter::new("encoding", Kind::String);
-
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "base64decode",
-        parameters: &[STR],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the text that a Base64 string encodes.",
-        example: ("base64decode(\"SGVsbG8=\")", "\"Hello\""),
-        body: Body::Eager(decode_base64),
-    },
-    Function {
-        name: "base64encode",
-        parameters: &[STR],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string as Base64.",
-        example: ("base64encode(\"Hello\")", "\"SGVsbG8=\""),
-        body: Body::Eager(|arguments| {
-            Ok(Value::string(STANDARD.encode(arguments.text(0).as_bytes())))
-        }),
-    },
-    Function {
-        name: "base64gzip",
-        parameters: &[STR],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string, compressed with gzip, as Base64.",
-        example: ("base64gzip(\"a\") == base64gzip(\"a\")", "true"),
-        body: Body::Eager(compress),
-    },
-    csv::CSVDECODE,
-    json::JSONDECODE,
-    json::JSONENCODE,
-    Function {
-        name: "textdecodebase64",
-        parameters: &[Parameter::new("source", Kind::String), ENCODING],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the text that a Base64 string encodes. The text is in an encoding \
-                      such as `UTF-16LE`.",
-        example: ("textdecodebase64(\"SABpAA==\", \"UTF-16LE\")", "\"Hi\""),
-        body: Body::Eager(decode_text),
-    },
-    Function {
-        name: "textencodebase64",
-        parameters: &[STRING, ENCODING],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string in an encoding such as `UTF-16LE`, as Base64.",
-        example: ("textencodebase64(\"Hi\", \"UTF-16LE\")", "\"SABpAA==\""),
-        body: Body::Eager(encode_text),
-    },
-    Function {
-        name: "urlencode",
-        parameters: &[STR],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string, escaped for use in the query of a URL.",
-        example: ("urlencode(\"Hello World!\")", "\"Hello+World%21\""),
-        body: Body::Eager(|arguments| Ok(Value::string(url_encoded(arguments.text(0))))),
-    },
-    yaml::YAMLDECODE,
-    yaml::YAMLENCODE,
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the text that a Base64 string encodes.
+    base64decode(str: string) -> string = Eager(decode_base64),
+        r#"base64decode("SGVsbG8=")"# => r#""Hello""#;
+    /// Returns a string as Base64.
+    base64encode(str: string) -> string = Eager(|arguments| {
+        Ok(Value::string(STANDARD.encode(arguments.text(0).as_bytes())))
+    }),
+        r#"base64encode("Hello")"# => r#""SGVsbG8=""#;
+    /// Returns a string, compressed with gzip, as Base64.
+    base64gzip(str: string) -> string = Eager(compress),
+        r#"base64gzip("a") == base64gzip("a")"# => "true";
+    /// Returns the rows of CSV text as a list of objects. The first line names the attributes.
+    csvdecode(str: string) -> any = Eager(csv::decode),
+        r#"csvdecode("a,b\n1,2")"# => r#"[{"a":"1","b":"2"}]"#;
+    /// Returns the value that JSON text represents.
+    jsondecode(str: string) -> any = Eager(json::decode),
+        r#"jsondecode("{\"a\": [1, true]}")"# => r#"{"a":[1,true]}"#;
+    /// Returns a value as JSON on one line.
+    jsonencode(val: nullable any) -> string = Eager(json::encode),
+        "jsonencode({ a = 1 })" => r#""{\"a\":1}""#;
+    /// Returns the text that a Base64 string encodes. The text is in an encoding such as
+    /// `UTF-16LE`.
+    textdecodebase64(source: string, encoding: string) -> string = Eager(decode_text),
+        r#"textdecodebase64("SABpAA==", "UTF-16LE")"# => r#""Hi""#;
+    /// Returns a string in an encoding such as `UTF-16LE`, as Base64.
+    textencodebase64(string: string, encoding: string) -> string = Eager(encode_text),
+        r#"textencodebase64("Hi", "UTF-16LE")"# => r#""SABpAA==""#;
+    /// Returns a string, escaped for use in the query of a URL.
+    urlencode(str: string) -> string
+        = Eager(|arguments| Ok(Value::string(url_encoded(arguments.text(0))))),
+        r#"urlencode("Hello World!")"# => r#""Hello+World%21""#;
+    /// Returns the value that YAML text represents. The text must be a single document.
+    yamldecode(src: string) -> any = Eager(yaml::decode),
+        r#"yamldecode("a: [1, yes]")"# => r#"{"a":[1,true]}"#;
+    /// Returns a value as YAML.
+    yamlencode(value: nullable any) -> string = Eager(yaml::encode),
+        r#"yamlencode({ a = [1, "b"] })"# => r#""\"a\":\n- 1\n- \"b\"\n""#;
+};
 
 fn bytes(arguments: &Arguments) -> Result<Vec<u8>, FunctionError> {
     base64::bytes(arguments.text(0)).ok_or_else(|| {

@@ -11,167 +11,65 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::Value;
 
-const PATH: &[Parameter] = &[Parameter::new("path", Kind::String)];
-
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "abspath",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the absolute form of a path on this machine, without `.` and `..`. The \
-                      path need not exist.",
-        example: ("abspath(\"a/../b\")", "\"/project/b\""),
-        body: Body::Eager(abspath),
-    },
-    Function {
-        name: "basename",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the last component of a path.",
-        example: ("basename(\"modules/network/main.tf\")", "\"main.tf\""),
-        body: Body::Eager(|arguments| Ok(Value::string(basename(arguments.text(0))))),
-    },
-    Function {
-        name: "dirname",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a path without its last component.",
-        example: (
-            "dirname(\"modules/network/main.tf\")",
-            "\"modules/network\"",
-        ),
-        body: Body::Eager(|arguments| Ok(Value::string(dirname(arguments.text(0))))),
-    },
-    Function {
-        name: "file",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the text of a file, which must be UTF-8.",
-        example: ("file(\"hello.txt\")", "\"Hello!\\n\""),
-        body: Body::Eager(file),
-    },
-    Function {
-        name: "filebase64",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the content of a file in Base64.",
-        example: ("filebase64(\"hello.txt\")", "\"SGVsbG8hCg==\""),
-        body: Body::Eager(filebase64),
-    },
-    Function {
-        name: "filebase64sha256",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the SHA-256 digest of a file in Base64.",
-        example: (
-            "filebase64sha256(\"hello.txt\")",
-            "\"sisAkTRiK2UI11bxBiRV1xpwJllOrLC634H09neSnr4=\"",
-        ),
-        body: Body::Eager(|arguments| digest::<Sha256>(arguments, in_base64)),
-    },
-    Function {
-        name: "filebase64sha512",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the SHA-512 digest of a file in Base64.",
-        example: (
-            "filebase64sha512(\"hello.txt\")",
-            "\"6yLZkdbYZkHZXgGoBAJfwhBJEoajDzEU3RRpx0V8A+gHUG9WFbyQZfR6buIgg2T2Q4N/Iphzi09cU3lxJPQfYA==\"",
-        ),
-        body: Body::Eager(|arguments| digest::<Sha512>(arguments, in_base64)),
-    },
-    Function {
-        name: "fileexists",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether a file exists. It is an error if the path names a directory.",
-        example: ("fileexists(\"hello.txt\")", "true"),
-        body: Body::Eager(fileexists),
-    },
-    Function {
-        name: "filemd5",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the MD5 digest of a file in hexadecimal.",
-        example: (
-            "filemd5(\"hello.txt\")",
-            "\"e134ced312b3511d88943d57ccd70c83\"",
-        ),
-        body: Body::Eager(|arguments| digest::<Md5>(arguments, in_hexadecimal)),
-    },
-    Function {
-        name: "fileset",
-        parameters: &[
-            Parameter::new("path", Kind::String),
-            Parameter::new("pattern", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Set(&Kind::String),
-        description: "Returns the files below a directory that match a pattern, relative to the \
-                      directory. `*` matches within a name, `**` matches across directories, and `{a,b}` \
-                      matches either.",
-        example: ("fileset(\".\", \"*.txt\")", "[\"hello.txt\"]"),
-        body: Body::Eager(fileset),
-    },
-    Function {
-        name: "filesha1",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the SHA-1 digest of a file in hexadecimal.",
-        example: (
-            "filesha1(\"hello.txt\")",
-            "\"a8d191538209e335154750d2df575b9ddfb16fc7\"",
-        ),
-        body: Body::Eager(|arguments| digest::<Sha1>(arguments, in_hexadecimal)),
-    },
-    Function {
-        name: "filesha256",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the SHA-256 digest of a file in hexadecimal.",
-        example: (
-            "filesha256(\"hello.txt\")",
-            "\"b22b009134622b6508d756f1062455d71a7026594eacb0badf81f4f677929ebe\"",
-        ),
-        body: Body::Eager(|arguments| digest::<Sha256>(arguments, in_hexadecimal)),
-    },
-    Function {
-        name: "filesha512",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the SHA-512 digest of a file in hexadecimal.",
-        example: (
-            "filesha512(\"hello.txt\")",
-            "\"eb22d991d6d86641d95e01a804025fc210491286a30f3114dd1469c7457c03e807506f5615bc9065f47a6ee2208364f643837f2298738b4f5c53797124f41f60\"",
-        ),
-        body: Body::Eager(|arguments| digest::<Sha512>(arguments, in_hexadecimal)),
-    },
-    Function {
-        name: "pathexpand",
-        parameters: PATH,
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a path with a leading `~` replaced by the home directory.",
-        example: ("pathexpand(\"~/.ssh/id\")", "\"/home/me/.ssh/id\""),
-        body: Body::Eager(pathexpand),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the absolute form of a path on this machine, without `.` and `..`. The path need not
+    /// exist.
+    abspath(path: string) -> string = Eager(abspath),
+        r#"abspath("a/../b")"# => r#""/project/b""#;
+    /// Returns the last component of a path.
+    basename(path: string) -> string
+        = Eager(|arguments| Ok(Value::string(basename(arguments.text(0))))),
+        r#"basename("modules/network/main.tf")"# => r#""main.tf""#;
+    /// Returns a path without its last component.
+    dirname(path: string) -> string
+        = Eager(|arguments| Ok(Value::string(dirname(arguments.text(0))))),
+        r#"dirname("modules/network/main.tf")"# => r#""modules/network""#;
+    /// Returns the text of a file, which must be UTF-8.
+    file(path: string) -> string = Eager(file),
+        r#"file("hello.txt")"# => r#""Hello!\n""#;
+    /// Returns the content of a file in Base64.
+    filebase64(path: string) -> string = Eager(filebase64),
+        r#"filebase64("hello.txt")"# => r#""SGVsbG8hCg==""#;
+    /// Returns the SHA-256 digest of a file in Base64.
+    filebase64sha256(path: string) -> string
+        = Eager(|arguments| digest::<Sha256>(arguments, in_base64)),
+        r#"filebase64sha256("hello.txt")"# => r#""sisAkTRiK2UI11bxBiRV1xpwJllOrLC634H09neSnr4=""#;
+    /// Returns the SHA-512 digest of a file in Base64.
+    filebase64sha512(path: string) -> string
+        = Eager(|arguments| digest::<Sha512>(arguments, in_base64)),
+        r#"filebase64sha512("hello.txt")"#
+            => r#""6yLZkdbYZkHZXgGoBAJfwhBJEoajDzEU3RRpx0V8A+gHUG9WFbyQZfR6buIgg2T2Q4N/Iphzi09cU3lxJPQfYA==""#;
+    /// Returns whether a file exists. It is an error if the path names a directory.
+    fileexists(path: string) -> bool = Eager(fileexists),
+        r#"fileexists("hello.txt")"# => "true";
+    /// Returns the MD5 digest of a file in hexadecimal.
+    filemd5(path: string) -> string = Eager(|arguments| digest::<Md5>(arguments, in_hexadecimal)),
+        r#"filemd5("hello.txt")"# => r#""e134ced312b3511d88943d57ccd70c83""#;
+    /// Returns the files below a directory that match a pattern, relative to the directory. `*`
+    /// matches within a name, `**` matches across directories, and `{a,b}` matches either.
+    fileset(path: string, pattern: string) -> set(string) = Eager(fileset),
+        r#"fileset(".", "*.txt")"# => r#"["hello.txt"]"#;
+    /// Returns the SHA-1 digest of a file in hexadecimal.
+    filesha1(path: string) -> string = Eager(|arguments| digest::<Sha1>(arguments, in_hexadecimal)),
+        r#"filesha1("hello.txt")"# => r#""a8d191538209e335154750d2df575b9ddfb16fc7""#;
+    /// Returns the SHA-256 digest of a file in hexadecimal.
+    filesha256(path: string) -> string
+        = Eager(|arguments| digest::<Sha256>(arguments, in_hexadecimal)),
+        r#"filesha256("hello.txt")"#
+            => r#""b22b009134622b6508d756f1062455d71a7026594eacb0badf81f4f677929ebe""#;
+    /// Returns the SHA-512 digest of a file in hexadecimal.
+    filesha512(path: string) -> string
+        = Eager(|arguments| digest::<Sha512>(arguments, in_hexadecimal)),
+        r#"filesha512("hello.txt")"#
+            => r#""eb22d991d6d86641d95e01a804025fc210491286a30f3114dd1469c7457c03e807506f5615bc9065f47a6ee2208364f643837f2298738b4f5c53797124f41f60""#;
+    /// Returns a path with a leading `~` replaced by the home directory.
+    pathexpand(path: string) -> string = Eager(pathexpand),
+        r#"pathexpand("~/.ssh/id")"# => r#""/home/me/.ssh/id""#;
+};
 
 fn abspath(arguments: &Arguments) -> Result<Value, FunctionError> {
     let absolute = arguments.files()?.absolute(arguments.text(0));

@@ -8,132 +8,51 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 use uuid::Uuid;
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::Value;
 
-const STR: Parameter = Parameter::new("str", Kind::String);
-
-/// A function of one string.
-const fn of_text(
-    name: &'static str,
-    description: &'static str,
-    example: (&'static str, &'static str),
-    body: fn(&Arguments) -> Result<Value, FunctionError>,
-) -> Function {
-    Function {
-        name,
-        parameters: &[STR],
-        variadic: None,
-        returns: Kind::String,
-        description,
-        example,
-        body: Body::Eager(body),
-    }
-}
-
-pub(super) static FUNCTIONS: &[Function] = &[
-    of_text(
-        "base64sha256",
-        "Returns the SHA-256 hash of a string as Base64.",
-        (
-            "base64sha256(\"hello world\")",
-            "\"uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=\"",
-        ),
-        |arguments| Ok(Value::string(STANDARD.encode(digest::<Sha256>(arguments)))),
-    ),
-    of_text(
-        "base64sha512",
-        "Returns the SHA-512 hash of a string as Base64.",
-        (
-            "base64sha512(\"hello world\")",
-            "\"MJ7MSJwS1utMxA9QyQLytNDtd+5RGnx6m808qG1M2G+YndNbxf9JlnDaNCVbRbDP2DDoH2Bdz33FVC6TrpzXbw==\"",
-        ),
-        |arguments| Ok(Value::string(STANDARD.encode(digest::<Sha512>(arguments)))),
-    ),
-    Function {
-        name: "bcrypt",
-        parameters: &[STR],
-        variadic: Some(Parameter::new("cost", Kind::Number)),
-        returns: Kind::String,
-        description: "Returns the bcrypt hash of a password, with a different salt each time. The \
-                      default cost is 10.",
-        example: ("bcrypt(\"secret\", 4) == bcrypt(\"secret\", 4)", "false"),
-        body: Body::Eager(hash_password),
-    },
-    of_text(
-        "md5",
-        "Returns the MD5 hash of a string in hexadecimal.",
-        (
-            "md5(\"hello world\")",
-            "\"5eb63bbbe01eeed093cb22bb8f5acdc3\"",
-        ),
-        |arguments| Ok(hexadecimal(&digest::<Md5>(arguments))),
-    ),
-    Function {
-        name: "rsadecrypt",
-        parameters: &[
-            Parameter::new("ciphertext", Kind::String),
-            Parameter::new("privatekey", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Decrypts a string with a private RSA key.",
-        example: ("rsadecrypt(\"\", \"\")", ""),
-        body: Body::Refused("needs a private key, which does not belong in configuration"),
-    },
-    of_text(
-        "sha1",
-        "Returns the SHA-1 hash of a string in hexadecimal.",
-        (
-            "sha1(\"hello world\")",
-            "\"2aae6c35c94fcfb415dbe95f408b9ce91ee846ed\"",
-        ),
-        |arguments| Ok(hexadecimal(&digest::<Sha1>(arguments))),
-    ),
-    of_text(
-        "sha256",
-        "Returns the SHA-256 hash of a string in hexadecimal.",
-        (
-            "sha256(\"hello world\")",
-            "\"b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9\"",
-        ),
-        |arguments| Ok(hexadecimal(&digest::<Sha256>(arguments))),
-    ),
-    of_text(
-        "sha512",
-        "Returns the SHA-512 hash of a string in hexadecimal.",
-        (
-            "sha512(\"\")",
-            "\"cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e\"",
-        ),
-        |arguments| Ok(hexadecimal(&digest::<Sha512>(arguments))),
-    ),
-    Function {
-        name: "uuid",
-        parameters: &[],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a random UUID, a different one each time.",
-        example: ("uuid() == uuid()", "false"),
-        body: Body::Eager(random_uuid),
-    },
-    Function {
-        name: "uuidv5",
-        parameters: &[
-            Parameter::new("namespace", Kind::String),
-            Parameter::new("name", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the UUID of a name. The namespace is `dns`, `url`, `oid`, `x500` or a UUID.",
-        example: (
-            "uuidv5(\"dns\", \"www.terraform.io\")",
-            "\"a5008fae-b28c-5ba5-96cd-82b4c53552d6\"",
-        ),
-        body: Body::Eager(named_uuid),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the SHA-256 hash of a string as Base64.
+    base64sha256(str: string) -> string
+        = Eager(|arguments| Ok(Value::string(STANDARD.encode(digest::<Sha256>(arguments))))),
+        r#"base64sha256("hello world")"# => r#""uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=""#;
+    /// Returns the SHA-512 hash of a string as Base64.
+    base64sha512(str: string) -> string
+        = Eager(|arguments| Ok(Value::string(STANDARD.encode(digest::<Sha512>(arguments))))),
+        r#"base64sha512("hello world")"#
+            => r#""MJ7MSJwS1utMxA9QyQLytNDtd+5RGnx6m808qG1M2G+YndNbxf9JlnDaNCVbRbDP2DDoH2Bdz33FVC6TrpzXbw==""#;
+    /// Returns the bcrypt hash of a password, with a different salt each time. The default cost is
+    /// 10.
+    bcrypt(str: string, ..cost: number) -> string = Eager(hash_password),
+        r#"bcrypt("secret", 4) == bcrypt("secret", 4)"# => "false";
+    /// Returns the MD5 hash of a string in hexadecimal.
+    md5(str: string) -> string = Eager(|arguments| Ok(hexadecimal(&digest::<Md5>(arguments)))),
+        r#"md5("hello world")"# => r#""5eb63bbbe01eeed093cb22bb8f5acdc3""#;
+    /// Decrypts a string with a private RSA key.
+    rsadecrypt(ciphertext: string, privatekey: string) -> string
+        = Refused("needs a private key, which does not belong in configuration"),
+        r#"rsadecrypt("", "")"# => "";
+    /// Returns the SHA-1 hash of a string in hexadecimal.
+    sha1(str: string) -> string = Eager(|arguments| Ok(hexadecimal(&digest::<Sha1>(arguments)))),
+        r#"sha1("hello world")"# => r#""2aae6c35c94fcfb415dbe95f408b9ce91ee846ed""#;
+    /// Returns the SHA-256 hash of a string in hexadecimal.
+    sha256(str: string) -> string
+        = Eager(|arguments| Ok(hexadecimal(&digest::<Sha256>(arguments)))),
+        r#"sha256("hello world")"#
+            => r#""b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9""#;
+    /// Returns the SHA-512 hash of a string in hexadecimal.
+    sha512(str: string) -> string
+        = Eager(|arguments| Ok(hexadecimal(&digest::<Sha512>(arguments)))),
+        r#"sha512("")"#
+            => r#""cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e""#;
+    /// Returns a random UUID, a different one each time.
+    uuid() -> string = Eager(random_uuid),
+        "uuid() == uuid()" => "false";
+    /// Returns the UUID of a name. The namespace is `dns`, `url`, `oid`, `x500` or a UUID.
+    uuidv5(namespace: string, name: string) -> string = Eager(named_uuid),
+        r#"uuidv5("dns", "www.terraform.io")"# => r#""a5008fae-b28c-5ba5-96cd-82b4c53552d6""#;
+};
 
 fn digest<D: Digest>(arguments: &Arguments) -> Vec<u8> {
     D::digest(arguments.text(0).as_bytes()).to_vec()

@@ -4,30 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::{Value, normal, parse_number, to_json};
 
-pub(super) const JSONDECODE: Function = Function {
-    name: "jsondecode",
-    parameters: &[Parameter::new("str", Kind::String)],
-    variadic: None,
-    returns: Kind::Any,
-    description: "Returns the value that JSON text represents.",
-    example: ("jsondecode(\"{\\\"a\\\": [1, true]}\")", "{\"a\":[1,true]}"),
-    body: Body::Eager(decode),
-};
-
-pub(super) const JSONENCODE: Function = Function {
-    name: "jsonencode",
-    parameters: &[Parameter::nullable("val", Kind::Any)],
-    variadic: None,
-    returns: Kind::String,
-    description: "Returns a value as JSON on one line.",
-    example: ("jsonencode({ a = 1 })", "\"{\\\"a\\\":1}\""),
-    body: Body::Eager(encode),
-};
-
-fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
+pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     spend_digits(arguments, arguments.value(0))?;
     Ok(Value::string(to_json(arguments.value(0))))
 }
@@ -51,7 +30,7 @@ pub(super) fn spend_digits(arguments: &Arguments, value: &Value) -> Result<(), F
     entries.try_for_each(|value| spend_digits(arguments, value))
 }
 
-fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
+pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let text = arguments.text(0);
     // Elements take much more memory than their text.
     let begins_element = |byte: &u8| matches!(byte, b',' | b':' | b'[' | b'{');
@@ -86,7 +65,6 @@ pub(crate) fn from_json(text: &str) -> Option<Value> {
     parser.document().ok()
 }
 
-/// How deeply arrays and objects may be nested.
 const MAX_DEPTH: usize = 100;
 
 /// Reads JSON as RFC 8259 defines it. The available libraries read numbers as floating point.

@@ -5,6 +5,9 @@
 //! [`Surroundings`]. The work of a call counts against the budget of the expression, so a function whose
 //! result could be much larger than its arguments must count before it computes.
 
+#[macro_use]
+mod table;
+
 mod arguments;
 mod base64;
 mod charset;
@@ -43,11 +46,9 @@ pub const PREFIX: &str = "tm_";
 pub struct Function {
     /// The name without its prefix, as Terraform has it.
     pub name: &'static str,
-    /// The parameters that must be given.
     pub parameters: &'static [Parameter],
     /// The parameter that may be given any number of times after them.
     pub variadic: Option<Parameter>,
-    /// The type of the result.
     pub returns: Kind,
     /// What it returns, in a sentence or two: "Returns …".
     pub description: &'static str,
@@ -56,36 +57,13 @@ pub struct Function {
     body: Body,
 }
 
-/// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameter {
     pub name: &'static str,
-    /// The type that arguments are converted to.
     pub kind: Kind,
-    /// Whether the argument may be null.
     pub nullable: bool,
 }
 
-impl Parameter {
-    /// Makes a parameter that must not be null.
-    const fn new(name: &'static str, kind: Kind) -> Self {
-        Parameter {
-            name,
-            kind,
-            nullable: false,
-        }
-    }
-
-    /// Makes a parameter that may be null.
-    const fn nullable(name: &'static str, kind: Kind) -> Self {
-        Parameter {
-            nullable: true,
-            ..Parameter::new(name, kind)
-        }
-    }
-}
-
-/// The type of a parameter or a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A value of any type; the function itself decides what fits.
@@ -113,7 +91,6 @@ impl Kind {
     }
 }
 
-/// How a function computes its result.
 #[derive(Clone, Copy)]
 enum Body {
     /// From the values of its arguments, converted to the types of the parameters.
@@ -159,45 +136,22 @@ impl Function {
     }
 }
 
-/// The files that functions may read.
 pub trait Files {
     /// Returns the content of a file. The path is as written in the call.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, or lies outside of the project.
     fn read(&self, path: &str) -> Result<Arc<[u8]>, FileError>;
 
     /// Returns whether a path is that of a file.
-    ///
-    /// # Errors
-    ///
-    /// If it is something else, or lies outside of the project.
     fn exists(&self, path: &str) -> Result<bool, FileError>;
 
     /// Returns the files below a directory that match a pattern, relative to the directory, in byte order.
-    ///
-    /// # Errors
-    ///
-    /// If the directory cannot be read or lies outside of the project, or the pattern is wrong.
     fn matching(&self, directory: &str, pattern: &str) -> Result<Vec<String>, FileError>;
 
     /// Returns a path as an absolute one on this machine, without `.` and `..`.
-    ///
-    /// # Errors
-    ///
-    /// If the directory that the path is relative to is not known.
     fn absolute(&self, path: &str) -> Result<String, FileError>;
 
-    /// Returns the home directory of the user.
-    ///
-    /// # Errors
-    ///
-    /// If it is not known.
     fn home(&self) -> Result<String, FileError>;
 }
 
-/// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileError {
     /// The path is wrong; the text says how.
@@ -218,29 +172,24 @@ pub enum FileError {
 pub enum Changing {
     /// No: the value must be the same whenever the same files are read.
     Refused,
-    /// Yes.
     Allowed,
     /// Yes, but they always return the same value, so that other differences show.
     Fixed,
 }
 
-/// What functions can use besides their arguments.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The prefix of the names of functions: [`PREFIX`], or nothing in a file that is a template.
     pub prefix: &'static str,
     /// Where the expression is, for messages: "the project configuration".
     pub place: &'a str,
-    /// The files, if any may be read here.
     pub files: Option<&'a dyn Files>,
-    /// Whether results may differ from call to call.
     pub changing: Changing,
     /// How many templates the expression is nested in.
     pub templates: u8,
 }
 
 impl<'a> Surroundings<'a> {
-    /// Returns surroundings that offer nothing.
     pub fn none(place: &'a str) -> Self {
         Surroundings {
             prefix: PREFIX,
@@ -270,7 +219,6 @@ static GROUPS: [(&str, &[Function]); 15] = [
     ("Terramate", terramate::FUNCTIONS),
 ];
 
-/// Returns the groups of functions, each with its title.
 pub fn groups() -> impl Iterator<Item = (&'static str, &'static [Function])> {
     GROUPS.iter().copied()
 }
@@ -282,7 +230,6 @@ pub fn reads_files(name: &str) -> bool {
     name.starts_with("file") || matches!(name, "templatefile" | "templatestring")
 }
 
-/// Returns the names of all functions, with a prefix.
 pub fn names(prefix: &'static str) -> impl Iterator<Item = String> {
     let functions = GROUPS.iter().flat_map(|(_, functions)| *functions);
     functions.map(move |function| format!("{prefix}{}", function.name))
@@ -307,10 +254,6 @@ fn is_terramates(name: &str) -> bool {
 }
 
 /// Calls a function; `None` if there is none of that name.
-///
-/// # Errors
-///
-/// If the call is wrong, or its value is not known yet.
 pub fn call(call: &Call, surroundings: &Surroundings) -> EvalResult<Option<Value>> {
     let name = &*call.name.text;
     let short = name.strip_prefix(surroundings.prefix);

@@ -5,60 +5,27 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{One, Signed, ToPrimitive};
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::Value;
 
-const PREFIX: Parameter = Parameter::new("prefix", Kind::String);
-
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "cidrhost",
-        parameters: &[PREFIX, Parameter::new("hostnum", Kind::Number)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the address with a given number within a network. Negative numbers count \
-                      from the end of the network.",
-        example: ("cidrhost(\"10.12.112.0/20\", 16)", "\"10.12.112.16\""),
-        body: Body::Eager(host),
-    },
-    Function {
-        name: "cidrnetmask",
-        parameters: &[PREFIX],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the subnet mask of an IPv4 network.",
-        example: ("cidrnetmask(\"172.16.0.0/12\")", "\"255.240.0.0\""),
-        body: Body::Eager(netmask),
-    },
-    Function {
-        name: "cidrsubnet",
-        parameters: &[
-            PREFIX,
-            Parameter::new("newbits", Kind::Number),
-            Parameter::new("netnum", Kind::Number),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the subnet with a given number within a network. Its prefix is `newbits` \
-                      bits longer.",
-        example: ("cidrsubnet(\"172.16.0.0/12\", 4, 2)", "\"172.18.0.0/16\""),
-        body: Body::Eager(subnet),
-    },
-    Function {
-        name: "cidrsubnets",
-        parameters: &[PREFIX],
-        variadic: Some(Parameter::new("newbits", Kind::Number)),
-        returns: Kind::List(&Kind::String),
-        description: "Returns consecutive subnets of a network. Each `newbits` is the number of bits by \
-                      which the prefix of one of them is longer.",
-        example: (
-            "cidrsubnets(\"10.1.0.0/16\", 4, 8)",
-            "[\"10.1.0.0/20\",\"10.1.16.0/24\"]",
-        ),
-        body: Body::Eager(subnets),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the address with a given number within a network. Negative numbers count from the
+    /// end of the network.
+    cidrhost(prefix: string, hostnum: number) -> string = Eager(host),
+        r#"cidrhost("10.12.112.0/20", 16)"# => r#""10.12.112.16""#;
+    /// Returns the subnet mask of an IPv4 network.
+    cidrnetmask(prefix: string) -> string = Eager(netmask),
+        r#"cidrnetmask("172.16.0.0/12")"# => r#""255.240.0.0""#;
+    /// Returns the subnet with a given number within a network. Its prefix is `newbits` bits
+    /// longer.
+    cidrsubnet(prefix: string, newbits: number, netnum: number) -> string = Eager(subnet),
+        r#"cidrsubnet("172.16.0.0/12", 4, 2)"# => r#""172.18.0.0/16""#;
+    /// Returns consecutive subnets of a network. Each `newbits` is the number of bits by which the
+    /// prefix of one of them is longer.
+    cidrsubnets(prefix: string, ..newbits: number) -> list(string) = Eager(subnets),
+        r#"cidrsubnets("10.1.0.0/16", 4, 8)"# => r#"["10.1.0.0/20","10.1.16.0/24"]"#;
+};
 
 /// A network; the bits of the host are zero.
 #[derive(Clone, Copy)]
@@ -69,7 +36,6 @@ struct Network {
 }
 
 impl Network {
-    /// Returns the number of bits of an address.
     fn bits(self) -> u32 {
         if self.is_v6 { 128 } else { 32 }
     }
@@ -78,7 +44,6 @@ impl Network {
         if self.is_v6 { "IPv6" } else { "IPv4" }
     }
 
-    /// Returns the mask of a prefix with that many bits.
     fn mask(self, length: u32) -> u128 {
         let all = u128::MAX >> (128 - self.bits());
         all & !self.hosts(length)
@@ -104,7 +69,6 @@ impl Network {
     }
 }
 
-/// Reads the network that is the first argument.
 fn network(arguments: &Arguments) -> Result<Network, FunctionError> {
     let text = arguments.text(0);
     let wrong = |problem: &str| {

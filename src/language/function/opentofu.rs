@@ -9,73 +9,33 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::GzDecoder;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter, Surroundings};
+use super::{Function, Surroundings};
 use crate::language::evaluate::{Call, EvalResult};
 use crate::language::value::Value;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "base64gunzip",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the text that `base64gzip` compressed.",
-        example: (
-            "base64gunzip(\"H4sIAAAAAAACA8tIzcnJVwQAYMmGmgYAAAA=\")",
-            "\"hello!\"",
-        ),
-        body: Body::Eager(base64gunzip),
-    },
-    Function {
-        name: "cidrcontains",
-        parameters: &[
-            Parameter::new("containing_prefix", Kind::String),
-            Parameter::new("contained_ip_or_prefix", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether a network contains an address, or all addresses of another network.",
-        example: ("cidrcontains(\"10.0.0.0/8\", \"10.1.0.0/16\")", "true"),
-        body: Body::Eager(cidrcontains),
-    },
-    Function {
-        name: "issensitive",
-        parameters: &[Parameter::nullable("value", Kind::Any)],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether the value, or anything that the expression used before it, is \
-                      sensitive.",
-        example: ("issensitive(\"a\")", "false"),
-        body: Body::Lazy(issensitive),
-    },
-    Function {
-        name: "list",
-        parameters: &[],
-        variadic: Some(Parameter::nullable("values", Kind::Any)),
-        returns: Kind::List(&Kind::Any),
-        description: "Makes a list.",
-        example: ("list(1, 2)", ""),
-        body: Body::Refused("was removed from Terraform; write a list as `[a, b]`"),
-    },
-    Function {
-        name: "map",
-        parameters: &[],
-        variadic: Some(Parameter::nullable("values", Kind::Any)),
-        returns: Kind::Map(&Kind::Any),
-        description: "Makes a map.",
-        example: ("map(\"a\", 1)", ""),
-        body: Body::Refused("was removed from Terraform; write an object as `{ a = b }`"),
-    },
-    Function {
-        name: "urldecode",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the text that `urlencode` encoded.",
-        example: ("urldecode(\"a+b%2Fc\")", "\"a b/c\""),
-        body: Body::Eager(urldecode),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the text that `base64gzip` compressed.
+    base64gunzip(str: string) -> string = Eager(base64gunzip),
+        r#"base64gunzip("H4sIAAAAAAACA8tIzcnJVwQAYMmGmgYAAAA=")"# => r#""hello!""#;
+    /// Returns whether a network contains an address, or all addresses of another network.
+    cidrcontains(containing_prefix: string, contained_ip_or_prefix: string) -> bool
+        = Eager(cidrcontains),
+        r#"cidrcontains("10.0.0.0/8", "10.1.0.0/16")"# => "true";
+    /// Returns whether the value, or anything that the expression used before it, is sensitive.
+    issensitive(value: nullable any) -> bool = Lazy(issensitive),
+        r#"issensitive("a")"# => "false";
+    /// Makes a list.
+    list(..values: nullable any) -> list(any)
+        = Refused("was removed from Terraform; write a list as `[a, b]`"),
+        "list(1, 2)" => "";
+    /// Makes a map.
+    map(..values: nullable any) -> map(any)
+        = Refused("was removed from Terraform; write an object as `{ a = b }`"),
+        r#"map("a", 1)"# => "";
+    /// Returns the text that `urlencode` encoded.
+    urldecode(str: string) -> string = Eager(urldecode),
+        r#"urldecode("a+b%2Fc")"# => r#""a b/c""#;
+};
 
 fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
     let wrong = |problem: &str| FunctionError::Argument(0, problem.to_owned());

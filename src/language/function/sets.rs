@@ -2,56 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::{ByOrder, Type, Value, convert, unify};
 
-const SET: Kind = Kind::Set(&Kind::Any);
-
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "setintersection",
-        parameters: &[Parameter::new("first_set", SET)],
-        variadic: Some(Parameter::new("other_sets", SET)),
-        returns: SET,
-        description: "Returns the elements that all of the given sets have in common.",
-        example: ("setintersection([\"a\", \"b\"], [\"b\", \"c\"])", "[\"b\"]"),
-        body: Body::Eager(intersection),
-    },
-    Function {
-        name: "setproduct",
-        parameters: &[],
-        variadic: Some(Parameter::new("sets", Kind::Any)),
-        returns: Kind::Any,
-        description: "Returns all combinations of one element from each set. Lists keep their order.",
-        example: (
-            "setproduct([\"a\", \"b\"], [1, 2])",
-            "[[\"a\",1],[\"a\",2],[\"b\",1],[\"b\",2]]",
-        ),
-        body: Body::Eager(product),
-    },
-    Function {
-        name: "setsubtract",
-        parameters: &[Parameter::new("a", SET), Parameter::new("b", SET)],
-        variadic: None,
-        returns: SET,
-        description: "Returns the elements of one set that are not in another.",
-        example: ("setsubtract([\"a\", \"b\"], [\"b\"])", "[\"a\"]"),
-        body: Body::Eager(difference),
-    },
-    Function {
-        name: "setunion",
-        parameters: &[Parameter::new("first_set", SET)],
-        variadic: Some(Parameter::new("other_sets", SET)),
-        returns: SET,
-        description: "Returns the elements that are in any of the given sets.",
-        example: (
-            "setunion([\"b\", \"a\"], [\"b\", \"c\"])",
-            "[\"a\",\"b\",\"c\"]",
-        ),
-        body: Body::Eager(union),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the elements that all of the given sets have in common.
+    setintersection(first_set: set(any), ..other_sets: set(any)) -> set(any) = Eager(intersection),
+        r#"setintersection(["a", "b"], ["b", "c"])"# => r#"["b"]"#;
+    /// Returns all combinations of one element from each set. Lists keep their order.
+    setproduct(..sets: any) -> any = Eager(product),
+        r#"setproduct(["a", "b"], [1, 2])"# => r#"[["a",1],["a",2],["b",1],["b",2]]"#;
+    /// Returns the elements of one set that are not in another.
+    setsubtract(a: set(any), b: set(any)) -> set(any) = Eager(difference),
+        r#"setsubtract(["a", "b"], ["b"])"# => r#"["a"]"#;
+    /// Returns the elements that are in any of the given sets.
+    setunion(first_set: set(any), ..other_sets: set(any)) -> set(any) = Eager(union),
+        r#"setunion(["b", "a"], ["b", "c"])"# => r#"["a","b","c"]"#;
+};
 
 fn intersection(arguments: &Arguments) -> Result<Value, FunctionError> {
     let sets = of_one_type(arguments)?;

@@ -7,51 +7,24 @@
 
 use super::arguments::{Arguments, FunctionError, TextOrigin, line_of};
 use super::files::text_of_file;
-use super::{Body, Function, Kind, Parameter, Surroundings, is_terramates};
+use super::{Function, Surroundings, is_terramates};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, NoValue};
 use crate::language::parse::parse_text;
 use crate::language::value::{Entries, Value};
 use crate::source::FileId;
 
-/// How deeply templates may be nested.
 const MAX_DEPTH: u8 = 16;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "templatefile",
-        parameters: &[
-            Parameter::new("path", Kind::String),
-            Parameter::new("vars", Kind::Any),
-        ],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns the text of a file with the expressions in it replaced by their values. \
-                      Expressions in the file can use the names in `vars`, and call functions without a \
-                      prefix.",
-        example: (
-            "templatefile(\"hello.tftpl\", { name = \"EU\" })",
-            "\"Hello, EU!\\n\"",
-        ),
-        body: Body::Eager(templatefile),
-    },
-    Function {
-        name: "templatestring",
-        parameters: &[
-            Parameter::new("template", Kind::String),
-            Parameter::new("vars", Kind::Any),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string with the expressions in it replaced by their values, as in \
-                      `templatefile`.",
-        example: (
-            "templatestring(\"Hello, $${name}!\", { name = \"EU\" })",
-            "\"Hello, EU!\"",
-        ),
-        body: Body::Eager(templatestring),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the text of a file with the expressions in it replaced by their values. Expressions
+    /// in the file can use the names in `vars`, and call functions without a prefix.
+    templatefile(path: string, vars: any) -> any = Eager(templatefile),
+        r#"templatefile("hello.tftpl", { name = "EU" })"# => r#""Hello, EU!\n""#;
+    /// Returns a string with the expressions in it replaced by their values, as in `templatefile`.
+    templatestring(template: string, vars: any) -> string = Eager(templatestring),
+        r#"templatestring("Hello, $${name}!", { name = "EU" })"# => r#""Hello, EU!""#;
+};
 
 fn templatefile(arguments: &Arguments) -> Result<Value, FunctionError> {
     check_depth(arguments)?;

@@ -6,36 +6,20 @@ mod verb;
 use unicode_segmentation::UnicodeSegmentation;
 
 use self::verb::Verb;
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::{Value, to_json};
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "format",
-        parameters: &[Parameter::new("format", Kind::String)],
-        variadic: Some(Parameter::nullable("args", Kind::Any)),
-        returns: Kind::String,
-        description: "Returns a string with verbs such as `%s`, `%d` and `%05.1f` replaced by the other \
-                      arguments.",
-        example: ("format(\"%s-%03d\", \"web\", 7)", "\"web-007\""),
-        body: Body::Eager(format_one),
-    },
-    Function {
-        name: "formatlist",
-        parameters: &[Parameter::new("format", Kind::String)],
-        variadic: Some(Parameter::nullable("args", Kind::Any)),
-        returns: Kind::List(&Kind::String),
-        description: "Returns a list of strings in the form that `format` returns: one from the first \
-                      elements of the given lists, one from the second elements, and so on. Other \
-                      arguments are the same for all.",
-        example: (
-            "formatlist(\"%s-%d\", [\"a\", \"b\"], 1)",
-            "[\"a-1\",\"b-1\"]",
-        ),
-        body: Body::Eager(format_each),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns a string with verbs such as `%s`, `%d` and `%05.1f` replaced by the other arguments.
+    format(format: string, ..args: nullable any) -> string = Eager(format_one),
+        r#"format("%s-%03d", "web", 7)"# => r#""web-007""#;
+    /// Returns a list of strings in the form that `format` returns: one from the first elements of
+    /// the given lists, one from the second elements, and so on. Other arguments are the same for
+    /// all.
+    formatlist(format: string, ..args: nullable any) -> list(string) = Eager(format_each),
+        r#"formatlist("%s-%d", ["a", "b"], 1)"# => r#"["a-1","b-1"]"#;
+};
 
 fn format_one(arguments: &Arguments) -> Result<Value, FunctionError> {
     let values: Vec<&Value> = arguments.values().iter().skip(1).collect();

@@ -7,102 +7,39 @@ mod float;
 use bigdecimal::num_bigint::BigInt;
 use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::{Value, is_sane};
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "abs",
-        parameters: &[Parameter::new("num", Kind::Number)],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns the absolute value of a number.",
-        example: ("abs(-12.4)", "12.4"),
-        body: Body::Eager(|arguments| Ok(Value::Number(arguments.number(0).abs()))),
-    },
-    Function {
-        name: "ceil",
-        parameters: &[Parameter::new("num", Kind::Number)],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns the smallest whole number that is not less than a number.",
-        example: ("ceil(5.1)", "6"),
-        body: Body::Eager(|arguments| Ok(rounded(arguments, RoundingMode::Ceiling))),
-    },
-    Function {
-        name: "floor",
-        parameters: &[Parameter::new("num", Kind::Number)],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns the largest whole number that is not greater than a number.",
-        example: ("floor(4.9)", "4"),
-        body: Body::Eager(|arguments| Ok(rounded(arguments, RoundingMode::Floor))),
-    },
-    Function {
-        name: "log",
-        parameters: &[
-            Parameter::new("num", Kind::Number),
-            Parameter::new("base", Kind::Number),
-        ],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns the logarithm of a number to a base.",
-        example: ("log(16, 2)", "4"),
-        body: Body::Eager(log),
-    },
-    Function {
-        name: "max",
-        parameters: &[],
-        variadic: Some(Parameter::new("numbers", Kind::Number)),
-        returns: Kind::Number,
-        description: "Returns the largest of the given numbers.",
-        example: ("max(5, 12, 9)", "12"),
-        body: Body::Eager(max),
-    },
-    Function {
-        name: "min",
-        parameters: &[],
-        variadic: Some(Parameter::new("numbers", Kind::Number)),
-        returns: Kind::Number,
-        description: "Returns the smallest of the given numbers.",
-        example: ("min(5, 12, 9)", "5"),
-        body: Body::Eager(min),
-    },
-    Function {
-        name: "parseint",
-        parameters: &[
-            Parameter::new("number", Kind::Any),
-            Parameter::new("base", Kind::Number),
-        ],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns the whole number that a string represents in a base from 2 to 62.",
-        example: ("parseint(\"FF\", 16)", "255"),
-        body: Body::Eager(parse_integer),
-    },
-    Function {
-        name: "pow",
-        parameters: &[
-            Parameter::new("num", Kind::Number),
-            Parameter::new("power", Kind::Number),
-        ],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns a number raised to a power.",
-        example: ("pow(3, 2)", "9"),
-        body: Body::Eager(power),
-    },
-    Function {
-        name: "signum",
-        parameters: &[Parameter::new("num", Kind::Number)],
-        variadic: None,
-        returns: Kind::Number,
-        description: "Returns -1, 0 or 1 for a whole number that is negative, zero or positive.",
-        example: ("signum(-13)", "-1"),
-        body: Body::Eager(|arguments| Ok(whole(arguments.integer(0)?.signum()))),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the absolute value of a number.
+    abs(num: number) -> number = Eager(|arguments| Ok(Value::Number(arguments.number(0).abs()))),
+        "abs(-12.4)" => "12.4";
+    /// Returns the smallest whole number that is not less than a number.
+    ceil(num: number) -> number = Eager(|arguments| Ok(rounded(arguments, RoundingMode::Ceiling))),
+        "ceil(5.1)" => "6";
+    /// Returns the largest whole number that is not greater than a number.
+    floor(num: number) -> number = Eager(|arguments| Ok(rounded(arguments, RoundingMode::Floor))),
+        "floor(4.9)" => "4";
+    /// Returns the logarithm of a number to a base.
+    log(num: number, base: number) -> number = Eager(log),
+        "log(16, 2)" => "4";
+    /// Returns the largest of the given numbers.
+    max(..numbers: number) -> number = Eager(max),
+        "max(5, 12, 9)" => "12";
+    /// Returns the smallest of the given numbers.
+    min(..numbers: number) -> number = Eager(min),
+        "min(5, 12, 9)" => "5";
+    /// Returns the whole number that a string represents in a base from 2 to 62.
+    parseint(number: any, base: number) -> number = Eager(parse_integer),
+        r#"parseint("FF", 16)"# => "255";
+    /// Returns a number raised to a power.
+    pow(num: number, power: number) -> number = Eager(power),
+        "pow(3, 2)" => "9";
+    /// Returns -1, 0 or 1 for a whole number that is negative, zero or positive.
+    signum(num: number) -> number = Eager(|arguments| Ok(whole(arguments.integer(0)?.signum()))),
+        "signum(-13)" => "-1";
+};
 
 fn whole(number: i64) -> Value {
     Value::Number(number.into())

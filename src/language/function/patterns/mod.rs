@@ -7,40 +7,21 @@ use std::sync::Arc;
 
 use regex::{Captures, Regex, RegexBuilder};
 
+use super::Function;
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter};
 use crate::language::value::Value;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "regex",
-        parameters: &[
-            Parameter::new("pattern", Kind::String),
-            Parameter::new("string", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns the first match of a regular expression in a string: the matched text, a \
-                      list of what its groups match, or an object if the groups have names.",
-        example: ("regex(\"[a-z]+\", \"53abc24\")", "\"abc\""),
-        body: Body::Eager(first_match),
-    },
-    Function {
-        name: "regexall",
-        parameters: &[
-            Parameter::new("pattern", Kind::String),
-            Parameter::new("string", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::List(&Kind::Any),
-        description: "Returns all matches of a regular expression in a string, each in the form that \
-                      `regex` returns.",
-        example: ("regexall(\"[a-z]+\", \"12ab34cd\")", "[\"ab\",\"cd\"]"),
-        body: Body::Eager(all_matches),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns the first match of a regular expression in a string: the matched text, a list of
+    /// what its groups match, or an object if the groups have names.
+    regex(pattern: string, string: string) -> any = Eager(first_match),
+        r#"regex("[a-z]+", "53abc24")"# => r#""abc""#;
+    /// Returns all matches of a regular expression in a string, each in the form that `regex`
+    /// returns.
+    regexall(pattern: string, string: string) -> list(any) = Eager(all_matches),
+        r#"regexall("[a-z]+", "12ab34cd")"# => r#"["ab","cd"]"#;
+};
 
-/// A regular expression and the names of its groups.
 struct Pattern {
     regex: Regex,
     /// For each group but the whole match.
@@ -48,7 +29,6 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles the regular expression in an argument.
     fn new(arguments: &Arguments, index: usize, source: &str) -> Result<Self, FunctionError> {
         /// How much memory a regular expression may take. The default limit would take seconds to reach.
         const SIZE: usize = 1 << 20;
@@ -87,7 +67,6 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Returns what the groups match.
     fn result(&self, captures: &Captures) -> Value {
         let group = |index: usize| match captures.get(index) {
             Some(part) => Value::normal(part.as_str()),

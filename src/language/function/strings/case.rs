@@ -1,18 +1,15 @@
 //! Upper, lower and title case, character by character as in Terraform: `ß` stays `ß`.
 
-/// Returns text in upper case.
 pub(super) fn upper(text: &str) -> String {
     text.chars().map(upper_char).collect()
 }
 
-/// Returns text in lower case.
 pub(super) fn lower(text: &str) -> String {
     // The only character that becomes two is the capital I with a dot, whose dot is lost.
     let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
     text.chars().map(lower).collect()
 }
 
-/// Returns text with the first letter of each word in title case.
 pub(super) fn title(text: &str) -> String {
     let mut previous = ' ';
     let mut titled = String::with_capacity(text.len());

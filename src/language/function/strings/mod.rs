@@ -7,237 +7,104 @@ use std::collections::BTreeSet;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter, patterns};
+use super::{Function, patterns};
 use crate::language::value::Value;
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "chomp",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string without the line breaks at its end.",
-        example: ("chomp(\"hello\\n\")", "\"hello\""),
-        body: Body::Eager(|arguments| {
-            Ok(Value::normal(
-                arguments.text(0).trim_end_matches(['\r', '\n']),
-            ))
-        }),
-    },
-    Function {
-        name: "endswith",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("suffix", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether a string ends with another.",
-        example: ("endswith(\"hello\", \"lo\")", "true"),
-        body: Body::Eager(|arguments| {
-            Ok(Value::Bool(
-                arguments.text(0).ends_with(&**arguments.text(1)),
-            ))
-        }),
-    },
-    Function {
-        name: "indent",
-        parameters: &[
-            Parameter::new("spaces", Kind::Number),
-            Parameter::new("str", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string with spaces at the start of every line but the first.",
-        example: ("indent(2, \"a\\nb\")", "\"a\\n  b\""),
-        body: Body::Eager(indent),
-    },
-    Function {
-        name: "join",
-        parameters: &[Parameter::new("separator", Kind::String)],
-        variadic: Some(Parameter::new("lists", Kind::List(&Kind::String))),
-        returns: Kind::String,
-        description: "Returns the elements of one or more lists as one string, with a separator between \
-                      them.",
-        example: ("join(\", \", [\"a\", \"b\"])", "\"a, b\""),
-        body: Body::Eager(join),
-    },
-    Function {
-        name: "lower",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string in lower case.",
-        example: ("lower(\"Hello\")", "\"hello\""),
-        body: Body::Eager(|arguments| Ok(Value::normal(&case::lower(arguments.text(0))))),
-    },
-    Function {
-        name: "replace",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("substr", Kind::String),
-            Parameter::new("replace", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string with all occurrences of another replaced. If the second argument \
-                      is between slashes, it is a regular expression, and `$1` or `${name}` in the third \
-                      stands for what a group matches.",
-        example: ("replace(\"a+b\", \"+\", \"-\")", "\"a-b\""),
-        body: Body::Eager(replace),
-    },
-    Function {
-        name: "split",
-        parameters: &[
-            Parameter::new("separator", Kind::String),
-            Parameter::new("str", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::List(&Kind::String),
-        description: "Returns the parts of a string between the occurrences of a separator.",
-        example: ("split(\",\", \"a,b\")", "[\"a\",\"b\"]"),
-        body: Body::Eager(split),
-    },
-    Function {
-        name: "startswith",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("prefix", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether a string begins with another.",
-        example: ("startswith(\"hello\", \"he\")", "true"),
-        body: Body::Eager(|arguments| {
-            Ok(Value::Bool(
-                arguments.text(0).starts_with(&**arguments.text(1)),
-            ))
-        }),
-    },
-    Function {
-        name: "strcontains",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("substr", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::Bool,
-        description: "Returns whether a string contains another.",
-        example: ("strcontains(\"hello\", \"ell\")", "true"),
-        body: Body::Eager(|arguments| {
-            Ok(Value::Bool(
-                arguments.text(0).contains(&**arguments.text(1)),
-            ))
-        }),
-    },
-    Function {
-        name: "strrev",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the characters of a string in reverse order.",
-        example: ("strrev(\"hello\")", "\"olleh\""),
-        body: Body::Eager(|arguments| {
-            Ok(Value::normal(
-                &arguments.text(0).graphemes(true).rev().collect::<String>(),
-            ))
-        }),
-    },
-    Function {
-        name: "substr",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("offset", Kind::Number),
-            Parameter::new("length", Kind::Number),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns part of a string: the given number of characters, starting at an offset. A \
-                      negative offset counts from the end, and a negative length means the rest of the \
-                      string.",
-        example: ("substr(\"hello world\", 1, 4)", "\"ello\""),
-        body: Body::Eager(substring),
-    },
-    Function {
-        name: "title",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string with the first letter of each word in upper case.",
-        example: ("title(\"hello world\")", "\"Hello World\""),
-        body: Body::Eager(|arguments| Ok(Value::normal(&case::title(arguments.text(0))))),
-    },
-    Function {
-        name: "trim",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("cutset", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string without the leading and trailing characters that occur in another \
-                      string.",
-        example: ("trim(\"?!hello?!\", \"!?\")", "\"hello\""),
-        body: Body::Eager(|arguments| {
-            let cut: BTreeSet<char> = arguments.text(1).chars().collect();
-            Ok(Value::normal(
-                arguments.text(0).trim_matches(|c| cut.contains(&c)),
-            ))
-        }),
-    },
-    Function {
-        name: "trimprefix",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("prefix", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string without a prefix, if it begins with it.",
-        example: ("trimprefix(\"helloworld\", \"hello\")", "\"world\""),
-        body: Body::Eager(|arguments| {
-            let whole = arguments.text(0);
-            Ok(Value::normal(
-                whole.strip_prefix(&**arguments.text(1)).unwrap_or(whole),
-            ))
-        }),
-    },
-    Function {
-        name: "trimspace",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string without leading and trailing white space.",
-        example: ("trimspace(\"  hello\\n\")", "\"hello\""),
-        body: Body::Eager(|arguments| Ok(Value::normal(arguments.text(0).trim()))),
-    },
-    Function {
-        name: "trimsuffix",
-        parameters: &[
-            Parameter::new("str", Kind::String),
-            Parameter::new("suffix", Kind::String),
-        ],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string without a suffix, if it ends with it.",
-        example: ("trimsuffix(\"helloworld\", \"world\")", "\"hello\""),
-        body: Body::Eager(|arguments| {
-            let whole = arguments.text(0);
-            Ok(Value::normal(
-                whole.strip_suffix(&**arguments.text(1)).unwrap_or(whole),
-            ))
-        }),
-    },
-    Function {
-        name: "upper",
-        parameters: &[Parameter::new("str", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns a string in upper case.",
-        example: ("upper(\"Hello\")", "\"HELLO\""),
-        body: Body::Eager(|arguments| Ok(Value::normal(&case::upper(arguments.text(0))))),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Returns a string without the line breaks at its end.
+    chomp(str: string) -> string = Eager(|arguments| {
+        Ok(Value::normal(
+            arguments.text(0).trim_end_matches(['\r', '\n']),
+        ))
+    }),
+        r#"chomp("hello\n")"# => r#""hello""#;
+    /// Returns whether a string ends with another.
+    endswith(str: string, suffix: string) -> bool = Eager(|arguments| {
+        Ok(Value::Bool(
+            arguments.text(0).ends_with(&**arguments.text(1)),
+        ))
+    }),
+        r#"endswith("hello", "lo")"# => "true";
+    /// Returns a string with spaces at the start of every line but the first.
+    indent(spaces: number, str: string) -> string = Eager(indent),
+        r#"indent(2, "a\nb")"# => r#""a\n  b""#;
+    /// Returns the elements of one or more lists as one string, with a separator between them.
+    join(separator: string, ..lists: list(string)) -> string = Eager(join),
+        r#"join(", ", ["a", "b"])"# => r#""a, b""#;
+    /// Returns a string in lower case.
+    lower(str: string) -> string
+        = Eager(|arguments| Ok(Value::normal(&case::lower(arguments.text(0))))),
+        r#"lower("Hello")"# => r#""hello""#;
+    /// Returns a string with all occurrences of another replaced. If the second argument is between
+    /// slashes, it is a regular expression, and `$1` or `${name}` in the third stands for what a
+    /// group matches.
+    replace(str: string, substr: string, replace: string) -> string = Eager(replace),
+        r#"replace("a+b", "+", "-")"# => r#""a-b""#;
+    /// Returns the parts of a string between the occurrences of a separator.
+    split(separator: string, str: string) -> list(string) = Eager(split),
+        r#"split(",", "a,b")"# => r#"["a","b"]"#;
+    /// Returns whether a string begins with another.
+    startswith(str: string, prefix: string) -> bool = Eager(|arguments| {
+        Ok(Value::Bool(
+            arguments.text(0).starts_with(&**arguments.text(1)),
+        ))
+    }),
+        r#"startswith("hello", "he")"# => "true";
+    /// Returns whether a string contains another.
+    strcontains(str: string, substr: string) -> bool = Eager(|arguments| {
+        Ok(Value::Bool(
+            arguments.text(0).contains(&**arguments.text(1)),
+        ))
+    }),
+        r#"strcontains("hello", "ell")"# => "true";
+    /// Returns the characters of a string in reverse order.
+    strrev(str: string) -> string = Eager(|arguments| {
+        Ok(Value::normal(
+            &arguments.text(0).graphemes(true).rev().collect::<String>(),
+        ))
+    }),
+        r#"strrev("hello")"# => r#""olleh""#;
+    /// Returns part of a string: the given number of characters, starting at an offset. A negative
+    /// offset counts from the end, and a negative length means the rest of the string.
+    substr(str: string, offset: number, length: number) -> string = Eager(substring),
+        r#"substr("hello world", 1, 4)"# => r#""ello""#;
+    /// Returns a string with the first letter of each word in upper case.
+    title(str: string) -> string
+        = Eager(|arguments| Ok(Value::normal(&case::title(arguments.text(0))))),
+        r#"title("hello world")"# => r#""Hello World""#;
+    /// Returns a string without the leading and trailing characters that occur in another string.
+    trim(str: string, cutset: string) -> string = Eager(|arguments| {
+        let cut: BTreeSet<char> = arguments.text(1).chars().collect();
+        Ok(Value::normal(
+            arguments.text(0).trim_matches(|c| cut.contains(&c)),
+        ))
+    }),
+        r#"trim("?!hello?!", "!?")"# => r#""hello""#;
+    /// Returns a string without a prefix, if it begins with it.
+    trimprefix(str: string, prefix: string) -> string = Eager(|arguments| {
+        let whole = arguments.text(0);
+        Ok(Value::normal(
+            whole.strip_prefix(&**arguments.text(1)).unwrap_or(whole),
+        ))
+    }),
+        r#"trimprefix("helloworld", "hello")"# => r#""world""#;
+    /// Returns a string without leading and trailing white space.
+    trimspace(str: string) -> string
+        = Eager(|arguments| Ok(Value::normal(arguments.text(0).trim()))),
+        r#"trimspace("  hello\n")"# => r#""hello""#;
+    /// Returns a string without a suffix, if it ends with it.
+    trimsuffix(str: string, suffix: string) -> string = Eager(|arguments| {
+        let whole = arguments.text(0);
+        Ok(Value::normal(
+            whole.strip_suffix(&**arguments.text(1)).unwrap_or(whole),
+        ))
+    }),
+        r#"trimsuffix("helloworld", "world")"# => r#""hello""#;
+    /// Returns a string in upper case.
+    upper(str: string) -> string
+        = Eager(|arguments| Ok(Value::normal(&case::upper(arguments.text(0))))),
+        r#"upper("Hello")"# => r#""HELLO""#;
+};
 
 /// Returns how many units of work a number of bytes of text counts as.
 fn cost(bytes: usize) -> u64 {

@@ -6,166 +6,60 @@ mod toml;
 mod tree;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Body, Function, Kind, Parameter, Surroundings};
+use super::{Function, Surroundings};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult};
 use crate::language::value::Value;
 use crate::version::{Constraint, parse_version};
 
-const LISTS: Kind = Kind::List(&Kind::List(&Kind::String));
-
-pub(super) static FUNCTIONS: &[Function] = &[
-    Function {
-        name: "hcl_expression",
-        parameters: &[Parameter::new("expression", Kind::String)],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Puts an expression into generated code.",
-        example: ("hcl_expression(\"var.region\")", ""),
-        body: Body::Refused("puts an expression into generated code, and orch generates none"),
-    },
-    Function {
-        name: "hcldecode",
-        parameters: &[Parameter::new("text", Kind::String)],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns the attributes of HCL text. Their expressions cannot use names or \
-                      functions, and blocks are not allowed.",
-        example: (
-            "hcldecode(\"a = 1\\nb = [true]\")",
-            "{\"a\":1,\"b\":[true]}",
-        ),
-        body: Body::Eager(hcl::decode),
-    },
-    Function {
-        name: "hclencode",
-        parameters: &[Parameter::new("value", Kind::Any)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns the attributes of an object as HCL text.",
-        example: (
-            "hclencode({ a = 1, b = [\"x\"] })",
-            "\"a = 1\\nb = [\\n  \\\"x\\\",\\n]\\n\"",
-        ),
-        body: Body::Eager(hcl::encode),
-    },
-    Function {
-        name: "joinlist",
-        parameters: &[
-            Parameter::new("separator", Kind::String),
-            Parameter::new("lists", LISTS),
-        ],
-        variadic: None,
-        returns: Kind::List(&Kind::String),
-        description: "Returns a list in which each inner list of strings is joined into one string.",
-        example: (
-            "joinlist(\"/\", [[\"a\"], [\"a\", \"b\"]])",
-            "[\"a\",\"a/b\"]",
-        ),
-        body: Body::Eager(names::joinlist),
-    },
-    Function {
-        name: "slug",
-        parameters: &[Parameter::nullable("value", Kind::Any)],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns a string, or each string of a list, in lower case, with a `-` in place of \
-                      every character that is not a letter from a to z, a digit or `_`.",
-        example: ("slug(\"Hello World!\")", "\"hello-world-\""),
-        body: Body::Eager(names::slug),
-    },
-    Function {
-        name: "ternary",
-        parameters: &[
-            Parameter::new("condition", Kind::Bool),
-            Parameter::nullable("val1", Kind::Any),
-            Parameter::nullable("val2", Kind::Any),
-        ],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns the first value if the condition is true, else the second. Only that one \
-                      is evaluated, and the two may differ in type.",
-        example: ("ternary(true, 1, tonumber(\"x\"))", "1"),
-        body: Body::Lazy(ternary),
-    },
-    Function {
-        name: "tomldecode",
-        parameters: &[Parameter::new("text", Kind::String)],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns the object that TOML text represents. Dates and times become strings.",
-        example: (
-            "tomldecode(\"a = 1\\n[b]\\nc = true\")",
-            "{\"a\":1,\"b\":{\"c\":true}}",
-        ),
-        body: Body::Eager(toml::decode),
-    },
-    Function {
-        name: "tomlencode",
-        parameters: &[Parameter::new("value", Kind::Any)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Returns an object as TOML text, without attributes that are null. Whole numbers \
-                      stay whole; Terramate writes them as `1.0`.",
-        example: (
-            "tomlencode({ a = 1, b = { c = \"x\" } })",
-            "\"a = 1\\n\\n[b]\\nc = \\\"x\\\"\\n\"",
-        ),
-        body: Body::Eager(toml::encode),
-    },
-    Function {
-        name: "tree",
-        parameters: &[Parameter::new("edges", LISTS)],
-        variadic: None,
-        returns: LISTS,
-        description: "Returns the path from a root to each node of a tree, given as pairs of parent and \
-                      child. The parent of a root is null.",
-        example: (
-            "tree([[null, \"a\"], [\"a\", \"b\"]])",
-            "[[\"a\"],[\"a\",\"b\"]]",
-        ),
-        body: Body::Eager(tree::tree),
-    },
-    Function {
-        name: "unslug",
-        parameters: &[
-            Parameter::new("value", Kind::Any),
-            Parameter::new("dictionary", Kind::List(&Kind::String)),
-        ],
-        variadic: None,
-        returns: Kind::Any,
-        description: "Returns the string of a dictionary whose slug matches a string, or one for each \
-                      string of a list. A string without a match is returned unchanged.",
-        example: (
-            "unslug(\"hello-world\", [\"Hello World!\", \"x\"])",
-            "\"Hello World!\"",
-        ),
-        body: Body::Eager(names::unslug),
-    },
-    Function {
-        name: "vendor",
-        parameters: &[Parameter::new("source", Kind::String)],
-        variadic: None,
-        returns: Kind::String,
-        description: "Downloads a module for generated code.",
-        example: ("vendor(\"github.com/acme/network\")", ""),
-        body: Body::Refused("downloads modules for generated code, and orch generates none"),
-    },
-    Function {
-        name: "version_match",
-        parameters: &[
-            Parameter::new("version", Kind::String),
-            Parameter::new("constraint", Kind::String),
-        ],
-        variadic: Some(Parameter::new("options", Kind::Any)),
-        returns: Kind::Bool,
-        description: "Returns whether a version meets a constraint such as `~> 1.2`. A prerelease does \
-                      so only if the constraint names one, or with the option `{ allow_prereleases = \
-                      true }`.",
-        example: ("version_match(\"1.9.0\", \"~> 1.2\")", "true"),
-        body: Body::Eager(version_match),
-    },
-];
+pub(super) static FUNCTIONS: &[Function] = functions! {
+    /// Puts an expression into generated code.
+    hcl_expression(expression: string) -> any
+        = Refused("puts an expression into generated code, and orch generates none"),
+        r#"hcl_expression("var.region")"# => "";
+    /// Returns the attributes of HCL text. Their expressions cannot use names or functions, and
+    /// blocks are not allowed.
+    hcldecode(text: string) -> any = Eager(hcl::decode),
+        r#"hcldecode("a = 1\nb = [true]")"# => r#"{"a":1,"b":[true]}"#;
+    /// Returns the attributes of an object as HCL text.
+    hclencode(value: any) -> string = Eager(hcl::encode),
+        r#"hclencode({ a = 1, b = ["x"] })"# => r#""a = 1\nb = [\n  \"x\",\n]\n""#;
+    /// Returns a list in which each inner list of strings is joined into one string.
+    joinlist(separator: string, lists: list(list(string))) -> list(string) = Eager(names::joinlist),
+        r#"joinlist("/", [["a"], ["a", "b"]])"# => r#"["a","a/b"]"#;
+    /// Returns a string, or each string of a list, in lower case, with a `-` in place of every
+    /// character that is not a letter from a to z, a digit or `_`.
+    slug(value: nullable any) -> any = Eager(names::slug),
+        r#"slug("Hello World!")"# => r#""hello-world-""#;
+    /// Returns the first value if the condition is true, else the second. Only that one is
+    /// evaluated, and the two may differ in type.
+    ternary(condition: bool, val1: nullable any, val2: nullable any) -> any = Lazy(ternary),
+        r#"ternary(true, 1, tonumber("x"))"# => "1";
+    /// Returns the object that TOML text represents. Dates and times become strings.
+    tomldecode(text: string) -> any = Eager(toml::decode),
+        r#"tomldecode("a = 1\n[b]\nc = true")"# => r#"{"a":1,"b":{"c":true}}"#;
+    /// Returns an object as TOML text, without attributes that are null. Whole numbers stay whole;
+    /// Terramate writes them as `1.0`.
+    tomlencode(value: any) -> string = Eager(toml::encode),
+        r#"tomlencode({ a = 1, b = { c = "x" } })"# => r#""a = 1\n\n[b]\nc = \"x\"\n""#;
+    /// Returns the path from a root to each node of a tree, given as pairs of parent and child. The
+    /// parent of a root is null.
+    tree(edges: list(list(string))) -> list(list(string)) = Eager(tree::tree),
+        r#"tree([[null, "a"], ["a", "b"]])"# => r#"[["a"],["a","b"]]"#;
+    /// Returns the string of a dictionary whose slug matches a string, or one for each string of a
+    /// list. A string without a match is returned unchanged.
+    unslug(value: any, dictionary: list(string)) -> any = Eager(names::unslug),
+        r#"unslug("hello-world", ["Hello World!", "x"])"# => r#""Hello World!""#;
+    /// Downloads a module for generated code.
+    vendor(source: string) -> string
+        = Refused("downloads modules for generated code, and orch generates none"),
+        r#"vendor("github.com/acme/network")"# => "";
+    /// Returns whether a version meets a constraint such as `~> 1.2`. A prerelease does so only if
+    /// the constraint names one, or with the option `{ allow_prereleases = true }`.
+    version_match(version: string, constraint: string, ..options: any) -> bool
+        = Eager(version_match),
+        r#"version_match("1.9.0", "~> 1.2")"# => "true";
+};
 
 fn ternary(call: &Call, _surroundings: &Surroundings) -> EvalResult {
     let name = &call.name.text;

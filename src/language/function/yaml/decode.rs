@@ -12,13 +12,12 @@ use super::{Arguments, FunctionError};
 use crate::language::function::base64;
 use crate::language::value::{Value, normal};
 
-/// How deeply lists and maps may be nested.
 const MAX_DEPTH: u16 = 100;
 
 /// The prefix of the tags that are written `!!str`.
 const CORE: &str = "tag:yaml.org,2002:";
 
-pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
+pub(in crate::language::function) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let text = arguments.text(0);
     check_characters(text)?;
     let last_line = text.rsplit(['\n', '\r']).next().unwrap_or_default();

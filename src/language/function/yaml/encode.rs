@@ -10,7 +10,7 @@ const WIDTH: usize = 80;
 /// The longest key that is written without `?`.
 const LONGEST_KEY: usize = 128;
 
-pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
+pub(in crate::language::function) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let value = arguments.value(0);
     spend_digits(arguments, value)?;
     let mut writer = Writer {
@@ -29,7 +29,6 @@ pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(Value::string(writer.text))
 }
 
-/// Where a value is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Root,
@@ -133,7 +132,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes text line by line after `|`.
     fn block(&mut self, text: &str, indent: usize) -> Result<(), FunctionError> {
         self.put('|');
         if text.starts_with([' ', '\n', '\u{2028}', '\u{2029}']) {
