@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::outputs::Outputs;
 use super::whole::NotWhole;
 
-/// What would change in a stack.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
     /// Whether anything exists, if that is known.
@@ -91,42 +90,30 @@ impl ResourceChange {
     }
 }
 
-/// How many resources change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// How many are added.
     #[serde(default)]
     pub add: u64,
-    /// How many are changed in place.
     #[serde(default)]
     pub change: u64,
-    /// How many are removed.
     #[serde(default)]
     pub remove: u64,
 }
 
-/// An action that a driver may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerAction {
-    /// Nothing is to be done.
     NoOp,
-    /// What exists is brought forward.
     Update,
-    /// What exists is destroyed and made anew.
     Replace,
 }
 
-/// Why an answer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadAnswer {
-    /// It is not such an object.
     #[error("the answer is not as expected: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// It is something else.
     #[error("the answer is not a JSON object")]
     NotAnObject,
-    /// The action may not be answered.
     #[error("the driver answers `{0}`, which it may not")]
     NotAllowed(&'static str),
 }
@@ -202,10 +189,6 @@ impl Answer {
 
     /// Returns the answer of a driver whose `plan` says by its exit status whether there are changes, and may
     /// have written more.
-    ///
-    /// # Errors
-    ///
-    /// If what it has written is malformed.
     pub fn written(has_changes: bool, text: &[u8]) -> Result<Self, BadAnswer> {
         let mut answer = Answer {
             has_changes,

@@ -164,10 +164,6 @@ pub fn workspace_of(backend: &str) -> Option<&str> {
 impl Driver<'_> {
     /// Returns the backend that the block of the driver names, for the stack that the namespaces are of;
     /// `None` if it names none, or nothing.
-    ///
-    /// # Errors
-    ///
-    /// If the expression cannot be evaluated, or is not a text.
     pub fn backend(
         &self,
         namespaces: &StackNamespaces<'_, '_>,
@@ -217,7 +213,6 @@ fn bounded(kind: &str, place: &str, workspace: &str) -> String {
     format!("{} {}", printable(&kind), digest(parts))
 }
 
-/// What a file has.
 enum Found {
     Text(String),
     Nothing,
@@ -241,7 +236,6 @@ fn read(path: &Path) -> Found {
     }
 }
 
-/// The configuration of a backend.
 struct Config(Map<String, Json>);
 
 impl Config {

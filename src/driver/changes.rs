@@ -16,10 +16,8 @@ const VENDOR: &str = "terraform";
 /// What stands for a sensitive value.
 const MASK: &str = "(sensitive)";
 
-/// Something that a plan changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changed {
-    /// What is done with it.
     pub kind: ChangeKind,
     pub address: String,
     pub name: String,
@@ -34,14 +32,10 @@ pub struct Changed {
     pub data: Map<String, Value>,
 }
 
-/// What is done with something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is made.
     Added,
-    /// It is changed, or destroyed and made anew.
     Changed,
-    /// It is destroyed, or forgotten.
     Deleted,
 }
 
@@ -115,10 +109,6 @@ fn masked(value: Value, sensitive: &Value) -> Value {
 
 impl ChangedPlan {
     /// Reads what `show -json` prints of a plan.
-    ///
-    /// # Errors
-    ///
-    /// If that is no plan.
     pub fn read(from: impl Read) -> Result<Self, BadPlan> {
         let plan = parse(from)?;
         Ok(ChangedPlan {

@@ -16,18 +16,14 @@ const CHANGES: [i32; 1] = [2];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
-    /// To bring about what the configuration says.
     Normal,
-    /// To remove what is there.
     Destroy,
     /// To see how what is there differs from what the tool knows.
     RefreshOnly,
 }
 
-/// One command of a driver.
 #[derive(Debug, Clone)]
 pub struct StepPlan<'p> {
-    /// What it is for.
     pub role: StepRole,
     /// Its name, for people.
     pub name: &'static str,
@@ -36,10 +32,8 @@ pub struct StepPlan<'p> {
     pub exit_codes: ExitCodes,
 }
 
-/// What a command of a driver is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepRole {
-    /// Gets ready.
     Init,
     /// Writes the plan, and perhaps an answer.
     Plan,
@@ -47,16 +41,13 @@ pub enum StepRole {
     Show,
     /// Checks only the configuration, not the resources that exist.
     Validate,
-    /// Changes what exists.
     Act,
     /// Prints the outputs, which are kept from logs too.
     Outputs,
 }
 
-/// The words of a command.
 #[derive(Debug, Clone)]
 pub enum Words<'p> {
-    /// Of a built-in driver.
     BuiltIn(Vec<OsString>),
     /// A list that is evaluated for each stack, and words to add.
     Written(&'p Expr, Vec<OsString>),
@@ -151,10 +142,6 @@ impl<'p> Driver<'p> {
 
     /// Returns the words with which the block of the driver destroys the stack that the namespaces are of; `None` if
     /// it has none.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be evaluated.
     pub fn destroy_words(
         &self,
         namespaces: &StackNamespaces<'_, '_>,

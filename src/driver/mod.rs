@@ -37,7 +37,6 @@ pub use self::plan_file::{ToolPlan, digest_of_file, read_tool_plan};
 pub use self::terraform::{BadPlan, read_plan};
 pub use self::whole::NotWhole;
 
-/// A tool that `orch` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     Terraform,
@@ -48,7 +47,6 @@ pub enum Tool {
 impl Tool {
     const ALL: [Tool; 3] = [Tool::Terraform, Tool::OpenTofu, Tool::Terragrunt];
 
-    /// Returns the name of its driver.
     pub fn driver(self) -> &'static str {
         match self {
             Tool::Terraform => "terraform",
@@ -66,7 +64,6 @@ impl Tool {
     }
 }
 
-/// How a stack is planned, applied and destroyed.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver<'p> {
     pub name: &'p str,
@@ -109,7 +106,6 @@ impl<'p> Driver<'p> {
         matches!(self.tool, Some(Tool::Terraform | Tool::OpenTofu))
     }
 
-    /// Returns whether it can do something.
     pub fn has(&self, step: DriverStep) -> bool {
         self.writes(step) || self.tool.is_some()
     }

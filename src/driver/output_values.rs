@@ -16,7 +16,6 @@ use crate::language::value::{MAX_WEIGHT, Value};
 #[derive(Clone)]
 pub struct OutputValue {
     pub value: Value,
-    /// Whether it must not be shown.
     pub is_sensitive: bool,
 }
 
@@ -24,7 +23,6 @@ pub struct OutputValue {
 #[derive(Clone, Default)]
 pub struct OutputValues(BTreeMap<Arc<str>, OutputValue>);
 
-/// The outputs of a plan.
 #[derive(Deserialize)]
 struct PlanJson {
     #[serde(default)]
@@ -54,10 +52,6 @@ impl fmt::Debug for OutputValues {
 
 impl OutputValues {
     /// Reads what `terraform output -json` prints.
-    ///
-    /// # Errors
-    ///
-    /// If that is something else, cannot be read, or is too large.
     pub fn of_tool(text: impl Read) -> Result<Self, BadOutputs> {
         let read = |name: &str, output: &RawValue| {
             let output = serde_json::from_str::<OutputJson<'_>>(output.get());
@@ -69,20 +63,12 @@ impl OutputValues {
 
     /// Reads what the `outputs` of a driver prints: an object with values by name, none of which is taken for
     /// sensitive.
-    ///
-    /// # Errors
-    ///
-    /// If that is something else, cannot be read, or is too large.
     pub fn printed(text: impl Read) -> Result<Self, BadOutputs> {
         Self::read(text, |name, output| value(name, output, false))
     }
 
     /// Reads the outputs that the plan of a tool expects, from the JSON of `show -json`. Unknown ones
     /// are left out.
-    ///
-    /// # Errors
-    ///
-    /// If that is something else, cannot be read, or is too large.
     pub fn planned(text: impl Read) -> Result<Self, BadOutputs> {
         let plan: PlanJson = serde_json::from_reader(text).map_err(|it| malformed(&it))?;
         let outputs = plan.planned_values.outputs.into_iter();
@@ -94,7 +80,6 @@ impl OutputValues {
         Ok(OutputValues(outputs.collect::<Result<_, BadOutputs>>()?))
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -115,7 +100,6 @@ impl OutputValues {
         self.0.get(name)
     }
 
-    /// Returns the outputs, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &OutputValue)> {
         self.0.iter()
     }

@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use super::value::digest_of;
 
-/// How many bytes outputs may have.
 const MAX_LENGTH: u64 = 64 << 20;
 
 /// How the mark of a sensitive output begins, where others have a digest.
@@ -37,11 +36,9 @@ pub struct Outputs {
 /// An output: what may be kept of it.
 #[derive(Debug, Clone)]
 pub(super) enum OutputDigest {
-    /// Its digest.
     Open(String),
     /// What a sensitive one is compared by.
     Sensitive(Secret),
-    /// Nothing is known yet.
     Unknown,
 }
 
@@ -60,7 +57,6 @@ impl Secret {
         Secret(digest_of(value))
     }
 
-    /// Returns a new salted digest.
     fn salted(&self) -> Result<String, BcryptError> {
         let hash = bcrypt::hash_with_result(self.0.as_bytes(), COST)?;
         let hash = hash.format_for_version(Version::TwoB);
@@ -96,29 +92,18 @@ pub fn are_incomparable(one: &str, other: &str) -> bool {
 /// Why outputs cannot be used. No value is quoted: it may be a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum BadOutputs {
-    /// They cannot be read.
     #[error("the outputs cannot be read: {0}")]
     Read(#[from] io::Error),
     #[error("the outputs are longer than 64 MiB")]
     TooLong,
-    /// They are not JSON.
     #[error("the outputs are not JSON: line {line}, column {column}")]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-    },
-    /// They are another JSON value.
+    Malformed { line: usize, column: usize },
     #[error("the outputs are not a JSON object")]
     NotAnObject,
-    /// An output is not as Terraform prints it.
     #[error("the output `{0}` has no `value`: was this printed by `output -json`?")]
     NoValue(String),
-    /// The value of an output cannot be worked with.
     #[error("the value of the output `{0}` is too large, or nested too deeply")]
     TooLarge(String),
-    /// A sensitive output cannot be compared with the recorded one.
     #[error(
         "the recorded digest of the sensitive output `{0}` is damaged: {1}; `orch state backups` lists earlier states"
     )]
@@ -136,10 +121,6 @@ pub(super) struct OutputJson<'a> {
 
 impl Outputs {
     /// Reads what `terraform output -json` prints.
-    ///
-    /// # Errors
-    ///
-    /// If that is something else, cannot be read, or is too long.
     pub fn of_tool(text: impl Read) -> Result<Self, BadOutputs> {
         let bytes = read_all(text)?;
         let outputs = object(&bytes)?.into_iter().map(|(name, output)| {
@@ -158,20 +139,12 @@ impl Outputs {
 
     /// Reads what the `outputs` of a driver prints: an object with values by name, none of which is taken
     /// for sensitive.
-    ///
-    /// # Errors
-    ///
-    /// If that is something else, cannot be read, or is too long.
     pub fn printed(text: impl Read) -> Result<Self, BadOutputs> {
         let bytes = read_all(text)?;
         Outputs::of_driver(&bytes)
     }
 
     /// Reads what the `outputs` of a driver has printed: see [`Self::printed`].
-    ///
-    /// # Errors
-    ///
-    /// If that is something else, or too long.
     pub fn of_driver(text: &[u8]) -> Result<Self, BadOutputs> {
         let outputs = object(text)?.into_iter();
         let outputs = outputs.map(|(name, value)| (name, OutputDigest::Open(digest_of(value))));
@@ -201,10 +174,6 @@ impl Outputs {
 
     /// Returns the same with salted digests of the sensitive ones in `compared`, given what is on record: these may be
     /// written to a file, and stay the same as long as the value does.
-    ///
-    /// # Errors
-    ///
-    /// If one cannot be compared with what is on record.
     pub fn salting(
         &self,
         compared: &BTreeSet<String>,
@@ -253,7 +222,6 @@ impl Outputs {
         known.collect()
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }
@@ -283,7 +251,6 @@ impl FromIterator<(String, OutputDigest)> for Outputs {
     }
 }
 
-/// Reads all of a text that is not too long.
 pub(super) fn read_all(text: impl Read) -> Result<Vec<u8>, BadOutputs> {
     let mut bytes = Vec::new();
     text.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
@@ -301,7 +268,6 @@ pub(super) fn malformed(error: &serde_json::Error) -> BadOutputs {
     }
 }
 
-/// Reads an object with values by name.
 pub(super) fn object(text: &[u8]) -> Result<BTreeMap<String, &RawValue>, BadOutputs> {
     if text.len() as u64 > MAX_LENGTH {
         return Err(BadOutputs::TooLong);

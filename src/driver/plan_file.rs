@@ -34,7 +34,6 @@ const FORMAT_FIELD: u64 = 1;
 const TARGETS_FIELD: u64 = 5;
 const MODE_FIELD: u64 = 17;
 
-/// A plan file of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPlan {
     /// Whether it destroys all or a part of the stack.
@@ -88,7 +87,6 @@ pub fn read_tool_plan(
     })
 }
 
-/// Returns a digest of a plan file.
 pub fn digest_of_file(content: &[u8]) -> String {
     digest([content])
 }
@@ -201,7 +199,6 @@ impl PlanFile {
     }
 }
 
-/// Returns the content of an entry, if it can be read.
 fn inflated(
     zip: &ZipSliceArchive<&[u8]>,
     record: &rawzip::ZipFileHeaderRecord<'_>,
@@ -220,7 +217,6 @@ fn inflated(
     (content.len() as u64 == record.uncompressed_size_hint()).then_some(content)
 }
 
-/// The value of a field of a message.
 enum Field {
     Number(u64),
     Other,

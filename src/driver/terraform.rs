@@ -17,42 +17,29 @@ const FORMAT: &str = "1.";
 /// Why a resource that was left half made is made anew.
 const TAINTED: &str = "replace_because_tainted";
 
-/// Why a plan cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPlan {
     /// The text is not the JSON of a plan.
     ///
     /// What it has instead is not quoted: it may be a secret.
     #[error("`show -json` prints something else than a plan: line {line}, column {column}")]
-    Malformed {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-    },
-    /// The text is in a format that is not known.
+    Malformed { line: usize, column: usize },
     #[error(
         "the plan has {0}, but orch reads only 1.x: use a version of the tool that writes 1.x, or upgrade orch"
     )]
     Format(String),
-    /// The text is a state.
     #[error("`show -json` prints a state, not a plan")]
     State,
-    /// It changes resources, and was asked only to refresh.
     #[error("the plan changes resources, but should only refresh")]
     NotRefreshOnly,
-    /// The tool could not finish it.
     #[error("the plan is not finished: the tool met an error")]
     Errored,
-    /// A change of this resource is of an unknown kind.
     #[error(
         "the plan has an action for `{}` that orch does not know: upgrade orch", printable(.0)
     )]
     Action(String),
-    /// The exit status says that there are changes, and the plan has none.
     #[error("`plan` reports changes, but `show -json` prints none")]
     LacksChanges,
-    /// It is not the plan that was asked for.
     #[error("{0}, but `orch` did not ask for that: check wrapper scripts and `terragrunt.hcl`")]
     NotWhole(NotWhole),
 }
@@ -66,7 +53,6 @@ fn named_format(version: &str) -> String {
     format!("the format {version}")
 }
 
-/// Parses what `show -json` has printed.
 pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
     let plan: PlanJson = serde_json::from_reader(text).map_err(|error| BadPlan::Malformed {
         line: error.line(),
@@ -86,10 +72,6 @@ pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
 /// Something exists if the state has a resource, or an output that is not about to be created: constant
 /// outputs are part of the state before anything was ever applied. `has_changes` says whether the
 /// exit status of `plan` means changes.
-///
-/// # Errors
-///
-/// If it is not such a plan, or not a finished one.
 pub fn read_plan(text: impl Read, kind: PlanKind, has_changes: bool) -> Result<Answer, BadPlan> {
     let plan = parse(text)?;
     check(&plan, kind)?;

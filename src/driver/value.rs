@@ -44,13 +44,11 @@ fn has_true_within(value: &RawValue, depth: usize) -> bool {
     }
 }
 
-/// What a value consists of.
 enum Parts<'a> {
     Object(BTreeMap<String, &'a RawValue>),
     List(Vec<&'a RawValue>),
     /// It is too deep, or a name is no text.
     Unknown,
-    /// It has no parts.
     None,
 }
 

@@ -9,7 +9,6 @@ use super::command::PlanKind;
 use super::plan_json::{MANAGED, PlanJson, ResourceJson};
 use crate::printable::printable;
 
-/// How a plan differs from the one that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotWhole {
     /// The tool says that it leaves something out.
@@ -97,7 +96,6 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     needed.find(|address| !planned.contains(&**address))
 }
 
-/// What kind of plan a plan file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanMode {
     Normal,

@@ -17,7 +17,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the next field.
     pub(super) fn next(&mut self) -> Option<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == 0)?;
         let field = &self.rest[..end];

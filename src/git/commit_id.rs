@@ -15,7 +15,6 @@ impl CommitId {
         is_name.then(|| CommitId(digits.to_ascii_lowercase()))
     }
 
-    /// Returns all digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

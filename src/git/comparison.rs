@@ -6,12 +6,10 @@ use git2::{Error, FileMode, Tree, TreeEntry};
 
 use super::{ChangedFile, FileChange, FileState, project_path};
 
-/// Two trees side by side.
 pub(super) struct TreeComparison<'r> {
     pub(super) repository: &'r git2::Repository,
     /// Where the trees being compared are, relative to the project root.
     pub(super) path: Vec<u8>,
-    /// What differs.
     pub(super) files: Vec<ChangedFile>,
 }
 

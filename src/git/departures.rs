@@ -12,9 +12,7 @@ pub const RENAME_LIMIT: usize = 4000;
 /// A file that a later commit lacks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departure {
-    /// Where it was.
     pub from: ProjectPath,
-    /// How large it was.
     pub bytes: u64,
     /// The new file that git considers the same one, if there is one.
     pub to: Option<ProjectPath>,

@@ -4,10 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// A question that git did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is no repository around the project.
     #[error("`{}` is not in a git repository", .0.display())]
     NoRepository(PathBuf),
     /// The repository has no working tree that contains the project.
@@ -22,31 +20,19 @@ pub enum GitError {
     /// A branch or HEAD exists but cannot be read.
     #[error("git cannot read `{0}`: the repository is damaged (run `git fsck` to see where)")]
     Damaged(String),
-    /// The `git` program cannot be started.
     #[error("failed to start `git`")]
     Start(#[source] io::Error),
-    /// The `git` program failed.
     #[error("`{command}` failed ({status}){}", said(.stderr))]
     Failed {
-        /// What was run.
         command: String,
-        /// How it ended.
         status: ExitStatus,
-        /// What it wrote to stderr.
         stderr: String,
     },
     /// `git fetch` failed, and has already written why to stderr.
     #[error("`{command}` failed ({status})")]
-    Fetch {
-        /// What was run.
-        command: String,
-        /// How it ended.
-        status: ExitStatus,
-    },
-    /// The answer of the `git` program makes no sense.
+    Fetch { command: String, status: ExitStatus },
     #[error("`{command}` gave an unexpected answer: {answer}")]
     Unexpected {
-        /// What was run.
         command: String,
         /// The part of the answer that makes no sense.
         answer: String,

@@ -2,23 +2,18 @@
 
 use crate::path::ProjectPath;
 
-/// A file that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangedFile {
     /// Where it is. Bytes that are not UTF-8 are replaced; no stack's path has any.
     pub path: ProjectPath,
-    /// What happened to it.
     pub change: FileChange,
-    /// How far the change has got.
     pub state: FileState,
 }
 
 /// What happened to a file. A file that is renamed is deleted in one place and added in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileChange {
-    /// It did not exist before.
     Added,
-    /// It no longer exists.
     Deleted,
     /// Its content or its permissions differ.
     Modified,
@@ -43,7 +38,6 @@ impl FileChange {
     }
 }
 
-/// How far a change has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileState {
     /// Part of a commit since the base.

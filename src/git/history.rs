@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CommitId, GitError, Repository};
 
-/// A commit and its parents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryCommit {
     pub id: CommitId,
@@ -26,7 +25,6 @@ pub enum BranchWith {
 }
 
 impl BranchWith {
-    /// Returns the name of the branch, if there is one.
     pub fn name(&self) -> Option<&str> {
         match self {
             BranchWith::Remote(name) | BranchWith::Local(name) => Some(name),
@@ -35,10 +33,8 @@ impl BranchWith {
     }
 }
 
-/// What a commit says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommitText {
-    /// The name of its author.
     pub author: String,
     /// When it was committed, in seconds since 1970.
     pub committed_at: i64,

@@ -311,7 +311,6 @@ fn hexadecimal(id: &[u8]) -> String {
 #[derive(Default)]
 struct Visits {
     all: Vec<Visit>,
-    /// The ids of the trees.
     trees: Vec<String>,
     known: HashMap<(String, usize), usize>,
 }

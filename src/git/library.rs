@@ -21,7 +21,6 @@ use crate::path::ProjectPath;
 /// The directories that a search for the repository does not go above.
 const NO_CEILINGS: &[&str] = &[];
 
-/// A repository as libgit2 sees it.
 pub(super) struct Library(git2::Repository);
 
 impl CommitId {

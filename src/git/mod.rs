@@ -55,7 +55,6 @@ pub(crate) fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The git repository that a project lies in.
 pub struct Repository {
     /// The project root, relative to git's top level, `/`-separated; empty if they are the same.
     prefix: String,
@@ -66,10 +65,6 @@ pub struct Repository {
 impl Repository {
     /// Opens the repository whose working tree contains the project root, which must be absolute and
     /// free of links.
-    ///
-    /// # Errors
-    ///
-    /// If there is none, or neither libgit2 nor git can read it.
     pub fn open(root: &Path) -> Result<Self, GitError> {
         let place = match discover::git_top_level(root) {
             Ok(Some(place)) => place,
@@ -185,7 +180,6 @@ impl Repository {
         self.ask(Library::branch, Program::branch)
     }
 
-    /// Returns the names of the local branches.
     pub fn branches(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::branches, Program::branches)
     }
@@ -214,7 +208,6 @@ impl Repository {
         self.ask(Library::tags, Program::tags)
     }
 
-    /// Returns the names of the remotes.
     pub fn remotes(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::remotes, Program::remotes)
     }
@@ -227,7 +220,6 @@ impl Repository {
         )
     }
 
-    /// Returns a value of git's configuration.
     pub fn config(&self, name: &str) -> Result<Option<String>, GitError> {
         self.ask(
             |library| library.config(name),
@@ -235,7 +227,6 @@ impl Repository {
         )
     }
 
-    /// Returns whether parts of the history are missing.
     pub fn is_shallow(&self) -> Result<bool, GitError> {
         self.ask(Library::is_shallow, Program::is_shallow)
     }
@@ -322,8 +313,6 @@ impl Repository {
 
     /// Returns the contents of files of a commit, in the order asked for.
     ///
-    /// # Errors
-    ///
     /// If git cannot answer, for example because one of the files does not exist.
     pub fn read(&self, commit: &CommitId, files: &[ProjectPath]) -> Result<Vec<Vec<u8>>, GitError> {
         self.ask(
@@ -345,10 +334,6 @@ impl Repository {
     }
 
     /// Notes which branch a remote's HEAD names.
-    ///
-    /// # Errors
-    ///
-    /// If git does not do that.
     pub fn set_remote_head(&self, remote: &str, branch: &str) -> Result<(), GitError> {
         self.program.set_remote_head(remote, branch)
     }
@@ -390,10 +375,6 @@ impl Repository {
 
     /// Runs `git fetch` with these arguments, with the user's terminal and credentials. What git
     /// prints goes to stderr.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started, or fails.
     pub fn fetch(&mut self, arguments: &[String]) -> Result<(), GitError> {
         self.program.fetch(arguments)?;
         // What libgit2 has read of the history may have changed.

@@ -32,7 +32,6 @@ const OF_PATTERNS: [&str; 3] = [
 /// checked out there is what runs.
 const ALL_SUBMODULES: &str = "--ignore-submodules=none";
 
-/// The `git` program, working in one directory.
 #[derive(Clone)]
 pub(super) struct Program {
     directory: PathBuf,
@@ -41,7 +40,6 @@ pub(super) struct Program {
 /// A command of git, with what its failure has to report.
 pub(super) struct GitCommand {
     pub(super) command: Command,
-    /// The command as a user would type it.
     pub(super) text: String,
 }
 

@@ -10,7 +10,6 @@ use crate::path::ProjectPath;
 pub struct RecordedFile {
     /// Where it is. Bytes that are not UTF-8 are replaced; no stack's path has any.
     pub path: ProjectPath,
-    /// What it is.
     pub mode: RecordedMode,
     /// The id of the blob; of a submodule, that of its commit.
     pub id: String,
@@ -19,18 +18,13 @@ pub struct RecordedFile {
 /// What git records of a file besides its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedMode {
-    /// A plain file.
     File,
-    /// A file that can be executed.
     Executable,
-    /// A symbolic link.
     Link,
-    /// A submodule.
     Repository,
 }
 
 impl RecordedMode {
-    /// Returns the mode as git writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             RecordedMode::File => "100644",
@@ -83,10 +77,6 @@ impl Repository {
     ///
     /// As for [`Self::status`], the `git` program is asked first: libgit2 runs no filters, which change
     /// the content.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot answer, or a file cannot be read.
     pub fn ids_on_disk(&self, files: &[ProjectPath]) -> Result<Vec<Option<String>>, GitError> {
         if files.is_empty() {
             return Ok(Vec::new());

@@ -13,10 +13,6 @@ use crate::project::discover::git_top_level;
 
 /// Returns the submodules of the project at `root` whose directories are empty, by path. Those with
 /// `update = none` are left out: git never checks them out on its own.
-///
-/// # Errors
-///
-/// If `.gitmodules`, or the directory of a submodule, cannot be read.
 pub fn missing_submodules(root: &Path) -> Result<Vec<ProjectPath>, GitError> {
     let top = git_top_level(root).map_err(|(git, error)| GitError::Unreadable(git, error))?;
     let Some(top) = top else {

@@ -7,14 +7,12 @@ use super::{CommitId, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::{FileTree, TreeEntry};
 
-/// The files of a project at a commit.
 pub struct CommitTree {
     repository: Mutex<Repository>,
     commit: CommitId,
     scope: Option<TreeScope>,
 }
 
-/// The part of a tree that is of interest.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TreeScope {
     /// Directories whose own files are wanted.
@@ -24,7 +22,6 @@ pub(crate) struct TreeScope {
 }
 
 impl CommitTree {
-    /// Returns the files that a commit has.
     pub fn new(repository: Repository, commit: CommitId) -> Self {
         CommitTree {
             repository: Mutex::new(repository),
@@ -33,7 +30,6 @@ impl CommitTree {
         }
     }
 
-    /// Leaves out all that is not in scope.
     #[must_use]
     pub(crate) fn within(self, scope: TreeScope) -> Self {
         CommitTree {

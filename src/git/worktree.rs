@@ -34,10 +34,6 @@ pub struct Worktree {
 impl Repository {
     /// Checks out a commit in a directory that does not exist yet, without any branch, and fills its
     /// submodules. No hooks run.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot do that.
     pub fn check_out(&self, commit: &CommitId, path: &Path) -> Result<Worktree, GitError> {
         let text = path.to_string_lossy();
         let add = ["worktree", "add", "--quiet", "--detach", &text];
@@ -90,17 +86,12 @@ fn remove(program: &Program, path: &Path) {
 }
 
 impl Worktree {
-    /// Returns the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the files whose content a filter should have made that is not configured on this machine, such as
     /// that of large files: from the top of the checkout, by path, each with the name of the filter.
-    ///
-    /// # Errors
-    ///
-    /// If git cannot tell.
     pub fn unfilled(&self) -> Result<BTreeMap<String, String>, GitError> {
         let is_attributes = |file: &String| file.rsplit('/').next() == Some(".gitattributes");
         if !self.files.iter().any(is_attributes) {

@@ -22,7 +22,6 @@ pub struct Name {
 pub struct Body {
     /// `name = expression`, in the order written; the parser ensures that names are unique.
     pub attributes: Vec<Attribute>,
-    /// Nested blocks, in the order written.
     pub blocks: Vec<Block>,
     /// Blocks whose content has not been parsed yet; see [`crate::language::parse::deferred`].
     pub deferred: Vec<DeferredBlock>,
@@ -31,10 +30,8 @@ pub struct Body {
 /// A block whose content is known to be well-formed but has not been parsed.
 #[derive(Debug, Clone)]
 pub struct DeferredBlock {
-    /// The word before the labels.
     pub kind: Name,
     pub labels: Vec<Name>,
-    /// What is between the braces.
     pub content: Span,
 }
 
@@ -42,14 +39,12 @@ pub struct DeferredBlock {
 #[derive(Debug, Clone)]
 pub struct Attribute {
     pub name: Name,
-    /// The expression.
     pub value: Expr,
 }
 
 /// `kind "label" { … }`.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// The word before the labels.
     pub kind: Name,
     pub labels: Vec<Name>,
     /// The content; empty for top-level blocks that `orch` accepts but does not use.
@@ -57,7 +52,6 @@ pub struct Block {
 }
 
 impl Body {
-    /// Returns whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.attributes.is_empty() && self.blocks.is_empty() && self.deferred.is_empty()
     }
@@ -68,7 +62,6 @@ impl Body {
             .find(|attribute| &*attribute.name.text == name)
     }
 
-    /// Returns the nested blocks of that kind.
     pub fn blocks<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Block> {
         self.blocks
             .iter()
@@ -86,12 +79,9 @@ impl Body {
     }
 }
 
-/// An expression and its place.
 #[derive(Debug, Clone)]
 pub struct Expr {
-    /// The place.
     pub span: Span,
-    /// What it is.
     pub kind: ExprKind,
 }
 
@@ -152,7 +142,6 @@ impl Expr {
     }
 }
 
-/// The kinds of expression that HCL has.
 #[derive(Debug, Clone)]
 pub enum ExprKind {
     Null,
@@ -162,7 +151,6 @@ pub enum ExprKind {
     Number(Box<BigDecimal>),
     /// A string without interpolation.
     String(Box<str>),
-    /// A string with interpolations or directives.
     Template(Vec<TemplatePart>),
     /// `[a, b]`
     List(Vec<Expr>),
@@ -201,12 +189,9 @@ pub fn is_identifier(text: &str) -> bool {
     hcl_edit::Ident::try_new(text).is_ok()
 }
 
-/// One step of a traversal, and its place.
 #[derive(Debug, Clone)]
 pub struct TraversalStep {
-    /// The place.
     pub span: Span,
-    /// What it does.
     pub kind: TraversalStepKind,
 }
 
@@ -225,57 +210,42 @@ pub enum TraversalStepKind {
 /// `for key, value in collection : key_result => value_result… if condition`
 #[derive(Debug, Clone)]
 pub struct ForExpr {
-    /// The variable for keys or indices.
     pub key_variable: Option<Box<str>>,
-    /// The variable for values.
     pub value_variable: Box<str>,
-    /// The collection to iterate over.
     pub collection: Expr,
     /// For an object: the key of each entry.
     pub key: Option<Expr>,
-    /// The value of each entry.
     pub value: Expr,
     /// Whether values of equal keys are grouped into lists (`...`).
     pub grouping: bool,
-    /// Selects the elements to include.
     pub condition: Option<Expr>,
 }
 
-/// A part of a string.
 #[derive(Debug, Clone)]
 pub enum TemplatePart {
-    /// Text.
     Literal(Box<str>),
     /// `${expression}`
     Interpolation(Expr),
     /// `%{ if condition }…%{ else }…%{ endif }`
     If {
         condition: Expr,
-        /// The text if it holds.
         then: Vec<TemplatePart>,
-        /// The text otherwise.
         otherwise: Vec<TemplatePart>,
     },
     /// `%{ for key, value in collection }…%{ endfor }`
     For {
-        /// The variable for keys or indices.
         key_variable: Option<Box<str>>,
-        /// The variable for values.
         value_variable: Box<str>,
-        /// The collection to iterate over.
         collection: Expr,
-        /// The text of each iteration.
         body: Vec<TemplatePart>,
     },
 }
 
 impl TemplatePart {
-    /// Visits every function call in the part.
     pub(crate) fn each_call<'a>(&'a self, visit: &mut dyn FnMut(&'a Name, &'a [Expr])) {
         self.each(&mut |expr| expr.visit_call(visit));
     }
 
-    /// Visits every expression in the part, outer ones first.
     fn each<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         let (expr, inner): (_, [&[TemplatePart]; 2]) = match self {
             TemplatePart::Literal(_) => return,

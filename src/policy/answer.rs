@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The results of one evaluation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The stacks that shall follow, as the policy names them.

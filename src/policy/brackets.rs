@@ -5,12 +5,9 @@
 
 use super::Problem;
 
-/// How deep brackets may nest.
 const MAX_DEPTH: usize = 10;
 
 /// Checks a text.
-///
-/// # Errors
 ///
 /// The place of the first bracket that is too deep.
 pub(super) fn check(text: &str) -> Result<(), Problem> {

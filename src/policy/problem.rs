@@ -11,7 +11,6 @@ use crate::printable::printable;
 pub struct Problem {
     /// Where in the file: the line and the column, from 1.
     pub place: Option<(u32, u32)>,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -34,7 +33,6 @@ impl Problem {
     }
 }
 
-/// A version of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
@@ -53,18 +51,12 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// Why a policy cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadProblem {
     /// It is refused whatever its version is.
     Refused(Problem),
     /// It is neither of the two versions; why not, for each.
-    Neither {
-        /// As Rego v1.
-        v1: Problem,
-        /// As Rego v0.
-        v0: Problem,
-    },
+    Neither { v1: Problem, v0: Problem },
 }
 
 impl LoadProblem {

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 
 use super::{Answer, Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
-/// A list of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum List {
@@ -19,11 +18,9 @@ pub enum List {
 }
 
 impl List {
-    /// Both.
     pub(super) const ALL: [List; 2] = [List::Stacks, List::Workflow];
 }
 
-/// What the worker is asked.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
@@ -36,14 +33,11 @@ pub(super) enum Request {
     /// Put entries at positions of a list; one at its end makes it longer. Not answered.
     Put {
         list: List,
-        /// The entries, each with its position.
         entries: Vec<(usize, Box<RawValue>)>,
     },
     /// Evaluate a policy. Answered by [`Reply::Ready`], then by [`Reply::Evaluated`].
     Evaluate {
-        /// Its number.
         policy: usize,
-        /// The input, an object.
         input: Box<RawValue>,
         /// Whether the lists are part of it too.
         with_lists: bool,
@@ -57,7 +51,6 @@ pub(super) enum Request {
     Test { name: String },
 }
 
-/// What the worker answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {

@@ -17,10 +17,6 @@ use super::rego::{Policy, Suite};
 const STACK_BYTES: usize = 64 << 20;
 
 /// Answers requests until they end.
-///
-/// # Errors
-///
-/// If a line cannot be read, understood or answered.
 pub fn serve(requests: impl BufRead, replies: impl Write + Send + 'static) -> io::Result<()> {
     let (sender, receiver) = mpsc::channel();
     let evaluator = thread::Builder::new().stack_size(STACK_BYTES);

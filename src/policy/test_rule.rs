@@ -22,7 +22,6 @@ pub struct TestRule {
 /// What a test came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestOutcome {
-    /// Whether the rule is true.
     pub is_passed: bool,
     /// What it printed, a text for each call.
     pub prints: Vec<String>,

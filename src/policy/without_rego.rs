@@ -6,10 +6,6 @@ use super::protocol::{Reply, Request};
 use super::{LoadProblem, Problem};
 
 /// Refuses every policy.
-///
-/// # Errors
-///
-/// If a line cannot be read, understood or answered.
 pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> {
     const MISSING: &str = "this `orch` was built without policies (the feature `policies`)";
     for line in requests.lines() {

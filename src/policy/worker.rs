@@ -72,8 +72,6 @@ impl Worker {
 
     /// Loads a policy, in this time.
     ///
-    /// # Errors
-    ///
     /// If the worker cannot be started. That the policy is wrong is part of the result.
     pub fn load(
         &mut self,
@@ -134,8 +132,6 @@ impl Worker {
 
     /// Evaluates a policy with an input, an object. With its lists, their entries are part of it.
     ///
-    /// # Errors
-    ///
     /// If the worker cannot be started. That the policy fails, or is killed, is part of the result.
     pub fn evaluate(
         &mut self,
@@ -169,8 +165,6 @@ impl Worker {
 
     /// Loads files together, in this time, and returns the tests in the last of them.
     ///
-    /// # Errors
-    ///
     /// If the worker cannot be started. That a file is wrong is part of the result.
     pub fn find_tests(
         &mut self,
@@ -191,8 +185,6 @@ impl Worker {
     }
 
     /// Runs one of the tests that were found last, in these files.
-    ///
-    /// # Errors
     ///
     /// If the worker cannot be started. That the test fails, or is killed, is part of the result.
     pub fn test(
@@ -285,7 +277,6 @@ impl Worker {
     }
 }
 
-/// A worker that runs.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -293,13 +284,11 @@ struct Process {
     replies: Receiver<String>,
 }
 
-/// Why there is no reply.
 enum Death {
     /// It was killed after this time.
     TooLong(Duration),
     /// It was killed since it took too much memory.
     TooLarge,
-    /// It ended by itself.
     Ended,
 }
 

@@ -12,7 +12,6 @@ use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
 use crate::source::Sources;
 
-/// A command whose words are templates.
 #[derive(Debug)]
 pub struct CommandTemplate {
     words: Vec<Expr>,
@@ -26,10 +25,6 @@ pub struct NotUnicode(pub usize);
 impl CommandTemplate {
     /// Parses the words of a command. Each becomes one of the sources: its mistakes are shown like those
     /// of files, in `argument 2`.
-    ///
-    /// # Errors
-    ///
-    /// If a word is not Unicode.
     pub fn parse(
         words: &[OsString],
         sources: &mut Sources,
@@ -48,7 +43,6 @@ impl CommandTemplate {
         Ok(CommandTemplate { words: parsed })
     }
 
-    /// Returns the command of each of these stacks.
     pub fn of_stacks(
         &self,
         namespaces: &ProjectNamespaces<'_>,
@@ -79,10 +73,6 @@ impl CommandTemplate {
 }
 
 /// Returns the words of a command that is written as a list, for the stack that the namespaces are of.
-///
-/// # Errors
-///
-/// If it cannot be evaluated, or is not a list of strings with a program.
 pub fn words_of_list(
     expr: &Expr,
     namespaces: &StackNamespaces<'_, '_>,

@@ -12,7 +12,6 @@ use crate::language::value::Value;
 use crate::project::attempt::block::{SUCCESS_ON_INTERRUPT, exit_codes, flag};
 use crate::source::Spanned;
 
-/// The block.
 pub(crate) const DRIVER: &str = "driver";
 
 /// The drivers that are there without a block. A block of the same name replaces what it says.
@@ -21,16 +20,11 @@ pub const BUILT_IN: [&str; 4] = ["terraform", "opentofu", "terragrunt", NONE];
 /// The driver of stacks that are only recorded.
 pub const NONE: &str = "none";
 
-/// What a driver does at one point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DriverStep {
-    /// Gets ready for the other steps.
     Init,
-    /// Finds what an apply would change.
     Plan,
-    /// Brings about what the configuration says.
     Apply,
-    /// Removes what is there.
     Destroy,
     /// Reads what is there, and changes nothing.
     Read,
@@ -48,7 +42,6 @@ impl DriverStep {
         DriverStep::Outputs,
     ];
 
-    /// Returns the attribute that holds its command.
     pub fn name(self) -> &'static str {
         match self {
             DriverStep::Init => "init",

@@ -78,7 +78,6 @@ pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
 /// Where a variable comes from.
 #[derive(Debug, Clone)]
 pub struct EnvOrigin<'p> {
-    /// The definition.
     pub span: Span,
     /// The globals and lets that its value was computed from, each once, in the order of use.
     pub values: Vec<Definition<'p>>,
@@ -87,18 +86,15 @@ pub struct EnvOrigin<'p> {
 /// A variable of `run.env`, as one stack sees it.
 #[derive(Debug)]
 pub struct Variable<'p> {
-    /// The definition that applies.
     pub definition: &'p EnvDefinition,
     /// The value; `None` removes the variable.
     pub value: Result<Option<String>, Diagnostic>,
-    /// What the value was computed from.
     pub uses: Vec<Used<'p>>,
 }
 
 /// From so many stacks on, several threads evaluate.
 const MANY: usize = 512;
 
-/// Computes environments.
 #[derive(Debug)]
 pub struct Environments<'p> {
     project: &'p Project,
@@ -122,7 +118,6 @@ impl<'p> Environments<'p> {
         Environments::of(self.namespaces.in_generations(generations))
     }
 
-    /// Makes environments whose expressions see these names.
     pub fn of(namespaces: ProjectNamespaces<'p>) -> Self {
         Environments {
             project: namespaces.project(),
@@ -131,12 +126,10 @@ impl<'p> Environments<'p> {
         }
     }
 
-    /// Returns the namespaces that environments are computed with.
     pub fn namespaces(&self) -> &ProjectNamespaces<'p> {
         &self.namespaces
     }
 
-    /// Returns the environments of stacks, and the problems.
     pub fn of_stacks(
         &self,
         stacks: impl IntoIterator<Item = StackIndex>,
@@ -174,10 +167,6 @@ impl<'p> Environments<'p> {
     }
 
     /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.
-    ///
-    /// # Errors
-    ///
-    /// A diagnostic for each definition that does not give a string.
     pub fn of_stack(&self, stack: StackIndex) -> Result<Environment, Vec<Diagnostic>> {
         let mut environment = Environment::new();
         let mut problems = Vec::new();

@@ -17,7 +17,6 @@ use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::discover::{FileKind, FileTree, TreeIndex};
 
-/// The largest file that a function reads.
 const MAX_BYTES: u32 = 16 << 20;
 
 /// Where functions find the files of a project.
@@ -38,7 +37,6 @@ pub enum FileRead {
     Matching(ProjectPath, String),
 }
 
-/// The files as an expression sees them.
 pub(crate) struct ProjectFiles<'t> {
     source: FileSource<'t>,
     /// What relative paths are relative to; unknown while a value is computed for all stacks.

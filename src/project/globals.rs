@@ -19,9 +19,7 @@ use crate::source::{FileId, Sources, Span};
 pub struct GlobalDefinition {
     /// Where the value belongs: the labels of the block, then the name of the attribute.
     pub path: Vec<Box<str>>,
-    /// What it defines.
     pub kind: DefinitionKind,
-    /// The name, as written.
     pub span: Span,
     /// The directory that it applies to, with everything below; `None` if it is on the command line.
     pub directory: Option<ProjectPath>,
@@ -29,10 +27,8 @@ pub struct GlobalDefinition {
     pub is_imported: bool,
 }
 
-/// The effect of a definition.
 #[derive(Debug, Clone)]
 pub enum DefinitionKind {
-    /// The value is that of the expression.
     Value(Expr),
     /// The definition of a directory above, or of an imported file, is removed.
     Unset,
@@ -47,33 +43,26 @@ pub enum DefinitionKind {
 pub struct MapBlock {
     /// The label: the name of the object.
     pub name: Name,
-    /// The collection.
     pub for_each: Expr,
     /// The variable with the current element, as `new`, and with the value that an earlier element with
     /// the same key produced, as `old`.
     pub iterator: Box<str>,
-    /// The key of the entry.
     pub key: Expr,
-    /// The value of the entry.
     pub value: MapValue,
 }
 
-/// The value of each entry of a `map` block.
 #[derive(Debug, Clone)]
 pub enum MapValue {
     /// `value = …`
     Expr(Expr),
     /// `value { … }`
     Block {
-        /// The attributes of the object.
         attributes: Vec<Attribute>,
-        /// Further objects in it.
         maps: Vec<MapBlock>,
     },
 }
 
 impl MapBlock {
-    /// Visits the expressions of the block and of the blocks in it.
     fn each_expression<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         visit(&self.for_each);
         visit(&self.key);
@@ -92,7 +81,6 @@ impl MapBlock {
 }
 
 impl GlobalDefinition {
-    /// Visits the expressions of the definition.
     pub(crate) fn each_expression<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         match &self.kind {
             DefinitionKind::Value(expr) => visit(expr),
@@ -116,7 +104,6 @@ impl GlobalDefinition {
     }
 }
 
-/// The content of the `globals` blocks of a directory.
 #[derive(Debug, Default)]
 pub struct Globals {
     definitions: OnceLock<Vec<GlobalDefinition>>,
@@ -125,7 +112,6 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// Returns whether the directory has no definitions.
     pub fn is_empty(&self) -> bool {
         self.deferred.is_none() && self.definitions.get().is_none_or(Vec::is_empty)
     }
@@ -250,7 +236,6 @@ fn collect<'a>(
     definitions
 }
 
-/// Reports a global that is set twice in one directory.
 pub(super) fn set_twice(definition: &GlobalDefinition, first: Span) -> Diagnostic {
     let place = match definition.directory {
         Some(_) => "in this directory",

@@ -5,12 +5,10 @@ use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::source::Spanned;
 
-/// An entry of `config.change_detection.ignore`.
 #[derive(Debug)]
 pub struct Ignore {
     /// Matches the files that do not count.
     pub pattern: Pattern,
-    /// The entry itself.
     pub written: Spanned<String>,
 }
 

@@ -29,7 +29,6 @@ const MAX_DEPTH: usize = 64;
 /// An imported file, with the place of the `import` that names it, and what it says.
 pub(crate) type Imported = (Spanned<ProjectPath>, Arc<Body>);
 
-/// What a directory imports.
 #[derive(Default)]
 pub(crate) struct Imports {
     /// The files, in the order in which they apply: an imported file after those that it imports
@@ -110,7 +109,6 @@ struct ImportResolver<'a> {
     known: HashMap<ProjectPath, Arc<Body>>,
 }
 
-/// The imports of one directory.
 struct Import<'a> {
     directory: &'a ProjectPath,
     /// The imported files, and where each was first imported.

@@ -8,18 +8,14 @@ use crate::project::per_stack::{SharedProblem, SharedProblems};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-/// A global as a stack sees it.
 #[derive(Debug)]
 pub struct InspectedGlobal {
-    /// Its first name.
     pub name: String,
-    /// Its value, if it has one.
     pub state: GlobalState,
     /// The definitions that it consists of, those of whole objects before those of their entries.
     pub definitions: Vec<InspectedDefinition>,
 }
 
-/// Whether a global has a value.
 #[derive(Debug)]
 pub enum GlobalState {
     Known(Value),
@@ -32,9 +28,7 @@ pub enum GlobalState {
 pub struct InspectedDefinition {
     /// What it defines, as expressions refer to it: `global.network.cidr`.
     pub name: String,
-    /// Where it is.
     pub span: Span,
-    /// Whether it is in an imported file.
     pub is_imported: bool,
 }
 

@@ -45,21 +45,17 @@ const STACK_BYTES: usize = 16 << 20;
 pub struct Project {
     /// The root on this machine, absolute, free of links.
     pub root: PathBuf,
-    /// The text of every configuration file.
     pub sources: Sources,
     pub stacks: Stacks,
     /// What directories hand down; only those that hand down anything.
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
     /// What the configuration says about the project as a whole.
     pub settings: ProjectSettings,
-    /// The `driver` blocks, by name.
     pub drivers: BTreeMap<String, DriverBlock>,
     /// The `policy` blocks, in the order of their names.
     pub policies: Vec<PolicyBlock>,
-    /// The `moved` blocks.
     pub moves: Moves,
     pub removed: RemovedBlocks,
-    /// The `module` blocks, by name.
     pub modules: BTreeMap<String, ModuleBlock>,
     /// The patterns by which directories import files; only directories that import any.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
@@ -81,19 +77,15 @@ pub struct Project {
 #[derive(Debug)]
 pub struct EmptyForEach {
     pub directory: ProjectPath,
-    /// The place of the value.
     pub span: Span,
     /// The files that functions in it have read or looked for.
     pub reads: Vec<AttributeRead>,
 }
 
-/// Why the project of a tree could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadTreeError {
-    /// The tree could not be read.
     #[error(transparent)]
     Tree(#[from] io::Error),
-    /// No thread could be started.
     #[error("failed to start the threads that read files")]
     Threads(#[from] rayon::ThreadPoolBuildError),
 }
@@ -132,10 +124,6 @@ impl DirectoryScope {
 
 impl Project {
     /// Reads and evaluates the project at `root`.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
     pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
             let files = Files::on_disk(root);
@@ -145,10 +133,6 @@ impl Project {
     }
 
     /// Does what [`Self::load`] does, and also lists the project's other files.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
     pub fn load_with_listing(
         root: &Path,
         problems: &mut Problems,
@@ -162,10 +146,6 @@ impl Project {
 
     /// Reads and evaluates the project in a tree, such as that of a commit. Only files outside `root` are
     /// looked up on disk.
-    ///
-    /// # Errors
-    ///
-    /// If the tree cannot be read, or no thread can be started.
     pub fn load_tree(
         root: &Path,
         tree: &dyn FileTree,
@@ -383,7 +363,6 @@ pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
     build(processors.max(MIN_THREADS)).or_else(|_| build(1))
 }
 
-/// What the configuration of one directory says.
 struct Evaluated {
     path: ProjectPath,
     declared: Option<Declared>,

@@ -33,7 +33,6 @@ pub struct Outline<'r> {
 pub struct Place {
     /// The path of the stack, or of the directory.
     pub path: StackPath,
-    /// What is there.
     pub kind: PlaceKind,
 }
 
@@ -41,11 +40,9 @@ pub struct Place {
 pub enum PlaceKind {
     /// A stack with its description, if it has one; or all instances in a directory, without one.
     Stack(Option<String>),
-    /// A directory with stacks below it.
     Directory,
 }
 
-/// A directory of the project.
 struct Directory {
     path: ProjectPath,
     files: Vec<ParsedFile>,
@@ -131,7 +128,6 @@ impl<'r> Outline<'r> {
         found
     }
 
-    /// Returns whether the root configures a state.
     pub fn has_state(&self) -> bool {
         let root = self.read(ProjectPath::root(), |text| text.contains("state"));
         let files = root.into_iter().flat_map(|root| root.files);
@@ -140,7 +136,6 @@ impl<'r> Outline<'r> {
             .any(|body| has_block(&body, &["orch", "config", "state"]))
     }
 
-    /// Returns the tags in use.
     pub fn tags(&self) -> BTreeSet<String> {
         let tags = Mutex::default();
         if let Ok(pool) = pool() {

@@ -22,10 +22,6 @@ pub enum OverrideError {
 /// Parses definitions `NAME=EXPR`, where dots in the name lead into objects. They apply after those of
 /// all directories; the last one of a name wins. Each becomes one of the sources: its mistakes are shown
 /// like those of files, in `global NAME`.
-///
-/// # Errors
-///
-/// If one does not have that form.
 pub fn parse_overrides(
     written: &[String],
     sources: &mut Sources,

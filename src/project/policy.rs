@@ -14,7 +14,6 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::source::{Span, Spanned};
 
-/// The block.
 pub(crate) const POLICY: &str = "policy";
 
 /// The only kind of policies.
@@ -30,12 +29,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest name of a policy, in characters.
 const MAX_NAME: usize = 64;
 
-/// A `policy "trigger" "…"` block.
 #[derive(Debug, Clone)]
 pub struct PolicyBlock {
     /// Its name, unique in the project.
     pub name: Spanned<String>,
-    /// The Rego file.
     pub file: Spanned<ProjectPath>,
     /// What it is attached to, as written; `None` for all stacks at and below its directory.
     pub attach: Option<Vec<Spanned<String>>>,
@@ -43,31 +40,24 @@ pub struct PolicyBlock {
     pub directory: ProjectPath,
     /// Whether a failed evaluation is a failure of the run.
     pub on_error: OnPolicyError,
-    /// How long an evaluation may take.
     pub timeout: Duration,
 }
 
 /// What a failed evaluation means for the exit status of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnPolicyError {
-    /// The run has failed.
     Fail,
-    /// Nothing.
     Ignore,
 }
 
 /// Whether policies are evaluated, and what the turns of the run are to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyRun {
-    /// The turns are tracked runs.
     Tracked,
-    /// The turns are tasks.
     Task,
-    /// No policy is evaluated.
     Off,
 }
 
-/// `config.policies`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicySettings {
     /// How many turns a stack may have in a workflow.
@@ -88,7 +78,6 @@ impl Default for PolicySettings {
     }
 }
 
-/// Reads a `policy` block of this directory.
 pub(crate) fn read(
     block: &Block,
     directory: &ProjectPath,
@@ -198,7 +187,6 @@ pub(crate) fn by_name(
     by_name.into_values().collect()
 }
 
-/// Reads the `config.policies` block of the root.
 pub(crate) fn settings(block: &Block, problems: &mut Vec<Diagnostic>) -> PolicySettings {
     const SETTINGS: [&str; 3] = ["max_turns", "max_followups", "run"];
     let mut settings = PolicySettings::default();

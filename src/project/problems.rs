@@ -16,17 +16,14 @@ use crate::source::{SourceFile, Sources};
 pub struct FileReadError {
     /// What could not be read, relative to the project root where it lies inside.
     pub path: String,
-    /// Why.
     #[source]
     pub source: io::Error,
 }
 
-/// All problems found so far.
 #[derive(Debug, Default)]
 pub struct Problems {
     /// Problems in the configuration and in the user's queries.
     pub diagnostics: Vec<Diagnostic>,
-    /// What could not be read.
     pub errors: Vec<FileReadError>,
     /// Files that are not configuration, by path.
     files: BTreeMap<ProjectPath, Vec<FileProblems>>,
@@ -67,7 +64,6 @@ impl Problems {
         }
     }
 
-    /// Returns whether any problem is an error.
     pub fn has_errors(&self) -> bool {
         let in_files = self.files.values().flatten();
         let in_files = in_files.flat_map(|file| &file.diagnostics);

@@ -8,16 +8,12 @@ use super::stack::{StackIndex, StackMode};
 use crate::path::StackPath;
 use crate::source::{Span, Spanned};
 
-/// The rules in force for a stack.
 #[derive(Debug, Clone, Default)]
 pub struct Rules<'p> {
-    /// `prevent_destroy`, if it is stated anywhere.
     pub prevent_destroy: Option<&'p Spanned<bool>>,
-    /// `prevent_resource_destroy`, if it is stated anywhere.
     pub prevent_resource_destroy: Option<&'p Spanned<ProtectedResources>>,
     /// `create_before_destroy`, if it is stated anywhere, or extends to the stack from another one.
     pub create_before_destroy: Option<CreateFirst<'p>>,
-    /// `ignore_changes`, if it is stated anywhere.
     pub ignore_changes: Option<&'p Spanned<IgnoredChanges>>,
     pub replace_triggered_by: &'p [Spanned<ReplaceTrigger>],
     /// The conditions, those of the outermost directory first.
@@ -35,7 +31,6 @@ pub struct CreateFirst<'p> {
 }
 
 impl Rules<'_> {
-    /// Returns whether no rule is in force.
     pub fn is_empty(&self) -> bool {
         self.prevent_destroy.is_none()
             && self.prevent_resource_destroy.is_none()

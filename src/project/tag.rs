@@ -32,16 +32,10 @@ pub struct TagFilter {
 #[error("`{item}` is not a tag: {problem}")]
 pub struct BadTag {
     pub item: String,
-    /// What is wrong with it.
     pub problem: &'static str,
 }
 
 impl TagFilter {
-    /// Parses a filter. Empty alternatives are dropped: `a,` is `a`.
-    ///
-    /// # Errors
-    ///
-    /// If an item is not a tag.
     pub fn parse(text: &str) -> Result<Self, BadTag> {
         let mut any = Vec::new();
         for alternative in text
@@ -61,7 +55,6 @@ impl TagFilter {
         Ok(TagFilter { any })
     }
 
-    /// Returns whether the filter has no alternatives at all.
     pub fn is_empty(&self) -> bool {
         self.any.is_empty()
     }

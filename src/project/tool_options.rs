@@ -7,7 +7,6 @@ use std::path::Path;
 /// The programs of the tools, without the suffix that Windows gives them.
 pub const TOOLS: [&str; 3] = ["terraform", "tofu", TERRAGRUNT];
 
-/// The program of Terragrunt.
 pub const TERRAGRUNT: &str = "terragrunt";
 
 /// Returns the name of a program, without its directory and the suffix that Windows gives it.
@@ -47,7 +46,6 @@ const WITH_VALUE: [&str; 13] = [
     "working-dir",
 ];
 
-/// Returns the name and the value of an option.
 pub fn option(word: &str) -> Option<(&str, Option<&str>)> {
     let option = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
     Some(match option.split_once('=') {
@@ -62,7 +60,6 @@ pub fn leaves_out(words: &[OsString]) -> bool {
     words.any(|word| option(&word).is_some_and(|(name, _)| PARTIAL.contains(&name)))
 }
 
-/// Returns the words in the value of a variable like `TF_CLI_ARGS`.
 pub fn words_of(value: &str) -> Vec<String> {
     // Terraform refuses words with open quotes.
     shell_words::split(value)

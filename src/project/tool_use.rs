@@ -21,9 +21,7 @@ const DIRECTORY: [&str; 3] = ["chdir", "working-dir", "terragrunt-working-dir"];
 /// An apply or destroy of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
-    /// The name of the tool.
     pub tool: String,
-    /// Its program, as written.
     pub program: String,
     /// Whether the command is that of the tool itself.
     pub is_direct: bool,

@@ -9,10 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::folder::{GuardedFolder, Unusable};
 
-/// How many samples of a run are kept.
 pub const MAX_SAMPLES: usize = 100;
 
-/// What ends the name of a sample's file.
 const EXTENSION: &str = ".json";
 
 /// What was sampled: an evaluation, of which a turn has one for each policy.
@@ -44,7 +42,6 @@ impl Sample {
     }
 }
 
-/// The samples of a run.
 #[derive(Debug, Clone)]
 pub struct Samples {
     place: GuardedFolder,
@@ -69,16 +66,11 @@ impl Samples {
         Ok(true)
     }
 
-    /// Removes a sample, which need not exist.
     pub fn remove(&self, sample: &Sample) -> Result<(), Unusable> {
         self.place.remove(&self.file(sample))
     }
 
     /// Returns what was sampled, in the order of the turns.
-    ///
-    /// # Errors
-    ///
-    /// If the folder is a link, or cannot be read.
     pub fn list(&self) -> Result<Vec<Sample>, Unusable> {
         let files = self.place.list(&self.folder)?;
         let samples = files.iter().filter_map(|file| {

@@ -90,7 +90,6 @@ impl Library {
         Ok(walk)
     }
 
-    /// Returns the ids of the trees of commits.
     pub(in crate::git) fn trees(&self, commits: &[CommitId]) -> Result<Vec<String>, Error> {
         let tree = |commit| Ok(self.find(commit)?.tree_id().to_string());
         commits.iter().map(tree).collect()

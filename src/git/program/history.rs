@@ -160,7 +160,6 @@ impl Program {
         answer.lines().map(commit).collect()
     }
 
-    /// Returns the ids of the trees of commits.
     pub(in crate::git) fn trees(&self, commits: &[CommitId]) -> Result<Vec<String>, GitError> {
         let requests: Vec<String> = commits.iter().map(|it| format!("{it}^{{tree}}")).collect();
         let answer = self.batch("--batch-check", &requests)?;

@@ -14,9 +14,7 @@ use crate::source::Span;
 /// `global["network"].cidr`.
 #[derive(Debug, Clone)]
 pub struct NamePath<'a> {
-    /// The first name.
     pub name: &'a str,
-    /// Where it is written.
     pub span: Span,
     /// The names that follow, each with its place, computed ones included, up to the first that is not
     /// text. Where something sensitive has been used, also no further than to the first computed one: errors may
@@ -27,7 +25,6 @@ pub struct NamePath<'a> {
 }
 
 impl NamePath<'_> {
-    /// Returns the place from the first name to the last.
     pub fn whole_span(&self) -> Span {
         let last = self.rest.last().map_or(self.span, |(_, span)| *span);
         Span {

@@ -65,14 +65,9 @@ impl Budget {
     }
 }
 
-/// What names mean.
 pub trait Namespaces {
     /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such name
     /// here. Of an object, only the part that the path leads to is needed.
-    ///
-    /// # Errors
-    ///
-    /// If the name exists and has no value.
     fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>>;
 
     /// Returns the names that exist, for suggestions.
@@ -80,10 +75,6 @@ pub trait Namespaces {
 
     /// Calls a function; `None` if there is no function of that name here. Its arguments have not been
     /// evaluated: a function may use only some of them, or treat an error in one as an answer.
-    ///
-    /// # Errors
-    ///
-    /// If the call is wrong, or its value is not known yet.
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>>;
 
     /// Returns the functions that exist, for suggestions.
@@ -92,11 +83,8 @@ pub trait Namespaces {
     }
 }
 
-/// A function call and the scope it is written in.
 pub struct Call<'a> {
-    /// The name of the function.
     pub name: &'a Name,
-    /// The arguments, as written.
     pub arguments: &'a [Expr],
     /// Whether the last argument is a list of further arguments: `max(list...)`.
     pub expands: bool,
@@ -112,10 +100,6 @@ impl Call<'_> {
 
     /// Evaluates all arguments in order, each with its place. The elements of an expanded one have its
     /// place.
-    ///
-    /// # Errors
-    ///
-    /// If an argument has no value.
     pub fn values(&self) -> EvalResult<Vec<(Value, Span)>> {
         let arguments = self.arguments.iter();
         let evaluated = arguments.map(|argument| Ok((self.evaluate(argument)?, argument.span)));
@@ -132,11 +116,6 @@ impl Call<'_> {
         Ok(values)
     }
 
-    /// Counts work done by the function.
-    ///
-    /// # Errors
-    ///
-    /// If it exceeds the budget.
     pub fn spend(&self, cost: u64) -> EvalResult<()> {
         self.scope.spend(cost, self.name.span)
     }
@@ -161,8 +140,6 @@ impl Call<'_> {
 
 /// Evaluates an expression.
 ///
-/// # Errors
-///
 /// A diagnostic for the first thing that is wrong, or for a name that has no value yet.
 pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result<Value, Box<Diagnostic>> {
     match evaluate_within(expr, namespaces, &Budget::default()) {
@@ -171,7 +148,6 @@ pub fn evaluate(expr: &Expr, namespaces: &dyn Namespaces) -> Result<Value, Box<D
     }
 }
 
-/// Evaluates an expression within a budget that others share.
 pub fn evaluate_within(
     expr: &Expr,
     namespaces: &dyn Namespaces,
@@ -285,7 +261,6 @@ impl EvalScope<'_> {
         }
     }
 
-    /// Counts work done.
     fn spend(&self, cost: u64, span: Span) -> EvalResult<()> {
         let Some(left) = self.budget.work.get().checked_sub(cost) else {
             self.budget.work.set(0);

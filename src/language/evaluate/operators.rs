@@ -22,7 +22,6 @@ pub(super) fn unary(
     })
 }
 
-/// Applies an operator that needs both of its operands.
 pub(super) fn binary(
     scope: &EvalScope,
     operator: BinaryOperator,
@@ -99,7 +98,6 @@ fn number(scope: &EvalScope, expr: &Expr, value: &Value) -> EvalResult<BigDecima
     }
 }
 
-/// Converts an operand to a bool.
 pub(super) fn boolean(scope: &EvalScope, expr: &Expr, value: &Value) -> EvalResult<bool> {
     match value.to_bool() {
         Some(value) => Ok(value),

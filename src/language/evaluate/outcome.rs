@@ -4,26 +4,21 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::value::Value;
 use crate::source::Span;
 
-/// A value, or why there is none.
 pub type EvalResult<T = Value> = std::result::Result<T, NoValue>;
 
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoValue {
-    /// It has an error.
     Wrong(Box<Diagnostic>),
-    /// It needs a name whose value is not known yet.
     Undecided(Box<Undecided>),
 }
 
-/// A name whose value is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undecided {
     /// The name, as far as it is not known: `stacks["/network"].outputs`.
     pub name: String,
     /// When it will be known, to follow "is": "known once `/network` has run".
     pub when: String,
-    /// Where it is written.
     pub span: Span,
     /// Whether it is found out because it is needed here. Until then nothing is evaluated that may turn out
     /// not to be needed.
@@ -89,7 +84,6 @@ pub(super) fn all<T, C: FromIterator<T>>(
     }
 }
 
-/// Combines two results as [`all`] does.
 pub(super) fn both<A, B>(left: EvalResult<A>, right: EvalResult<B>) -> EvalResult<(A, B)> {
     match (left, right) {
         (Ok(left), Ok(right)) => Ok((left, right)),
@@ -98,7 +92,6 @@ pub(super) fn both<A, B>(left: EvalResult<A>, right: EvalResult<B>) -> EvalResul
     }
 }
 
-/// Fails with an error in an expression.
 pub(super) fn fail<T>(
     code: Code,
     message: impl Into<String>,

@@ -38,10 +38,6 @@ const USED: [&str; 10] = [
 ];
 
 /// Parses a configuration file.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
 pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     let skimmed = skim::globals(file, text);
     let around = if skimmed.is_empty() {
@@ -100,8 +96,6 @@ pub(crate) fn is_whole(body: &Body) -> bool {
 
 /// Parses the content of a block that was deferred. The text is that of its file.
 ///
-/// # Panics
-///
 /// If the text is a different one: the block has been found to be well-formed.
 pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
     let DeferredBlock {
@@ -119,10 +113,6 @@ pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
 }
 
 /// Parses a file of another HCL-based language and keeps all of it.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
 pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     parse_keeping(file, text, |_| true)
 }
@@ -131,10 +121,6 @@ pub(crate) fn parse_whole(file: FileId, text: &str) -> Result<Body, Box<Diagnost
 const BEFORE: &str = "x=(\n";
 
 /// Parses an expression that stands alone. It may end with a heredoc.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
 pub fn parse_expression(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
     let error = match Expression::from_str(text) {
         Ok(expr) => return Ok(Lower::new(file, text).expr(&expr)),
@@ -167,10 +153,6 @@ pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePar
 }
 
 /// Parses the text of a file that is a template: backslashes and line ends are plain text.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
 pub(crate) fn parse_text(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
     match template::Template::from_str(text) {
         Ok(template) => Ok(Lower::new(file, text).text(&template)),

@@ -16,10 +16,6 @@ use crate::source::FileId;
 const QUOTE: &str = "\"";
 
 /// Parses a word as the text between the quotes of a string. Places count from the start of the word.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
 pub fn parse_word(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
     let quoted = format!("{QUOTE}{text}{QUOTE}");
     let problem = match Expression::from_str(&quoted) {

@@ -4,19 +4,15 @@ use super::types::Type;
 use super::unify::unify;
 use super::{Value, number_text};
 
-/// Why a value cannot be converted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversionError {
     /// The path from the value to the part of it that is wrong: `[0].name`; empty for the value itself.
     pub path: String,
-    /// The type that the part should have.
     pub wanted: Type,
-    /// The part.
     pub found: Value,
 }
 
 impl Type {
-    /// Returns the type of a value.
     pub fn of(value: &Value) -> Self {
         fn element<'v>(values: impl Iterator<Item = &'v Value>) -> Type {
             // Null has the type of the other elements.
@@ -43,10 +39,6 @@ impl Type {
 }
 
 /// Converts a value, as Terraform does where a type is expected. `null` is a value of every type.
-///
-/// # Errors
-///
-/// If the value, or a part of it, cannot be converted.
 pub fn convert(value: &Value, wanted: &Type) -> Result<Value, ConversionError> {
     let wrong = || ConversionError {
         path: String::new(),
@@ -104,7 +96,6 @@ pub fn convert(value: &Value, wanted: &Type) -> Result<Value, ConversionError> {
     })
 }
 
-/// Converts the elements of a list or set to one type.
 fn elements(items: &[Value], wanted: &Type) -> Result<Vec<Value>, ConversionError> {
     let element = element_type(items, wanted).ok_or_else(|| ConversionError {
         path: String::new(),

@@ -5,7 +5,6 @@ use super::{Value, number_text};
 use crate::language::syntax::is_identifier;
 use crate::printable::needs_escape;
 
-/// The indentation of each level.
 const INDENT: &str = "  ";
 
 /// Writes a value as an HCL expression. Nothing in it can deceive a terminal.
@@ -28,7 +27,6 @@ pub fn to_hcl_file<'v>(entries: impl IntoIterator<Item = (&'v str, &'v Value)>) 
     text
 }
 
-/// How lists are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lists {
     OnOneLine,

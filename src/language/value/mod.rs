@@ -49,7 +49,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// Makes a string.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
         Value::String(text.into())
     }
@@ -59,7 +58,6 @@ impl Value {
         Value::String(normal(&text.into()))
     }
 
-    /// Makes a tuple.
     pub fn tuple(items: impl IntoIterator<Item = Value>) -> Self {
         Value::Tuple(items.into_iter().collect())
     }
@@ -74,7 +72,6 @@ impl Value {
         Value::Set(order::in_set(items).into_iter().collect())
     }
 
-    /// Makes an object.
     pub fn object<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
         Value::Object(entries.into_iter().collect())
     }

@@ -75,7 +75,6 @@ pub fn unify(types: &[Type]) -> Option<Type> {
     candidates.find(|it| fits(it)).map(|it| (*it).clone())
 }
 
-/// Returns the type of the elements of a collection.
 fn element(of: &Type) -> Option<Type> {
     match of {
         Type::List(element) | Type::Set(element) | Type::Map(element) => Some((**element).clone()),

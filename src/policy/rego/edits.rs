@@ -84,7 +84,6 @@ fn offset(text: &str, line: u32, column: u32) -> usize {
     at
 }
 
-/// A change to the text.
 pub(super) struct Edit {
     pub(super) replaced: Range<usize>,
     /// What takes its place, in pieces.

@@ -25,10 +25,8 @@ use self::references::{Definition, Target};
 pub(super) use self::suite::Suite;
 use super::{Answer, Dialect, LoadProblem, MAX_BYTES, Problem, brackets};
 
-/// A policy that can be evaluated.
 pub(super) struct Policy {
     engine: Engine,
-    /// The version that it is written in.
     pub(super) dialect: Dialect,
     queries: Vec<(results::Result, String)>,
     /// The edits that lead from its text to the one that is evaluated, each with the text before it.
@@ -70,11 +68,6 @@ impl Policy {
         })
     }
 
-    /// Evaluates the policy.
-    ///
-    /// # Errors
-    ///
-    /// If a rule fails, or a result is not what it should be.
     pub(super) fn evaluate(&mut self, input: Value) -> Result<Answer, Problem> {
         self.engine.set_input(input);
         let mut answer = Answer::default();
@@ -96,10 +89,6 @@ impl Policy {
 }
 
 /// Returns the edits that make the interpreter do what OPA does, each with the text before it.
-///
-/// # Errors
-///
-/// If the parser does not understand what an edit has made of the text.
 fn edits(
     file: &str,
     text: &str,

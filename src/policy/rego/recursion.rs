@@ -10,8 +10,6 @@ use crate::policy::Problem;
 
 /// Checks that no rule needs itself.
 ///
-/// # Errors
-///
 /// The place of such a rule, and which others it needs itself through.
 pub(super) fn check(definitions: &[Definition]) -> Result<(), Problem> {
     let mut graph: DiGraph<&[String], ()> = DiGraph::new();

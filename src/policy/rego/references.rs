@@ -18,20 +18,16 @@ pub(super) type Path = Vec<String>;
 /// A rule, or a part of one.
 #[derive(Debug)]
 pub(super) struct Definition {
-    /// The path of the rule.
     pub(super) path: Path,
     /// Where it stands: the line and the column, from 1.
     pub(super) place: (u32, u32),
-    /// Whether it has arguments.
     pub(super) is_function: bool,
-    /// What its bodies refer to.
     pub(super) references: Vec<Reference>,
 }
 
 /// A name in a body that is not local.
 #[derive(Debug)]
 pub(super) struct Reference {
-    /// What it names.
     pub(super) target: Target,
     /// Where it stands: the line and the column, from 1.
     pub(super) place: (u32, u32),
@@ -41,7 +37,6 @@ pub(super) struct Reference {
     pub(super) may_bind: bool,
 }
 
-/// What a reference names.
 #[derive(Debug)]
 pub(super) enum Target {
     /// Something below `data`: what is at, above or below this path.
@@ -159,7 +154,6 @@ fn ground(expression: &Expr) -> (Path, Vec<&Expr>) {
     (path, indices)
 }
 
-/// Reads one rule.
 struct Reader<'m> {
     package: &'m [String],
     imports: &'m [(String, Path)],
@@ -231,7 +225,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Declares the names in the arguments of a function.
     fn declare(&mut self, arguments: &[Ref<Expr>]) {
         let mut names = HashSet::new();
         for argument in arguments {
@@ -240,7 +233,6 @@ impl Reader<'_> {
         self.locals.push(names);
     }
 
-    /// Declares the names of a body.
     fn scope(&mut self, query: &Query) {
         let mut names = HashSet::new();
         for statement in &query.stmts {

@@ -87,10 +87,6 @@ fn strings(value: &Value) -> Option<BTreeSet<String>> {
 }
 
 /// Returns the query of each result that a policy defines.
-///
-/// # Errors
-///
-/// If one of them is a function.
 pub(super) fn queries(
     package: &[String],
     definitions: &[Definition],

@@ -30,8 +30,6 @@ pub(in crate::policy) struct Suite {
 impl Suite {
     /// Loads files, each as Rego v1, else as Rego v0.
     ///
-    /// # Errors
-    ///
     /// What is wrong with which of the files, by its position.
     pub(in crate::policy) fn load(files: &[RegoFile]) -> Result<Self, (usize, LoadProblem)> {
         let mut definitions: Vec<Definition> = Vec::new();
@@ -87,14 +85,11 @@ impl Suite {
         })
     }
 
-    /// Returns the tests, in the order of their file.
     pub(in crate::policy) fn tests(&self) -> Vec<TestRule> {
         self.tests.iter().map(|(test, _)| test.clone()).collect()
     }
 
     /// Runs one test.
-    ///
-    /// # Errors
     ///
     /// If a rule fails, or there is no such test: what is wrong with which of the files, by its position.
     pub(in crate::policy) fn run(&mut self, name: &str) -> Result<TestOutcome, (usize, Problem)> {

@@ -8,8 +8,6 @@ use crate::policy::Problem;
 
 /// Checks that each name in a rule is defined, or stands at least once where it can be given a value.
 ///
-/// # Errors
-///
 /// The place of the first name that is only read.
 pub(super) fn check(definitions: &[Definition]) -> Result<(), Problem> {
     for definition in definitions {

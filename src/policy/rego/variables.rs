@@ -83,12 +83,10 @@ fn head_expressions(head: &RuleHead) -> Vec<&Expr> {
     expressions
 }
 
-/// The reader of a rule.
 struct Scopes<'m, 'e> {
     text: &'e str,
     /// What is appended to names.
     mark: &'e str,
-    /// The names of rules and imports.
     names: &'e HashSet<String>,
     /// The names that no variable of the rule itself hides.
     kept: HashSet<&'m str>,

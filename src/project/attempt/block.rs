@@ -17,7 +17,6 @@ use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
 use crate::source::{Span, Spanned};
 
-/// The attributes of a `retry` block.
 const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
 
 /// The attributes that say what exit statuses mean.
@@ -85,7 +84,6 @@ pub(crate) fn twice(block: &Block, first: Span) -> Diagnostic {
     .help("merge the two blocks, or remove one")
 }
 
-/// Reads `timeout`.
 pub(crate) fn timeout(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Timeout> {
     let span = attribute.value.span;
     let (problem, help) = match value(attribute, problems)? {
@@ -108,7 +106,6 @@ pub(crate) fn timeout(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> 
 
 const DURATION_HELP: &str = "write it with units: `\"90s\"`, `\"30m\"`, `\"1h 30m\"`";
 
-/// Reads a `retry` block.
 pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc<Retry>> {
     let n_problems = problems.len();
     no_labels(block, problems);

@@ -15,11 +15,9 @@ use regex::bytes::{Regex, RegexSet};
 /// The time and the attempts that a stack allows its command.
 #[derive(Debug, Clone, Default)]
 pub struct Attempts {
-    /// How long one attempt may take.
     pub timeout: Option<Duration>,
     /// When a failed attempt is followed by another.
     pub retry: Option<Arc<Retry>>,
-    /// What the exit statuses of a command mean.
     pub exit_codes: ExitCodes,
 }
 
@@ -63,7 +61,6 @@ impl ExitCodes {
         }
     }
 
-    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         *self == ExitCodes::default()
     }
@@ -105,7 +102,6 @@ impl AttemptSettings {
         }
     }
 
-    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.timeout.is_none() && self.retry.is_none() && self.exit_codes.is_empty()
     }
@@ -128,7 +124,6 @@ impl From<AttemptSettings> for Attempts {
 /// When a failed attempt is followed by another.
 #[derive(Debug, Clone)]
 pub struct Retry {
-    /// How many attempts there are in all.
     pub attempts: NonZeroU32,
     /// The time before the second attempt; it doubles with each further one, up to
     /// [`MAX_BACKOFF`].
@@ -142,15 +137,12 @@ pub struct Retry {
 /// The default time before the second attempt.
 pub const DEFAULT_BACKOFF: Duration = Duration::from_secs(10);
 
-/// The maximum number of attempts.
 pub const MAX_ATTEMPTS: u32 = 100;
 
 /// The longest time between two attempts, unless the first one is already longer.
 pub const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
 /// Compiles patterns of output.
-///
-/// # Errors
 ///
 /// The position of the first that is not a regular expression, or would match every output, and
 /// what is wrong with it.

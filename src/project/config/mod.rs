@@ -45,7 +45,6 @@ use crate::project::policy;
 use crate::source::{Span, Spanned};
 use crate::version::Constraint;
 
-/// What the blocks of one directory say.
 #[derive(Debug, Default)]
 pub struct Config {
     /// `config.run.env`; a name occurs once, local definitions before imported ones.
@@ -66,7 +65,6 @@ pub struct Config {
     pub settings: ProjectSettings,
 }
 
-/// Which directory a block belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigLevel {
     /// The project root, where all settings apply.
@@ -290,7 +288,6 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// Reads patterns of commands that change nothing.
     fn read_only(&mut self, patterns: &[Spanned<String>]) {
         for Spanned { value, span } in patterns {
             match CommandPattern::parse(value) {
@@ -309,7 +306,6 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// Stores a setting that `orch` uses.
     fn setting(&mut self, block: &str, name: &str, value: &Value) {
         let settings = &mut self.config.settings;
         let text = || match value {
@@ -341,7 +337,6 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// Evaluates an attribute and checks its type.
     fn value(&mut self, attribute: &Attribute, wanted: &Type) -> Option<Value> {
         let name = &*attribute.name.text;
         let value = match evaluate(&attribute.value, &NAMES) {

@@ -9,10 +9,6 @@ pub struct CommandPattern(Vec<String>);
 
 impl CommandPattern {
     /// Reads a pattern: words separated by spaces.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         let Some(program) = words.first() else {

@@ -14,14 +14,12 @@ use crate::source::{Span, Spanned};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TagLimit {
     pub tag: String,
-    /// How many.
     pub at_once: NonZeroUsize,
 }
 
 /// A variable of `config.run.env`, as written.
 #[derive(Debug, Clone)]
 pub struct EnvDefinition {
-    /// The name of the variable.
     pub name: Name,
     /// Its value; `null` and `unset` remove the variable.
     pub value: Expr,
@@ -51,7 +49,6 @@ const OWN_VARIABLES: [&str; 7] = [
 
 const HELP: &str = "write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag";
 
-/// Reads a variable of `env`.
 pub(super) fn env_definition(
     attribute: &Attribute,
     problems: &mut Vec<Diagnostic>,
@@ -69,7 +66,6 @@ pub(super) fn env_definition(
     }
 }
 
-/// Reads `concurrency`.
 pub(super) fn concurrency(
     attribute: &Attribute,
     problems: &mut Vec<Diagnostic>,

@@ -66,7 +66,6 @@ impl SafeguardKeyword {
         SafeguardKeyword::OutdatedCode,
     ];
 
-    /// The names of all keywords.
     pub const NAMES: [&str; Self::ALL.len()] = {
         let mut names = [""; Self::ALL.len()];
         let mut index = 0;

@@ -5,7 +5,6 @@ use crate::project::attempt::block::{
     CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, SUCCESS_ON_INTERRUPT,
 };
 
-/// The type of an attribute.
 pub(super) enum Type {
     String,
     Bool,
@@ -18,7 +17,6 @@ pub(super) enum Type {
     Own,
 }
 
-/// What a block may hold.
 pub(super) struct Schema {
     /// The block, with its path in messages: `config.run`.
     pub(super) name: &'static str,

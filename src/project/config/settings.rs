@@ -4,7 +4,6 @@ use super::{CommandPattern, SafeguardSettings, StateBlock, TagLimit};
 use crate::project::policy::PolicySettings;
 use crate::source::Spanned;
 
-/// Settings of the whole project.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
 pub struct ProjectSettings {
@@ -29,7 +28,6 @@ pub struct ProjectSettings {
     pub concurrency: Vec<Spanned<TagLimit>>,
     /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
     pub read_only: Vec<CommandPattern>,
-    /// `config.policies`.
     pub policies: PolicySettings,
     /// `config.state`: what is remembered of applied stacks, and where.
     pub state: Option<StateBlock>,

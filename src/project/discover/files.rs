@@ -20,18 +20,10 @@ use crate::path::ProjectPath;
 /// Files that are not on disk.
 pub trait FileTree: Sync {
     /// Returns all files and links of the project, in any order.
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be listed.
     fn entries(&self) -> io::Result<Vec<TreeEntry>>;
 
     /// Returns the contents of files, by the ids of their entries and in that order; `None` for a file
     /// that is larger than `max_bytes`.
-    ///
-    /// # Errors
-    ///
-    /// If one of them cannot be read.
     fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>>;
 
     /// Returns whether a path leads to the same in the tree as on disk. Such files need not be among the
@@ -46,9 +38,7 @@ pub trait FileTree: Sync {
 pub struct TreeEntry {
     /// The path from the project root, `/`-separated; names are bytes.
     pub path: Vec<u8>,
-    /// The id by which its content is read.
     pub id: String,
-    /// Whether it is a symbolic link.
     pub is_link: bool,
 }
 
@@ -120,7 +110,6 @@ impl TreeIndex {
         names.get(path.basename().as_bytes())
     }
 
-    /// Returns what lies at a path.
     pub(crate) fn kind(&self, path: &ProjectPath) -> Option<FileKind> {
         if path.is_root() {
             return Some(FileKind::Directory);
@@ -174,13 +163,11 @@ fn os_name(name: &[u8]) -> OsString {
     String::from_utf8_lossy(name).into_owned().into()
 }
 
-/// The files of a project.
 pub(crate) struct Files<'t> {
     pub(crate) root: &'t Path,
     listed: Option<ListedTree<'t>>,
 }
 
-/// The files of a tree.
 struct ListedTree<'t> {
     tree: &'t dyn FileTree,
     index: Arc<TreeIndex>,
@@ -189,7 +176,6 @@ struct ListedTree<'t> {
 }
 
 impl<'t> Files<'t> {
-    /// Returns the files on disk.
     pub(crate) fn on_disk(root: &'t Path) -> Self {
         Files { root, listed: None }
     }

@@ -119,7 +119,6 @@ impl DirectoryListing {
         }
     }
 
-    /// Sorts by name.
     pub(crate) fn sort(&mut self) {
         self.files.sort_unstable();
         self.links.sort_unstable();

@@ -46,10 +46,8 @@ use crate::source::{FileId, SourceFile, Sources, Span};
 /// Directories that one task reads: waking a thread for each would cost more than parsing it.
 const BATCH: usize = 32;
 
-/// What discovery found.
 #[derive(Debug, Default)]
 pub struct DiscoveredFiles {
-    /// The text of every file.
     pub sources: Sources,
     /// The directories that have configuration files, by path.
     pub directories: Vec<Directory>,
@@ -59,19 +57,14 @@ pub struct DiscoveredFiles {
     pub broken: Vec<ProjectPath>,
 }
 
-/// A directory and its own configuration files.
 #[derive(Debug)]
 pub struct Directory {
-    /// Where it is.
     pub path: ProjectPath,
-    /// Its files, by name.
     pub files: Vec<ParsedFile>,
 }
 
-/// A configuration file.
 #[derive(Debug, Clone)]
 pub struct ParsedFile {
-    /// Where it is.
     pub path: ProjectPath,
     /// What it says; empty if it has a syntax error.
     pub body: Arc<Body>,

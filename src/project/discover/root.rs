@@ -11,14 +11,11 @@ use crate::language::syntax::{Body, ExprKind};
 use crate::on_disk::if_there;
 use crate::source::FileId;
 
-/// How the project root was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootRule {
     /// Its own files say `orch { root = true }`.
     Declared,
-    /// It is git's top level.
     Git,
-    /// Its own files set `required_version`.
     RequiredVersion,
     /// Nothing marks the root, so it is the working directory.
     WorkingDirectory,
@@ -37,8 +34,6 @@ pub struct RootUnknown {
 ///
 /// The nearest ancestor that declares itself the root; else git's top level; else the nearest
 /// ancestor that sets `required_version`; else the working directory.
-///
-/// # Errors
 ///
 /// If nothing marks the root and a file above the working directory cannot be understood: if it
 /// marked the root, constraints and settings would be lost silently. In all other cases, such a file
@@ -75,8 +70,6 @@ pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUn
 ///
 /// Only `.git` counts: git itself also accepts a directory that merely looks like a repository from
 /// inside, which anyone can commit, with a configuration that runs programs.
-///
-/// # Errors
 ///
 /// With its path, if a `.git` is there and cannot be read.
 pub(crate) fn git_top_level(directory: &Path) -> Result<Option<&Path>, (PathBuf, io::Error)> {

@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// How large a file may be.
 pub(crate) struct SizeLimit {
     pub(crate) bytes: u32,
     /// What to do about a larger one.
@@ -17,7 +16,6 @@ pub(crate) const CONFIGURATION: SizeLimit = SizeLimit {
     help: "split it, or give it another name if it is not configuration",
 };
 
-/// Why a configuration file has no usable text.
 pub(crate) enum TextError {
     Io(io::Error),
     /// The text with what is not UTF-8 replaced, and where that begins.

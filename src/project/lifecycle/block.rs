@@ -19,7 +19,6 @@ use crate::path::ProjectPath;
 use crate::pattern::{BadPattern, Pattern};
 use crate::source::{Span, Spanned};
 
-/// The block.
 pub(crate) const LIFECYCLE: &str = "lifecycle";
 
 pub(crate) const PREVENT_DESTROY: &str = "prevent_destroy";
@@ -27,7 +26,6 @@ pub(crate) const CREATE_BEFORE_DESTROY: &str = "create_before_destroy";
 pub(crate) const IGNORE_CHANGES: &str = "ignore_changes";
 pub(crate) const REPLACE_TRIGGERED_BY: &str = "replace_triggered_by";
 
-/// The rules that have an attribute.
 const ATTRIBUTES: [&str; 5] = [
     PREVENT_DESTROY,
     PREVENT_RESOURCE_DESTROY,
@@ -45,14 +43,11 @@ pub(super) const ALL: &str = "all";
 /// The namespace of variables in `ignore_changes`.
 pub(super) const ENV: &str = "env";
 
-/// Where a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In a `stack` block.
     Stack,
     /// In the block of a stack that is only read.
     ReadStack,
-    /// In the `config` of a directory.
     Directory,
 }
 
@@ -63,7 +58,6 @@ pub(crate) struct LifecycleReader<'a> {
     directory: &'a ProjectPath,
     names: &'a dyn Namespaces,
     lifecycle: Lifecycle,
-    /// Where each attribute was first set.
     seen: HashMap<String, Span>,
 }
 
@@ -345,7 +339,6 @@ impl<'a> LifecycleReader<'a> {
         }
     }
 
-    /// Reads `replace_triggered_by`.
     fn triggers(
         &self,
         attribute: &Attribute,

@@ -9,7 +9,6 @@ use crate::language::syntax::Block;
 const CONDITION: &str = "condition";
 const ERROR_MESSAGE: &str = "error_message";
 
-/// Reads a `precondition` or `postcondition` block.
 pub(super) fn condition(
     block: &Block,
     kind: ConditionKind,

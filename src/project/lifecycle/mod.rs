@@ -33,7 +33,6 @@ pub struct Lifecycle {
     pub conditions: Vec<Arc<Condition>>,
 }
 
-/// What `ignore_changes` names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredChanges {
     /// `all`: every input.
@@ -66,7 +65,6 @@ impl IgnoredChanges {
     }
 }
 
-/// An entry of `ignore_changes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoredInput {
     /// Files that match a glob: relative to the stack, or from the project root if it starts with `/`.
@@ -84,7 +82,6 @@ impl fmt::Display for IgnoredInput {
     }
 }
 
-/// An entry of `replace_triggered_by`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplaceTrigger {
     /// The reference, as in `after`.
@@ -103,7 +100,6 @@ pub enum ConditionKind {
 }
 
 impl ConditionKind {
-    /// Returns the block that states it.
     pub fn word(self) -> &'static str {
         match self {
             ConditionKind::Precondition => "precondition",
@@ -115,18 +111,15 @@ impl ConditionKind {
 /// A `precondition` or `postcondition` block.
 #[derive(Debug)]
 pub struct Condition {
-    /// Which of the two.
     pub kind: ConditionKind,
     /// What must be true, evaluated for each stack.
     pub condition: Expr,
     /// What is said if it is not, evaluated for each stack.
     pub error_message: Expr,
-    /// The keyword of the block.
     pub span: Span,
 }
 
 impl Lifecycle {
-    /// Returns whether nothing is stated.
     pub fn is_empty(&self) -> bool {
         self.first_but_conditions().is_none() && self.conditions.is_empty()
     }

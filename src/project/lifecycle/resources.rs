@@ -25,7 +25,6 @@ pub enum ProtectedResources {
 }
 
 impl ProtectedResources {
-    /// Returns whether nothing is protected.
     pub fn is_empty(&self) -> bool {
         match self {
             ProtectedResources::All(all) => !all,

@@ -13,7 +13,6 @@ const GIT_HOSTS: [&str; 3] = ["github.com/", "gitlab.com/", "bitbucket.org/"];
 /// Where a module comes from, whatever its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What keeps it.
     pub kind: AddressKind,
     /// Of a registry: host, namespace, name and provider. Of git: host and path of the repository, however it
     /// is reached.
@@ -22,18 +21,14 @@ pub struct Address {
     pub directory: String,
 }
 
-/// What keeps a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressKind {
     Registry,
-    /// A git repository.
     Git,
 }
 
-/// A source as written in a call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallSource {
-    /// Where the module comes from.
     pub address: Address,
     /// `ref` of git, or `version` of a registry, if the source itself asks for one.
     pub asked: Option<String>,

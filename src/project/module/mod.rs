@@ -20,7 +20,6 @@ use crate::path::ProjectPath;
 use crate::source::{Span, Spanned};
 use crate::version::parse_version;
 
-/// The block.
 pub(crate) const MODULE: &str = "module";
 
 const ATTRIBUTES: [&str; 3] = ["source", "tag", "labels"];
@@ -32,13 +31,10 @@ const VERSION: char = '*';
 #[derive(Debug, Clone)]
 pub struct ModuleBlock {
     pub name: Spanned<String>,
-    /// What calls name.
     pub source: Spanned<ModuleSource>,
-    /// The names of its tags.
     pub tag: TagPattern,
     /// `labels`, for policies.
     pub labels: Vec<String>,
-    /// The place of the block.
     pub span: Span,
 }
 
@@ -111,7 +107,6 @@ pub(crate) fn by_name(
     modules
 }
 
-/// Reads a `module` block in a file of this directory.
 pub(crate) fn read(
     block: &Block,
     directory: &ProjectPath,

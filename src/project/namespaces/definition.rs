@@ -5,12 +5,9 @@ use crate::project::config::LetDefinition;
 use crate::project::globals::GlobalDefinition;
 use crate::source::Span;
 
-/// The definition of a global or a `let`.
 #[derive(Debug, Clone, Copy)]
 pub enum Definition<'p> {
-    /// In a `globals` block.
     Global(&'p GlobalDefinition),
-    /// In a `lets` block.
     Let(&'p LetDefinition),
 }
 
@@ -23,7 +20,6 @@ impl<'p> Definition<'p> {
         }
     }
 
-    /// Returns where its name is written.
     pub fn span(self) -> Span {
         match self {
             Definition::Global(definition) => definition.span,

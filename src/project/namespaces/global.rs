@@ -20,7 +20,6 @@ use crate::language::value::Value;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, set_twice};
 use crate::source::Span;
 
-/// A lookup of a global.
 pub(super) struct Lookup<'a, 'p> {
     pub(super) scope: &'a Rc<GlobalScope<'p>>,
     pub(super) names: &'a Names<'a, 'p>,

@@ -10,7 +10,6 @@ use crate::project::stack::Stack;
 /// The entry for the version of `orch`.
 pub(super) const VERSION: &str = "version";
 
-/// Returns the paths of all stacks, in path order.
 pub(super) fn stack_list(project: &Project) -> Value {
     let stacks = project.stacks.iter();
     Value::list(stacks.map(|(_, stack)| Value::string(stack.path.as_str())))
@@ -35,7 +34,6 @@ pub(super) fn of_project(project: &Project, stack_list: Value) -> Vec<(&'static 
 /// The entries that depend on a stack. All but the first are older names for values in it.
 pub(super) const OF_STACK: [&str; 4] = ["stack", "name", "path", "description"];
 
-/// Returns what is known about a stack.
 pub(super) fn of_stack(
     project: &Project,
     stack: &Stack,

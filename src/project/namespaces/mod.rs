@@ -67,7 +67,6 @@ pub(crate) struct Basis<'p> {
 }
 
 impl Basis<'_> {
-    /// Returns the generations of stacks.
     pub(crate) fn generations(&self) -> &Generations {
         &self.generations
     }
@@ -154,7 +153,6 @@ impl<'p> ProjectNamespaces<'p> {
         self.basis.project
     }
 
-    /// Returns the globals that apply to a directory, if there are any.
     fn scope(&self, directory: &ProjectPath) -> Option<Rc<GlobalScope<'p>>> {
         let scope = self.scopes.of(self.basis.project, directory);
         if self.basis.overrides.is_empty() {
@@ -220,10 +218,8 @@ enum Subject<'p> {
     Directory(&'p ProjectPath),
 }
 
-/// Where an expression is written.
 #[derive(Debug, Clone, Copy)]
 enum Place<'p> {
-    /// On the command line.
     Command,
     /// In `run.env`, or in `lets` beside it: the definitions that `let` has there.
     Environment(&'p [LetDefinition]),
@@ -306,15 +302,12 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 }
 
-/// Which globals there are.
 #[derive(Clone)]
 enum NamesScope<'a, 'p> {
     OfStack(&'a StackNamespaces<'a, 'p>),
-    /// These.
     Given(Rc<GlobalScope<'p>>),
 }
 
-/// What names mean in one expression.
 struct Names<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
     subject: Subject<'p>,
@@ -338,7 +331,6 @@ impl<'p> Names<'_, 'p> {
         evaluate_within(expr, self, self.budget)
     }
 
-    /// Returns what is known about the project and the stack.
     fn metadata(&self, path: &NamePath) -> EvalResult {
         let project = self.project.basis.project;
         let basis = &self.project.basis;

@@ -37,7 +37,6 @@ pub enum Used<'p> {
     Generation(StackIndex, Span),
 }
 
-/// The evaluations in progress.
 #[derive(Debug, Default)]
 pub(super) struct Progress<'p> {
     /// The definitions that are being evaluated, each with the place that needs it.

@@ -34,7 +34,6 @@ pub(super) struct Node<'p> {
 }
 
 impl Node<'_> {
-    /// Returns the node that a path leads to.
     fn at(&self, path: &[Box<str>]) -> Option<&Self> {
         path.iter().try_fold(self, |node, name| {
             let inner = node.inner.get(&**name)?;
@@ -156,7 +155,6 @@ impl Item<'_, '_> {
 pub(super) struct GlobalScopes<'p>(RefCell<HashMap<ProjectPath, Option<Rc<GlobalScope<'p>>>>>);
 
 impl<'p> GlobalScopes<'p> {
-    /// Returns the globals that apply to a directory, if there are any.
     pub(super) fn of(
         &self,
         project: &'p Project,

@@ -27,11 +27,8 @@ const MAX_SHOWN: usize = 8;
 /// If either end is an instance, the block is about one stack: the instance, or the stack without a key.
 #[derive(Debug, Clone)]
 pub struct MovedBlock {
-    /// Where the stacks were.
     pub from: Spanned<StackPath>,
-    /// Where they are.
     pub to: Spanned<StackPath>,
-    /// The place of the block.
     pub span: Span,
 }
 
@@ -54,9 +51,7 @@ impl MovedBlock {
 /// The stacks at one end of a block.
 #[derive(Clone, Copy)]
 enum Range<'b> {
-    /// All at and below a directory.
     Below(&'b ProjectPath),
-    /// One.
     One(&'b StackPath),
 }
 
@@ -90,7 +85,6 @@ impl<'b> Range<'b> {
     }
 }
 
-/// The `moved` blocks of a project.
 #[derive(Debug, Default)]
 pub struct Moves {
     /// In the order in which they have to be carried out.
@@ -129,7 +123,6 @@ impl Moves {
         }
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
@@ -188,8 +181,6 @@ fn once_each(
 /// Returns the order in which blocks have to be carried out: a block before those that take up what it puts
 /// down, and before one that takes a directory around what it takes.
 ///
-/// # Errors
-///
 /// If there is none: each cycle.
 fn in_order(blocks: &[MovedBlock]) -> Result<Vec<usize>, Vec<Diagnostic>> {
     let mut graph: DiGraph<usize, ()> = DiGraph::new();
@@ -245,7 +236,6 @@ fn in_order(blocks: &[MovedBlock]) -> Result<Vec<usize>, Vec<Diagnostic>> {
     Err(cycles)
 }
 
-/// Reports a cycle among blocks that lead to each other.
 fn cycle(
     blocks: &[MovedBlock],
     graph: &DiGraph<usize, ()>,
@@ -282,7 +272,6 @@ fn cycle(
     )
 }
 
-/// Reads a `moved` block in a file of this directory.
 pub(crate) fn read(
     block: &Block,
     directory: &ProjectPath,

@@ -13,7 +13,6 @@ use crate::project::lifecycle::ProtectedResources;
 use crate::project::stack::{Stack, Stacks};
 use crate::source::{Span, Spanned};
 
-/// The block in it.
 const LIFECYCLE: &str = "lifecycle";
 
 const KIND: Kind = Kind {
@@ -22,7 +21,6 @@ const KIND: Kind = Kind {
     place: NoNamespaces("a `removed` block"),
 };
 
-/// The attributes of its `lifecycle`.
 const RULES: [&str; 3] = ["destroy", "prevent_destroy", "prevent_resource_destroy"];
 
 /// A `removed` block: all that is recorded at and below a path is given up.
@@ -30,7 +28,6 @@ const RULES: [&str; 3] = ["destroy", "prevent_destroy", "prevent_resource_destro
 pub struct RemovedBlock {
     /// What is removed: a directory stands for all at and below it, an instance for itself.
     pub from: Spanned<StackPath>,
-    /// The place of the block.
     pub span: Span,
     /// Whether what the stacks have made is destroyed; else it stays and is only forgotten.
     pub destroy: bool,
@@ -55,7 +52,6 @@ impl RemovedBlock {
     }
 }
 
-/// The `removed` blocks of a project.
 #[derive(Debug, Default)]
 pub struct RemovedBlocks {
     /// By the text of `from`.
@@ -92,7 +88,6 @@ impl RemovedBlocks {
         RemovedBlocks { by_from }
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_from.is_empty()
     }
@@ -131,7 +126,6 @@ impl RemovedBlock {
     }
 }
 
-/// Reads a `removed` block in a file of this directory.
 pub(crate) fn read(
     block: &Block,
     directory: &ProjectPath,

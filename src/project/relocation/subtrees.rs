@@ -36,7 +36,6 @@ impl<'a> Subtrees<'a> {
         subtrees
     }
 
-    /// Moves one stack.
     pub(super) fn move_one(&mut self, from: &'a StackPath, to: &'a StackPath) {
         let Some(node) = self.find(from.directory()) else {
             return;

@@ -41,20 +41,15 @@ const ATTRIBUTES: [&str; 16] = [
 /// The attribute that declares instances.
 pub(crate) const FOR_EACH: &str = "for_each";
 
-/// The block in a `stack` block.
 const RUN: &str = "run";
 
-/// Longest `id`, in characters.
 const MAX_ID: usize = 64;
 
-/// What a `stack` block declares.
 pub(crate) enum Declared {
     Stack(Box<Stack>),
     /// One for each key of `for_each`; there may be none.
     Instances {
-        /// The stacks, in any order.
         stacks: Vec<Stack>,
-        /// The place of the value.
         for_each: Span,
         /// The files that functions in it have read or looked for.
         reads: Vec<AttributeRead>,
@@ -112,7 +107,6 @@ pub(crate) fn from_block(
     }
 }
 
-/// Checks that a block has only what belongs there.
 fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
     for label in &block.labels {
         let diagnostic = Diagnostic::error(Code::UnexpectedLabel, "a `stack` block has no labels");
@@ -150,7 +144,6 @@ fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Evaluates the attributes of one stack.
 fn one(
     block: &Block,
     path: StackPath,
@@ -299,7 +292,6 @@ fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) 
         .help(help)
 }
 
-/// The types that attributes of a `stack` block have.
 #[derive(Clone, Copy)]
 enum Wanted {
     Bool,

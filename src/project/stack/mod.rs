@@ -30,14 +30,11 @@ use crate::source::{Span, Spanned};
 /// What `orch` does with a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StackMode {
-    /// It owns what exists.
     #[default]
     Manage,
-    /// It only reads, for others.
     Read,
 }
 
-/// What a `stack` block describes.
 #[derive(Debug, Clone)]
 pub struct Stack {
     /// The directory and, if this is an instance, its key.
@@ -49,17 +46,11 @@ pub struct Stack {
     /// `name`, or the name of the directory.
     pub name: String,
     pub description: Option<String>,
-    /// `tags`, as written.
     pub tags: Vec<Spanned<String>>,
-    /// `after`, as written.
     pub after: Vec<Spanned<String>>,
-    /// `before`, as written.
     pub before: Vec<Spanned<String>>,
-    /// `wants`, as written.
     pub wants: Vec<Spanned<String>>,
-    /// `wanted_by`, as written.
     pub wanted_by: Vec<Spanned<String>>,
-    /// `watch`, resolved.
     pub watch: Vec<Spanned<Watch>>,
     pub driver: Option<Spanned<String>>,
     pub mode: StackMode,
@@ -79,7 +70,6 @@ pub struct Stack {
 #[derive(Debug, Clone)]
 pub struct AttributeRead {
     pub attribute: Name,
-    /// What it read or looked for.
     pub read: FileRead,
     /// The name of the function in the call.
     pub function: Span,
@@ -91,7 +81,6 @@ impl Stack {
         !tag.is_empty() && self.tags.iter().any(|own| own.value == tag)
     }
 
-    /// Returns the tags without their places.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(|tag| tag.value.as_str())
     }
@@ -152,7 +141,6 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Collects stacks, given in any order.
     pub fn new(mut stacks: Vec<Stack>) -> Self {
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut by_directory: HashMap<ProjectPath, Range<u32>> =
@@ -179,17 +167,14 @@ impl Stacks {
         }
     }
 
-    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.in_path_order.len()
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.in_path_order.is_empty()
     }
 
-    /// Returns all stacks in path order.
     pub fn iter(&self) -> impl Iterator<Item = (StackIndex, &Stack)> {
         self.in_path_order
             .iter()
@@ -257,10 +242,6 @@ impl Stacks {
 
     /// Returns the stacks that a user means by a path, written in a directory: those at exactly that path,
     /// or the instances that a key in brackets after it chooses.
-    ///
-    /// # Errors
-    ///
-    /// If the path leads out of the project.
     pub fn written(
         &self,
         directory: &ProjectPath,
@@ -353,7 +334,6 @@ impl Stacks {
         self.by_tag.get(tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether any stack carries a tag.
     pub fn has_tag(&self, tag: &str) -> bool {
         self.by_tag.contains_key(tag)
     }

@@ -7,10 +7,6 @@ use crate::source::Span;
 
 impl Stacks {
     /// Returns the stack that an expression names, relative to a directory.
-    ///
-    /// # Errors
-    ///
-    /// If the path leads out of the project, or names no stack, or several instances of one.
     pub fn one_written(
         &self,
         directory: &ProjectPath,

@@ -11,10 +11,8 @@ use serde_json::{Map, Value};
 
 use super::evaluated::{EvaluatedRecord, ReasonRecord};
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
-    /// When it happened.
     pub at: Timestamp,
     /// Which turn of its stack this is about, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +23,6 @@ pub struct JournalEntry {
     /// Which step of that turn this is about, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -54,10 +51,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         follows: Option<ReasonRecord>,
     },
-    /// The command is about to start; attempts count from 1.
-    Started { stack: String, attempt: u32 },
+    Started {
+        stack: String,
+        attempt: u32,
+    },
     /// A further step is about to start.
-    StepStarted { stack: String },
+    StepStarted {
+        stack: String,
+    },
     /// An attempt failed, and another one follows.
     Retrying {
         stack: String,
@@ -72,16 +73,20 @@ pub enum Event {
         timeout_ms: u64,
         grace_ms: u64,
     },
-    /// The run has taken too long.
     RunTimedOut {
         timeout_ms: u64,
         grace_ms: u64,
         running: Vec<String>,
     },
     /// A command that took too long is killed.
-    Killed { stack: String },
+    Killed {
+        stack: String,
+    },
     /// Not all output was kept, or shown.
-    OutputLost { stack: String, problem: String },
+    OutputLost {
+        stack: String,
+        problem: String,
+    },
     /// `orch` was asked to stop.
     Interrupted {
         signal: i32,
@@ -92,7 +97,6 @@ pub enum Event {
     Ended(Ended),
     /// Policies were asked what follows from that.
     Evaluated(EvaluatedRecord),
-    /// The run is over.
     Finished(Finished),
     /// Something that this version does not know, with all that its line says.
     #[serde(untagged)]
@@ -138,21 +142,16 @@ pub enum ReactionRecord {
     Terminate,
     /// The running commands are killed.
     Kill,
-    /// A word that this version does not know.
     #[serde(untagged)]
     Other(String),
 }
 
-/// How a stack ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     pub stack: String,
-    /// How it ended.
     pub outcome: OutcomeRecord,
-    /// How its command failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRecord>,
-    /// Why it did not run, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<CauseRecord>,
     /// The time from the first attempt to the end of the last.
@@ -164,17 +163,13 @@ pub struct Ended {
     pub changes: Option<ChangesRecord>,
 }
 
-/// What a command changed, or would change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangesRecord {
-    /// Whether there are changes.
     pub any: bool,
-    /// The numbers of affected resources, if known.
     #[serde(flatten)]
     pub resources: Option<ResourcesRecord>,
 }
 
-/// The number of resources for each action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourcesRecord {
     pub add: u64,
@@ -184,13 +179,10 @@ pub struct ResourcesRecord {
     pub forget: u64,
 }
 
-/// How a stack ended, in a word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutcomeRecord {
-    /// Its command succeeded.
     Succeeded,
-    /// Its command did not succeed.
     Failed,
     /// It was added, and would change something that nobody has approved: nothing was done.
     Unconfirmed,
@@ -198,7 +190,6 @@ pub enum OutcomeRecord {
     Skipped,
     /// The run ended before its turn came.
     Cancelled,
-    /// A word that this version does not know.
     #[serde(untagged)]
     Other(String),
 }
@@ -216,7 +207,6 @@ impl OutcomeRecord {
     }
 }
 
-/// How a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FailureRecord {
@@ -249,12 +239,10 @@ pub enum FailureRecord {
     Lost {
         problem: String,
     },
-    /// One that this version does not know, as it was written.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// Why a stack did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum CauseRecord {
@@ -268,28 +256,22 @@ pub enum CauseRecord {
     RunTimedOut {
         timeout_ms: u64,
     },
-    /// The plan was not approved.
     Rejected,
     StateLost,
     Stuck,
-    /// One that this version does not know, as it was written.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
-    /// The exit status of `orch`.
     pub status: u8,
     /// The time from beginning to end.
     pub elapsed_ms: u64,
-    /// How many stacks ended in which way.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// How many stacks ended in which way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub succeeded: usize,
@@ -306,12 +288,10 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Counts {
-    /// Returns how many stacks are counted.
     pub fn total(&self) -> usize {
         self.succeeded + self.failed + self.unconfirmed + self.skipped + self.cancelled
     }
 
-    /// Counts one more stack that has ended like this.
     pub fn add(&mut self, outcome: &OutcomeRecord) {
         match outcome {
             OutcomeRecord::Succeeded => self.succeeded += 1,

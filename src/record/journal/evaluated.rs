@@ -5,16 +5,13 @@ use serde::{Deserialize, Serialize};
 /// What policies have answered to the end of a turn, and what became of that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluatedRecord {
-    /// The stack of the turn.
     pub stack: String,
     /// The run of the turn, if that is one that this run resumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// How the turn ended, in the words of policies.
     pub state: String,
-    /// What each policy has answered.
     pub policies: Vec<PolicyRecord>,
-    /// The turns that were added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<FollowRecord>,
     /// Turns that were to come anyway.
@@ -25,7 +22,6 @@ pub struct EvaluatedRecord {
     pub dropped: Vec<DroppedRecord>,
 }
 
-/// What one policy has answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRecord {
     pub policy: String,
@@ -37,20 +33,17 @@ pub struct PolicyRecord {
     pub reset_flag: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sample: bool,
-    /// How it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     pub elapsed_ms: u64,
 }
 
-/// A turn that follows another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowRecord {
     pub stack: String,
     /// Which turn of that it is, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// The policies that ask for it.
     pub policies: Vec<String>,
 }
 
@@ -67,10 +60,8 @@ pub struct DroppedRecord {
     pub chain: Option<String>,
 }
 
-/// Why a turn was added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonRecord {
-    /// The policies that ask for it.
     pub policies: Vec<String>,
     /// The stack of the turn that it follows.
     pub stack: String,

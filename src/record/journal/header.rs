@@ -23,19 +23,14 @@ pub struct Header {
     pub format: u32,
     /// The run id, after which the folder of the run is named.
     pub run: String,
-    /// The version of `orch`.
     pub orch: String,
-    /// When the run began.
     pub at: Timestamp,
-    /// The machine.
     pub host: String,
-    /// The process id of `orch`.
     pub process: u32,
     /// What was typed after `orch`, the flags that select stacks included.
     pub arguments: Vec<Argument>,
     /// Where that was typed, as a path of the project.
     pub directory: String,
-    /// The run that this one resumes.
     pub resumes: Option<String>,
     /// The command and its arguments, as given.
     pub command: Vec<Argument>,
@@ -62,9 +57,7 @@ pub struct Header {
     /// The stack of each turn that the run begins with, by number, if a stack has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<String>,
-    /// The direction of the run.
     pub direction: DirectionRecord,
-    /// The settings that flags have set.
     pub settings: SettingsRecord,
     /// What changes were measured from, if only changed stacks were wanted.
     pub base: Option<BaseRecord>,
@@ -125,35 +118,26 @@ pub struct AskedRecord {
     pub follows: bool,
 }
 
-/// The direction of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectionRecord {
-    /// Along the constraints.
     Forward,
-    /// Against them.
     Reverse,
-    /// A word that this version does not know.
     #[serde(untagged)]
     Other(String),
 }
 
-/// What happens after a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnErrorRecord {
     /// Nothing new starts.
     Stop,
-    /// What runs after the failed stack is skipped.
     SkipDependents,
-    /// Everything runs.
     Continue,
-    /// A word that this version does not know.
     #[serde(untagged)]
     Other(String),
 }
 
-/// A file that is not committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncommittedFile {
     /// Where it is, as a path of the project.
@@ -167,19 +151,13 @@ pub struct UncommittedFile {
     pub executable: Option<bool>,
 }
 
-/// The settings of a run that flags have set.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SettingsRecord {
-    /// What happens after a failure.
     pub on_error: OnErrorRecord,
-    /// How many commands run at once.
     pub jobs: usize,
-    /// How many with a tag.
     #[serde(default)]
     pub limits: Vec<TagLimitRecord>,
-    /// How long an attempt may take.
     pub timeout_ms: Option<u64>,
-    /// How long the run may take.
     pub run_timeout_ms: Option<u64>,
     /// How long a command has to end after its interrupt.
     pub grace_ms: Option<u64>,
@@ -193,10 +171,8 @@ pub struct SettingsRecord {
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff_ms: Option<u64>,
-    /// Exit statuses that count as success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub success_exit_codes: Option<Vec<i32>>,
-    /// Exit statuses that mean changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_exit_codes: Option<Vec<i32>>,
     /// Whether the exit status of the run shows whether there are changes.
@@ -213,9 +189,7 @@ pub struct SettingsRecord {
 pub enum RecordingRecord {
     Apply,
     Destroy,
-    /// It does not.
     Never,
-    /// A word that this version does not know.
     #[serde(untagged)]
     Other(String),
 }
@@ -224,7 +198,6 @@ pub enum RecordingRecord {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TagLimitRecord {
     pub tag: String,
-    /// How many.
     pub at_once: usize,
 }
 

@@ -32,25 +32,19 @@ const MAX_BYTES: u64 = 4 << 20;
 /// How long the processes of a killed `orch` may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The run that holds the lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Holder {
-    /// The run id.
     pub run: String,
-    /// The process id of `orch`.
     pub process: u32,
-    /// The machine.
     pub host: String,
     pub command: Vec<Argument>,
     /// What the run is for, if that is not its command alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// When the run began.
     pub since: Timestamp,
 }
 
 impl Holder {
-    /// Returns the holder for a run with this header.
     pub fn of(header: &Header) -> Self {
         Holder {
             run: header.run.clone(),
@@ -63,10 +57,8 @@ impl Holder {
     }
 }
 
-/// The result of trying to get the lock.
 #[derive(Debug)]
 pub enum Locking {
-    /// This run has it.
     Ours {
         lock: ProjectLock,
         /// The run that had it before and was killed.
@@ -92,10 +84,6 @@ impl ProjectLock {
     }
 
     /// Tries to get the lock.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be created, is none, or the file system has no locks.
     pub fn lock(place: &GuardedFolder, holder: &Holder) -> Result<Locking, Unusable> {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);

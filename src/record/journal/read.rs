@@ -20,37 +20,26 @@ pub(super) const MAX_BYTES: u64 = 512 << 20;
 /// has finished.
 const TAIL_BYTES: u64 = 4 << 10;
 
-/// Why a journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be opened.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// It cannot be read.
     #[error("failed to read it: {0}")]
     Io(#[from] io::Error),
     #[error("it is longer than {} MiB", MAX_BYTES >> 20)]
     TooLong,
     #[error("it has no header")]
     NoHeader,
-    /// A later `orch` wrote it.
     #[error("it has format {format}, and this orch knows {FORMAT}; orch {orch} wrote it")]
-    Newer {
-        format: u32,
-        /// The version that wrote it.
-        orch: String,
-    },
+    Newer { format: u32, orch: String },
     #[error("line {line} is damaged at column {}", error.column())]
     Damaged {
-        /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
         error: serde_json::Error,
     },
 }
 
 impl ReadError {
-    /// Returns whether there is no journal.
     pub(crate) fn is_missing(&self) -> bool {
         let ReadError::Unusable(Unusable::Io { error, .. }) = self else {
             return false;
@@ -59,11 +48,6 @@ impl ReadError {
     }
 }
 
-/// Reads a whole journal.
-///
-/// # Errors
-///
-/// If it has no header, a later `orch` wrote it, or a line other than the last is damaged.
 pub(super) fn read(file: File) -> Result<RunRecord, ReadError> {
     let mut lines = JournalLines::new(file)?;
     let mut record = RunRecord::new(lines.header()?);

@@ -13,12 +13,9 @@ use super::failures::Failures;
 use super::header::Header;
 use super::turns::{TurnOutcome, TurnRecord, numbers, turns_of};
 
-/// What a journal says.
 #[derive(Debug)]
 pub struct RunRecord {
-    /// What the run was meant to do.
     pub header: Header,
-    /// The record of each stack, in the order of the run.
     pub stacks: Vec<StackRecord>,
     /// What stopped the run before its end, in the order in which it came.
     pub stops: Vec<Stop>,
@@ -28,11 +25,8 @@ pub struct RunRecord {
     pub turns: Vec<TurnRecord>,
     /// The numbers of those that have ended, in the order in which they did.
     pub ended: Vec<usize>,
-    /// How the run ended, if it has.
     pub finished: Option<Finished>,
-    /// The time of the last line.
     pub last: Timestamp,
-    /// The position of each stack in `stacks`.
     positions: HashMap<String, usize>,
     turn_numbers: HashMap<(String, Option<u32>), usize>,
 }
@@ -46,38 +40,26 @@ pub struct EvaluatedTurn {
     pub evaluated: EvaluatedRecord,
 }
 
-/// Something that stopped a run before its end.
 #[derive(Debug)]
 pub struct Stop {
-    /// When it came.
     pub at: Timestamp,
-    /// What it was.
     pub cause: StopCause,
     /// The stacks whose command was running.
     pub running: Vec<String>,
 }
 
-/// What stopped a run.
 #[derive(Debug)]
 pub enum StopCause {
-    /// `orch` received a signal.
     Signal {
-        /// Its number.
         signal: i32,
-        /// What `orch` did about it.
         reaction: ReactionRecord,
     },
     /// The run took longer than this.
-    TimedOut {
-        /// The limit.
-        timeout_ms: u64,
-    },
+    TimedOut { timeout_ms: u64 },
 }
 
-/// What a journal says about a stack.
 #[derive(Debug)]
 pub struct StackRecord {
-    /// The stack path.
     pub path: String,
     pub state: StackState,
     /// What the turn does that the state is about; none where it runs the command of the run.
@@ -96,9 +78,7 @@ pub struct StackRecord {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum StackState {
-    /// The run leaves it out.
     LeftOut,
-    /// Its turn has not come yet.
     Waiting,
     /// It was started; this is the latest attempt, from 1.
     Started {
@@ -109,20 +89,15 @@ pub enum StackState {
     Ended(Ended),
 }
 
-/// One attempt to run a command in a stack.
 #[derive(Debug)]
 pub struct AttemptRecord {
-    /// Its number, from 1.
     pub number: u32,
     /// Which turn of the stack it belongs to; absent for the first.
     pub turn: Option<u32>,
     /// Which step of that turn it is; absent for the first.
     pub step: Option<u32>,
-    /// When it began.
     pub began: Timestamp,
-    /// How long it took, if it has ended.
     pub elapsed: Option<Duration>,
-    /// How it failed, if it did.
     pub failure: Option<FailureRecord>,
     /// How long `orch` waited before the next attempt, if one was to follow.
     pub wait: Option<Duration>,
@@ -135,12 +110,10 @@ pub struct AttemptRecord {
 }
 
 impl StackState {
-    /// Returns whether its command has succeeded.
     pub fn is_success(&self) -> bool {
         self.outcome() == Some(&OutcomeRecord::Succeeded)
     }
 
-    /// Returns whether its command has said that there are changes.
     pub fn has_changes(&self) -> bool {
         let StackState::Ended(ended) = self else {
             return false;
@@ -148,7 +121,6 @@ impl StackState {
         ended.changes.is_some_and(|changes| changes.any)
     }
 
-    /// Returns whether its command has failed.
     pub fn is_failure(&self) -> bool {
         self.outcome() == Some(&OutcomeRecord::Failed)
     }
@@ -372,7 +344,6 @@ impl RunRecord {
         }
     }
 
-    /// Returns the number of stacks that have ended in each way.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for stack in &self.stacks {

@@ -24,7 +24,6 @@ const FOLDER: &str = "runs";
 /// How many runs are read to learn how long stacks took in the past.
 const MAX_PAST: usize = 10;
 
-/// The runs of a project.
 #[derive(Debug)]
 pub struct Runs {
     place: GuardedFolder,
@@ -37,9 +36,7 @@ pub struct Runs {
 /// Whether a run is in progress, which means that its `orch` is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
-    /// It is.
     Alive,
-    /// It is not.
     Gone,
     /// Its journal cannot be opened; or the file system has no locks, and its process cannot be looked for.
     Unknown,
@@ -48,13 +45,9 @@ pub enum Liveness {
 /// How a run went, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
-    /// It is in progress.
     Running,
-    /// Everything succeeded.
     Succeeded,
-    /// Something failed.
     Failed,
-    /// A signal ended it.
     Interrupted,
     /// `orch` was killed, or the machine went down.
     Killed,
@@ -93,22 +86,16 @@ impl RunState {
     }
 }
 
-/// A run in a few words.
 #[derive(Debug)]
 pub struct Brief {
-    /// What it was meant to do.
     pub header: Header,
-    /// How it went.
     pub state: RunState,
     /// How many stacks it has, those included that were added.
     pub stacks: usize,
-    /// The number of stacks that have ended in each way.
     pub counts: Counts,
-    /// How long it took, if it has finished.
     pub elapsed: Option<Duration>,
 }
 
-/// Why there is no such run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     #[error("no run of this project is on record")]
@@ -116,7 +103,6 @@ pub enum FindError {
     /// The name is empty, as if from an unset variable.
     #[error("RUN is empty; it is `last`, `last~1`, or the beginning or end of a run id")]
     Empty,
-    /// There are not that many.
     #[error("there is no run `{0}`: {1} on record")]
     TooOld(String, usize),
     /// No id begins or ends like that.
@@ -154,12 +140,10 @@ fn age(wanted: &str) -> Option<usize> {
     }
 }
 
-/// What was removed.
 #[derive(Debug, Default)]
 pub struct Pruned {
     /// The ids of the runs that are gone.
     pub removed: Vec<String>,
-    /// How many are left.
     pub left: usize,
     /// Those that could not be removed, and why.
     pub problems: Vec<(String, io::Error)>,
@@ -177,10 +161,6 @@ pub struct UnreadRun {
 
 impl Runs {
     /// Finds the runs of a project. Anything else in their folder is left alone.
-    ///
-    /// # Errors
-    ///
-    /// If the folder is a link, or cannot be read.
     pub fn find(place: GuardedFolder) -> Result<Self, Unusable> {
         let mut folders = Vec::new();
         let folder = place.directory(FOLDER)?;
@@ -209,7 +189,6 @@ impl Runs {
         })
     }
 
-    /// Returns the ids, newest first.
     pub fn ids(&self) -> &[String] {
         &self.ids
     }
@@ -248,10 +227,6 @@ impl Runs {
 
     /// Returns the id that the user means: `last` is the newest run, `last~1` the one before it; else a
     /// beginning or an end that only one id has.
-    ///
-    /// # Errors
-    ///
-    /// If no run is meant, or several may be.
     pub fn id(&self, wanted: &str) -> Result<&str, FindError> {
         if wanted.is_empty() {
             return Err(FindError::Empty);
@@ -277,25 +252,15 @@ impl Runs {
         }
     }
 
-    /// Returns the folder of a run.
     pub fn folder(&self, id: &str) -> PathBuf {
         self.folder.join(id)
     }
 
     /// Returns where the logs of a run are, if it has any.
-    ///
-    /// # Errors
-    ///
-    /// If that is a link, or no directory.
     pub fn logs(&self, id: &str) -> Result<Option<PathBuf>, Unusable> {
         self.place.directory(&format!("{FOLDER}/{id}/logs"))
     }
 
-    /// Reads the journal of a run.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read or parsed.
     pub fn record(&self, id: &str) -> Result<RunRecord, ReadError> {
         let mut record = read(self.open(id)?)?;
         // The id is the name of the folder, whatever the journal says.
@@ -304,10 +269,6 @@ impl Runs {
     }
 
     /// Reads of a journal what is needed to list the run: of a finished one, only its ends.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read or understood.
     pub fn brief(&self, id: &str) -> Result<Brief, ReadError> {
         // A run may end after this check, but it cannot begin again.
         let liveness = self.liveness(id);
@@ -334,8 +295,6 @@ impl Runs {
 
     /// Returns the run that resumed this one, if there is one: what has succeeded there is not
     /// left to do.
-    ///
-    /// # Errors
     ///
     /// If the journal of a later run cannot be read, since that run may be the one.
     pub fn resumed_by(&self, id: &str) -> Result<Option<&str>, UnreadRun> {

@@ -6,7 +6,6 @@ use super::entry::{CauseRecord, Ended, FailureRecord, OutcomeRecord};
 use super::evaluated::ReasonRecord;
 use super::header::Header;
 
-/// What a journal says of a turn.
 #[derive(Debug)]
 pub struct TurnRecord {
     pub stack: String,
@@ -26,7 +25,6 @@ pub struct TurnRecord {
 /// How a turn ended, as policies know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnOutcome {
-    /// It succeeded.
     Finished,
     Failed,
     /// It was interrupted when the run was.

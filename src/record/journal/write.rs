@@ -16,7 +16,6 @@ pub(super) const FILE: &str = "journal.jsonl";
 /// The name of the file until it has its header: a run that is killed before that has never begun.
 pub(super) const NEW_FILE: &str = "journal.new";
 
-/// The journal of a run in progress.
 #[derive(Debug)]
 pub struct Journal {
     pub(super) file: File,
@@ -51,15 +50,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns the folder of the run.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Writes an entry. What could not be written before is tried again, so that nothing is missing
     /// once there is room on the disk again.
-    ///
-    /// # Errors
     ///
     /// If the file does not have this entry, or one before it.
     pub fn write(&mut self, entry: &JournalEntry) -> io::Result<()> {
@@ -80,11 +76,6 @@ impl Journal {
     }
 }
 
-/// Returns the line of a header or an entry.
-///
-/// # Errors
-///
-/// If it cannot be written as JSON.
 pub fn line(of: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(of)?;
     line.push(b'\n');

@@ -19,16 +19,12 @@ pub use self::reader::LogReader;
 pub use self::writer::LogWriter;
 use crate::path::KeyFilter;
 
-/// One of the two streams that a command writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
-/// The logs of a run.
 #[derive(Debug, Clone)]
 pub struct Logs {
     directory: PathBuf,
@@ -47,16 +43,11 @@ impl Logs {
         self.directory.join(file_name(position, stack, attempt))
     }
 
-    /// Returns the writer for the output of an attempt.
     pub fn writer(&self, position: usize, stack: &str, attempt: u32) -> LogWriter {
         LogWriter::new(self.file(position, stack, attempt))
     }
 
     /// Returns the output of an attempt so far, or `None` if it printed nothing.
-    ///
-    /// # Errors
-    ///
-    /// If there are files that cannot be read.
     pub fn reader(
         &self,
         position: usize,

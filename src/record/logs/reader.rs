@@ -75,10 +75,6 @@ impl LogReader {
 
     /// Returns where the last lines begin: at most so many lines, and at most so many bytes before
     /// the end. Where not even one line fits, they begin within it, at a character.
-    ///
-    /// # Errors
-    ///
-    /// If the log cannot be read.
     pub fn tail(&mut self, lines: usize, bytes: u64) -> io::Result<u64> {
         let start = self.length.saturating_sub(bytes);
         let mut last = Vec::new();

@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::{Stream, index_of};
 
-/// Takes the output of an attempt.
 #[derive(Debug)]
 pub struct LogWriter {
     path: PathBuf,
     log: Option<File>,
     index: Option<File>,
-    /// The stream of the last byte.
     stream: Stream,
     length: u64,
 }
@@ -60,8 +58,6 @@ impl LogWriter {
     }
 
     /// Adds the next bytes of a stream. Nothing is held back.
-    ///
-    /// # Errors
     ///
     /// If they cannot be written, or only in part. The log must not be written to after that.
     pub fn write(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {

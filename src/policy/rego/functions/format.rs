@@ -77,7 +77,6 @@ struct Spec {
 /// How wide anything may be made, but for one more digit.
 const MAX_WIDTH: usize = 1_000_000;
 
-/// Reads a format.
 struct Reader<'f> {
     rest: std::iter::Peekable<std::str::Chars<'f>>,
     values: &'f [Argument],
@@ -227,7 +226,6 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the text of one argument.
 fn directive(spec: Spec, verb: char, value: &Argument) -> Option<String> {
     let shown = match (verb, value) {
         ('T', _) => text(&spec, value.type_name(), 's'),

@@ -29,10 +29,6 @@ pub(super) const OLD: [&str; 10] = [
 type Function = fn(&[Value]) -> Option<Value>;
 
 /// Adds the functions of this version of the language.
-///
-/// # Errors
-///
-/// If one is there already.
 pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
     let mut functions: Vec<(&str, u8, Function)> = vec![
         ("indexof", 2, index_of),

@@ -24,7 +24,6 @@ impl BackendKind {
         BackendKind::Azurerm,
     ];
 
-    /// Returns the label of the block.
     pub fn name(self) -> &'static str {
         match self {
             BackendKind::Local => "local",
@@ -44,7 +43,6 @@ impl BackendKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns the attributes of the block.
     pub(super) fn attributes(self) -> &'static [&'static str] {
         match self {
             BackendKind::Local => &["path"],
@@ -58,12 +56,9 @@ impl BackendKind {
 /// Where the document is. Keys have no `.json` at the end; `None` is the project's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BackendConfig {
-    /// In a file.
     Local(LocalBackend),
     S3(S3Backend),
-    /// In Google Cloud Storage.
     Gcs(GcsBackend),
-    /// In Azure Blob Storage.
     Azurerm(AzureBackend),
 }
 
@@ -92,10 +87,8 @@ pub struct GcsBackend {
     pub endpoint: Option<String>,
 }
 
-/// `backend "azurerm"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AzureBackend {
-    /// The storage account.
     pub account: String,
     pub container: String,
     pub key: Option<String>,

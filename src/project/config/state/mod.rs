@@ -25,19 +25,15 @@ use crate::source::Span;
 /// The variable that overrides the namespace.
 pub const NAMESPACE_VARIABLE: &str = "ORCH_NAMESPACE";
 
-/// The namespace if none is configured.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// How many backups are kept if nothing else is configured.
 const DEFAULT_BACKUPS: u32 = 20;
 
-/// The longest name of a project or namespace.
 const MAX_NAME: usize = 64;
 
-/// The attributes of the block.
 const STATE: [&str; 3] = ["project", "namespace", "backups"];
 
-/// The attributes of `lock`.
 const LOCK: [&str; 1] = ["expires"];
 
 /// The shortest time after which a lock expires: its holder must be able to give several signs of life.
@@ -58,14 +54,11 @@ pub struct StateBlock {
 /// `config.state`, evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateConfig {
-    /// The name of the project.
     pub project: String,
     pub namespace: String,
-    /// How many backups are kept.
     pub backups: usize,
     /// After how long without a sign of life of its holder others may take the lock over, if they may.
     pub lock_expires: Option<Duration>,
-    /// Where the document is.
     pub backend: BackendConfig,
 }
 
@@ -202,7 +195,6 @@ impl StateBlock {
         self.attributes("backend.", block, kind.attributes(), imported, problems);
     }
 
-    /// Returns where the block is written.
     pub fn span(&self) -> Span {
         self.span
     }
@@ -216,10 +208,6 @@ impl StateBlock {
     }
 
     /// Evaluates where the document is. `host` looks up the environment that `orch` was started in.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the configuration, or with a variable that it needs.
     pub fn evaluate(
         &self,
         host: &dyn Fn(&str) -> Option<String>,
@@ -234,10 +222,6 @@ impl StateBlock {
     }
 
     /// Evaluates which commands are recorded; see [`Self::evaluate`].
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the patterns, or with a variable that they need.
     pub fn patterns(
         &self,
         host: &dyn Fn(&str) -> Option<String>,
@@ -253,10 +237,6 @@ impl StateBlock {
 
     /// Evaluates which commands destroy: of the lists in `record`, only `destroy` is needed. See
     /// [`Self::evaluate`].
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the patterns, or with a variable that they need.
     pub fn destroying(
         &self,
         host: &dyn Fn(&str) -> Option<String>,
@@ -314,7 +294,6 @@ impl StateBlock {
     }
 }
 
-/// Evaluates `lock.expires`.
 fn lock_expires(values: &mut Values<'_>) -> Option<Duration> {
     const PATH: &str = "lock.expires";
     let text = values.text(PATH)?;

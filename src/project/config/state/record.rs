@@ -10,7 +10,6 @@ use crate::project::tool_options::{TERRAGRUNT, TOOLS, is_switched_off, option, p
 use crate::project::tool_use::added_words;
 use crate::source::Span;
 
-/// What a recorded command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recorded {
     /// It brings about what the configuration says.
@@ -24,9 +23,7 @@ pub enum Recorded {
 /// A command that is known to apply or destroy, or not to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recognized<'p> {
-    /// What it does.
     pub recorded: Recorded,
-    /// The pattern that says so.
     pub pattern: &'p str,
     /// The options that the pattern names, without their dashes.
     pub options: &'p [String],

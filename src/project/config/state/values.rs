@@ -142,7 +142,6 @@ impl<'a> Values<'a> {
         false
     }
 
-    /// Reports a value.
     pub(super) fn invalid(&mut self, path: &str, message: String, label: &str, help: &str) {
         let mut diagnostic = Diagnostic::error(Code::InvalidValue, message);
         if let Some(span) = self.span(path) {
