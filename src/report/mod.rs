@@ -64,10 +64,10 @@ pub use runs::{
     write_run_json, write_run_refusal_json, write_runs, write_runs_json,
 };
 pub use state::{
-    Deed, RecordedGraph, ShownState, StateList, Written, write_backups, write_backups_json,
-    write_cfngin_graph, write_entry, write_entry_json, write_history, write_history_json,
-    write_recorded, write_recorded_graph_json, write_recorded_json, write_state, write_state_json,
-    write_state_refusal_json, write_written, write_written_json,
+    DocumentChange, RecordedGraph, ShownState, StateList, Written, write_backups,
+    write_backups_json, write_cfngin_graph, write_entry, write_entry_json, write_history,
+    write_history_json, write_recorded, write_recorded_graph_json, write_recorded_json,
+    write_state, write_state_json, write_state_refusal_json, write_written, write_written_json,
 };
 pub use values::{EvaluatedExpression, Evaluation, write_evaluation, write_globals};
 pub use why::{Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json};

@@ -13,7 +13,7 @@ use crate::path::{Generation, StackPath};
 use crate::plan::triggers::named_outputs;
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::{StackIndex, StackMode};
-use crate::report::{Deed, Written};
+use crate::report::{DocumentChange, Written};
 use crate::run::state_lock::{Published, declared};
 use crate::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
 
@@ -44,7 +44,7 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
     let edit = state.edit("adopt", request.options);
     let project = &state.context.project;
     let (compared, no_outputs) = (named_outputs(&state.context.references), BTreeSet::new());
-    state.change(&edit, Deed::Each("adopted"), |document, now| {
+    state.change(&edit, DocumentChange::Each("adopted"), |document, now| {
         relocate(project, document).map_err(|clashes| clashing(&clashes))?;
         let adopted = entries.iter().map(|(key, entry)| {
             let mut entry = entry.clone();

@@ -18,7 +18,7 @@ use crate::path::{ProjectPath, StackPath};
 use crate::plan::planner::Commits;
 use crate::printable::printable;
 use crate::project::Project;
-use crate::report::{Deed, Written};
+use crate::report::{DocumentChange, Written};
 use crate::selection::recorded;
 use crate::state::cfngin::{self, CfnginError, Graph};
 use crate::state::clock::Clock as _;
@@ -75,7 +75,7 @@ pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Writ
     let existing = imported.existing(context, request.terminal)?;
     let state = ProjectState::of(context)?;
     let edit = state.edit("import", request.options);
-    state.change(&edit, Deed::Each("imported"), |document, now| {
+    state.change(&edit, DocumentChange::Each("imported"), |document, now| {
         let keys = imported.record(document, now)?;
         for key in &keys {
             let known = StackPath::parse(key).and_then(|path| existing.stacks.get(&path));

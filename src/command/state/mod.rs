@@ -22,7 +22,7 @@ use crate::change::relocate;
 use crate::context::{Context, MARK_ROOT, Opened, from_edit, from_read, missing};
 use crate::error::{Error, Result};
 use crate::project::host::host_variable;
-use crate::report::{Deed, Written};
+use crate::report::{DocumentChange, Written};
 use crate::state::clock::SystemClock;
 use crate::state::document::Document;
 use crate::state::edit::Edit;
@@ -154,7 +154,7 @@ impl<'c> ProjectState<'c> {
     fn change(
         &self,
         edit: &Edit<'_>,
-        deed: Deed,
+        change: DocumentChange,
         change: impl Fn(&mut Document, Timestamp) -> Result<Vec<String>>,
     ) -> Result<Written> {
         let made = edit.make(&self.opened.backend, &self.clock, |document, now| {
@@ -162,13 +162,13 @@ impl<'c> ProjectState<'c> {
             change(document, now)
         });
         let (stacks, document) = made.map_err(from_edit)?;
-        Ok(self.written(edit.dry_run, deed, stacks, &document))
+        Ok(self.written(edit.dry_run, change, stacks, &document))
     }
 
     fn written(
         &self,
         dry_run: bool,
-        deed: Deed,
+        change: DocumentChange,
         stacks: Vec<String>,
         document: &Document,
     ) -> Written {
@@ -178,7 +178,7 @@ impl<'c> ProjectState<'c> {
             lineage: document.lineage.clone(),
             serial: document.serial,
             stacks,
-            deed,
+            change,
             notes: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use crate::context::{Context, from_lock, is_lost, locked, quoted, where_else};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::record::journal::{Liveness, Runs};
-use crate::report::{Deed, Written};
+use crate::report::{DocumentChange, Written};
 use crate::state::lock::{self, UnlockError, Unlocked, Unlocking};
 use crate::state::recover::{self as recovery, RecoverError, Recovery};
 use crate::state::run_record::RunRecord;
@@ -59,11 +59,11 @@ pub fn unlock(
             is_lost(damage, &lock)
         ));
     }
-    let deed = Deed::Unlocked {
+    let change = DocumentChange::Unlocked {
         by: lock.by,
         run: lock.run,
     };
-    Ok(state.written(options.dry_run, deed, Vec::new(), &document))
+    Ok(state.written(options.dry_run, change, Vec::new(), &document))
 }
 
 /// What is recovered.
@@ -125,8 +125,13 @@ pub fn recover(
             .notices
             .note("nothing to recover: everything is in the document");
     }
-    let deed = Deed::Each("recovered");
-    Ok(state.written(options.dry_run, deed, recovered.merged, &recovered.document))
+    let change = DocumentChange::Each("recovered");
+    Ok(state.written(
+        options.dry_run,
+        change,
+        recovered.merged,
+        &recovered.document,
+    ))
 }
 
 /// Returns what a run has kept on this machine.

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plan::protection::Protection;
 use crate::printable::{command_line, printable};
 use crate::project::config::BackendConfig;
-use crate::report::{Deed, Written};
+use crate::report::{DocumentChange, Written};
 use crate::state::backend::ReadError;
 use crate::state::document::{Entry, Taint};
 use crate::state::edit::{self, InitError, Restoration, RestoreError};
@@ -43,7 +43,7 @@ pub fn init(context: &mut Context, options: &WriteOptions) -> Result<Written> {
         ));
     }
     let document = &created.document;
-    Ok(state.written(edit.dry_run, Deed::Created, Vec::new(), document))
+    Ok(state.written(edit.dry_run, DocumentChange::Created, Vec::new(), document))
 }
 
 /// Removes stacks from the record.
@@ -52,7 +52,7 @@ pub fn forget(context: &mut Context, stacks: &[String], options: &WriteOptions) 
     let edit = state.edit("forget", options);
     // The change may be made several times.
     let forgotten: RefCell<Vec<(String, Entry)>> = RefCell::default();
-    let mut written = state.change(&edit, Deed::Each("forgot"), |document, _| {
+    let mut written = state.change(&edit, DocumentChange::Each("forgot"), |document, _| {
         let keys = state.all_recorded(document, stacks)?;
         let entries = keys.iter().filter_map(|key| {
             let entry = document.stacks.remove(key)?;
@@ -94,7 +94,7 @@ pub fn move_entry(
 ) -> Result<Written> {
     let state = ProjectState::of(context)?;
     let edit = state.edit("move", options);
-    state.change(&edit, Deed::Moved, |document, _| {
+    state.change(&edit, DocumentChange::Moved, |document, _| {
         let from = state.recorded(document, from)?;
         let to = state.key(document, to)?;
         if from == to {
@@ -127,7 +127,7 @@ fn change_each(
 ) -> Result<Written> {
     let state = ProjectState::of(context)?;
     let edit = state.edit(what, options);
-    state.change(&edit, Deed::Each(did), |document, now| {
+    state.change(&edit, DocumentChange::Each(did), |document, now| {
         state.check_stacks(document)?;
         let keys = state.all_recorded(document, stacks)?;
         let taint = Taint {
@@ -225,6 +225,6 @@ pub fn restore(
         RestoreError::Abandoned(_) => Error::new(ErrorKind::Refused, error)
             .hint("`orch state backups` shows which backups are abandoned; to restore one anyway, add `--abandoned`"),
     })?;
-    let deed = Deed::Restored(serial);
-    Ok(state.written(edit.dry_run, deed, Vec::new(), &document))
+    let change = DocumentChange::Restored(serial);
+    Ok(state.written(edit.dry_run, change, Vec::new(), &document))
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use self::history::{write_history, write_history_json};
 pub use self::recorded::{StateList, write_recorded, write_recorded_json};
-pub use self::written::{Deed, Written, write_written, write_written_json};
+pub use self::written::{DocumentChange, Written, write_written, write_written_json};
 use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::document::FORMAT;

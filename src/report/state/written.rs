@@ -20,7 +20,7 @@ pub struct Written {
     /// The stacks whose entries are others now.
     pub stacks: Vec<String>,
     #[serde(skip)]
-    pub deed: Deed,
+    pub change: DocumentChange,
     /// What else there is to say.
     #[serde(skip)]
     pub notes: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Written {
 
 /// What was done to the document.
 #[derive(Debug)]
-pub enum Deed {
+pub enum DocumentChange {
     Created,
     /// Each stack was, for instance, `tainted`.
     Each(&'static str),
@@ -46,20 +46,20 @@ pub enum Deed {
 /// Says what a command has written.
 pub fn write_written(out: &mut impl Write, written: &Written) -> io::Result<()> {
     let stacks = written.stacks.iter().map(|stack| printable(stack));
-    match &written.deed {
-        Deed::Created => writeln!(out, "created {}", printable(&written.address)),
-        Deed::Each(did) => {
+    match &written.change {
+        DocumentChange::Created => writeln!(out, "created {}", printable(&written.address)),
+        DocumentChange::Each(did) => {
             let mut stacks = stacks;
             stacks.try_for_each(|stack| writeln!(out, "{did} {stack}"))
         }
-        Deed::Moved => {
+        DocumentChange::Moved => {
             let stacks: Vec<_> = stacks.collect();
             writeln!(out, "moved {}", stacks.join(" to "))
         }
-        Deed::Restored(serial) => {
+        DocumentChange::Restored(serial) => {
             writeln!(out, "restored backup {serial} as serial {}", written.serial)
         }
-        Deed::Unlocked { by, run } => {
+        DocumentChange::Unlocked { by, run } => {
             let (by, run) = (printable(by), printable(run));
             writeln!(out, "took the lock away from {by}, run {run}")
         }
