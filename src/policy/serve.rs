@@ -94,7 +94,6 @@ struct Serving {
     policies: Vec<Policy>,
     stacks: Value,
     workflow: Value,
-    /// The tests that were found last.
     suite: Option<Suite>,
 }
 

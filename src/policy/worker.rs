@@ -21,11 +21,9 @@ const MAX_MEMORY: u64 = 256 << 20;
 /// How long a reply may be, in bytes.
 const MAX_REPLY: u64 = 16 << 20;
 
-/// A policy that a worker has loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyNumber(usize);
 
-/// What loading a policy came to.
 pub type Loaded = Result<(PolicyNumber, Dialect), LoadProblem>;
 
 /// The tests in a file, or what is wrong with which of the files, by its position.
@@ -44,7 +42,6 @@ pub struct WorkerError(#[from] io::Error);
 pub struct Worker {
     command: Vec<OsString>,
     process: Option<Process>,
-    /// The policies, by number: file and text.
     policies: Vec<(String, String)>,
     stacks: Entries,
     workflow: Entries,
@@ -229,7 +226,6 @@ impl Worker {
         io::Error::other("the worker gave an answer to another question").into()
     }
 
-    /// Returns the process, with every policy loaded.
     fn running(&mut self) -> Result<&mut Process, WorkerError> {
         if self.process.is_none() {
             let mut process = Process::start(&self.command)?;

@@ -92,7 +92,6 @@ pub(super) struct Edit {
 
 /// A piece of what takes its place.
 pub(super) enum Piece {
-    /// A text of our own.
     Own(String),
     /// A part of the text, copied from where it is.
     From(Range<usize>),

@@ -103,7 +103,6 @@ impl Mover<'_> {
         computed.push((name, place));
     }
 
-    /// Adds what is computed to the end of a body.
     fn add(&mut self, query: &Query, computed: &Computed) {
         let (Some(first), Some(last), false) =
             (query.stmts.first(), query.stmts.last(), computed.is_empty())
@@ -122,7 +121,6 @@ impl Mover<'_> {
         self.insert(end, by);
     }
 
-    /// Returns where the value of an assignment is.
     fn assigned(&self, assign: &RuleAssign) -> Range<usize> {
         let whole = with_quotes(self.text, range(&assign.span));
         let operator = if assign.op == AssignOp::ColEq {

@@ -178,7 +178,6 @@ impl Negations<'_> {
         }
     }
 
-    /// Adds statements before a negation.
     fn require(&mut self, statement: &LiteralStmt, operands: &[Range<usize>]) {
         let start = range(&statement.span).start;
         let with = statement.with_mods.first().map(|first| {

@@ -11,6 +11,7 @@ use regorus::unstable::{
 };
 
 use super::builtins;
+use super::parts::parts;
 
 /// A path below `data`: of a rule, or as far as the one of a reference is known.
 pub(super) type Path = Vec<String>;
@@ -45,7 +46,6 @@ pub(super) enum Target {
     Function(String),
 }
 
-/// Returns the path of the package below `data`.
 pub(super) fn package(module: &Module) -> Path {
     ground(&module.package.refr).0
 }
@@ -167,7 +167,6 @@ struct Reader<'m> {
 }
 
 impl Reader<'_> {
-    /// Reads a rule, and returns whether it is a function.
     fn rule(&mut self, rule: &Rule) -> bool {
         match rule {
             Rule::Default { args, value, .. } => {
@@ -293,31 +292,12 @@ impl Reader<'_> {
 
     fn expression(&mut self, expression: &Expr) {
         match expression {
-            Expr::String { .. }
-            | Expr::RawString { .. }
-            | Expr::Number { .. }
-            | Expr::Bool { .. }
-            | Expr::Null { .. } => {}
             Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => {
                 self.reference(expression, None);
             }
-            Expr::Array { items, .. } | Expr::Set { items, .. } => {
-                for item in items {
-                    self.expression(item);
-                }
-            }
-            Expr::Object { fields, .. } => {
-                for (_, key, value) in fields {
-                    self.expression(key);
-                    self.expression(value);
-                }
-            }
-            Expr::ArrayCompr { term, query, .. } | Expr::SetCompr { term, query, .. } => {
-                self.inner(query, &[term], []);
-            }
-            Expr::ObjectCompr {
-                key, value, query, ..
-            } => self.inner(query, &[key, value], []),
+            Expr::ArrayCompr { query, .. }
+            | Expr::SetCompr { query, .. }
+            | Expr::ObjectCompr { query, .. } => self.inner(query, &parts(expression), []),
             Expr::Call { fcn, params, .. } => {
                 self.reference(fcn, Some(params.len()));
                 let name = ground(fcn).0.join(".");
@@ -328,31 +308,13 @@ impl Reader<'_> {
                 }
                 self.binding(others.iter().map(|other| &**other));
             }
-            Expr::UnaryExpr { expr, .. } => self.expression(expr),
             Expr::AssignExpr {
-                op: AssignOp::Eq,
-                lhs,
-                rhs,
-                ..
-            } => self.binding([&**lhs, &**rhs]),
-            Expr::BinExpr { lhs, rhs, .. }
-            | Expr::BoolExpr { lhs, rhs, .. }
-            | Expr::ArithExpr { lhs, rhs, .. }
-            | Expr::AssignExpr { lhs, rhs, .. } => {
-                self.expression(lhs);
-                self.expression(rhs);
-            }
-            Expr::Membership {
-                key,
-                value,
-                collection,
-                ..
-            } => {
-                if let Some(key) = key {
-                    self.expression(key);
+                op: AssignOp::Eq, ..
+            } => self.binding(parts(expression)),
+            _ => {
+                for part in parts(expression) {
+                    self.expression(part);
                 }
-                self.expression(value);
-                self.expression(collection);
             }
         }
     }
@@ -435,7 +397,6 @@ fn first_place(mut expression: &Expr, span: &Span) -> (u32, u32) {
     place
 }
 
-/// Collects the names that a statement declares in its body.
 fn declared(literal: &Literal, names: &mut HashSet<String>) {
     match literal {
         Literal::SomeVars { vars, .. } => {

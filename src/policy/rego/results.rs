@@ -38,7 +38,6 @@ impl Result {
         }
     }
 
-    /// Puts the value of a result into the answer.
     pub(super) fn take(
         self,
         value: &Value,

@@ -12,10 +12,8 @@ use super::{
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
-/// How the names of tests begin.
 const TEST: &str = "test_";
 
-/// How the names of tests begin that are to be skipped.
 const TODO: &str = "todo_test_";
 
 /// Files that are loaded together, and the tests in the last of them.
@@ -23,7 +21,6 @@ pub(in crate::policy) struct Suite {
     engine: Engine,
     /// The files by name, each with the edits that lead from its text to the one that is evaluated.
     files: Vec<(String, Vec<(String, Edited)>)>,
-    /// Each test, and its query.
     tests: Vec<(TestRule, String)>,
 }
 

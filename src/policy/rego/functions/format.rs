@@ -260,29 +260,18 @@ fn text(spec: &Spec, inner: &str, verb: char) -> Option<String> {
         'x' | 'X' => {
             let n_bytes = spec.precision.unwrap_or(inner.len());
             let bytes = inner.bytes().take(n_bytes);
-            let hex: Vec<String> = bytes
-                .map(|byte| {
-                    if verb == 'x' {
-                        format!("{byte:02x}")
-                    } else {
-                        format!("{byte:02X}")
-                    }
-                })
-                .collect();
-            let prefix = if spec.sharp {
-                format!("0{verb}")
-            } else {
-                String::new()
-            };
+            let digits = bytes.map(|byte| match verb {
+                'x' => format!("{byte:02x}"),
+                _ => format!("{byte:02X}"),
+            });
+            let prefix = if spec.sharp { &format!("0{verb}") } else { "" };
             let hex = if spec.space {
-                hex.iter()
-                    .map(|byte| format!("{prefix}{byte}"))
-                    .collect::<Vec<_>>()
-                    .join(" ")
-            } else if hex.is_empty() {
+                let bytes = digits.map(|byte| format!("{prefix}{byte}"));
+                bytes.collect::<Vec<_>>().join(" ")
+            } else if n_bytes == 0 || inner.is_empty() {
                 String::new()
             } else {
-                prefix + &hex.concat()
+                prefix.to_owned() + &digits.collect::<String>()
             };
             padded(spec, &hex)
         }
@@ -300,6 +289,21 @@ fn padded(spec: &Spec, text: &str) -> String {
     }
 }
 
+/// Pads with spaces, even where the format asks for zeros.
+fn spaced(spec: &Spec, text: &str) -> String {
+    let zero = false;
+    padded(&Spec { zero, ..*spec }, text)
+}
+
+fn sign(spec: &Spec, is_negative: bool) -> &'static str {
+    match (is_negative, spec.plus, spec.space) {
+        (true, ..) => "-",
+        (false, true, _) => "+",
+        (false, false, true) => " ",
+        (false, false, false) => "",
+    }
+}
+
 fn integer(spec: &Spec, number: i128, verb: char) -> Option<String> {
     let size = number.unsigned_abs();
     let (prefix, mut digits) = match verb {
@@ -312,21 +316,10 @@ fn integer(spec: &Spec, number: i128, verb: char) -> Option<String> {
         'c' | 'q' | 'U' => return Some(character(spec, number, verb)),
         _ => return None,
     };
-    let sign = match (number < 0, spec.plus, spec.space) {
-        (true, ..) => "-",
-        (false, true, _) => "+",
-        (false, false, true) => " ",
-        (false, false, false) => "",
-    };
+    let sign = sign(spec, number < 0);
     let n_digits = match (spec.precision, spec.width) {
         (Some(0), _) if number == 0 => {
-            return Some(padded(
-                &Spec {
-                    zero: false,
-                    ..*spec
-                },
-                "",
-            ));
+            return Some(spaced(spec, ""));
         }
         (Some(precision), _) => precision,
         (None, Some(width)) if spec.zero && !spec.minus => width.saturating_sub(sign.len()),
@@ -340,26 +333,14 @@ fn integer(spec: &Spec, number: i128, verb: char) -> Option<String> {
         _ => "",
     };
     let whole = format!("{sign}{prefix}{digits}");
-    Some(padded(
-        &Spec {
-            zero: false,
-            ..*spec
-        },
-        &whole,
-    ))
+    Some(spaced(spec, &whole))
 }
 
 fn character(spec: &Spec, number: i128, verb: char) -> String {
     let code = u32::try_from(number).ok();
     if verb == 'U' {
         let code = format!("U+{:04X}", number.unsigned_abs());
-        return padded(
-            &Spec {
-                zero: false,
-                ..*spec
-            },
-            &code,
-        );
+        return spaced(spec, &code);
     }
     let character = code
         .and_then(char::from_u32)
@@ -392,12 +373,7 @@ fn float(spec: &Spec, number: f64, verb: char) -> Option<String> {
     } else {
         digits
     };
-    let sign = match (number.is_sign_negative(), spec.plus, spec.space) {
-        (true, ..) => "-",
-        (false, true, _) => "+",
-        (false, false, true) => " ",
-        (false, false, false) => "",
-    };
+    let sign = sign(spec, number.is_sign_negative());
     let missing = spec
         .width
         .unwrap_or(0)
@@ -405,13 +381,7 @@ fn float(spec: &Spec, number: f64, verb: char) -> Option<String> {
     Some(if spec.zero && !spec.minus {
         format!("{sign}{}{digits}", "0".repeat(missing))
     } else {
-        padded(
-            &Spec {
-                zero: false,
-                ..*spec
-            },
-            &format!("{sign}{digits}"),
-        )
+        spaced(spec, &format!("{sign}{digits}"))
     })
 }
 

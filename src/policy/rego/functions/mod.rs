@@ -76,23 +76,13 @@ fn items(value: &Value) -> Option<Vec<&Value>> {
 }
 
 fn all(arguments: &[Value]) -> Option<Value> {
-    let items = items(&arguments[0])?;
-    Some(
-        items
-            .into_iter()
-            .all(|item| *item == Value::Bool(true))
-            .into(),
-    )
+    let mut items = items(&arguments[0])?.into_iter();
+    Some(items.all(|item| *item == Value::Bool(true)).into())
 }
 
 fn any(arguments: &[Value]) -> Option<Value> {
-    let items = items(&arguments[0])?;
-    Some(
-        items
-            .into_iter()
-            .any(|item| *item == Value::Bool(true))
-            .into(),
-    )
+    let mut items = items(&arguments[0])?.into_iter();
+    Some(items.any(|item| *item == Value::Bool(true)).into())
 }
 
 fn only(arguments: &[Value], is_right: fn(&Value) -> bool) -> Option<Value> {
