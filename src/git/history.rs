@@ -11,7 +11,6 @@ pub struct HistoryCommit {
     pub parents: Vec<CommitId>,
 }
 
-/// A branch whose history has a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BranchWith {
     /// A branch of a remote, as git names it: `origin/feature`.
@@ -38,7 +37,6 @@ pub struct CommitText {
     pub author: String,
     /// When it was committed, in seconds since 1970.
     pub committed_at: i64,
-    /// Its message, without blank lines around it.
     pub message: String,
 }
 
@@ -88,7 +86,6 @@ impl Repository {
         )
     }
 
-    /// Returns the commit with the earliest date among some that are present.
     pub fn earliest(&self, commits: &[CommitId]) -> Result<Option<CommitId>, GitError> {
         if let [] | [_] = commits {
             return Ok(commits.first().cloned());

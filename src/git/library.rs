@@ -42,7 +42,6 @@ pub(super) fn is_absent(error: &Error, revision: &str) -> bool {
     }
 }
 
-/// Returns whether two paths lead to one directory.
 fn is_same(a: &Path, b: &Path) -> bool {
     match (dunce::canonicalize(a), dunce::canonicalize(b)) {
         (Ok(a), Ok(b)) => a == b,
@@ -50,12 +49,10 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Returns whether an error means that a tree has no such entry.
 fn is_no_entry(error: &Error) -> bool {
     error.code() == ErrorCode::NotFound && error.class() == ErrorClass::Tree
 }
 
-/// Turns "not found" into `None`.
 fn optional<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

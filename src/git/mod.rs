@@ -175,7 +175,6 @@ impl Repository {
         self.program.ends(commit)
     }
 
-    /// Returns the name of the branch that is checked out; `None` if HEAD is detached.
     pub fn branch(&self) -> Result<Option<String>, GitError> {
         self.ask(Library::branch, Program::branch)
     }
@@ -203,7 +202,6 @@ impl Repository {
         }
     }
 
-    /// Returns the names of the tags, in any order.
     pub fn tags(&self) -> Result<Vec<String>, GitError> {
         self.ask(Library::tags, Program::tags)
     }
@@ -363,7 +361,6 @@ impl Repository {
             && !self.has_head_log()?)
     }
 
-    /// Returns whether git has logged what HEAD was.
     fn has_head_log(&self) -> Result<bool, GitError> {
         let path = self.ask(|library| Ok(library.head_log()), Program::head_log)?;
         match path.metadata() {

@@ -72,20 +72,19 @@ impl Program {
     pub(super) fn ask(&self, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let prepared = self.prepare(arguments);
         let text = prepared.text.clone();
-        let output = prepared.output()?;
-        checked(text, output)
+        checked(text, prepared.output()?)
     }
 
-    /// Asks about things that git reads from its standard input, each with a NUL after it.
+    /// Asks about things that git reads from its standard input, each with `end` after it.
     pub(super) fn ask_about(
         &self,
         arguments: &[&str],
         requests: &[String],
+        end: &str,
     ) -> Result<Vec<u8>, GitError> {
         let prepared = self.prepare(arguments);
         let text = prepared.text.clone();
-        let output = prepared.output_for(requests, "\0")?;
-        checked(text, output)
+        checked(text, prepared.output_for(requests, end)?)
     }
 
     fn ask_line(&self, arguments: &[&str]) -> Result<String, GitError> {
@@ -318,8 +317,6 @@ impl Program {
         Ok(files.map(|(file, _)| file.clone()).collect())
     }
 
-    /// Returns whether there is any reference.
-    /// Returns the path of the log of HEAD.
     pub(super) fn head_log(&self) -> Result<PathBuf, GitError> {
         let path = self.ask_line(&["rev-parse", "--git-path", "logs/HEAD"])?;
         Ok(self.directory.join(path))
@@ -331,7 +328,6 @@ impl Program {
 }
 
 impl GitCommand {
-    /// Asks about things that git reads from its standard input, each with `end` after it.
     fn output_for(mut self, requests: &[String], end: &str) -> Result<Output, GitError> {
         self.command
             .stdin(Stdio::piped())

@@ -36,7 +36,6 @@ impl RecordedMode {
 }
 
 impl Repository {
-    /// Returns the files, links and submodules of the project that a commit has, in any order.
     pub fn recorded(&self, commit: &CommitId) -> Result<Vec<RecordedFile>, GitError> {
         self.recorded_below(commit, &[ProjectPath::root()])
     }

@@ -7,7 +7,6 @@ use super::program::{GitCommand, Program, checked};
 use super::{CommitId, GitError, is_hexadecimal};
 
 impl Program {
-    /// Asks a remote which commit a branch is at; see [`super::Repository::remote_tip`].
     pub(super) fn remote_tip(
         &self,
         remote: &str,
@@ -31,14 +30,12 @@ impl Program {
         tip(&answer, &reference).map_err(|line| Fields::new(&answer, &arguments).unexpected(line))
     }
 
-    /// Asks a remote which branch its HEAD names; see [`super::Repository::ask_remote_head`].
     pub(super) fn ask_remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
         let prepared = self.prepare(&["ls-remote", "--symref", "--", remote, "HEAD"]);
         let text = prepared.text.clone();
         Ok(head(&checked(text, prepared.output()?)?))
     }
 
-    /// Notes which branch a remote's HEAD names; see [`super::Repository::set_remote_head`].
     pub(super) fn set_remote_head(&self, remote: &str, branch: &str) -> Result<(), GitError> {
         let [name, target] = ["HEAD", branch].map(|it| format!("refs/remotes/{remote}/{it}"));
         let prepared = self.prepare(&["symbolic-ref", &name, &target]);
@@ -46,7 +43,6 @@ impl Program {
         checked(text, prepared.output()?).map(drop)
     }
 
-    /// Runs `git fetch`; see [`super::Repository::fetch`].
     pub(super) fn fetch(&self, arguments: &[String]) -> Result<(), GitError> {
         let mut words = vec!["fetch"];
         words.extend(arguments.iter().map(String::as_str));

@@ -142,13 +142,12 @@ impl Program {
         Ok((files, n_submodules))
     }
 
-    /// Returns which of some files have an attribute, each with its value.
     fn attributes(&self, name: &str, files: &[String]) -> Result<Vec<(String, String)>, GitError> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
         let arguments = ["check-attr", "-z", "--stdin", name];
-        let answer = self.ask_about(&arguments, files)?;
+        let answer = self.ask_about(&arguments, files, "\0")?;
         let mut fields = Fields::new(&answer, &arguments);
         let mut found = Vec::new();
         // The file, the attribute, its value.

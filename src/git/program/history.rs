@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Program, checked};
+use super::Program;
 use crate::git::answer::{Fields, object};
 use crate::git::departures::{Departure, RENAME_LIMIT, SIMILARITY};
 use crate::git::{
@@ -82,9 +82,7 @@ impl Program {
             "--format=%H%x00%an%x00%ct%x00%B%x00",
             "--stdin",
         ];
-        let prepared = self.prepare(&arguments);
-        let text = prepared.text.clone();
-        let answer = checked(text, prepared.output_for(&present, "\n")?)?;
+        let answer = self.ask_about(&arguments, &present, "\n")?;
         let mut fields = Fields::new(&answer, &arguments);
         let mut texts = BTreeMap::new();
         // The line break behind each commit stands before the id of the next.
@@ -144,9 +142,7 @@ impl Program {
         let from = from.iter().map(CommitId::to_string);
         let without = without.map(|commit| format!("^{commit}"));
         let requests: Vec<String> = from.chain(without).collect();
-        let prepared = self.prepare(arguments);
-        let text = prepared.text.clone();
-        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
+        let answer = self.ask_about(arguments, &requests, "\n")?;
         let answer = String::from_utf8_lossy(&answer);
         let commit = |line: &str| {
             let mut ids = line.split(' ').map(CommitId::new);

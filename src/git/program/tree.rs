@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-use super::{Program, checked, limit};
+use super::{Program, limit};
 use crate::git::answer::{Fields, blob};
 use crate::git::{
     CommitId, GitError, RecordedFile, RecordedMode, TreeScope, blob_id, project_path,
@@ -120,12 +120,9 @@ impl Program {
         if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let prepared = self.prepare(&["cat-file", option]);
-        let text = prepared.text.clone();
-        checked(text, prepared.output_for(requests, "\n")?)
+        self.ask_about(&["cat-file", option], requests, "\n")
     }
 
-    /// Returns the place of a file of the project on this machine.
     pub(in crate::git) fn place(&self, prefix: &str, file: &ProjectPath) -> PathBuf {
         self.directory.join(repository_path(file, prefix))
     }
@@ -140,14 +137,12 @@ impl Program {
         let requests = files.iter().filter(|file| can_ask(file));
         let requests = requests.map(|file| format!("./{}", repository_path(file, prefix)));
         let requests: Vec<String> = requests.collect();
-        let prepared = self.prepare(&["hash-object", "--stdin-paths"]);
-        let text = prepared.text.clone();
-        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
+        let asked = ["hash-object", "--stdin-paths"];
+        let answer = self.ask_about(&asked, &requests, "\n")?;
         let answer = String::from_utf8_lossy(&answer);
         let mut answers = answer.lines();
         let id = |file: &ProjectPath| {
             if can_ask(file) {
-                let asked = ["hash-object", "--stdin-paths"];
                 let unexpected = || Fields::new(&[], &asked).unexpected(answer.as_bytes());
                 let id = answers.next().ok_or_else(unexpected)?;
                 Ok(Some(id.to_owned()))
@@ -208,9 +203,7 @@ impl Program {
         });
         let requests: Vec<String> = ids.collect::<Result<_, _>>()?;
         let arguments = ["cat-file", "--batch"];
-        let prepared = self.prepare(&arguments);
-        let text = prepared.text.clone();
-        let answer = checked(text, prepared.output_for(&requests, "\n")?)?;
+        let answer = self.ask_about(&arguments, &requests, "\n")?;
         let mut rest = &answer[..];
         let mut contents = Vec::with_capacity(files.len());
         // `id blob size`, a line feed, the content, a line feed.
