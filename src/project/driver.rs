@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind};
-use crate::language::value::Value;
 use crate::project::attempt::block::{SUCCESS_ON_INTERRUPT, exit_codes, flag};
+use crate::project::blocks::{no_blocks, string, unknown_attribute};
 use crate::source::Spanned;
 
 pub(crate) const DRIVER: &str = "driver";
@@ -140,12 +139,7 @@ fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
         problems.push(Diagnostic::error(Code::InvalidValue, message).label(label.span, problem));
         return None;
     }
-    for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `driver`", inner.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
-            .label(inner.kind.span, "a driver has only attributes");
-        problems.push(diagnostic);
-    }
+    no_blocks(block, "a driver has only attributes", problems);
     let mut driver = DriverBlock {
         name: Spanned {
             value: name,
@@ -201,40 +195,15 @@ impl DriverBlock {
                 self.success_on_interrupt = flag(attribute, problems).unwrap_or_default();
             }
             "backend" => self.backend = Some(attribute.value.clone()),
-            _ => {
-                let message = format!("unknown attribute `{name}` in `driver`");
-                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
-                    .label(attribute.name.span, "not an attribute of `driver`")
-                    .label(block.kind.span, "in this block");
-                problems.push(diagnostic.did_you_mean(name, ATTRIBUTES));
-            }
+            _ => problems.push(unknown_attribute(attribute, block, &ATTRIBUTES)),
         }
     }
 }
 
-fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
-    let found = evaluate(
-        &attribute.value,
-        &NoNamespaces("this attribute of a driver"),
-    );
-    found.map_err(|problem| problems.push(*problem)).ok()
-}
-
-fn wrong(attribute: &Attribute, expected: &str, found: &Value) -> Diagnostic {
-    let message = format!("`{}` must be {expected}", attribute.name.text);
-    let label = format!("this is {}", found.type_name());
-    Diagnostic::error(Code::WrongType, message).label(attribute.value.span, label)
-}
-
 /// Reads a path that stays in the stack directory.
 fn path(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<String> {
-    let text = match value(attribute, problems)? {
-        Value::String(text) => text.to_string(),
-        other => {
-            problems.push(wrong(attribute, "a path", &other));
-            return None;
-        }
-    };
+    let names = NoNamespaces("this attribute of a driver");
+    let text = string(attribute, "a path", &names, problems)?.value;
     let mut parts = text.split('/');
     if text.is_empty() || text.starts_with('/') || parts.any(|part| part == "..") {
         let message = format!("`{text}` is not a path in the directory of a stack");

@@ -240,7 +240,6 @@ impl<'p> Environments<'p> {
         used
     }
 
-    /// Returns the same with the generations, by the path of each stack.
     pub fn generations_used(&self, stack: StackIndex) -> BTreeMap<String, Generation> {
         let used = self.stacks_used(stack).into_keys();
         let generation = |used: StackIndex| {

@@ -14,7 +14,6 @@ use crate::language::syntax::{
 use crate::path::ProjectPath;
 use crate::source::{FileId, Sources, Span};
 
-/// One definition in a `globals` block.
 #[derive(Debug, Clone)]
 pub struct GlobalDefinition {
     /// Where the value belongs: the labels of the block, then the name of the attribute.

@@ -7,7 +7,6 @@ use crate::path::ProjectPath;
 use crate::project::stack::Stack;
 use crate::source::Spanned;
 
-/// Checks that no two stacks have the same id; the stacks are sorted by path.
 pub(super) fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
     let mut first: HashMap<String, &Stack> = HashMap::new();
     let mut first_of_directory: HashSet<&ProjectPath> = HashSet::new();

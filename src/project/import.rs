@@ -13,11 +13,11 @@ use globset::GlobBuilder;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Block, Body};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
+use crate::project::blocks::{no_blocks, only_attributes, value};
 use crate::project::discover::{self, DiscoveredFiles, FileKind, Files, ParsedFile};
 use crate::project::problems::{FileReadError, Problems};
 use crate::project::top_level;
@@ -180,27 +180,9 @@ impl ImportResolver<'_> {
                     .help("remove the label"),
             );
         }
-        for inner in &block.body.blocks {
-            let diagnostic = Diagnostic::error(
-                Code::UnknownBlock,
-                format!("unknown block `{}` in `import`", inner.kind.text),
-            );
-            self.problem(
-                diagnostic.label(inner.kind.span, "an `import` block has no nested blocks"),
-            );
-        }
-        for attribute in &block.body.attributes {
-            let name = &*attribute.name.text;
-            if name != "source" {
-                let diagnostic = Diagnostic::error(
-                    Code::UnknownAttribute,
-                    format!("unknown attribute `{name}` in `import`"),
-                )
-                .label(attribute.name.span, "not an attribute of `import`")
-                .label(block.kind.span, "in this block");
-                self.problem(diagnostic.did_you_mean(name, ["source"]));
-            }
-        }
+        let problems = &mut self.problems.diagnostics;
+        no_blocks(block, "an `import` block has no nested blocks", problems);
+        only_attributes(block, &["source"], problems);
         let Some(attribute) = block.body.attribute("source") else {
             let diagnostic =
                 Diagnostic::error(Code::MissingAttribute, "an `import` block needs `source`");
@@ -209,13 +191,10 @@ impl ImportResolver<'_> {
             return None;
         };
         let span = attribute.value.span;
-        let found = match evaluate(&attribute.value, &NoNamespaces("the `source` of an import")) {
-            Ok(Value::String(source)) => return Some((source.to_string(), span)),
-            Ok(found) => found,
-            Err(diagnostic) => {
-                self.problem(*diagnostic);
-                return None;
-            }
+        let names = NoNamespaces("the `source` of an import");
+        let found = match value(&attribute.value, &names, &mut self.problems.diagnostics)? {
+            Value::String(source) => return Some((source.to_string(), span)),
+            found => found,
         };
         let message = "the `source` of an import must be a string";
         let label = format!("this is {}", found.type_name());

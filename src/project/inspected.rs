@@ -23,7 +23,6 @@ pub enum GlobalState {
     Broken(String),
 }
 
-/// A definition that applies.
 #[derive(Debug)]
 pub struct InspectedDefinition {
     /// What it defines, as expressions refer to it: `global.network.cidr`.

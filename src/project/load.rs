@@ -90,7 +90,6 @@ pub enum LoadTreeError {
     Threads(#[from] rayon::ThreadPoolBuildError),
 }
 
-/// What a directory hands down to the stacks at and below it.
 #[derive(Debug, Default)]
 pub struct DirectoryScope {
     /// `config.run.env`; a name occurs once.
@@ -123,7 +122,6 @@ impl DirectoryScope {
 }
 
 impl Project {
-    /// Reads and evaluates the project at `root`.
     pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
             let files = Files::on_disk(root);

@@ -4,6 +4,7 @@
 //! knows about the files, which stacks are selected, or how they are run.
 
 pub mod attempt;
+mod blocks;
 pub mod command;
 pub mod config;
 pub mod discover;

@@ -6,7 +6,6 @@ use crate::language::syntax::is_identifier;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, is_unset};
 use crate::source::Sources;
 
-/// Why an argument is not a definition `NAME=EXPR`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
     /// There is no `=`, or nothing before or after it.

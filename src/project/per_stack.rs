@@ -6,12 +6,10 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-/// A problem that several stacks have.
 #[derive(Debug, Clone)]
 pub struct SharedProblem {
     /// The problem, as the first of the stacks has it.
     pub diagnostic: Diagnostic,
-    /// The stacks; at least one.
     pub stacks: Vec<StackIndex>,
 }
 

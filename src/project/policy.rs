@@ -8,11 +8,13 @@ use std::time::Duration;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::duration;
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
-use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
-use crate::source::{Span, Spanned};
+use crate::project::blocks::{
+    elements, misplaced_block, string, unknown_attribute, value, wrong_type,
+};
+use crate::source::Spanned;
 
 pub(crate) const POLICY: &str = "policy";
 
@@ -85,9 +87,7 @@ pub(crate) fn read(
 ) -> Option<PolicyBlock> {
     let name = name(block, problems);
     for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `{POLICY}`", inner.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
-            .label(inner.kind.span, "a policy has no blocks");
+        let diagnostic = misplaced_block(inner, block, "a policy has no blocks");
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES.join(", "))));
     }
     let mut policy = PolicyBlock {
@@ -110,7 +110,7 @@ pub(crate) fn read(
             "file" => file = rego_file(attribute, directory, problems),
             "attach" => policy.attach = strings(attribute, problems),
             "on_error" => {
-                let written = string(attribute, problems).map(|text| text.value);
+                let written = text(attribute, problems).map(|text| text.value);
                 match written.as_deref() {
                     Some("ignore") => policy.on_error = OnPolicyError::Ignore,
                     Some("fail") | None => {}
@@ -122,7 +122,7 @@ pub(crate) fn read(
                 }
             }
             "timeout" => {
-                if let Some(text) = string(attribute, problems) {
+                if let Some(text) = text(attribute, problems) {
                     match duration::parse(&text.value) {
                         Ok(Duration::ZERO) => problems.push(invalid(
                             attribute,
@@ -137,13 +137,7 @@ pub(crate) fn read(
                     }
                 }
             }
-            unknown => {
-                let message = format!("unknown attribute `{unknown}` in `{POLICY}`");
-                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
-                    .label(attribute.name.span, "not an attribute of `policy`")
-                    .label(block.kind.span, "in this block");
-                problems.push(diagnostic.did_you_mean(unknown, ATTRIBUTES));
-            }
+            _ => problems.push(unknown_attribute(attribute, block, &ATTRIBUTES)),
         }
     }
     if block.body.attribute("file").is_none() {
@@ -196,9 +190,7 @@ pub(crate) fn settings(block: &Block, problems: &mut Vec<Diagnostic>) -> PolicyS
         problems.push(diagnostic.label(label.span, "unexpected label"));
     }
     for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `policies`", inner.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message);
-        let diagnostic = diagnostic.label(inner.kind.span, "not a block of `policies`");
+        let diagnostic = misplaced_block(inner, block, "not a block of `policies`");
         problems.push(
             diagnostic.help("a policy is a block of its own: `policy \"trigger\" \"…\" { … }`"),
         );
@@ -213,7 +205,7 @@ pub(crate) fn settings(block: &Block, problems: &mut Vec<Diagnostic>) -> PolicyS
                 settings.max_followups = limit.unwrap_or(settings.max_followups);
             }
             "run" => {
-                let written = string(attribute, problems).map(|text| text.value);
+                let written = text(attribute, problems).map(|text| text.value);
                 match written.as_deref() {
                     Some("tracked") => settings.run = PolicyRun::Tracked,
                     Some("off") | None => settings.run = PolicyRun::Off,
@@ -224,20 +216,14 @@ pub(crate) fn settings(block: &Block, problems: &mut Vec<Diagnostic>) -> PolicyS
                     )),
                 }
             }
-            unknown => {
-                let message = format!("unknown attribute `{unknown}` in `policies`");
-                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
-                    .label(attribute.name.span, "not an attribute of `policies`")
-                    .label(block.kind.span, "in this block");
-                problems.push(diagnostic.did_you_mean(unknown, SETTINGS));
-            }
+            _ => problems.push(unknown_attribute(attribute, block, &SETTINGS)),
         }
     }
     settings
 }
 
 fn limit(attribute: &Attribute, least: u32, problems: &mut Vec<Diagnostic>) -> Option<u32> {
-    let value = value(attribute, problems)?;
+    let value = value(&attribute.value, &NAMES, problems)?;
     let number = match &value {
         Value::Number(number) => number.to_string().parse().ok(),
         _ => None,
@@ -291,7 +277,7 @@ fn rego_file(
     directory: &ProjectPath,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Spanned<ProjectPath>> {
-    let Spanned { value, span } = string(attribute, problems)?;
+    let Spanned { value, span } = text(attribute, problems)?;
     if value.is_empty() || value.contains('\0') || value.len() > ProjectPath::MAX_BYTES {
         problems.push(invalid(
             attribute,
@@ -310,39 +296,19 @@ fn rego_file(
     Some(Spanned { value: path, span })
 }
 
-fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
-    let value = evaluate(&attribute.value, &NAMES);
-    value.map_err(|problem| problems.push(*problem)).ok()
-}
-
-fn string(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
-    let span = attribute.value.span;
-    match value(attribute, problems)? {
-        Value::String(text) => Some(Spanned {
-            value: text.to_string(),
-            span,
-        }),
-        other => {
-            problems.push(wrong_type(attribute, span, "a string", &other));
-            None
-        }
-    }
+fn text(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
+    string(attribute, "a string", &NAMES, problems)
 }
 
 fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Vec<Spanned<String>>> {
-    let value = value(attribute, problems)?;
+    let value = value(&attribute.value, &NAMES, problems)?;
     let whole = attribute.value.span;
     let Some(items) = value.sequence() else {
         problems.push(wrong_type(attribute, whole, "a list of strings", &value));
         return None;
     };
-    let written = match &attribute.value.kind {
-        ExprKind::List(written) => written.as_slice(),
-        _ => &[],
-    };
     let mut strings = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let span = written.get(index).map_or(whole, |expr| expr.span);
+    for (span, item) in elements(&attribute.value, items) {
         match item {
             Value::String(text) => strings.push(Spanned {
                 value: text.to_string(),
@@ -352,12 +318,6 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Vec<
         }
     }
     Some(strings)
-}
-
-fn wrong_type(attribute: &Attribute, span: Span, expected: &str, found: &Value) -> Diagnostic {
-    let message = format!("`{}` must be {expected}", attribute.name.text);
-    let label = format!("this is {}", found.type_name());
-    Diagnostic::error(Code::WrongType, message).label(span, label)
 }
 
 fn invalid(attribute: &Attribute, message: &str, label: &str) -> Diagnostic {

@@ -130,7 +130,6 @@ impl ToolUse {
         (!is_inside).then_some(chosen.unwrap_or("chdir"))
     }
 
-    /// Returns the directory that the tool works in, given that of the command.
     pub fn directory(&self, directory: &Path) -> PathBuf {
         let words = self
             .arguments
@@ -198,7 +197,6 @@ pub(super) fn added_words(
     texts.flat_map(|text| words_of(&text)).collect()
 }
 
-/// Returns the name of a tool, given its program.
 fn tool_name(program: &str) -> Option<String> {
     program_name(OsStr::new(program)).filter(|name| TOOLS.contains(&name.as_str()))
 }

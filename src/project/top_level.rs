@@ -105,7 +105,6 @@ pub(super) fn check(file: &ProjectPath, body: &Body, problems: &mut Vec<Diagnost
     }
 }
 
-/// Returns whether Terramate reads a file.
 fn is_of_terramate(file: &ProjectPath) -> bool {
     let name = file.basename();
     TERRAMATE_ENDINGS

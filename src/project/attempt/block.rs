@@ -9,13 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AttemptSettings, DEFAULT_BACKOFF, MAX_ATTEMPTS, Retry, Timeout, patterns};
-use crate::diagnostic::{Code, Diagnostic, closest};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::duration;
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
-use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
+use crate::project::blocks::{
+    elements, no_labels, twice, unknown_block, unlisted_attribute, value,
+};
 use crate::source::{Span, Spanned};
+
+const NAMES: NoNamespaces = NoNamespaces("a `run` block");
 
 const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
 
@@ -37,7 +41,7 @@ pub(crate) fn run(block: &Block, problems: &mut Vec<Diagnostic>) -> AttemptSetti
                 CHANGES_EXIT_CODES,
                 SUCCESS_ON_INTERRUPT,
             ];
-            problems.push(unknown_attribute(attribute, block, &known));
+            problems.push(unlisted_attribute(attribute, block, &known));
         }
     }
     let mut first: Option<Span> = None;
@@ -72,21 +76,9 @@ pub(crate) fn setting(
     true
 }
 
-/// Reports a second block where there can be one.
-pub(crate) fn twice(block: &Block, first: Span) -> Diagnostic {
-    let kind = &block.kind.text;
-    Diagnostic::error(
-        Code::DuplicateBlock,
-        format!("there can be one `{kind}` block here"),
-    )
-    .label(block.kind.span, "second block")
-    .label(first, "first block")
-    .help("merge the two blocks, or remove one")
-}
-
 pub(crate) fn timeout(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Timeout> {
     let span = attribute.value.span;
-    let (problem, help) = match value(attribute, problems)? {
+    let (problem, help) = match value(&attribute.value, &NAMES, problems)? {
         Value::Null => return Some(Timeout::Never),
         Value::String(text) => match duration::parse(&text) {
             Ok(Duration::ZERO) => (
@@ -123,7 +115,7 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
             "backoff" => backoff = wait(attribute, problems).unwrap_or(backoff),
             "on_exit" => on_exit = statuses(attribute, problems),
             "on_output" => on_output = texts(attribute, problems),
-            _ => problems.push(unknown_attribute(attribute, block, &RETRY)),
+            _ => problems.push(unlisted_attribute(attribute, block, &RETRY)),
         }
     }
     let on_output = patterns_of(&on_output, problems);
@@ -156,16 +148,6 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
     }))
 }
 
-fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
-    match evaluate(&attribute.value, &NoNamespaces("a `run` block")) {
-        Ok(value) => Some(value),
-        Err(diagnostic) => {
-            problems.push(*diagnostic);
-            None
-        }
-    }
-}
-
 /// Converts a value to a whole number in a range.
 pub(crate) fn whole(value: &Value, from: u32, to: u32) -> Option<u32> {
     let Value::Number(_) = value else {
@@ -184,7 +166,7 @@ pub(crate) fn this_is(value: &Value) -> String {
 }
 
 fn number(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<NonZeroU32> {
-    let value = value(attribute, problems)?;
+    let value = value(&attribute.value, &NAMES, problems)?;
     if let Some(number) = whole(&value, 1, MAX_ATTEMPTS).and_then(NonZeroU32::new) {
         return Some(number);
     }
@@ -196,7 +178,7 @@ fn number(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<NonZe
 }
 
 fn wait(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Duration> {
-    let problem = match value(attribute, problems)? {
+    let problem = match value(&attribute.value, &NAMES, problems)? {
         Value::String(text) => match duration::parse(&text) {
             Ok(backoff) => return Some(backoff),
             Err(problem) => problem,
@@ -234,7 +216,7 @@ pub(crate) fn exit_codes(
 
 /// Reads an attribute that is `true` or `false`; `null` counts as not set.
 pub(crate) fn flag(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<bool> {
-    match value(attribute, problems)? {
+    match value(&attribute.value, &NAMES, problems)? {
         Value::Null => None,
         Value::Bool(flag) => Some(flag),
         other => {
@@ -309,7 +291,7 @@ fn items(
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Spanned<Value>> {
     let whole = attribute.value.span;
-    let items = match value(attribute, problems) {
+    let items = match value(&attribute.value, &NAMES, problems) {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Tuple(items) | Value::List(items)) => items,
         Some(other) => {
@@ -320,56 +302,11 @@ fn items(
             return Vec::new();
         }
     };
-    let written = match &attribute.value.kind {
-        ExprKind::List(written) => written.as_slice(),
-        _ => &[],
-    };
-    let place = |index: usize| written.get(index).map_or(whole, |expr| expr.span);
-    let items = items.iter().cloned().enumerate();
+    let items = elements(&attribute.value, &items);
     items
-        .map(|(index, value)| Spanned {
-            value,
-            span: place(index),
+        .map(|(span, value)| Spanned {
+            value: value.clone(),
+            span,
         })
         .collect()
-}
-
-pub(crate) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
-    let kind = &block.kind.text;
-    for label in &block.labels {
-        let diagnostic = Diagnostic::error(
-            Code::UnexpectedLabel,
-            format!("a `{kind}` block has no labels"),
-        );
-        let diagnostic = diagnostic.label(label.span, "unexpected label");
-        problems.push(diagnostic.help("remove the label"));
-    }
-}
-
-pub(crate) fn unknown_attribute(
-    attribute: &Attribute,
-    block: &Block,
-    known: &[&str],
-) -> Diagnostic {
-    let (name, kind) = (&attribute.name.text, &block.kind.text);
-    let diagnostic = Diagnostic::error(
-        Code::UnknownAttribute,
-        format!("unknown attribute `{name}` in `{kind}`"),
-    )
-    .label(attribute.name.span, format!("not an attribute of `{kind}`"))
-    .label(block.kind.span, "in this block");
-    if closest(name, known.iter().copied()).is_some() {
-        return diagnostic.did_you_mean(name, known.iter().copied());
-    }
-    diagnostic.help(format!("attributes are: {}", known.join(", ")))
-}
-
-pub(crate) fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
-    let (name, kind) = (&inner.kind.text, &block.kind.text);
-    Diagnostic::error(
-        Code::UnknownBlock,
-        format!("unknown block `{name}` in `{kind}`"),
-    )
-    .label(inner.kind.span, format!("not a block of `{kind}`"))
-    .label(block.kind.span, "in this block")
 }

@@ -34,11 +34,11 @@ pub use self::state::{
 use self::strings::{are_strings, spanned_strings};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::attempt::{self, AttemptSettings};
+use crate::project::blocks::{no_labels, twice, unknown_attribute, unknown_block, value};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{LifecycleReader, Place};
 use crate::project::policy;
@@ -55,11 +55,9 @@ pub struct Config {
     pub ignore: Vec<Spanned<String>>,
     /// What `config.run` says about attempts.
     pub attempts: AttemptSettings,
-    /// `config.driver`.
     pub driver: Option<Spanned<String>>,
     /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
-    /// `config.lifecycle`.
     pub lifecycle: Lifecycle,
     /// What holds for the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,
@@ -127,15 +125,7 @@ impl ConfigReader<'_> {
     }
 
     fn block(&mut self, block: &Block, schema: &'static Schema) {
-        let keyword = &*block.kind.text;
-        for label in &block.labels {
-            let diagnostic = Diagnostic::error(
-                Code::UnexpectedLabel,
-                format!("a `{keyword}` block has no labels"),
-            );
-            let diagnostic = diagnostic.label(label.span, "unexpected label");
-            self.problems.push(diagnostic.help("remove the label"));
-        }
+        no_labels(block, self.problems);
         for attribute in &block.body.attributes {
             self.attribute(attribute, block, schema);
         }
@@ -158,14 +148,9 @@ impl ConfigReader<'_> {
                     self.block(inner, inner_schema);
                 }
             } else {
-                let diagnostic = Diagnostic::error(
-                    Code::UnknownBlock,
-                    format!("unknown block `{name}` in `{keyword}`"),
-                )
-                .label(inner.kind.span, format!("not a block of `{keyword}`"))
-                .label(block.kind.span, "in this block");
-                self.problems
-                    .push(diagnostic.did_you_mean(name, schema.blocks.iter().map(Schema::keyword)));
+                let known = schema.blocks.iter().map(Schema::keyword);
+                let diagnostic = unknown_block(inner, block).did_you_mean(name, known);
+                self.problems.push(diagnostic);
             }
         }
     }
@@ -173,7 +158,7 @@ impl ConfigReader<'_> {
     fn policies(&mut self, block: &Block) {
         match self.seen.get(POLICIES) {
             Some(_) if self.imported => {}
-            Some(&first) => self.problems.push(attempt::block::twice(block, first)),
+            Some(&first) => self.problems.push(twice(block, first)),
             None => {
                 self.seen.insert(POLICIES.to_owned(), block.kind.span);
                 let settings = policy::settings(block, self.problems);
@@ -190,7 +175,7 @@ impl ConfigReader<'_> {
         let path = "config.run.retry";
         match self.seen.get(path) {
             Some(_) if self.imported => {}
-            Some(&first) => self.problems.push(attempt::block::twice(block, first)),
+            Some(&first) => self.problems.push(twice(block, first)),
             None => {
                 self.seen.insert(path.to_owned(), block.kind.span);
                 self.config.attempts.retry = attempt::block::retry(block, self.problems);
@@ -203,18 +188,10 @@ impl ConfigReader<'_> {
         let keyword = &*block.kind.text;
         let known = schema.attributes.iter().find(|(known, _)| *known == name);
         if known.is_none() && !schema.open {
-            let diagnostic = Diagnostic::error(
-                Code::UnknownAttribute,
-                format!("unknown attribute `{name}` in `{keyword}`"),
-            )
-            .label(
-                attribute.name.span,
-                format!("not an attribute of `{keyword}`"),
-            )
-            .label(block.kind.span, "in this block");
-            let candidates = schema.attributes.iter().map(|(known, _)| *known);
-            self.problems
-                .push(diagnostic.did_you_mean(name, candidates));
+            let known = schema.attributes.iter().map(|(known, _)| *known);
+            let known: Vec<&str> = known.collect();
+            let diagnostic = unknown_attribute(attribute, block, &known);
+            self.problems.push(diagnostic);
             return;
         }
         // `terramate` and `orch` may each set their own version; all else is one namespace.
@@ -339,13 +316,7 @@ impl ConfigReader<'_> {
 
     fn value(&mut self, attribute: &Attribute, wanted: &Type) -> Option<Value> {
         let name = &*attribute.name.text;
-        let value = match evaluate(&attribute.value, &NAMES) {
-            Ok(value) => value,
-            Err(diagnostic) => {
-                self.problems.push(*diagnostic);
-                return None;
-            }
-        };
+        let value = value(&attribute.value, &NAMES, self.problems)?;
         let quoted = |choices: &[&str]| {
             let quoted: Vec<String> = choices
                 .iter()

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Expr, ExprKind, Name};
 use crate::project::attempt::block;
+use crate::project::blocks::value;
 use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
@@ -72,12 +72,9 @@ pub(super) fn concurrency(
 ) -> Vec<Spanned<TagLimit>> {
     let mut limits = Vec::new();
     let whole = attribute.value.span;
-    let value = match evaluate(&attribute.value, &NoNamespaces("the project configuration")) {
-        Ok(value) => value,
-        Err(diagnostic) => {
-            problems.push(*diagnostic);
-            return limits;
-        }
+    let names = NoNamespaces("the project configuration");
+    let Some(value) = value(&attribute.value, &names, problems) else {
+        return limits;
     };
     let Some(entries) = value.entries() else {
         let diagnostic =

@@ -42,13 +42,9 @@ pub enum SafeguardKeyword {
     None,
     /// The three safeguards about git.
     Git,
-    /// [`Safeguard::GitUntracked`].
     GitUntracked,
-    /// [`Safeguard::GitUncommitted`].
     GitUncommitted,
-    /// [`Safeguard::GitOutOfSync`].
     GitOutOfSync,
-    /// [`Safeguard::DestroyOrder`].
     DestroyOrder,
     /// A safeguard of Terramate's about generated code, which `orch` doesn't have.
     OutdatedCode,
@@ -90,12 +86,10 @@ impl SafeguardKeyword {
         }
     }
 
-    /// Parses a keyword; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|keyword| keyword.name() == text)
     }
 
-    /// Returns whether the keyword covers a safeguard.
     pub(crate) fn includes(self, safeguard: Safeguard) -> bool {
         match self {
             SafeguardKeyword::All => true,
@@ -109,7 +103,6 @@ impl SafeguardKeyword {
 /// What the configuration says about safeguards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SafeguardSettings {
-    /// `config.disable_safeguards`.
     pub disabled: Vec<SafeguardKeyword>,
     /// `config.enable_safeguards`, `config.git.check_untracked` and similar settings.
     pub switched: Vec<(Safeguard, bool)>,

@@ -1,7 +1,8 @@
 //! Lists of strings.
 
-use crate::language::syntax::{Attribute, ExprKind};
+use crate::language::syntax::Attribute;
 use crate::language::value::Value;
+use crate::project::blocks::elements;
 use crate::source::Spanned;
 
 /// Returns the elements of a list of strings, each with its own place where the list is written out.
@@ -9,25 +10,11 @@ pub(super) fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spann
     let Some(items) = value.sequence() else {
         return Vec::new();
     };
-    let written = match &attribute.value.kind {
-        ExprKind::List(written) => written.as_slice(),
-        _ => &[],
-    };
-    let place = |index: usize| {
-        written
-            .get(index)
-            .map_or(attribute.value.span, |expr| expr.span)
-    };
-    let items = items.iter().enumerate();
-    items
-        .filter_map(|(index, item)| match item {
-            Value::String(text) => Some(Spanned {
-                value: text.to_string(),
-                span: place(index),
-            }),
-            _ => None,
-        })
-        .collect()
+    let strings = elements(&attribute.value, items).filter_map(|(span, item)| {
+        let value = item.as_str()?.to_owned();
+        Some(Spanned { value, span })
+    });
+    strings.collect()
 }
 
 /// Returns whether a value is a list of strings that all fit.

@@ -33,7 +33,6 @@ pub trait FileTree: Sync {
     }
 }
 
-/// A file or link of a [`FileTree`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
     /// The path from the project root, `/`-separated; names are bytes.
@@ -202,13 +201,11 @@ impl<'t> Files<'t> {
         Ok(Files { root, listed })
     }
 
-    /// Returns the tree that the files are read from, unless they are on disk.
     pub(crate) fn tree(&self) -> Option<(&TreeIndex, &dyn FileTree)> {
         let listed = self.listed.as_ref()?;
         Some((&listed.index, listed.tree))
     }
 
-    /// Returns the entries of the tree, unless the files are on disk.
     pub(crate) fn index(&self) -> Option<Arc<TreeIndex>> {
         self.listed.as_ref().map(|listed| listed.index.clone())
     }
@@ -320,7 +317,6 @@ pub(super) enum FileWalk<'f> {
     },
 }
 
-/// A directory that a walk is reading.
 pub(super) struct OpenDirectory {
     host: PathBuf,
     relative: Vec<u8>,
@@ -379,7 +375,6 @@ impl Iterator for FileWalk<'_> {
     }
 }
 
-/// An entry that a walk visits.
 pub(super) enum WalkEntry {
     Disk(DirEntry),
     Tree {

@@ -44,7 +44,6 @@ pub(crate) struct DirectoryListing {
     pub(crate) links: Vec<OsString>,
 }
 
-/// Of which tools a directory has files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ToolFiles {
     /// `terragrunt.hcl`.
@@ -109,7 +108,6 @@ impl Listing {
 }
 
 impl DirectoryListing {
-    /// Adds an entry that is not a directory, if it is relevant.
     pub(super) fn add(&mut self, name: &OsStr, kind: FileKind) {
         if is_terraform(name) || name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE {
             self.files.push((name.to_owned(), kind == FileKind::File));

@@ -8,7 +8,6 @@ const ENDINGS: [&str; 3] = [".tm", ".tm.hcl", ".orch.hcl"];
 /// Files that keep a directory, and all below it, out of the project.
 pub(crate) const SKIP_MARKS: [&str; 2] = [".tmskip", ".orchskip"];
 
-/// Returns whether a file of that name is read as configuration.
 pub fn is_configuration(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     let mut endings = ENDINGS.iter().map(|ending| ending.as_bytes());

@@ -5,18 +5,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::condition::{condition, no_labels};
+use super::condition::condition;
 use super::resources::PREVENT_RESOURCE_DESTROY;
 use super::{
     Condition, ConditionKind, IgnoredChanges, IgnoredInput, Lifecycle, ProtectedResources,
     ReplaceTrigger,
 };
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Namespaces, evaluate};
+use crate::language::evaluate::Namespaces;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, TraversalStepKind, is_identifier};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::pattern::{BadPattern, Pattern};
+use crate::project::blocks::{elements, misplaced_block, no_labels, value, wrong_type};
 use crate::source::{Span, Spanned};
 
 pub(crate) const LIFECYCLE: &str = "lifecycle";
@@ -46,7 +47,6 @@ pub(super) const ENV: &str = "env";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Stack,
-    /// In the block of a stack that is only read.
     ReadStack,
     Directory,
 }
@@ -196,13 +196,7 @@ impl<'a> LifecycleReader<'a> {
     }
 
     fn value(&self, expr: &Expr, problems: &mut Vec<Diagnostic>) -> Option<Value> {
-        match evaluate(expr, self.names) {
-            Ok(value) => Some(value),
-            Err(diagnostic) => {
-                problems.push(*diagnostic);
-                None
-            }
-        }
+        value(expr, self.names, problems)
     }
 
     /// Reads a rule that holds or not; `null` counts as not stated.
@@ -212,11 +206,8 @@ impl<'a> LifecycleReader<'a> {
             Value::Null => None,
             Value::Bool(value) => Some(Spanned { value, span }),
             other => {
-                let name = &attribute.name.text;
-                let message = format!("`{name}` must be `true` or `false`");
-                let diagnostic = Diagnostic::error(Code::WrongType, message);
-                let label = format!("this is {}", other.type_name());
-                problems.push(diagnostic.label(attribute.value.span, label));
+                let place = attribute.value.span;
+                problems.push(wrong_type(attribute, place, "`true` or `false`", &other));
                 None
             }
         }
@@ -359,13 +350,8 @@ impl<'a> LifecycleReader<'a> {
                 return Vec::new();
             }
         };
-        let written = match &attribute.value.kind {
-            ExprKind::List(written) => written.as_slice(),
-            _ => &[],
-        };
         let mut triggers: Vec<Spanned<ReplaceTrigger>> = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            let span = written.get(index).map_or(whole, |expr| expr.span);
+        for (span, item) in elements(&attribute.value, &items) {
             let Value::String(text) = item else {
                 problems.push(wrong(span, item));
                 continue;
@@ -446,9 +432,7 @@ fn unknown_attribute(attribute: &Attribute, block: &Block) -> Diagnostic {
 
 fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
     let kind = &*inner.kind.text;
-    let message = format!("unknown block `{kind}` in `{LIFECYCLE}`");
-    Diagnostic::error(Code::UnknownBlock, message)
-        .label(inner.kind.span, "not a lifecycle rule")
+    misplaced_block(inner, block, "not a lifecycle rule")
         .label(block.kind.span, "in this block")
         .did_you_mean(kind, CONDITION_BLOCKS.map(ConditionKind::word))
 }

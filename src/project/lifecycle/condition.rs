@@ -4,6 +4,7 @@
 use super::{Condition, ConditionKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::Block;
+use crate::project::blocks::{misplaced_block, no_labels};
 
 /// The attributes of a condition, both required.
 const CONDITION: &str = "condition";
@@ -17,12 +18,8 @@ pub(super) fn condition(
     let before = problems.len();
     no_labels(block, problems);
     for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `{}`", inner.kind.text, kind.word());
-        problems.push(
-            Diagnostic::error(Code::UnknownBlock, message)
-                .label(inner.kind.span, "a condition has no blocks")
-                .label(block.kind.span, "in this block"),
-        );
+        let diagnostic = misplaced_block(inner, block, "a condition has no blocks");
+        problems.push(diagnostic.label(block.kind.span, "in this block"));
     }
     for attribute in &block.body.attributes {
         let name = &*attribute.name.text;
@@ -62,13 +59,4 @@ pub(super) fn condition(
         error_message,
         span: block.kind.span,
     })
-}
-
-pub(super) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
-    for label in &block.labels {
-        let message = format!("a `{}` block has no labels", block.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message);
-        let diagnostic = diagnostic.label(label.span, "unexpected label");
-        problems.push(diagnostic.help("remove the label"));
-    }
 }

@@ -13,14 +13,15 @@ use semver::Version;
 pub use self::address::{Address, AddressKind, CallSource};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block};
-use crate::language::value::Value;
 use crate::path::ProjectPath;
+use crate::project::blocks::{no_blocks, string, unknown_attribute, value, wrong_type};
 use crate::source::{Span, Spanned};
 use crate::version::parse_version;
 
 pub(crate) const MODULE: &str = "module";
+
+const NAMES: NoNamespaces = NoNamespaces("a `module` block");
 
 const ATTRIBUTES: [&str; 3] = ["source", "tag", "labels"];
 
@@ -114,29 +115,21 @@ pub(crate) fn read(
 ) -> Option<ModuleBlock> {
     let before = problems.len();
     let name = name(block, problems);
-    for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `{MODULE}`", inner.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
-            .label(inner.kind.span, "a module has only attributes");
-        problems.push(diagnostic);
-    }
+    no_blocks(block, "a module has only attributes", problems);
     for attribute in &block.body.attributes {
         let written = &*attribute.name.text;
-        if !ATTRIBUTES.contains(&written) {
-            let message = format!("unknown attribute `{written}` in `{MODULE}`");
-            let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
-                .label(attribute.name.span, "not an attribute of `module`")
-                .label(block.kind.span, "in this block")
-                .did_you_mean(written, ATTRIBUTES);
-            let is_call = matches!(written, "version" | "providers" | "count" | "for_each");
-            problems.push(if is_call {
-                diagnostic.help(
-                    "this block says how the versions of a module are tagged; its calls are in Terraform files",
-                )
-            } else {
-                diagnostic
-            });
+        if ATTRIBUTES.contains(&written) {
+            continue;
         }
+        let diagnostic = unknown_attribute(attribute, block, &ATTRIBUTES);
+        let is_call = matches!(written, "version" | "providers" | "count" | "for_each");
+        problems.push(if is_call {
+            diagnostic.help(
+                "this block says how the versions of a module are tagged; its calls are in Terraform files",
+            )
+        } else {
+            diagnostic
+        });
     }
     let source = required(block, "source", "\"acme/vpc/aws\"", problems)
         .and_then(|written| source(written, directory, problems));
@@ -192,34 +185,15 @@ fn required(
         problems.push(diagnostic.help(format!("write `{name} = {example}`")));
         return None;
     };
-    match value(attribute, problems)? {
-        Value::String(text) if text.is_empty() => {
-            let message = format!("`{name}` is empty");
-            let diagnostic = Diagnostic::error(Code::InvalidValue, message)
-                .label(attribute.value.span, "names nothing");
-            problems.push(diagnostic.help(format!("write `{name} = {example}`")));
-            None
-        }
-        Value::String(text) => Some(Spanned {
-            value: text.to_string(),
-            span: attribute.value.span,
-        }),
-        other => {
-            problems.push(wrong_type(attribute, "a string", &other));
-            None
-        }
+    let text = string(attribute, "a string", &NAMES, problems)?;
+    if text.value.is_empty() {
+        let message = format!("`{name}` is empty");
+        let diagnostic =
+            Diagnostic::error(Code::InvalidValue, message).label(text.span, "names nothing");
+        problems.push(diagnostic.help(format!("write `{name} = {example}`")));
+        return None;
     }
-}
-
-fn value(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Value> {
-    let found = evaluate(&attribute.value, &NoNamespaces("a `module` block"));
-    found.map_err(|problem| problems.push(*problem)).ok()
-}
-
-fn wrong_type(attribute: &Attribute, expected: &str, found: &Value) -> Diagnostic {
-    let message = format!("`{}` must be {expected}", attribute.name.text);
-    let label = format!("this is {}", found.type_name());
-    Diagnostic::error(Code::WrongType, message).label(attribute.value.span, label)
+    Some(text)
 }
 
 fn source(
@@ -284,14 +258,19 @@ fn tag(written: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> Option<TagP
 }
 
 fn labels_of(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<String> {
-    let Some(found) = value(attribute, problems) else {
+    let Some(found) = value(&attribute.value, &NAMES, problems) else {
         return Vec::new();
     };
     let items = found.sequence();
     let texts = items.map(|items| items.iter().map(|item| item.as_str().map(str::to_owned)));
     let labels: Option<Vec<String>> = texts.and_then(Iterator::collect);
     labels.unwrap_or_else(|| {
-        problems.push(wrong_type(attribute, "a list of strings", &found));
+        problems.push(wrong_type(
+            attribute,
+            attribute.value.span,
+            "a list of strings",
+            &found,
+        ));
         Vec::new()
     })
 }

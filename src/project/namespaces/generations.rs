@@ -12,7 +12,6 @@ use crate::language::value::Value;
 use crate::path::{Generation, StackPath};
 use crate::project::stack::StackIndex;
 
-/// The name of the other stacks.
 pub(super) const STACKS: &str = "stacks";
 
 /// The name of a generation, of another stack or the stack itself.
@@ -96,7 +95,6 @@ impl ProjectNamespaces<'_> {
         self.basis.generations.seen(path)
     }
 
-    /// Returns the generation that a stack is evaluated for.
     pub fn generation_of(&self, stack: StackIndex) -> Generation {
         let path = &self.basis.project.stacks[stack].path;
         self.basis.generations.of(path)

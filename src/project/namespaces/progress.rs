@@ -21,7 +21,6 @@ pub(super) struct Evaluated<'p>(RefCell<HashMap<usize, Rc<Entry<'p>>>>);
 pub(super) struct Entry<'p> {
     /// The value; `None` if there is none.
     pub(super) answer: EvalResult<Option<Answer>>,
-    /// What it was computed from.
     pub(super) uses: Rc<[Used<'p>]>,
     /// The first names of all globals that were looked up in the process, whether or not they exist.
     pub(super) looked_up: BTreeSet<Arc<str>>,

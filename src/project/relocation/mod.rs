@@ -13,10 +13,9 @@ pub(crate) use self::removed::read as read_removed;
 pub use self::removed::{RemovedBlock, RemovedBlocks};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::evaluate;
 use crate::language::syntax::{Attribute, Block};
-use crate::language::value::Value;
 use crate::path::{KeyFilter, ProjectPath, StackPath};
+use crate::project::blocks::{only_attributes, string};
 use crate::source::Spanned;
 
 /// The block that says where stacks are now.
@@ -44,16 +43,7 @@ impl Kind {
                 .help("remove the label; the attribute `from` names the stacks");
             problems.push(diagnostic);
         }
-        for attribute in &block.body.attributes {
-            let written = &*attribute.name.text;
-            if !self.attributes.contains(&written) {
-                let message = format!("unknown attribute `{written}` in `{name}`");
-                let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
-                    .label(attribute.name.span, format!("not an attribute of `{name}`"))
-                    .label(block.kind.span, "in this block");
-                problems.push(diagnostic.did_you_mean(written, self.attributes.iter().copied()));
-            }
-        }
+        only_attributes(block, self.attributes, problems);
     }
 
     /// Returns a required path of a block in a file of this directory. It may name an instance.
@@ -72,32 +62,11 @@ impl Kind {
             problems.push(diagnostic);
             return None;
         };
-        let written = match value(attribute, self.place, problems)? {
-            Value::String(written) => written,
-            other => {
-                problems.push(wrong_type(attribute, "a path", &other));
-                return None;
-            }
-        };
-        located(attribute, &written, directory)
+        let written = string(attribute, "a path", &self.place, problems)?;
+        located(attribute, &written.value, directory)
             .map_err(|problem| problems.push(*problem))
             .ok()
     }
-}
-
-fn value(
-    attribute: &Attribute,
-    place: NoNamespaces,
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Value> {
-    let found = evaluate(&attribute.value, &place);
-    found.map_err(|problem| problems.push(*problem)).ok()
-}
-
-fn wrong_type(attribute: &Attribute, expected: &str, found: &Value) -> Diagnostic {
-    let message = format!("`{}` must be {expected}", attribute.name.text);
-    let label = format!("this is {}", found.type_name());
-    Diagnostic::error(Code::WrongType, message).label(attribute.value.span, label)
 }
 
 /// Resolves a path that was written in a file of this directory.

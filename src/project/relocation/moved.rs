@@ -11,6 +11,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::Block;
 use crate::path::{ProjectPath, StackPath};
+use crate::project::blocks::no_blocks;
 use crate::source::{Span, Spanned};
 
 const KIND: Kind = Kind {
@@ -278,12 +279,7 @@ pub(crate) fn read(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<MovedBlock> {
     KIND.check(block, problems);
-    for inner in &block.body.blocks {
-        let message = format!("unknown block `{}` in `{MOVED}`", inner.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
-            .label(inner.kind.span, "a `moved` block has only `from` and `to`");
-        problems.push(diagnostic);
-    }
+    no_blocks(block, "a `moved` block has only `from` and `to`", problems);
     let from = KIND.location("from", block, directory, problems);
     let to = KIND.location("to", block, directory, problems);
     let (from, to) = (from?, to?);

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{Kind, REMOVED, covers, value, wrong_type};
+use super::{Kind, REMOVED, covers};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
+use crate::project::blocks::{misplaced_block, no_blocks, no_labels, value, wrong_type};
 use crate::project::lifecycle::ProtectedResources;
 use crate::project::stack::{Stack, Stacks};
 use crate::source::{Span, Spanned};
@@ -139,9 +140,7 @@ pub(crate) fn read(
     let mut first: Option<&Block> = None;
     for inner in &block.body.blocks {
         if &*inner.kind.text != LIFECYCLE {
-            let message = format!("unknown block `{}` in `{REMOVED}`", inner.kind.text);
-            let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
-                .label(inner.kind.span, "only `lifecycle` may stand here");
+            let diagnostic = misplaced_block(inner, block, "only `lifecycle` may stand here");
             problems.push(diagnostic.did_you_mean(&inner.kind.text, [LIFECYCLE]));
             continue;
         }
@@ -152,20 +151,8 @@ pub(crate) fn read(
                 .label(first.kind.span, "first block");
             problems.push(diagnostic.help("merge the two blocks"));
         }
-        for label in &inner.labels {
-            let message = format!("a `{LIFECYCLE}` block has no labels");
-            let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
-                .label(label.span, "unexpected label");
-            problems.push(diagnostic.help("remove the label"));
-        }
-        for nested in &inner.body.blocks {
-            let message = format!("unknown block `{}` in `{LIFECYCLE}`", nested.kind.text);
-            let diagnostic = Diagnostic::error(Code::UnknownBlock, message).label(
-                nested.kind.span,
-                "a stack that is removed has no conditions",
-            );
-            problems.push(diagnostic);
-        }
+        no_labels(inner, problems);
+        no_blocks(inner, "a stack that is removed has no conditions", problems);
         for attribute in &inner.body.attributes {
             match &*attribute.name.text {
                 "destroy" => {
@@ -174,7 +161,7 @@ pub(crate) fn read(
                 "prevent_destroy" => prevent_destroy = rule(attribute, problems),
                 "prevent_resource_destroy" => {
                     let span = attribute.value.span;
-                    prevent_resource_destroy = value(attribute, KIND.place, problems)
+                    prevent_resource_destroy = value(&attribute.value, &KIND.place, problems)
                         .and_then(|it| ProtectedResources::read(&it, span, span, problems));
                 }
                 name => {
@@ -199,13 +186,18 @@ pub(crate) fn read(
 }
 
 fn rule(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<bool>> {
-    match value(attribute, KIND.place, problems)? {
+    match value(&attribute.value, &KIND.place, problems)? {
         Value::Bool(value) => Some(Spanned {
             value,
             span: attribute.value.span,
         }),
         other => {
-            problems.push(wrong_type(attribute, "`true` or `false`", &other));
+            problems.push(wrong_type(
+                attribute,
+                attribute.value.span,
+                "`true` or `false`",
+                &other,
+            ));
             None
         }
     }

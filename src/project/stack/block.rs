@@ -7,11 +7,11 @@ use super::names::BlockNames;
 use super::watch::watched;
 use super::{AttributeRead, Stack, StackMode};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::evaluate;
-use crate::language::syntax::{Attribute, Block, ExprKind};
+use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{self, AttemptSettings};
+use crate::project::blocks::{elements, misplaced_block, only_attributes, twice, value};
 use crate::project::discover::Files;
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{LIFECYCLE, LifecycleReader, Place};
@@ -120,28 +120,12 @@ fn check_shape(block: &Block, problems: &mut Vec<Diagnostic>) {
         if [RUN, LIFECYCLE].contains(&&*inner.kind.text) {
             continue; // see `attempts` and `lifecycle`
         }
-        let message = format!("unknown block `{}` in `stack`", inner.kind.text);
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
-            .label(
-                inner.kind.span,
-                "the blocks in a `stack` block are `run` and `lifecycle`",
-            )
-            .label(block.kind.span, "in this block");
+        let label = "the blocks in a `stack` block are `run` and `lifecycle`";
+        let diagnostic =
+            misplaced_block(inner, block, label).label(block.kind.span, "in this block");
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES[..14].join(", "))));
     }
-    for attribute in &block.body.attributes {
-        let name = &*attribute.name.text;
-        if ATTRIBUTES.contains(&name) {
-            continue;
-        }
-        let message = format!("unknown attribute `{name}` in `stack`");
-        problems.push(
-            Diagnostic::error(Code::UnknownAttribute, message)
-                .label(attribute.name.span, "not an attribute of `stack`")
-                .label(block.kind.span, "in this block")
-                .did_you_mean(name, ATTRIBUTES),
-        );
-    }
+    only_attributes(block, &ATTRIBUTES, problems);
 }
 
 fn one(
@@ -246,7 +230,7 @@ fn lifecycle(
     let mut reader = LifecycleReader::new(place, directory, names);
     reader.local(first, problems);
     for second in blocks {
-        problems.push(attempt::block::twice(second, first.kind.span));
+        problems.push(twice(second, first.kind.span));
     }
     let lifecycle = reader.finish();
     (!lifecycle.is_empty()).then(|| Box::new(lifecycle))
@@ -261,23 +245,9 @@ pub(crate) fn attempts(block: &Block, problems: &mut Vec<Diagnostic>) -> Attempt
         return AttemptSettings::default();
     };
     for second in blocks {
-        problems.push(attempt::block::twice(second, first.kind.span));
+        problems.push(twice(second, first.kind.span));
     }
     attempt::block::run(first, problems)
-}
-
-fn value(
-    attribute: &Attribute,
-    names: &BlockNames,
-    problems: &mut Vec<Diagnostic>,
-) -> Option<Value> {
-    match evaluate(&attribute.value, names) {
-        Ok(value) => Some(value),
-        Err(diagnostic) => {
-            problems.push(*diagnostic);
-            None
-        }
-    }
 }
 
 fn wrong_type(attribute: &Attribute, span: Span, wanted: Wanted, found: &Value) -> Diagnostic {
@@ -306,7 +276,7 @@ fn string(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Spanned<String>> {
     let span = attribute.value.span;
-    match value(attribute, names, problems)? {
+    match value(&attribute.value, names, problems)? {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) if text.contains('\0') => {
             // It could not be passed to a command.
@@ -330,7 +300,7 @@ fn string(
 
 /// Evaluates an attribute that must be `true` or `false`; `null` counts as `false`.
 fn flag(attribute: &Attribute, names: &BlockNames, problems: &mut Vec<Diagnostic>) -> bool {
-    match value(attribute, names, problems) {
+    match value(&attribute.value, names, problems) {
         Some(Value::Bool(flag)) => flag,
         None | Some(Value::Null) => false,
         Some(other) => {
@@ -352,7 +322,7 @@ fn strings(
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Spanned<String>> {
     let whole = attribute.value.span;
-    let items = match value(attribute, names, problems) {
+    let items = match value(&attribute.value, names, problems) {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Tuple(items) | Value::List(items)) => items,
         Some(other) => {
@@ -360,15 +330,9 @@ fn strings(
             return Vec::new();
         }
     };
-    // A list that is written out has a place for each element; one that is computed has only its own.
-    let written = match &attribute.value.kind {
-        ExprKind::List(written) => written.as_slice(),
-        _ => &[],
-    };
     let mut first_places: HashMap<&str, Span> = HashMap::new();
     let mut strings = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let span = written.get(index).map_or(whole, |expr| expr.span);
+    for (index, (span, item)) in elements(&attribute.value, &items).enumerate() {
         let Value::String(text) = item else {
             problems.push(wrong_type(attribute, span, Wanted::Strings, item));
             continue;

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use super::names::BlockNames;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::evaluate;
-use crate::language::syntax::{Attribute, Expr, ExprKind};
+use crate::language::syntax::{Attribute, ExprKind};
 use crate::language::value::Value;
 use crate::path::InstanceKey;
+use crate::project::blocks::{elements, value};
 use crate::source::Span;
 
 /// One of the stacks that a block declares.
@@ -25,13 +26,7 @@ pub(super) fn instances(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Vec<Instance>> {
     let before = problems.len();
-    let value = match evaluate(&attribute.value, names) {
-        Ok(value) => value,
-        Err(diagnostic) => {
-            problems.push(*diagnostic);
-            return None;
-        }
-    };
+    let value = value(&attribute.value, names, problems)?;
     let mut keys = Keys::default();
     let whole = &attribute.value;
     match (&value, &whole.kind) {
@@ -50,8 +45,7 @@ pub(super) fn instances(
             }
         }
         (Value::Tuple(items) | Value::List(items) | Value::Set(items), _) => {
-            for (index, item) in items.iter().enumerate() {
-                let span = place(whole, index);
+            for (span, item) in elements(whole, items) {
                 match item {
                     Value::String(key) => keys.add(key, item, span, problems),
                     other => problems.push(wrong_type(span, other)),
@@ -61,14 +55,6 @@ pub(super) fn instances(
         (other, _) => problems.push(wrong_type(whole.span, other)),
     }
     (problems.len() == before).then_some(keys.instances)
-}
-
-/// Returns the place of an element; that of the whole list if it is computed.
-fn place(list: &Expr, index: usize) -> Span {
-    match &list.kind {
-        ExprKind::List(written) => written.get(index).map_or(list.span, |item| item.span),
-        _ => list.span,
-    }
 }
 
 /// The keys so far.

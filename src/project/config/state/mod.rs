@@ -19,7 +19,7 @@ use super::ConfigLevel;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::duration;
 use crate::language::syntax::{Attribute, Block};
-use crate::project::attempt::block::{no_labels, twice, unknown_attribute, unknown_block};
+use crate::project::blocks::{no_labels, twice, unknown_block, unlisted_attribute};
 use crate::source::Span;
 
 /// The variable that overrides the namespace.
@@ -51,7 +51,6 @@ pub struct StateBlock {
     backend: Option<(BackendKind, Span)>,
 }
 
-/// `config.state`, evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateConfig {
     pub project: String,
@@ -135,7 +134,7 @@ impl StateBlock {
         for attribute in &block.body.attributes {
             let name = &*attribute.name.text;
             if !known.contains(&name) {
-                problems.push(unknown_attribute(attribute, block, known));
+                problems.push(unlisted_attribute(attribute, block, known));
                 continue;
             }
             let path = format!("{prefix}{name}");

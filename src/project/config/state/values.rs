@@ -8,13 +8,13 @@ use crate::language::evaluate::{
     Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate_within,
 };
 use crate::language::function::{self, Surroundings};
-use crate::language::syntax::{Attribute, ExprKind};
+use crate::language::syntax::Attribute;
 use crate::language::value::Value;
 use crate::project::attempt::block;
+use crate::project::blocks::elements;
 use crate::project::host::unless_text;
 use crate::source::{Span, Spanned};
 
-/// The environment that `orch` was started in.
 #[derive(Clone, Copy)]
 pub(super) enum HostVariables<'a> {
     /// What needs a variable is not evaluated.
@@ -109,28 +109,18 @@ impl<'a> Values<'a> {
         let Some((attribute, answer)) = self.value(path) else {
             return Vec::new();
         };
-        let whole = attribute.value.span;
-        let written = match &attribute.value.kind {
-            ExprKind::List(written) => written.as_slice(),
-            _ => &[],
-        };
-        let items = answer.value.sequence();
-        let texts: Option<Vec<String>> = items.and_then(|items| {
-            let texts = items.iter().map(|item| item.as_str().map(str::to_owned));
+        let texts: Option<Vec<Spanned<String>>> = answer.value.sequence().and_then(|items| {
+            let texts = elements(&attribute.value, items).map(|(span, item)| {
+                let value = item.as_str()?.to_owned();
+                Some(Spanned { value, span })
+            });
             texts.collect()
         });
-        let Some(texts) = texts else {
-            self.wrong_type(path, "a list of strings", whole, &answer.value);
-            return Vec::new();
-        };
-        let place = |index: usize| written.get(index).map_or(whole, |expr| expr.span);
-        let texts = texts.into_iter().enumerate();
-        texts
-            .map(|(index, value)| Spanned {
-                value,
-                span: place(index),
-            })
-            .collect()
+        texts.unwrap_or_else(|| {
+            let span = attribute.value.span;
+            self.wrong_type(path, "a list of strings", span, &answer.value);
+            Vec::new()
+        })
     }
 
     /// Returns whether a text can name a project or a namespace.

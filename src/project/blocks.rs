@@ -1,0 +1,135 @@
+//! What the readers of blocks share: what a block may hold, and the values of its attributes.
+//!
+//! Problems are reported where they are found; what is wrong counts as not written.
+
+use crate::diagnostic::{Code, Diagnostic, closest};
+use crate::language::evaluate::{Namespaces, evaluate};
+use crate::language::syntax::{Attribute, Block, Expr, ExprKind};
+use crate::language::value::{Items, Value};
+use crate::source::{Span, Spanned};
+
+pub(crate) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
+    for label in &block.labels {
+        let message = format!("a `{}` block has no labels", block.kind.text);
+        problems.push(
+            Diagnostic::error(Code::UnexpectedLabel, message)
+                .label(label.span, "unexpected label")
+                .help("remove the label"),
+        );
+    }
+}
+
+/// Reports the blocks in a block that has only attributes; the label says so.
+pub(super) fn no_blocks(block: &Block, label: &str, problems: &mut Vec<Diagnostic>) {
+    let inner = block.body.blocks.iter();
+    problems.extend(inner.map(|inner| misplaced_block(inner, block, label)));
+}
+
+pub(super) fn misplaced_block(inner: &Block, block: &Block, label: &str) -> Diagnostic {
+    let (name, kind) = (&inner.kind.text, &block.kind.text);
+    let message = format!("unknown block `{name}` in `{kind}`");
+    Diagnostic::error(Code::UnknownBlock, message).label(inner.kind.span, label)
+}
+
+pub(crate) fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
+    let label = format!("not a block of `{}`", block.kind.text);
+    misplaced_block(inner, block, &label).label(block.kind.span, "in this block")
+}
+
+/// Reports an attribute, and suggests one that looks like it.
+pub(super) fn unknown_attribute(
+    attribute: &Attribute,
+    block: &Block,
+    known: &[&str],
+) -> Diagnostic {
+    let (name, kind) = (&attribute.name.text, &block.kind.text);
+    let message = format!("unknown attribute `{name}` in `{kind}`");
+    Diagnostic::error(Code::UnknownAttribute, message)
+        .label(attribute.name.span, format!("not an attribute of `{kind}`"))
+        .label(block.kind.span, "in this block")
+        .did_you_mean(name, known.iter().copied())
+}
+
+/// Reports an attribute, and suggests one that looks like it, or lists all there are.
+pub(super) fn unlisted_attribute(
+    attribute: &Attribute,
+    block: &Block,
+    known: &[&str],
+) -> Diagnostic {
+    let diagnostic = unknown_attribute(attribute, block, known);
+    match closest(&attribute.name.text, known.iter().copied()) {
+        Some(_) => diagnostic,
+        None => diagnostic.help(format!("attributes are: {}", known.join(", "))),
+    }
+}
+
+pub(super) fn only_attributes(block: &Block, known: &[&str], problems: &mut Vec<Diagnostic>) {
+    for attribute in &block.body.attributes {
+        if !known.contains(&&*attribute.name.text) {
+            problems.push(unknown_attribute(attribute, block, known));
+        }
+    }
+}
+
+/// Reports a second block where there can be one.
+pub(super) fn twice(block: &Block, first: Span) -> Diagnostic {
+    let message = format!("there can be one `{}` block here", block.kind.text);
+    Diagnostic::error(Code::DuplicateBlock, message)
+        .label(block.kind.span, "second block")
+        .label(first, "first block")
+        .help("merge the two blocks, or remove one")
+}
+
+pub(super) fn value(
+    expr: &Expr,
+    names: &dyn Namespaces,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Value> {
+    let value = evaluate(expr, names);
+    value.map_err(|problem| problems.push(*problem)).ok()
+}
+
+/// Returns the value of an attribute that must be a string: `expected` says so in other words.
+pub(super) fn string(
+    attribute: &Attribute,
+    expected: &str,
+    names: &dyn Namespaces,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<String>> {
+    let span = attribute.value.span;
+    match value(&attribute.value, names, problems)? {
+        Value::String(text) => Some(Spanned {
+            value: text.to_string(),
+            span,
+        }),
+        other => {
+            problems.push(wrong_type(attribute, span, expected, &other));
+            None
+        }
+    }
+}
+
+/// Returns the elements of a list, each with its own place where the list is written out.
+pub(super) fn elements<'v>(
+    list: &Expr,
+    items: &'v Items,
+) -> impl Iterator<Item = (Span, &'v Value)> {
+    let written = match &list.kind {
+        ExprKind::List(written) => written.as_slice(),
+        _ => &[],
+    };
+    let place = |index: usize| written.get(index).map_or(list.span, |expr| expr.span);
+    let items = items.iter().enumerate();
+    items.map(move |(index, item)| (place(index), item))
+}
+
+pub(super) fn wrong_type(
+    attribute: &Attribute,
+    span: Span,
+    expected: &str,
+    found: &Value,
+) -> Diagnostic {
+    let message = format!("`{}` must be {expected}", attribute.name.text);
+    let label = format!("this is {}", found.type_name());
+    Diagnostic::error(Code::WrongType, message).label(span, label)
+}
