@@ -17,24 +17,19 @@ pub struct Answer {
     pub action: Option<AnswerAction>,
     /// Why, in its own words.
     pub reason: Option<String>,
-    /// Whether there are changes, of outputs too.
     pub has_changes: bool,
-    /// How many resources change, if that is known.
     pub counts: Option<Counts>,
     /// A digest of the changes, if that is known: equal changes have equal digests.
     pub changes: Option<String>,
     /// Whether the plan has everything.
     pub is_complete: bool,
-    /// What changes, one by one, if that is known.
     pub resources: Vec<ResourceChange>,
     /// The outputs that others can read once that is done, if all are known. Those of a `-refresh-only` plan,
     /// which nobody applies, are the ones before.
     pub outputs: Option<Outputs>,
     /// The outputs that others can read before, if they are known.
     pub outputs_before: Option<Outputs>,
-    /// Where the tool keeps its own state, if that is known.
     pub backend: Option<String>,
-    /// The version of the tool, if it says that.
     pub tool_version: Option<String>,
     /// What the plan is, if it is not that of the whole stack.
     pub unasked: Option<NotWhole>,
@@ -62,7 +57,6 @@ pub struct ResourceChange {
 }
 
 impl ResourceChange {
-    /// Returns whether the resource is destroyed or replaced.
     pub fn destroys(&self) -> bool {
         self.actions.iter().any(|action| action == "delete")
     }

@@ -28,10 +28,8 @@ const MAX_TEXT: usize = 512;
 /// The workspace that nobody has chosen.
 const DEFAULT: &str = "default";
 
-/// The file of a local state.
 const LOCAL: &str = "terraform.tfstate";
 
-/// The directory of the local states of workspaces.
 const LOCAL_WORKSPACES: &str = "terraform.tfstate.d";
 
 /// The file in the data directory that says which backend is used.
@@ -239,7 +237,6 @@ fn read(path: &Path) -> Found {
 struct Config(Map<String, Json>);
 
 impl Config {
-    /// Returns an attribute, if it has a text.
     fn text(&self, name: &str) -> Option<&str> {
         let text = self.0.get(name)?.as_str()?;
         (!text.is_empty()).then_some(text)

@@ -58,7 +58,6 @@ impl ChangeJson {
         }
     }
 
-    /// Returns what is shown of its values.
     fn shown(&self) -> Value {
         let (value, sensitive) = match self.kind() {
             Some(ChangeKind::Deleted) => (&self.before, &self.before_sensitive),

@@ -25,10 +25,8 @@ pub enum PlanKind {
 #[derive(Debug, Clone)]
 pub struct StepPlan<'p> {
     pub role: StepRole,
-    /// Its name, for people.
     pub name: &'static str,
     pub words: Words<'p>,
-    /// What its exit statuses mean.
     pub exit_codes: ExitCodes,
 }
 
@@ -54,7 +52,6 @@ pub enum Words<'p> {
 }
 
 impl<'p> Driver<'p> {
-    /// Returns the command that gets a stack ready, if there is one.
     pub fn init(&self) -> Option<StepPlan<'p>> {
         let init = |tool: Tool| words(tool, &["init", "-input=false"]);
         self.step(StepRole::Init, DriverStep::Init, init, &[])
@@ -162,13 +159,11 @@ impl<'p> Driver<'p> {
         self.acting(false, plan_file)
     }
 
-    /// Returns the command that prints the outputs as a JSON object, if there is one.
     pub fn outputs(&self) -> Option<StepPlan<'p>> {
         let outputs = |tool: Tool| words(tool, &["output", "-json"]);
         self.step(StepRole::Outputs, DriverStep::Outputs, outputs, &[])
     }
 
-    /// Returns a command of the driver: that of its block, else that of its tool.
     fn step(
         &self,
         role: StepRole,
@@ -193,7 +188,6 @@ impl<'p> Driver<'p> {
         })
     }
 
-    /// Returns whether its block has a command for this.
     pub fn writes(&self, step: DriverStep) -> bool {
         self.block.is_some_and(|it| it.commands.contains_key(&step))
     }

@@ -22,7 +22,6 @@ pub fn steering(word: &OsStr) -> Option<&'static str> {
     STEERING.into_iter().find(|&it| it == name)
 }
 
-/// Returns whether a program is one of the tools, by its name.
 pub fn is_tool(program: &OsString) -> bool {
     let name = Path::new(program).file_stem();
     name.is_some_and(|name| Tool::ALL.iter().any(|tool| name == tool.program()))

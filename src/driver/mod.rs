@@ -67,13 +67,11 @@ impl Tool {
 #[derive(Debug, Clone, Copy)]
 pub struct Driver<'p> {
     pub name: &'p str,
-    /// The tool, if it is built in.
     pub tool: Option<Tool>,
     pub block: Option<&'p DriverBlock>,
 }
 
 impl<'p> Driver<'p> {
-    /// Returns the driver of a name; `None` if there is none.
     pub fn named(project: &'p Project, name: &str) -> Option<Self> {
         let block = project.drivers.get_key_value(name);
         let tool = Tool::ALL.into_iter().find(|tool| tool.driver() == name);

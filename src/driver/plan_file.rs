@@ -22,10 +22,8 @@ use crate::language::parse::{parse_expression, parse_whole};
 use crate::language::value::{Value, to_json};
 use crate::source::FileId;
 
-/// How many bytes an entry may have.
 const MAX_LENGTH: u64 = 1 << 26;
 
-/// The folder of the configuration.
 const CONFIGURATION: &str = "tfconfig/";
 
 /// The format of the entry `tfplan`, a message of Protocol Buffers, and the numbers of its fields.
@@ -36,9 +34,7 @@ const MODE_FIELD: u64 = 17;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPlan {
-    /// Whether it destroys all or a part of the stack.
     pub destroys: bool,
-    /// Whether it covers the whole stack.
     pub is_whole: bool,
     /// Whether it was made of the files and values that the stack has.
     pub is_current: bool,
@@ -166,7 +162,6 @@ impl PlanFile {
         Some(self.files.keys().all(|(key, _)| is_listed(key)))
     }
 
-    /// Returns whether its module of a key has the files of a directory.
     fn is_module(&self, key: &str, directory: &Path) -> Option<bool> {
         let files = self.files.iter().filter(|((module, _), _)| module == key);
         let mut planned: BTreeMap<&str, &[u8]> = BTreeMap::new();

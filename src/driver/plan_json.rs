@@ -17,7 +17,6 @@ pub(super) struct PlanJson {
     pub(super) format_version: String,
     #[serde(default)]
     pub(super) terraform_version: String,
-    /// The variables of the configuration.
     #[serde(default)]
     pub(super) variables: BTreeMap<String, VariableJson>,
     #[serde(default)]
@@ -130,7 +129,6 @@ impl ModuleJson {
             && self.child_modules.iter().all(|it| it.owns_only(objects))
     }
 
-    /// Adds the addresses of the resources.
     pub(super) fn add_managed(&self, addresses: &mut Vec<String>) {
         let named = |it: &&OwnedJson| it.mode == "managed" && !it.address.is_empty();
         let own = self.resources.iter().filter(named);
@@ -233,7 +231,6 @@ fn output(value: &RawValue, marks: Option<&RawValue>) -> OutputDigest {
     }
 }
 
-/// Returns the attributes of an object; none of another value.
 fn attributes(value: Option<&RawValue>) -> BTreeMap<String, &RawValue> {
     value
         .and_then(|value| object(value.get()))
@@ -245,7 +242,6 @@ fn is_marked(marks: Option<&RawValue>) -> bool {
     marks.is_some_and(has_true)
 }
 
-/// The resources in the configuration of a plan.
 #[derive(Default, Deserialize)]
 pub(super) struct ConfigurationJson {
     #[serde(default)]

@@ -132,7 +132,6 @@ fn may_be_switched_off(plan: &PlanJson) -> bool {
     plan.complete.is_none() && !version.is_ok_and(|version| version < SINCE)
 }
 
-/// Returns whether a plan destroys all that the configuration has.
 fn destroys(plan: &PlanJson) -> bool {
     let configured = plan.configuration.as_ref();
     if !configured.is_some_and(|it| it.root_module.has_resources()) {

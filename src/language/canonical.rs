@@ -13,7 +13,6 @@ use super::syntax::{Block, Body, Expr, ExprKind, TemplatePart, TraversalStep, Tr
 pub enum Item<'a> {
     /// The attribute of this name.
     Attribute(&'a str),
-    /// A block of this kind.
     Block(&'a str),
 }
 

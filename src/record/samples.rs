@@ -49,7 +49,6 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Returns the samples of a run, in the folder `.orch`.
     pub fn of_run(place: GuardedFolder, run: &str) -> Self {
         let folder = format!("runs/{run}/samples");
         Samples { place, folder }

@@ -97,7 +97,6 @@ impl<'a> Arguments<'a> {
         &self.values[index]
     }
 
-    /// Returns an argument whose parameter is a string that is not null.
     pub(super) fn text(&self, index: usize) -> &Arc<str> {
         match &self.values[index] {
             Value::String(text) => text,
@@ -105,7 +104,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns an argument whose parameter is a number that is not null.
     pub(super) fn number(&self, index: usize) -> &BigDecimal {
         match &self.values[index] {
             Value::Number(number) => number,
@@ -120,7 +118,6 @@ impl<'a> Arguments<'a> {
         whole.ok_or_else(|| FunctionError::Argument(index, "a whole number is needed".to_owned()))
     }
 
-    /// Returns an argument whose parameter is a list or set that is not null.
     pub(super) fn items(&self, index: usize) -> &Items {
         let value = &self.values[index];
         value.items().unwrap_or_else(|| {
@@ -128,7 +125,6 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Returns an argument whose parameter is a map that is not null.
     pub(super) fn entries(&self, index: usize) -> &Entries {
         let value = &self.values[index];
         value

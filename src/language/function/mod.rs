@@ -140,7 +140,6 @@ pub trait Files {
     /// Returns the content of a file. The path is as written in the call.
     fn read(&self, path: &str) -> Result<Arc<[u8]>, FileError>;
 
-    /// Returns whether a path is that of a file.
     fn exists(&self, path: &str) -> Result<bool, FileError>;
 
     /// Returns the files below a directory that match a pattern, relative to the directory, in byte order.

@@ -164,7 +164,6 @@ fn netmask(arguments: &Arguments) -> Result<Value, FunctionError> {
     Ok(Value::string(network.show(network.mask(network.length))))
 }
 
-/// Returns the length of the prefix of a subnet.
 fn subnet_length(
     arguments: &Arguments,
     network: Network,

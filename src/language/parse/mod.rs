@@ -37,7 +37,6 @@ const USED: [&str; 10] = [
     "terramate",
 ];
 
-/// Parses a configuration file.
 pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     let skimmed = skim::globals(file, text);
     let around = if skimmed.is_empty() {

@@ -32,7 +32,6 @@ pub enum Value {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// An exact decimal number.
     Number(BigDecimal),
     /// Text, as it was written or read: file names on disk need not be in a Unicode normal form.
     String(Arc<str>),
@@ -105,7 +104,6 @@ impl Value {
         }
     }
 
-    /// Returns the text, if the value is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),

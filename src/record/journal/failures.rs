@@ -27,7 +27,6 @@ pub(super) struct FailedTurn {
 }
 
 impl Failures {
-    /// Notes how a turn has ended.
     pub(super) fn ended(
         &mut self,
         turn: Option<u32>,
@@ -69,7 +68,6 @@ impl Failures {
         failed.is_retried = is_asked_for && evaluated.state == "FAILED" && !is_destroy;
     }
 
-    /// Returns whether a failure stands.
     pub(super) fn stand(&self) -> bool {
         self.turns.values().any(|failed| !failed.is_retried)
     }

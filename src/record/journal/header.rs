@@ -32,7 +32,6 @@ pub struct Header {
     /// Where that was typed, as a path of the project.
     pub directory: String,
     pub resumes: Option<String>,
-    /// The command and its arguments, as given.
     pub command: Vec<Argument>,
     /// What the run is for, if that is not its command alone: `plan`, `apply` or [`PLAN_FOLLOW_UPS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +92,6 @@ pub struct PoliciesRecord {
     /// The stacks that never follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<String>,
-    /// The digest of each policy, by its name.
     pub digests: BTreeMap<String, String>,
     /// The same as [`Header::turns`], which earlier versions do not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -105,7 +105,6 @@ pub struct AttemptRecord {
     pub timeout: Option<Duration>,
     /// Whether it did not end after that interrupt, and was killed.
     pub was_killed: bool,
-    /// Why some of its output was lost, or shown.
     pub output_lost: Option<String>,
 }
 
@@ -134,7 +133,6 @@ impl StackState {
 }
 
 impl RunRecord {
-    /// Returns the record of a journal that has only its header.
     pub fn new(header: Header) -> Self {
         let waiting = header.order.iter().map(|path| StackRecord::waiting(path));
         let mut stacks: Vec<StackRecord> = waiting.collect();
@@ -313,7 +311,6 @@ impl RunRecord {
         self.positions.get(stack).copied()
     }
 
-    /// Returns the latest attempt of a step of a stack.
     fn attempt(
         &mut self,
         stack: &str,
@@ -383,7 +380,6 @@ impl StackRecord {
         }
     }
 
-    /// Returns the latest attempt of a step.
     fn attempt(&mut self, turn: Option<u32>, step: Option<u32>) -> Option<&mut AttemptRecord> {
         let mut latest = self.attempts.iter_mut().rev();
         latest.find(|attempt| attempt.turn == turn && attempt.step == step)

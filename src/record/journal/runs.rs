@@ -256,7 +256,6 @@ impl Runs {
         self.folder.join(id)
     }
 
-    /// Returns where the logs of a run are, if it has any.
     pub fn logs(&self, id: &str) -> Result<Option<PathBuf>, Unusable> {
         self.place.directory(&format!("{FOLDER}/{id}/logs"))
     }

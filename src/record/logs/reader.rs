@@ -44,7 +44,6 @@ impl LogReader {
         Ok(Some(reader))
     }
 
-    /// Skips to a later offset.
     pub fn skip_to(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset.min(self.length);
         self.log.seek(SeekFrom::Start(self.offset))?;

@@ -100,26 +100,22 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
         r#"zipmap(["a", "b"], [1, 2])"# => r#"{"a":1,"b":2}"#;
 };
 
-/// Returns the error for an argument of the wrong type.
 fn wrong(index: usize, value: &Value, wanted: &str) -> FunctionError {
     let text = format!("this is {}; {wanted} is needed", value.description());
     FunctionError::Argument(index, text)
 }
 
-/// Returns the elements of a list or tuple.
 fn sequence(index: usize, value: &Value) -> Result<&Items, FunctionError> {
     value
         .sequence()
         .ok_or_else(|| wrong(index, value, "a list"))
 }
 
-/// Returns the elements of a list, tuple or set.
 fn items(index: usize, value: &Value) -> Result<&Items, FunctionError> {
     let items = value.items();
     items.ok_or_else(|| wrong(index, value, "a list or set"))
 }
 
-/// Returns the entries of a map or object.
 fn entries(index: usize, value: &Value) -> Result<&Entries, FunctionError> {
     let entries = value.entries();
     entries.ok_or_else(|| wrong(index, value, "a map or object"))
