@@ -154,7 +154,7 @@ impl<'c> ProjectState<'c> {
     fn change(
         &self,
         edit: &Edit<'_>,
-        change: DocumentChange,
+        done: DocumentChange,
         change: impl Fn(&mut Document, Timestamp) -> Result<Vec<String>>,
     ) -> Result<Written> {
         let made = edit.make(&self.opened.backend, &self.clock, |document, now| {
@@ -162,7 +162,7 @@ impl<'c> ProjectState<'c> {
             change(document, now)
         });
         let (stacks, document) = made.map_err(from_edit)?;
-        Ok(self.written(edit.dry_run, change, stacks, &document))
+        Ok(self.written(edit.dry_run, done, stacks, &document))
     }
 
     fn written(
