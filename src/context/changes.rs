@@ -1,9 +1,11 @@
 //! What has changed since a commit: the base, and the files and stacks that differ from it.
 
+use std::sync::Arc;
+
 use super::Context;
 use crate::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
 use crate::change::{self, Changes, Counted, SwitchedOff};
-use crate::error::{ErrorContext as _, Result};
+use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::Problems;
 use crate::project::host::host_variable;
 
@@ -50,6 +52,14 @@ impl Context {
         problems: &mut Problems,
     ) -> Result<Changes> {
         let counted = self.counted(Some(query));
+        // What does not count need not be known.
+        let is_needed = counted.untracked.is_none() || counted.uncommitted.is_none();
+        if let Err(error) = &self.known_git()?.status
+            && is_needed
+        {
+            let what = "failed to read the status of the working tree";
+            return Err(Error::described(what, Arc::clone(error)));
+        }
         let changes =
             self.with_present(counted, |present| change::find(present, base, problems))?;
         changes.context("failed to find what has changed")
