@@ -137,19 +137,7 @@ impl<'r> Outline<'r> {
     }
 
     pub fn tags(&self) -> BTreeSet<String> {
-        let tags = Mutex::default();
-        if let Ok(pool) = pool() {
-            pool.scope(|scope| self.add_tags(ProjectPath::root(), scope, &tags));
-        }
-        tags.into_inner().expect(NO_PANIC)
-    }
-
-    fn add_tags<'s>(
-        &'s self,
-        path: ProjectPath,
-        scope: &rayon::Scope<'s>,
-        tags: &'s Mutex<BTreeSet<String>>,
-    ) {
+        let tags = Mutex::<BTreeSet<String>>::default();
         let may_matter = |text: &str| {
             text.contains("root")
                 || text.contains("tags")
@@ -158,48 +146,55 @@ impl<'r> Outline<'r> {
                         written.iter().any(|tag| !known.contains(*tag))
                     })
         };
-        let Some(directory) = self.read(path, may_matter) else {
-            return;
-        };
-        for name in &directory.names {
-            let path = directory.path.join(name);
-            scope.spawn(move |scope| self.add_tags(path, scope, tags));
-        }
-        for stack in self.declared(&directory, "tags") {
-            let own = stack.tags().map(str::to_owned);
-            tags.lock().expect(NO_PANIC).extend(own);
-        }
+        self.each_directory(&may_matter, &|directory| {
+            for stack in self.declared(directory, "tags") {
+                let own = stack.tags().map(str::to_owned);
+                tags.lock().expect(NO_PANIC).extend(own);
+            }
+        });
+        tags.into_inner().expect(NO_PANIC)
     }
 
     /// Returns the last labels of the top-level blocks of a kind: the names of policies or modules.
     pub fn labels(&self, kind: &str) -> BTreeSet<String> {
-        let labels = Mutex::default();
-        if let Ok(pool) = pool() {
-            pool.scope(|scope| self.add_labels(ProjectPath::root(), kind, scope, &labels));
-        }
+        let labels = Mutex::<BTreeSet<String>>::default();
+        let may_matter = |text: &str| text.contains("root") || text.contains(kind);
+        self.each_directory(&may_matter, &|directory| {
+            for file in &directory.files {
+                let last = |block: &Block| block.labels.last().map(|label| label.text.to_string());
+                let named = file.body.blocks(kind).filter_map(last);
+                labels.lock().expect(NO_PANIC).extend(named);
+            }
+        });
         labels.into_inner().expect(NO_PANIC)
     }
 
-    fn add_labels<'s>(
+    /// Calls a function with each directory of the project, on many threads and in any order.
+    fn each_directory(
+        &self,
+        may_matter: &(dyn Fn(&str) -> bool + Sync),
+        visit: &(dyn Fn(&Directory) + Sync),
+    ) {
+        if let Ok(pool) = pool() {
+            pool.scope(|scope| self.visit_below(ProjectPath::root(), scope, may_matter, visit));
+        }
+    }
+
+    fn visit_below<'s>(
         &'s self,
         path: ProjectPath,
-        kind: &'s str,
         scope: &rayon::Scope<'s>,
-        labels: &'s Mutex<BTreeSet<String>>,
+        may_matter: &'s (dyn Fn(&str) -> bool + Sync),
+        visit: &'s (dyn Fn(&Directory) + Sync),
     ) {
-        let may_matter = |text: &str| text.contains("root") || text.contains(kind);
         let Some(directory) = self.read(path, may_matter) else {
             return;
         };
         for name in &directory.names {
             let path = directory.path.join(name);
-            scope.spawn(move |scope| self.add_labels(path, kind, scope, labels));
+            scope.spawn(move |scope| self.visit_below(path, scope, may_matter, visit));
         }
-        for file in &directory.files {
-            let last = |block: &Block| block.labels.last().map(|label| label.text.to_string());
-            let named = file.body.blocks(kind).filter_map(last);
-            labels.lock().expect(NO_PANIC).extend(named);
-        }
+        visit(&directory);
     }
 
     /// Reads a directory, unless a directory above it is left out of the project.
