@@ -5,6 +5,7 @@
 //! between. Functions have no prefix, and `c` has a few values of each type.
 
 mod bounds;
+mod evaluation;
 mod generated;
 mod mutated;
 mod tables;

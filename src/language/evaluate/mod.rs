@@ -381,6 +381,3 @@ fn unknown_function(name: &Name, known: &[String]) -> Diagnostic {
     }
     diagnostic.did_you_mean(&name.text, known.iter().map(String::as_str))
 }
-
-#[cfg(test)]
-mod tests;
