@@ -25,7 +25,6 @@ const MAX_LENGTH: u64 = 1 << 20;
 /// How long a text may be; of a longer one, a digest stands for the place.
 const MAX_TEXT: usize = 512;
 
-/// The workspace that nobody has chosen.
 const DEFAULT: &str = "default";
 
 const LOCAL: &str = "terraform.tfstate";
@@ -141,7 +140,7 @@ pub fn local_state(backend: &str) -> Option<&str> {
     Some(place.rsplit_once('@').map_or(place, |(file, _)| file))
 }
 
-/// Returns where Terraform keeps the state of a stack that says nothing about it, as it goes on record, given
+/// Returns where Terraform keeps the state of a stack that says nothing about it, as it is recorded, given
 /// the directory of the stack from the root of the project.
 pub fn usual_local_state(directory: &str) -> String {
     let place = format!("{directory}/{LOCAL}");
@@ -186,7 +185,7 @@ impl Driver<'_> {
     }
 }
 
-/// Returns the backend that a block names, as it goes on record.
+/// Returns the backend that a block names, as it is recorded.
 fn of_block(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! What a plan of Terraform and its kin changes, with the values: for those who decide by them.
+//! What a plan of Terraform, OpenTofu or Terragrunt changes, with the values: for policies.
 //!
 //! What the tool calls sensitive is replaced by a mark wherever it stands.
 
@@ -70,7 +70,7 @@ impl ChangeJson {
         };
         match (read(value), read(sensitive)) {
             (Some(value), Some(sensitive)) => masked(value, &sensitive),
-            // Nobody says what of it is sensitive.
+            // Which parts are sensitive is unknown.
             _ => Value::Null,
         }
     }

@@ -121,7 +121,7 @@ impl<'p> Driver<'p> {
         })
     }
 
-    /// Returns the command that carries out a plan, if there is one: the tools apply the plan in the file,
+    /// Returns the command that applies a plan, if there is one: the tools apply the plan in the file,
     /// also one that destroys.
     pub fn acting(&self, destroys: bool, plan_file: &Path) -> Option<StepPlan<'p>> {
         let step = if destroys {

@@ -1,8 +1,8 @@
 //! Drivers: which one a stack has, which commands it runs, and what their answers mean.
 //!
 //! A driver says how a kind of stack is planned, applied and destroyed. Three are built in and recognised by
-//! the files of a stack; others are `driver` blocks. This module runs nothing, and does not know what is on
-//! record: it only makes commands and reads answers.
+//! the files of a stack; others are `driver` blocks. This module runs nothing, and does not know the
+//! state: it only makes commands and reads answers.
 
 mod answer;
 mod backend;
@@ -88,13 +88,13 @@ impl<'p> Driver<'p> {
         })
     }
 
-    /// Returns the driver that only puts stacks on record.
+    /// Returns the driver that only records stacks.
     pub fn none(project: &'p Project) -> Self {
         let none = Driver::named(project, NONE);
         none.expect("its name is built in")
     }
 
-    /// Returns whether it only puts stacks on record.
+    /// Returns whether it only records stacks.
     pub fn is_none(&self) -> bool {
         self.name == NONE
     }
@@ -116,7 +116,7 @@ pub struct ToolsOnPath {
 }
 
 /// Returns the driver of a stack: the one that the configuration names; else Terragrunt's, if it has such a
-/// file; else the one on record; else that of its Terraform files. `None` if it has none.
+/// file; else the recorded one; else that of its Terraform files. `None` if it has none.
 pub fn driver_of<'p>(
     project: &'p Project,
     listing: &Listing,
@@ -133,7 +133,7 @@ pub fn driver_of<'p>(
     if files.terragrunt {
         return of_tool(Tool::Terragrunt);
     }
-    // What is on record may have been removed from the configuration since.
+    // The recorded driver may have been removed from the configuration since.
     let recorded = recorded.and_then(|name| Driver::named(project, name));
     if let Some(recorded) = recorded.filter(|driver| {
         let is_tool = driver.tool.is_some();

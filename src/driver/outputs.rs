@@ -42,7 +42,7 @@ pub(super) enum OutputDigest {
     Unknown,
 }
 
-/// A digest of a sensitive value: whoever has it could find out a weak one.
+/// A digest of a sensitive value, from which a weak value could be guessed.
 #[derive(Clone)]
 pub(super) struct Secret(String);
 
@@ -78,12 +78,12 @@ impl PartialEq for Outputs {
 
 impl Eq for Outputs {}
 
-/// Returns whether something of a sensitive output is on record, instead of the digest of an open one.
+/// Returns whether a recorded mark is of a sensitive output.
 fn is_of_sensitive(mark: &str) -> bool {
     mark.starts_with(RUN) || mark.starts_with(SALTED)
 }
 
-/// Returns whether two marks of an output on record cannot be compared: one of them only has the run that may have
+/// Returns whether two recorded marks of an output cannot be compared: one of them only has the run that may have
 /// changed it.
 pub fn are_incomparable(one: &str, other: &str) -> bool {
     one.starts_with(RUN) || other.starts_with(RUN)
@@ -151,8 +151,8 @@ impl Outputs {
         Ok(outputs.collect())
     }
 
-    /// Returns what is put on record after a run, given what is on record. A sensitive output has the run that may
-    /// have changed it, which is this one if it had work in the stack, or if nothing of the output was on record.
+    /// Returns what to record after a run, given what is recorded. A sensitive output has the run that may
+    /// have changed it, which is this one if it had work in the stack, or if nothing of the output was recorded.
     /// See [`Self::salting`] for those that are compared.
     pub fn recorded(
         &self,
@@ -172,7 +172,7 @@ impl Outputs {
         outputs.collect()
     }
 
-    /// Returns the same with salted digests of the sensitive ones in `compared`, given what is on record: these may be
+    /// Returns the same with salted digests of the sensitive ones in `compared`, given what is recorded: these may be
     /// written to a file, and stay the same as long as the value does.
     pub fn salting(
         &self,
@@ -191,7 +191,7 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Returns the salted digest of a sensitive output, or what is on record of it if that still holds; `None` if its
+    /// Returns the salted digest of a sensitive output, or the recorded mark if that still holds; `None` if its
     /// value is not known.
     fn salted(
         &self,
@@ -204,7 +204,7 @@ impl Outputs {
         };
         let mark = match earlier {
             Some(earlier) if secret.is(earlier)? => earlier.clone(),
-            // Whoever was applied with it has only this to compare with.
+            // The stacks that were applied with it have only this to compare with.
             Some(earlier) if earlier.starts_with(RUN) && !has_work => earlier.clone(),
             _ => secret.salted()?,
         };
@@ -356,7 +356,7 @@ mod tests {
         );
         let other = recorded(&sensitive("other"), "r2", Some(&first), true);
         assert!(other["key"].starts_with("bcrypt:") && other != first);
-        // What was recorded before anybody compared it counts until something changes.
+        // What was recorded before it was compared counts until something changes.
         let run = BTreeMap::from([("key".to_owned(), "run:r0".to_owned())]);
         assert_eq!(recorded(&outputs, "r1", Some(&run), false), run);
         assert_ne!(recorded(&outputs, "r1", Some(&run), true), run);

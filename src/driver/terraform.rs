@@ -1,4 +1,4 @@
-//! The plan of Terraform and its kin, as `show -json` prints it.
+//! The plan of a tool, as `show -json` prints it.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::printable::printable;
 /// The first number of the formats that can be read.
 const FORMAT: &str = "1.";
 
-/// Why a resource that was left half made is made anew.
+/// Why a resource whose creation did not finish is recreated.
 const TAINTED: &str = "replace_because_tainted";
 
 #[derive(Debug, thiserror::Error)]

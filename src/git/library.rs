@@ -298,7 +298,7 @@ impl Library {
                 }
             }
             if status.contains(Status::INDEX_DELETED | Status::WT_NEW) {
-                // It is gone from the index but still there: git tells both.
+                // It is no longer in the index but still there: git reports both.
                 files.push(ChangedFile {
                     path: path.clone(),
                     change: FileChange::Added,

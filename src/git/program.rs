@@ -337,7 +337,7 @@ impl GitCommand {
         let mut stdin = child.stdin.take();
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
-                // If git has ended, its status tells why.
+                // If git has ended, its status says why.
                 let written = stdin.iter_mut().try_for_each(|stdin| {
                     let mut requests = requests.iter();
                     requests.try_for_each(|request| write!(stdin, "{request}{end}"))

@@ -1,7 +1,7 @@
 //! What a file says, as one text that does not depend on how it is laid out: comments, white space, and how a
 //! string or a number is written make no difference.
 //!
-//! The text is for digests; nobody reads it. This module does not know what a block means: the caller leaves
+//! The text is for digests. This module does not know what a block means: the caller leaves
 //! out what does not matter.
 
 use std::fmt::Write as _;

@@ -37,7 +37,7 @@ pub type Tested = Result<TestOutcome, (usize, Problem)>;
 #[error("cannot evaluate policies: {0}")]
 pub struct WorkerError(#[from] io::Error);
 
-/// A child process that evaluates policies, and what it needs to know to start anew.
+/// A child process that evaluates policies, and what it needs to know to restart.
 #[derive(Debug)]
 pub struct Worker {
     command: Vec<OsString>,
@@ -139,7 +139,7 @@ impl Worker {
     ) -> Result<Result<Answer, Problem>, WorkerError> {
         self.running()?;
         if with_lists && let Err(error) = self.tell_lists() {
-            // It may have died since; one that is new is told everything.
+            // It may have died since; a new one gets everything.
             self.restart();
             self.running()?;
             self.tell_lists().map_err(|_| error)?;

@@ -317,8 +317,8 @@ impl Project {
             .filter_map(|directory| self.scopes.get(directory))
     }
 
-    /// Returns the `removed` block that is about a stack on record: of one that `moved` blocks move, that of the
-    /// path to which they do.
+    /// Returns the `removed` block of a recorded stack: if `moved` blocks move the stack, that of the
+    /// path it moves to.
     pub fn removed_block(&self, recorded: &StackPath) -> Option<&RemovedBlock> {
         let moved = self.moves.destinations([recorded]);
         self.removed.of(moved.get(recorded).unwrap_or(recorded))

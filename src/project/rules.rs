@@ -1,6 +1,6 @@
 //! Which lifecycle rules are in force for a stack, and where each is written.
 //!
-//! This module does not know what is on record, and enforces nothing.
+//! This module does not know the state, and enforces nothing.
 
 use super::lifecycle::{Condition, IgnoredChanges, Lifecycle, ProtectedResources, ReplaceTrigger};
 use super::load::Project;

@@ -80,7 +80,7 @@ impl Policy {
                 Some(value) => result.take(&value, &mut answer),
             }
         });
-        // Whoever changes the lists of the input wants to be the only one that has them.
+        // A list of the input is copied when it changes, unless it has one owner.
         self.engine.set_input(Value::Null);
         answer.prints = results::prints(self.engine.take_prints().unwrap_or_default());
         evaluated.map_err(|error| as_written(&self.edits, error))?;

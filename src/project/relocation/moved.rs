@@ -1,4 +1,4 @@
-//! `moved` blocks: where stacks are now, and where that leads what is on record.
+//! `moved` blocks: where recorded stacks are now.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -88,7 +88,7 @@ impl<'b> Range<'b> {
 
 #[derive(Debug, Default)]
 pub struct Moves {
-    /// In the order in which they have to be carried out.
+    /// In the order in which they apply.
     blocks: Vec<MovedBlock>,
     /// By the text of `from`.
     by_from: HashMap<String, usize>,
@@ -179,7 +179,7 @@ fn once_each(
     }
 }
 
-/// Returns the order in which blocks have to be carried out: a block before those that take up what it puts
+/// Returns the order in which blocks apply: a block before those that take up what it puts
 /// down, and before one that takes a directory around what it takes.
 ///
 /// If there is none: each cycle.

@@ -1,4 +1,4 @@
-//! `removed` blocks: which stacks were given up on purpose, and what becomes of what they have made.
+//! `removed` blocks: which stacks were removed on purpose, and what happens to their resources.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -24,15 +24,15 @@ const KIND: Kind = Kind {
 
 const RULES: [&str; 3] = ["destroy", "prevent_destroy", "prevent_resource_destroy"];
 
-/// A `removed` block: all that is recorded at and below a path is given up.
+/// A `removed` block: all stacks recorded at and below a path are removed.
 #[derive(Debug, Clone)]
 pub struct RemovedBlock {
     /// What is removed: a directory stands for all at and below it, an instance for itself.
     pub from: Spanned<StackPath>,
     pub span: Span,
-    /// Whether what the stacks have made is destroyed; else it stays and is only forgotten.
+    /// Whether the resources of the stacks are destroyed; else they are kept and only forgotten.
     pub destroy: bool,
-    /// `prevent_destroy`, which replaces what is on record.
+    /// `prevent_destroy`, which replaces the recorded rule.
     pub prevent_destroy: Option<Spanned<bool>>,
     /// `prevent_resource_destroy`, which replaces the recorded rule.
     pub prevent_resource_destroy: Option<Spanned<ProtectedResources>>,

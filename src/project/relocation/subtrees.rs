@@ -1,4 +1,4 @@
-//! Stacks on record as a tree of directories, of which whole subtrees change places.
+//! Recorded stacks as a tree of directories, of which whole subtrees move.
 
 use std::collections::BTreeMap;
 

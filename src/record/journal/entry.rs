@@ -184,7 +184,7 @@ pub struct ResourcesRecord {
 pub enum OutcomeRecord {
     Succeeded,
     Failed,
-    /// It was added, and would change something that nobody has approved: nothing was done.
+    /// It was added, and would change something that was not approved: nothing was done.
     Unconfirmed,
     /// It runs after a failed stack.
     Skipped,

@@ -46,7 +46,7 @@ impl Failures {
             }
             // It makes up for those that it was a retry of.
             OutcomeRecord::Succeeded => self.turns.retain(|_, failed| !failed.is_retried),
-            // A retry that nobody has approved leaves the failure, and so does one that has not begun.
+            // A retry that was not approved leaves the failure, and so does one that has not begun.
             OutcomeRecord::Unconfirmed | OutcomeRecord::Skipped | OutcomeRecord::Cancelled => {
                 for failed in self.turns.values_mut() {
                     failed.is_retried = false;

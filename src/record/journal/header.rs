@@ -12,8 +12,8 @@ use crate::change::{Since, SinceBase};
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
 
-/// What a run is for in which tools are asked what follow-ups of an apply would change that nobody has approved.
-/// It belongs to the apply: that is still the last run.
+/// The purpose of a run that plans the follow-ups of an apply that were not approved. It belongs to the apply,
+/// which is still the last run.
 pub const PLAN_FOLLOW_UPS: &str = "plan_followups";
 
 /// What a run was meant to do, and under which circumstances.
@@ -36,7 +36,7 @@ pub struct Header {
     /// What the run is for, if that is not its command alone: `plan`, `apply` or [`PLAN_FOLLOW_UPS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The plan that it carries out, if it does.
+    /// The plan that it applies, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// Whether they are templates. Their values in each stack are not recorded, since they may be
@@ -105,7 +105,7 @@ pub struct PoliciesRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRecord {
     pub stack: String,
-    /// Who asked for it, if anybody did: `policy/retry`, or a user.
+    /// Who asked for it, if known: `policy/retry`, or a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Whether it is the turn of another run that did not end; else it is one that is run again.

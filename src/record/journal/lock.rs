@@ -136,7 +136,7 @@ impl Drop for ProjectLock {
     }
 }
 
-/// Reads which run holds the lock, if the file tells.
+/// Reads which run holds the lock, if the file has it.
 fn read(file: &mut File) -> Option<Holder> {
     let mut text = Vec::new();
     file.rewind().ok()?;

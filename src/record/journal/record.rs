@@ -327,7 +327,7 @@ impl RunRecord {
     }
 
     /// Lets a turn that failed, and that no other has made up for, decide how its stack has ended, as it decides
-    /// how the run has: what is left to do is told by the last turn, but reports tell of the failure.
+    /// how the run has: the last turn says what is left to do, but reports show the failure.
     pub fn let_failures_stand(&mut self) {
         for stack in &mut self.stacks {
             let is_hidden =

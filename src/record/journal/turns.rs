@@ -29,7 +29,7 @@ pub enum TurnOutcome {
     Failed,
     /// It was interrupted when the run was.
     Stopped,
-    /// It has done nothing, since nobody has approved what it would change.
+    /// It has done nothing, since its changes were not approved.
     Unconfirmed,
     /// It never started, since the plan was not approved.
     Discarded,

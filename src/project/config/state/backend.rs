@@ -198,7 +198,7 @@ fn checked_key(values: &mut Values<'_>, path: &str, key: &str) -> Option<String>
     }
 }
 
-/// Checks that nobody on the network can read along.
+/// Checks that the connection is encrypted.
 fn checked_endpoint(values: &mut Values<'_>, endpoint: String) -> Option<String> {
     let (scheme, rest) = endpoint.split_once("://").unwrap_or_default();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `config.state`: which project and namespace are on record, in which backend, and what is recorded.
+//! `config.state`: the project and namespace of the state, its backend, and which commands are recorded.
 //!
 //! Expressions may use `env`. They are evaluated when something asks for the state, so that a variable
 //! that only CI has is missed only there; what needs no variable is checked with everything else.
