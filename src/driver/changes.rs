@@ -1,4 +1,4 @@
-//! What a plan of Terraform, OpenTofu or Terragrunt changes, with the values: for policies.
+//! What a plan of Terraform, `OpenTofu` or Terragrunt changes, with the values: for policies.
 //!
 //! What the tool calls sensitive is replaced by a mark wherever it stands.
 
