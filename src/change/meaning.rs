@@ -6,13 +6,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::canonical::{said, text};
+use super::canonical::{said, said_by, text};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::present::{Present, UncommittedChanges};
 use super::trigger;
 use super::uncounted::Ignores;
 use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError};
+use crate::language::syntax::Body;
 use crate::path::ProjectPath;
 use crate::project::discover::is_configuration;
 use crate::project::pool;
@@ -61,8 +62,8 @@ pub(super) fn says_the_same(
     Ok(!same(present, commit, [file].into_iter(), variables)?.is_empty())
 }
 
-/// Returns the configuration files that say the same. A file that cannot be parsed says something else, and so does
-/// one with the same text, since then its permissions differ.
+/// Returns the configuration files that say the same, whatever their permissions. A file that cannot be parsed says
+/// something else.
 fn same<'f>(
     present: Present<'_>,
     commit: &CommitId,
@@ -84,6 +85,7 @@ fn same<'f>(
     let before = files.iter().filter(|file| file.change != FileChange::Added);
     let before = texts_at(present, commit, before.map(|file| &file.path))?;
     let now = texts_now(present, &files)?;
+    let bodies: HashMap<&ProjectPath, &Body> = present.listing.whole_files().collect();
     let nothing = Cow::Borrowed("");
     let is_same = |file: &&&ChangedFile| {
         let missing = |change: FileChange| (file.change == change).then_some(&nothing);
@@ -93,8 +95,12 @@ fn same<'f>(
         let (Some(before), Some(now)) = (before, now) else {
             return false;
         };
-        let said = |text: &str| said(text, variables);
-        before != now && said(before).is_some_and(|before| said(now) == Some(before))
+        // The loader has parsed what is in the working tree.
+        let said_now = match (now, bodies.get(&file.path)) {
+            (Cow::Borrowed(_), Some(body)) => Some(said_by(body, variables)),
+            _ => said(now, variables),
+        };
+        said_now.is_some_and(|now| said(before, variables) == Some(now))
     };
     pool()?.install(|| {
         let same = files.par_iter().filter(is_same);

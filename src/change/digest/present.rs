@@ -37,10 +37,10 @@ impl PresentFile {
         Some(format!("{path}\0{mode} {id}\n"))
     }
 
-    /// Returns what is digested of it if it says this.
+    /// Returns what is digested of it if it says this, whatever its permissions.
     pub(super) fn line_saying(&self, said: &str) -> Option<String> {
-        let (mode, _) = self.recorded.as_ref()?;
-        let (path, mode) = (self.path.as_str(), mode.as_str());
+        self.recorded.as_ref()?;
+        let (path, mode) = (self.path.as_str(), RecordedMode::File.as_str());
         Some(format!("{path}\0{mode} says\n{said}"))
     }
 

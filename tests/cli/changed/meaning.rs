@@ -47,11 +47,16 @@ fn a_module_counts_by_the_bytes_of_its_files() {
 }
 
 #[test]
-fn other_permissions_count() {
+fn other_permissions_of_configuration_count_for_nothing() {
     let repository = repository();
-    let text = repository.read("/a/stack.tm");
-    repository.write_program("/a/stack.tm", &text);
-    assert_snapshot!(repository.changed(), @"a  # changed: a/stack.tm (uncommitted); at or below /");
+    for text in [
+        repository.read("/a/stack.tm"),
+        "# why\nstack {}\n".to_owned(),
+    ] {
+        repository.write_program("/a/stack.tm", &text);
+        let found = repository.changed();
+        assert_eq!(found.stdout, "", "{text}: {found}");
+    }
 }
 
 #[test]

@@ -200,9 +200,7 @@ fn says_the_same(file: &str, base: &Snapshot, now: &Snapshot) -> bool {
     let (Some(then), Some(here)) = (meaning(base), meaning(now)) else {
         return false;
     };
-    let mode = |at: &Snapshot| at.get(file).map(|file| file.is_executable);
-    let modes = mode(base).zip(mode(now));
-    is_read && then == here && modes.is_none_or(|(then, here)| then == here)
+    is_read && then == here
 }
 
 /// Returns the files as they would be without some changes since the base.

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::asked::{Asked, Expected};
 use super::generate::{Scene, WantedBase, any_scene};
 use super::rules::Tree;
-use super::texts::Snapshot;
 use super::{ON, config, repository};
 
 /// The rules, and by stack path the digest. No scene has inputs that only later rules follow.
@@ -128,10 +127,6 @@ fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
         .files
         .keys()
         .any(|file| then.get(file) == here.get(file));
-    // Permissions count, and are not seen where the text differs and says the same.
-    let mode = |at: &Snapshot, file: &str| at.get(file).map(|file| file.is_executable);
-    let mut same = expected.same.iter();
-    let has_other_mode = same.any(|file| mode(then, file) != mode(here, file));
     for (stack, (digest, _)) in &now.stacks {
         let Some((earlier, _)) = was.stacks.get(stack) else {
             prop_assert!(pending.contains(stack), "{stack} is new\n{}", story());
@@ -156,7 +151,7 @@ fn check(scene: &Scene, n: usize) -> Result<(), TestCaseError> {
             story()
         );
         prop_assert!(
-            is_changed || !differs || ignores_any || has_other_nested || has_other_mode,
+            is_changed || !differs || ignores_any || has_other_nested,
             "{stack} has not\n{}",
             story()
         );
