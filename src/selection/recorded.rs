@@ -72,9 +72,9 @@ impl<'d> RecordedStacks<'d> {
 /// declared and names nothing on record counts for nothing.
 pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     let recorded = RecordedStacks::new(document, []);
+    let searches = recorded.graph.searches(Towards::Dependencies, |_| true);
     let dependencies = recorded.iter().filter_map(|(index, _, key)| {
-        let graph = &recorded.graph;
-        let before = graph.relatives(index, Towards::Dependencies, |_| true);
+        let before = searches.from(index);
         let before = before
             .iter()
             .filter_map(|relative| recorded.key(relative.stack));

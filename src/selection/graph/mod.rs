@@ -115,7 +115,14 @@ impl Graph {
         towards: Towards,
         is_selected: impl Fn(StackIndex) -> bool,
     ) -> Vec<Relative> {
-        self.searches(towards, is_selected).from(stack)
+        let search = Searches {
+            graph: self,
+            towards,
+            is_end: |node| self.stack(node).is_some_and(&is_selected),
+            // To find those that lead nowhere costs more than to follow them once.
+            leads: vec![true; self.graph.node_count()],
+        };
+        search.from(stack)
     }
 
     /// Gets ready to look for selected stacks from many stacks in one direction.
