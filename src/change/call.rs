@@ -1,35 +1,32 @@
-//! Calls of modules that are not directories of the project: from a registry, or through git.
+//! Calls of modules from a registry or through git.
 
 use super::cause::{Location, Use};
 
-/// A call of a module that is elsewhere.
+/// A call of a module outside of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleCall {
-    /// The label of its block; of Terragrunt, `terraform.source`.
+    /// The label of the block; for Terragrunt, `terraform.source`.
     pub name: Box<str>,
-    /// The text of the source, as far as it is text.
+    /// The constant part of the source.
     pub source: Box<str>,
-    /// Whether something follows the text that only Terraform knows.
+    /// Whether a part follows that only Terraform can evaluate.
     pub is_open: bool,
     pub version: CallVersion,
-    /// Where its source is written.
     pub location: Location,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallVersion {
-    /// There is none.
     Any,
-    /// This text.
     Constraint(Box<str>),
-    /// Something that only Terraform knows.
+    /// Only Terraform can evaluate it.
     Unknown,
 }
 
-/// A call that a stack makes, itself or in a module that it uses.
+/// A call by a stack, or by a module that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundCall {
     pub call: ModuleCall,
-    /// The modules on the way from the stack to it; empty if it is the stack's own.
+    /// The modules between the stack and the call; empty for the stack's own call.
     pub chain: Vec<Use>,
 }

@@ -1,6 +1,6 @@
-//! Which modules elsewhere stacks call, themselves or in local modules.
+//! The module calls of stacks and of the local modules that they use, for modules outside of the project.
 //!
-//! This module knows neither which versions a module has nor what a source means.
+//! This module does not know the versions of modules or what a source means.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::project::discover::Listing;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Problems, Project};
 
-/// Returns the calls that stacks make, themselves or in local modules that they use, nearest first: those that are
-/// wanted. Stacks without any are left out. Adds warnings to `problems`.
+/// Returns the wanted calls of each stack, nearest first. Stacks without any are left out. Adds warnings to
+/// `problems`.
 ///
 /// # Errors
 ///

@@ -1,8 +1,9 @@
-//! What a configuration file says, without what is no input of any stack: order, tags, descriptions, lifecycle
-//! rules, and what was moved or removed. Comments and white space are none either.
+//! The canonical text of a configuration file: without comments and white space, and without settings that
+//! are no input of any stack, such as order, tags, descriptions, lifecycle rules, and `moved` and `removed`
+//! blocks.
 //!
-//! `id` and `name` reach the tool of every stack in its environment, and count; so does everything else. This module
-//! does not know which file is whose.
+//! `id` and `name` are inputs, since tools see them in the environment. This module does not know which file
+//! belongs to which stack.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,6 @@ use crate::language::parse::parse_whole;
 use crate::language::syntax::Body;
 use crate::source::FileId;
 
-/// Attributes of `stack` that are no inputs.
 const NO_INPUTS: [&str; 6] = [
     "after",
     "before",
@@ -21,12 +21,11 @@ const NO_INPUTS: [&str; 6] = [
     "wants",
 ];
 
-/// Returns whether an attribute of `stack` is no input.
 pub(super) fn is_no_input(attribute: &str) -> bool {
     NO_INPUTS.contains(&attribute)
 }
 
-/// Returns bytes as the text that is parsed.
+/// Decodes the bytes of a file that is to be parsed.
 pub(super) fn text(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     Some(match text.strip_prefix('\u{feff}') {
@@ -35,13 +34,13 @@ pub(super) fn text(bytes: Vec<u8>) -> Option<String> {
     })
 }
 
-/// Returns what a file says, without some variables of `run.env`; `None` if it cannot be parsed.
+/// Returns the canonical text of a file without some variables of `run.env`; `None` if it does not parse.
 pub(super) fn said(text: &str, left_out: &BTreeSet<String>) -> Option<String> {
     let body = parse_whole(FileId::UNPLACED, text).ok()?;
     Some(said_by(&body, left_out))
 }
 
-/// Returns what a syntax tree says, without some variables of `run.env`.
+/// Returns the canonical text of a syntax tree without some variables of `run.env`.
 pub(super) fn said_by(body: &Body, left_out: &BTreeSet<String>) -> String {
     let is_tool = |kind: &str| matches!(kind, "orch" | "terramate");
     let matters = |around: &[&str], item: Item<'_>| match (around, item) {

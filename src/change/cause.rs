@@ -1,4 +1,4 @@
-//! Why a stack counts as changed, and what it depends on.
+//! Causes of changes, and the inputs of stacks.
 
 use std::fmt;
 
@@ -12,23 +12,22 @@ use crate::source::Span;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeCause {
     pub file: ChangedFile,
-    /// The steps from the stack to the file; empty if the file is the stack's own.
+    /// The steps from the stack to the file; empty for the stack's own files.
     pub chain: Vec<Use>,
 }
 
 /// Something that a stack depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Where it is.
     pub location: InputLocation,
-    /// The steps from the stack to it; empty for the stack's own directory.
+    /// The steps from the stack to the input; empty for the stack's own directory.
     pub chain: Vec<Use>,
     pub change: Option<ChangedFile>,
-    /// The links that lead from it to the change, if the change is elsewhere.
+    /// The links from the input to the changed file, if that is elsewhere.
     pub links: Vec<Use>,
-    /// Changes of it that do not count, once [`super::add_uncounted`] has looked for them.
+    /// Its changes that do not count, set by [`super::add_uncounted`].
     pub uncounted: Vec<UncountedChange>,
-    /// What `ignore_changes` leaves out of it, once [`super::mark_ignored`] has looked.
+    /// The parts that `ignore_changes` leaves out, set by [`super::mark_ignored`].
     pub ignored: Ignored,
 }
 
@@ -37,13 +36,12 @@ pub struct Input {
 pub enum Ignored {
     #[default]
     Nothing,
-    /// Whatever these entries match there, as written.
+    /// The files that these entries match, as written.
     Matching(Vec<String>),
-    /// All of it.
     All,
 }
 
-/// Where an input is, whether or not anything exists there.
+/// The place of an input, which may not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputLocation {
     /// A file, or a directory with everything below it.
@@ -61,64 +59,63 @@ impl fmt::Display for InputLocation {
     }
 }
 
-/// One step from a stack towards a file that it depends on.
+/// One step from a stack to a file that it depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// What makes the file an input.
     pub kind: UseKind,
-    /// Where that is written; of a link, the link itself.
+    /// Where the use is written; for a link, the link itself.
     pub location: Location,
 }
 
-/// What makes a file an input of a stack.
+/// The kind of use that makes a file an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UseKind {
     /// `watch` names it.
     Watch,
     /// It belongs to the module of this source, as written.
     Module(Box<str>),
-    /// This Terraform function reads it.
+    /// A Terraform function reads it.
     Read(Box<str>),
     /// A symbolic link leads to it.
     Link,
     /// `import` names it.
     Import,
-    /// This block or function of Terragrunt reads it.
+    /// A block or function of Terragrunt reads it.
     Terragrunt(Box<str>),
-    /// This variable of `run.env` is computed from it.
+    /// A variable of `run.env` depends on it.
     Environment {
-        /// The variable.
         name: Box<str>,
-        /// Whether the definition is the one that the base has.
+        /// Whether this is the definition at the base.
         was: bool,
     },
-    /// This attribute of the `stack` block is computed from it.
+    /// An attribute of the `stack` block depends on it.
     Attribute(Box<str>),
-    /// This global is computed from it.
+    /// A global depends on it.
     Global {
-        /// The global: `global.region`.
+        /// For example `global.region`.
         name: Box<str>,
-        /// Whether the definition is the one that the base has.
+        /// Whether this is the definition at the base.
         was: bool,
     },
-    /// This `let` is computed from it.
+    /// A `let` depends on it.
     Let {
-        /// The name: `let.region`.
+        /// For example `let.region`.
         name: Box<str>,
-        /// Whether the definition is the one that the base has.
+        /// Whether this is the definition at the base.
         was: bool,
     },
-    /// It hid the stack at the base: a skip mark, or a file that made a directory above it a project.
+    /// It hid the stack at the base: a skip mark, or a file that made a directory above it a separate
+    /// project.
     Hidden,
     /// It adds a stack to `terramate.stacks.list` or removes one.
     StackList,
 }
 
-/// A place in a file of the project, which need not be one of [`crate::source::Sources`].
+/// A place in a file of the project, which may be outside of [`crate::source::Sources`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     pub file: ProjectPath,
-    /// The line, from 1, where it is known.
+    /// From 1, if known.
     pub line: Option<usize>,
 }
 
@@ -136,30 +133,26 @@ impl Location {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UncountedChange {
     pub file: ChangedFile,
-    /// The links that lead from the input to the file, if it is elsewhere.
+    /// The links from the input to the file, if that is elsewhere.
     pub links: Vec<Use>,
-    /// Why it does not count.
     pub why: WhyUncounted,
 }
 
-/// Why a change does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyUncounted {
-    /// Changes of its state are switched off.
+    /// Changes in this state are disabled.
     Off(SwitchedOff),
     /// This entry of `config.change_detection.ignore` matches the file.
     Ignored {
-        /// The entry, as written.
+        /// As written.
         entry: String,
-        /// Where it is written.
         location: Location,
     },
-    /// It is a configuration file in which nothing has changed that is an input of a stack.
+    /// None of the changes in this configuration file concern an input.
     NoInput,
 }
 
 impl WhyUncounted {
-    /// Returns the reason for a file that an entry ignores.
     pub(super) fn ignored(by: &Ignore, project: &Project) -> Self {
         WhyUncounted::Ignored {
             entry: by.written.value.clone(),
@@ -168,7 +161,7 @@ impl WhyUncounted {
     }
 }
 
-/// What switches changes off.
+/// The setting that disables changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchedOff {
     /// `--disable-change-detection`.

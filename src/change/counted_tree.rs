@@ -1,4 +1,4 @@
-//! The project as it would be if the uncommitted changes that do not count had not been made.
+//! The project without its uncounted uncommitted changes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,14 +10,14 @@ use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::discover::{FileTree, TreeEntry};
 
-/// The start of the id of a file that is as the working tree has it; its path follows.
+/// The id prefix of a file of the working tree, followed by its path.
 const ON_DISK: &str = "on disk ";
 
-/// The files of HEAD; those that have changed since, and count, are as the working tree has them.
+/// The files of HEAD, with counted changes from the working tree.
 pub(super) struct CountedTree<'a> {
     pub(super) root: &'a Path,
     pub(super) head: CommitTree,
-    /// The uncommitted changes that count.
+    /// The counted uncommitted changes.
     pub(super) status: &'a ChangedFiles,
 }
 
@@ -52,7 +52,7 @@ fn entry(root: &Path, path: &ProjectPath) -> io::Result<Option<TreeEntry>> {
         let found = if_there(path.to_host(root).symlink_metadata());
         found.map_err(|error| unreadable(path.relative(), &error))
     };
-    // Below a link lies what belongs elsewhere.
+    // Files below a link belong elsewhere.
     for above in path.ancestors().map(ProjectPath::from_normal) {
         if !at(&above)?.is_some_and(|it| it.is_dir()) {
             return Ok(None);
@@ -66,7 +66,7 @@ fn entry(root: &Path, path: &ProjectPath) -> io::Result<Option<TreeEntry>> {
     }))
 }
 
-/// Returns the content of a file of the working tree; nothing if it is larger than `max_bytes`.
+/// Returns the content of a file of the working tree; `None` if it is larger than `max_bytes`.
 fn content(root: &Path, path: &str, max_bytes: u32) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     let most = u64::from(max_bytes);

@@ -1,4 +1,4 @@
-//! The files that differ from the base, and the look-ups that the rules need.
+//! The files that differ from the base, and the lookups that the rules need.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::project::stack::Stacks;
 
-/// The files that differ from the base, by path.
+/// The files that differ from the base.
 #[derive(Debug, Clone, Default)]
 pub struct ChangedFiles {
-    /// By path; a path occurs once.
+    /// By path, each path once.
     in_path_order: Vec<ChangedFile>,
-    /// The configuration files that say the same as at the base.
+    /// The configuration files with the same canonical text as at the base.
     same: BTreeSet<ProjectPath>,
 }
 
 impl ChangedFiles {
-    /// Collects files, given in any order. Of several changes of one file, the one that has got furthest
+    /// Collects files in any order. Of several changes of one file, the one closest to the working tree
     /// counts.
     pub fn new(mut files: Vec<ChangedFile>) -> Self {
         files.sort_unstable_by(|a, b| (&a.path, a.state).cmp(&(&b.path, b.state)));
@@ -27,30 +27,27 @@ impl ChangedFiles {
         }
     }
 
-    /// Notes which configuration files say the same as at the base.
+    /// Marks configuration files that have the same canonical text as at the base.
     #[must_use]
     pub fn saying_the_same(self, same: BTreeSet<ProjectPath>) -> Self {
         ChangedFiles { same, ..self }
     }
 
-    /// Splits off the configuration files that say the same as at the base. They count only where a file counts by
-    /// its bytes.
+    /// Splits off the configuration files with the same canonical text as at the base, which count only where
+    /// a file counts by its bytes.
     pub(super) fn by_meaning(&self) -> (Self, Self) {
         let files = self.clone().saying_the_same(BTreeSet::new());
         files.partition(|file| !self.same.contains(&file.path))
     }
 
-    /// Returns all of them, by path.
     pub fn iter(&self) -> impl Iterator<Item = &ChangedFile> {
         self.in_path_order.iter()
     }
 
-    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.in_path_order.is_empty()
     }
 
-    /// Returns the change at exactly this path.
     pub fn at(&self, path: &str) -> Option<&ChangedFile> {
         let index = self
             .in_path_order
@@ -68,8 +65,8 @@ impl ChangedFiles {
             .take_while(move |file| file.path.as_str().starts_with(&prefix))
     }
 
-    /// Returns a change that may alter what is found at `path`: of the file itself, of something
-    /// below it, or of what should be a directory above it but is a link or a submodule.
+    /// Returns a change that may alter what is found at `path`: of the file itself, of something below it, or
+    /// of a link or submodule above it.
     pub fn touching(&self, path: &ProjectPath) -> Option<&ChangedFile> {
         if self.is_empty() {
             return None;
@@ -78,8 +75,7 @@ impl ChangedFiles {
             .or_else(|| self.below(path).next())
     }
 
-    /// Returns a change of the file itself, or of what should be a directory above it but is a link
-    /// or a submodule.
+    /// Returns a change of the file itself, or of a link or submodule above it.
     pub fn touching_above(&self, path: &ProjectPath) -> Option<&ChangedFile> {
         let mut places = std::iter::once(path.as_str()).chain(path.ancestors());
         places.find_map(|location| self.at(location))
@@ -115,8 +111,8 @@ impl ChangedFiles {
     }
 }
 
-/// Returns the stacks that a change concerns because of where it is: the nearest stack at or above
-/// the file, and of a repository inside the project, all stacks in it.
+/// Returns the stacks that own a changed file: the nearest stack at or above it. For a nested repository, all
+/// stacks in it.
 pub(super) fn stacks_of<'s>(
     file: &ChangedFile,
     stacks: &'s Stacks,

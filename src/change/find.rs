@@ -1,5 +1,3 @@
-//! Finds the stacks that have changed since a base.
-
 use std::collections::{BTreeMap, HashSet};
 
 use super::base::Base;
@@ -24,18 +22,16 @@ use crate::project::{self, Problems, Project};
 /// The stacks that have changed since a base.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    /// The base, and the stacks that have been removed since.
     pub since: Since,
-    /// The stacks that have changed, each with one cause.
+    /// The changed stacks, each with one cause.
     pub stacks: BTreeMap<StackIndex, ChangeCause>,
     /// The stacks that a trigger marks as changed, each with the first such trigger by path.
     pub triggered: BTreeMap<StackIndex, Trigger>,
     /// The stacks that a trigger marks as unchanged, which overrides everything else, each with all such
     /// triggers by path.
     pub dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
-    /// The files that differ from the base, without those that are ignored and without triggers.
+    /// The files that differ from the base, without ignored files and triggers.
     pub files: ChangedFiles,
-    /// The files that differ and do not count.
     pub uncounted: Uncounted,
 }
 
@@ -51,8 +47,8 @@ impl Changes {
     }
 }
 
-/// Finds what has changed since `base`: in commits up to HEAD, and in the working tree. What
-/// the configuration computes is compared with the same host environment. Adds warnings to `problems`.
+/// Finds the changes since `base`, in commits up to HEAD and in the working tree. Computed values are
+/// compared with the same host environment. Adds warnings to `problems`.
 ///
 /// # Errors
 ///
@@ -121,8 +117,8 @@ pub fn find(
         triggers: off_triggers.except(&triggers),
         same: files.by_meaning().1,
     };
-    // Even if nothing in the project has changed, what stacks use outside it may have: a warning
-    // then says that such changes cannot be seen.
+    // Even if nothing in the project changed, files outside of it that stacks use may have. A warning then
+    // says that such changes cannot be seen.
     let mut stacks = if files.is_empty() && !outside {
         BTreeMap::new()
     } else {
@@ -148,7 +144,7 @@ pub fn find(
     })
 }
 
-/// Returns which of some stacks have changed since a commit, and why. Triggers do not count.
+/// Returns which of some stacks changed since a commit, and why. Triggers do not count.
 ///
 /// # Errors
 ///
@@ -173,7 +169,7 @@ pub fn causes_since(
     causes_by(present, commit, &files, stacks)
 }
 
-/// Returns which of some stacks have changed since a commit, given the files that differ and count. Problems with
+/// Returns which of some stacks changed since a commit, given the files that differ and count. Problems with
 /// inputs are reported elsewhere.
 pub(super) fn causes_by(
     present: Present<'_>,
@@ -196,9 +192,9 @@ pub(super) fn causes_by(
     Ok(causes)
 }
 
-/// Returns why stacks have changed, of those that are wanted. Configuration files that say the same count only where
-/// something else reads them, such as a module that they lie in. Problems with inputs are added to `problems`, if
-/// that is given.
+/// Returns the causes of the wanted stacks that changed. A configuration file with an equal canonical text
+/// counts only where another file reads it, as in a module. Problems with inputs are added to `problems`, if
+/// given.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,

@@ -1,5 +1,4 @@
-//! Fixtures of the tests of changes: projects on disk, changed files, and the law that connects changes
-//! and inputs.
+//! Test fixtures: projects on disk, changed files, and the law that connects changes and inputs.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::project::discover::Listing;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
-/// A project of files; those whose text starts with `-> ` are links.
+/// Writes a project. Texts that start with `-> ` become links.
 pub(super) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -29,7 +28,7 @@ pub(super) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     directory
 }
 
-/// Loads a project and ignores its problems.
+/// Loads a project, ignoring its problems.
 pub(super) fn load(root: &Path) -> (Project, Listing) {
     Project::load_with_listing(root, &mut Problems::default()).unwrap()
 }
@@ -43,7 +42,7 @@ pub(super) fn files(paths: &[&str]) -> ChangedFiles {
     ChangedFiles::new(files.collect())
 }
 
-/// Writes a chain.
+/// Formats a chain.
 pub(super) fn way(chain: &[Use]) -> String {
     let steps = chain.iter().map(|step| {
         let kind = match &step.kind {
@@ -65,8 +64,8 @@ pub(super) fn way(chain: &[Use]) -> String {
     steps.collect()
 }
 
-/// Checks that a stack has changed if and only if one of its inputs has, that the cause reported for
-/// the stack is also reported for an input, and that changes do not add other inputs.
+/// Checks that a stack changed if and only if one of its inputs did, that its cause is also the cause of an
+/// input, and that changes add no inputs.
 pub(super) fn check(project: &Project, listing: &Listing, files: &ChangedFiles) {
     let mut problems = Problems::default();
     let changed = changed_stacks(project, listing, files, |_| true, Some(&mut problems)).unwrap();

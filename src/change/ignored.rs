@@ -1,7 +1,7 @@
-//! Which inputs the `ignore_changes` of stacks leaves out.
+//! The inputs that the `ignore_changes` of stacks leaves out.
 //!
-//! A file goes by its own path, whatever leads to it; a submodule is left out if all of it is. This module does
-//! not know what has changed.
+//! A file is matched by its own path, however it is reached; a submodule is ignored if all of it is. This
+//! module does not know what changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::project::lifecycle::{IgnoredChanges, IgnoredInput};
 use crate::project::stack::StackIndex;
 use crate::source::Spanned;
 
-/// What stacks ignore; only those that ignore anything.
+/// The lists of the stacks that ignore anything.
 #[derive(Debug, Default)]
 pub(super) struct IgnoreLists(BTreeMap<StackIndex, IgnoreList>);
 
-/// What a stack ignores.
+/// The ignored inputs of a stack.
 #[derive(Debug)]
 pub(super) struct IgnoreList {
     directory: ProjectPath,
     rule: Arc<Rule>,
-    /// The globs that lead from the directory of the stack to files outside it.
+    /// The globs from the stack's directory to files outside of it.
     climbing: Vec<Pattern>,
 }
 
-/// What a rule says for all stacks that it is in force for.
+/// A rule, shared by all stacks that it applies to.
 #[derive(Debug)]
 struct Rule {
     is_all: bool,
     /// The entries, sorted.
     words: Vec<String>,
-    /// Globs over the directory of a stack, as if that were the root.
+    /// Globs within the stack's directory, relative to it.
     inside: Vec<Pattern>,
-    /// Globs from the root.
+    /// Globs from the project root.
     anywhere: Vec<Pattern>,
-    /// Globs that climb out of the directory of a stack, as written.
+    /// Globs that leave the stack's directory, as written.
     climbing: Vec<String>,
     variables: BTreeSet<String>,
 }
@@ -62,7 +62,7 @@ impl Rule {
                 IgnoredInput::Variable(name) => {
                     rule.variables.insert(name.clone());
                 }
-                // What is wrong with a glob has been told where it is written.
+                // An invalid glob was reported where it is written.
                 IgnoredInput::Files(glob) => match Pattern::new(&ProjectPath::root(), glob) {
                     Ok(pattern) if glob.starts_with('/') => rule.anywhere.push(pattern),
                     Ok(pattern) => rule.inside.push(pattern),
@@ -75,9 +75,8 @@ impl Rule {
 }
 
 impl IgnoreLists {
-    /// Returns what the stacks of a project ignore.
     pub(super) fn of(project: &Project) -> Self {
-        // By the place of the rule in memory: thousands of stacks may have one.
+        // By address of the rule: thousands of stacks may share one.
         let mut rules: HashMap<*const Spanned<IgnoredChanges>, Arc<Rule>> = HashMap::new();
         let mut lists = BTreeMap::new();
         for (stack, declared) in project.stacks.iter() {
@@ -99,39 +98,33 @@ impl IgnoreLists {
         IgnoreLists(lists)
     }
 
-    /// Returns whether no stack ignores anything.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns all of them, by stack.
     pub(super) fn iter(&self) -> impl Iterator<Item = &IgnoreList> {
         self.0.values()
     }
 
-    /// Returns what a stack ignores, if it ignores anything.
     pub(super) fn get(&self, stack: StackIndex) -> Option<&IgnoreList> {
         self.0.get(&stack)
     }
 }
 
 impl IgnoreList {
-    /// Returns whether every input is ignored.
     pub(super) fn is_all(&self) -> bool {
         self.rule.is_all
     }
 
-    /// Returns the entries, sorted.
     pub(super) fn words(&self) -> &[String] {
         &self.rule.words
     }
 
-    /// Returns the variables of `run.env` that are ignored.
     pub(super) fn variables(&self) -> &BTreeSet<String> {
         &self.rule.variables
     }
 
-    /// Returns the globs that may match files outside the directory of the stack.
+    /// Returns the globs that may match files outside of the stack's directory.
     pub(super) fn outside(&self) -> impl Iterator<Item = &Pattern> {
         self.rule.anywhere.iter().chain(&self.climbing)
     }
@@ -141,7 +134,7 @@ impl IgnoreList {
         !self.rule.inside.is_empty()
     }
 
-    /// Returns whether a glob over the directory of the stack matches a file.
+    /// Returns whether a glob matches a file within the stack's directory.
     pub(super) fn ignores_inside(&self, file: &ProjectPath, is_repository: bool) -> bool {
         let Some(rest) = file
             .as_str()

@@ -1,6 +1,6 @@
-//! Which inputs of a stack its `ignore_changes` leaves out, for people who ask why.
+//! The inputs that `ignore_changes` leaves out, for explanations.
 //!
-//! This module does not know what has changed, or what is on record.
+//! This module does not know what changed or what is recorded.
 
 use std::cmp::Ordering;
 
@@ -11,8 +11,8 @@ use crate::project::Project;
 use crate::project::lifecycle::{IgnoredChanges, IgnoredInput};
 use crate::project::stack::StackIndex;
 
-/// Marks the inputs of a stack that its `ignore_changes` leaves out, as a whole or in part. Files that compute
-/// variables are left as they are: several variables may come from one.
+/// Marks the inputs that the `ignore_changes` of a stack leaves out, entirely or in part. Files that compute
+/// variables stay unmarked, since several variables may come from one.
 pub fn mark_ignored(project: &Project, stack: StackIndex, inputs: &mut [Input]) {
     let listed = match project.rules_of(stack).ignore_changes {
         None => return,
@@ -28,7 +28,7 @@ pub fn mark_ignored(project: &Project, stack: StackIndex, inputs: &mut [Input]) 
     };
     let directory = project.stacks[stack].path.directory();
     let globs = listed.iter().filter_map(|input| match &input.value {
-        // What is wrong with a glob has been told where it is written.
+        // An invalid glob was reported where it is written.
         IgnoredInput::Files(glob) => Some((glob.as_str(), Pattern::new(directory, glob).ok()?)),
         IgnoredInput::Variable(_) => None,
     });
@@ -86,8 +86,8 @@ fn is_around(glob: &Pattern, directory: &ProjectPath) -> bool {
     directory.is_at_or_below(glob.directory())
 }
 
-/// Returns the variables of `run.env` that the `ignore_changes` of a stack leaves out, by name, each with the
-/// place of its definition; those that are not set are missing.
+/// Returns the variables of `run.env` that the `ignore_changes` of a stack leaves out, by name, with the
+/// places of their definitions. Variables that are not set are missing.
 pub fn ignored_variables(project: &Project, stack: StackIndex) -> Vec<Use> {
     let Some(changes) = project.rules_of(stack).ignore_changes else {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! Whether configuration files still say what a commit has, apart from what is no input: comments, layout, order, tags
-//! and lifecycle rules.
+//! Whether configuration files have the same canonical text as in a commit.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -37,7 +36,7 @@ pub(super) fn files_since(
     Ok(files)
 }
 
-/// Notes which configuration files say the same as in a commit, of those that concern anyone.
+/// Marks the configuration files with the same canonical text as in a commit, among those of interest.
 pub(super) fn with_same(
     present: Present<'_>,
     commit: &CommitId,
@@ -49,7 +48,8 @@ pub(super) fn with_same(
     Ok(files.saying_the_same(same))
 }
 
-/// Returns whether a configuration file says the same as in a commit, also without some variables of `run.env`.
+/// Returns whether a configuration file has the same canonical text as in a commit, without some variables of
+/// `run.env`.
 pub(super) fn says_the_same(
     present: Present<'_>,
     commit: Option<&CommitId>,
@@ -62,8 +62,8 @@ pub(super) fn says_the_same(
     Ok(!same(present, commit, [file].into_iter(), variables)?.is_empty())
 }
 
-/// Returns the configuration files that say the same, whatever their permissions. A file that cannot be parsed says
-/// something else.
+/// Returns the configuration files with the same canonical text, whatever their permissions. A file that does
+/// not parse differs.
 fn same<'f>(
     present: Present<'_>,
     commit: &CommitId,
@@ -72,7 +72,7 @@ fn same<'f>(
 ) -> Result<BTreeSet<ProjectPath>, ChangeError> {
     let is_compared = |file: &&ChangedFile| {
         use FileChange::{Added, Deleted, Modified};
-        // A name that is not UTF-8 cannot be asked for.
+        // git cannot be asked for a name that is not UTF-8.
         let has_name = !file.path.as_str().contains(char::REPLACEMENT_CHARACTER);
         is_configuration(file.path.basename().as_ref())
             && matches!(file.change, Added | Modified | Deleted)
@@ -90,12 +90,12 @@ fn same<'f>(
     let is_same = |file: &&&ChangedFile| {
         let missing = |change: FileChange| (file.change == change).then_some(&nothing);
         let before = missing(FileChange::Added).or_else(|| before.get(&file.path));
-        // It may be there again.
+        // A deleted file may exist again in the working tree.
         let now = now.get(&file.path).or(missing(FileChange::Deleted));
         let (Some(before), Some(now)) = (before, now) else {
             return false;
         };
-        // The loader has parsed what is in the working tree.
+        // The loader has already parsed the working tree.
         let said_now = match (now, bodies.get(&file.path)) {
             (Cow::Borrowed(_), Some(body)) => Some(said_by(body, variables)),
             _ => said(now, variables),
@@ -126,8 +126,8 @@ fn texts_at<'p>(
     Ok(texts.collect())
 }
 
-/// Returns texts as the working tree has them; where its change of a file does not count, as HEAD does. What the
-/// project does not read is missing.
+/// Returns the texts of the working tree, and those of HEAD where the uncommitted change does not count.
+/// Files that the project does not read are missing.
 fn texts_now<'a>(present: Present<'a>, files: &[&ChangedFile]) -> Result<Texts<'a>, GitError> {
     let uncommitted = present.uncommitted;
     let off = uncommitted.status.iter();

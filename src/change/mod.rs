@@ -1,10 +1,9 @@
 //! Turns changed files into changed stacks, each with the file and the rule that connects them.
 //!
-//! A stack has changed if one of its own files has (the nearest stack at or above a file owns it), a
-//! file that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows
-//! these. It has also changed if what the configuration computes for it has; `computed` compares that.
-//! Git determines which files have changed, and [`crate::change::base`] since which commit. Trigger
-//! files are different: they concern only the stack that they name.
+//! A stack changed if one of its own files did (a file belongs to the nearest stack at or above it), a file
+//! that it watches or imports, or one that its Terraform or Terragrunt files use; `inputs` knows these. It
+//! also changed if its computed values did; `computed` compares them. Git determines the changed files, and
+//! [`crate::change::base`] the commit to compare with. Trigger files concern only the stack that they name.
 
 mod applied;
 pub mod base;

@@ -1,4 +1,4 @@
-//! The inputs that the configuration of a stack names itself.
+//! The inputs that a stack's configuration names itself.
 
 use super::canonical::is_no_input;
 use super::cause::UseKind;
@@ -7,7 +7,7 @@ use crate::project::Project;
 use crate::project::stack::{AttributeRead, Stack, StackIndex, Watch};
 use crate::source::Spanned;
 
-/// Returns what the configuration of a stack names: what it watches, then what it imports.
+/// Returns the watched places of a stack, then the imported ones.
 pub(super) fn named(
     project: &Project,
     stack: StackIndex,
@@ -22,13 +22,13 @@ pub(super) fn named(
     watched.chain(imports.map(|entry| (UseKind::Import, entry)))
 }
 
-/// Returns what functions read for those attributes of a `stack` block that are inputs.
+/// Returns the reads of functions in those attributes of a `stack` block that are inputs.
 pub(super) fn reads(stack: &Stack) -> impl Iterator<Item = &AttributeRead> {
     let reads = stack.reads.iter();
     reads.filter(|read| !is_no_input(&read.attribute.text))
 }
 
-/// Returns a change of what an entry of `watch`, or an import, names.
+/// Returns a change of a watched or imported place.
 pub(super) fn touch_named<'a>(tree: &Tree<'a>, watch: &Watch) -> Option<Touch<'a>> {
     match watch {
         Watch::File(path) => tree.touch(path),

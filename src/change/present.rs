@@ -1,4 +1,4 @@
-//! A project as it is on disk, with what git and the host say of it.
+//! A project on disk, with the facts from git and the host.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,20 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::discover::Listing;
 
-/// A project as it is now.
 #[derive(Clone, Copy)]
 pub struct Present<'a> {
     pub project: &'a Project,
-    /// Its files.
     pub listing: &'a Listing,
-    /// The repository that it lies in.
     pub repository: &'a Repository,
-    /// What is not committed.
     pub uncommitted: &'a UncommittedChanges,
-    /// The environment of `orch`.
     pub host: &'a HostEnvironment,
 }
 
-/// How the working tree differs from HEAD, and which of the differences count.
+/// The differences between the working tree and HEAD, and which of them count.
 #[derive(Debug, Default)]
 pub struct UncommittedChanges {
-    /// What is not committed.
     pub status: Vec<ChangedFile>,
-    /// Which of it counts as changed.
     pub counted: Counted,
-    /// Files that git reports as changed although they are as they were at the base.
+    /// Files that git reports as changed although they are equal to the base.
     pub same: BTreeSet<ProjectPath>,
 }

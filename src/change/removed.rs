@@ -1,8 +1,8 @@
-//! Finds stacks that exist in the base but no longer in the tree.
+//! Finds stacks that the base has and the project lacks.
 //!
 //! A stack is removed when its block or its directory is, when `for_each` no longer has its key, or when a
-//! mark above it now keeps it out of the project. Changes that do not count remove nothing, and hide nothing that
-//! other changes have removed. Only the directories where a change may have removed a stack are examined in the base.
+//! mark above it excludes it from the project. Uncounted changes neither remove stacks nor hide removals by
+//! other changes. Only directories where a change may have removed a stack are read at the base.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +20,10 @@ use crate::project::{self, LoadTreeError, Project, StacksOfTree};
 
 /// The files that differ from the base.
 pub(super) struct Differences<'a> {
-    /// Those that count.
     pub(super) changed: &'a ChangedFiles,
-    /// Of these, those with changes that are not committed, though earlier ones may be.
+    /// The counted files with uncommitted changes; earlier changes may be committed.
     pub(super) status: &'a ChangedFiles,
-    /// Those with uncommitted changes that do not count.
+    /// The files with uncounted uncommitted changes.
     pub(super) off: &'a ChangedFiles,
 }
 
@@ -40,12 +39,12 @@ pub(super) fn removed(
         status,
         off,
     } = files;
-    // Directories that lost configuration, and those that may be hidden now though they did not.
+    // Directories that lost configuration, and those that may be hidden now.
     let mut lost_configuration: BTreeSet<ProjectPath> = BTreeSet::new();
     let mut hidden: BTreeSet<ProjectPath> = BTreeSet::new();
-    // Directories of plain stacks that are still there, but that may have had instances.
+    // Directories of plain stacks that still exist but may have had instances.
     let mut edited: BTreeSet<ProjectPath> = BTreeSet::new();
-    // What is off may keep the project from showing that something else has changed.
+    // An uncounted change may hide another one from the project.
     for file in changed.iter().chain(off.iter()) {
         let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
         let name = file.path.basename();
@@ -72,7 +71,7 @@ pub(super) fn removed(
     let of_base = |scope| tree(base, scope);
     let mut gone = stacks(project, &of_base, &lost_configuration, &hidden)?;
     gone.retain(|path| !is_stack(path));
-    // A sparse checkout omits stacks that are still there, and so do changes that do not count.
+    // A sparse checkout, or an uncounted change, hides stacks that still exist.
     if !gone.is_empty()
         && let Some(head) = repository.commit("HEAD")?
     {
@@ -92,7 +91,7 @@ pub(super) fn removed(
     Ok(gone.into_iter().collect())
 }
 
-/// Returns the directories, of those given, whose configuration mentions `for_each` in a commit.
+/// Returns the given directories whose configuration mentions `for_each` in a commit.
 fn having_for_each(
     project: &Project,
     commit: &CommitId,
@@ -126,7 +125,7 @@ fn having_for_each(
     Ok(mentioning.filter_map(|(path, _)| path.parent()).collect())
 }
 
-/// Returns the directories whose `for_each` reads a file that has changed.
+/// Returns the directories whose `for_each` reads a changed file.
 fn reading_for_each(project: &Project, changed: &ChangedFiles) -> Vec<ProjectPath> {
     let is_touched = |read: &FileRead| match read {
         FileRead::Path(path) => changed.touching(path).is_some(),
@@ -159,8 +158,8 @@ fn commit_tree(
     })
 }
 
-/// Returns the stacks that a tree has in some directories, and at or below others. `tree` returns its files, all
-/// or those in scope.
+/// Returns the stacks of a tree in some directories, and at or below others. `tree` returns the files, all or
+/// those in scope.
 fn stacks<T: FileTree>(
     project: &Project,
     tree: &impl Fn(Option<TreeScope>) -> Result<T, GitError>,
@@ -170,7 +169,7 @@ fn stacks<T: FileTree>(
     if directories.is_empty() && trees.is_empty() {
         return Ok(BTreeSet::new());
     }
-    // The directories above decide whether a directory belongs to the project.
+    // The directories above decide whether a directory is part of the project.
     let mut read = directories.clone();
     for directory in directories.iter().chain(trees) {
         read.extend(directory.ancestors().map(ProjectPath::from_normal));
@@ -184,7 +183,7 @@ fn stacks<T: FileTree>(
     };
     let mut found = project::stacks_of_tree(&project.root, &tree(Some(scope))?)?;
     if found.unknown.iter().any(is_meant) {
-        // A function may read a file elsewhere.
+        // A function may read a file outside of these directories.
         found = project::stacks_of_tree(&project.root, &tree(None)?)?;
     }
     let StacksOfTree { stacks, .. } = found;

@@ -38,11 +38,10 @@ use crate::state::document::{Document, Entry};
 /// A commit that applying HEAD to a stack would revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
-    /// The commit that was applied last.
+    /// The last applied commit.
     pub commit: CommitId,
-    /// A branch that has it, as git names it: `origin/feature`.
+    /// A branch that contains it, as git names it: `origin/feature`.
     pub branch: Option<String>,
-    /// How HEAD relates to it.
     pub lack: Lack,
     /// The arguments of the `git fetch` that may answer the question.
     pub fetch: Option<Vec<String>>,
@@ -51,20 +50,19 @@ pub struct Rollback {
 /// How HEAD relates to a commit that it lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
-    /// The commit has HEAD.
+    /// HEAD is an ancestor of it.
     Behind,
-    /// Neither has the other.
+    /// Neither is an ancestor of the other.
     Apart,
-    /// The history of this shallow clone does not show it.
+    /// The shallow clone lacks the history to tell.
     Unclear,
-    /// The commit is not in this clone.
     NotHere,
-    /// The commit is neither in this clone nor on the remote.
+    /// It is neither in this clone nor on the remote.
     Lost,
 }
 
 impl Rollback {
-    /// Returns the reason why a stack must not be applied.
+    /// Returns why a stack must not be applied.
     pub fn why(&self) -> String {
         let commit = self.named();
         match self.lack {
@@ -82,7 +80,7 @@ impl Rollback {
         }
     }
 
-    /// Returns the same reason, with the `git fetch` that may settle it.
+    /// Returns the same reason with the `git fetch` that may resolve it.
     pub fn why_with_fetch(&self) -> String {
         let mut why = self.why();
         if let Some(fetch) = self.fetch_command() {
@@ -91,7 +89,7 @@ impl Rollback {
         why
     }
 
-    /// Returns the effect of an apply that is allowed to roll back.
+    /// Returns the effect of an apply that may roll back.
     pub fn effect(&self) -> String {
         let commit = self.named();
         match self.lack {
@@ -119,8 +117,8 @@ impl Rollback {
     }
 }
 
-/// Returns which stacks an apply of HEAD would roll back, and from which commit. `fetched` has the
-/// arguments of each `git fetch` that was already run, which is not proposed again.
+/// Returns the stacks that an apply of HEAD would roll back, and from which commit. `fetched` has the
+/// arguments of each `git fetch` that already ran, which is not proposed again.
 pub fn rollbacks(
     present: Present<'_>,
     digests: &InputDigests,
@@ -215,7 +213,7 @@ pub fn rollbacks(
     Ok(found)
 }
 
-/// A stack, and the commits that were applied to it, the last one first.
+/// A stack and its applied commits, the latest first.
 struct Question {
     stack: StackIndex,
     commits: Vec<Named>,
@@ -224,8 +222,7 @@ struct Question {
 /// A recorded commit.
 struct Named {
     commit: CommitId,
-    /// The commit that is known to have the same inputs. If set, this one counts only as a
-    /// descendant of it.
+    /// A commit known to have the same inputs. If set, this one counts only as a descendant of it.
     after: Option<CommitId>,
     /// Whether uncommitted changes were applied too.
     is_dirty: bool,
@@ -264,7 +261,7 @@ impl Question {
 }
 
 impl Named {
-    /// Returns whether it has to be part of HEAD.
+    /// Returns whether it must be an ancestor of HEAD.
     fn counts(
         &self,
         relations: &BTreeMap<&CommitId, Relation>,
@@ -280,16 +277,13 @@ impl Named {
     }
 }
 
-/// How a commit relates to HEAD.
 enum Relation {
-    /// HEAD has it.
     Has,
-    /// HEAD lacks it; with the merge base, if that is known.
+    /// HEAD lacks it; with the merge base, if known.
     Lacks {
         lack: Lack,
         parting: Option<CommitId>,
     },
-    /// It is not in this clone.
     NotHere,
 }
 
@@ -324,8 +318,7 @@ fn relations<'c>(
     Ok(relations)
 }
 
-/// Returns the stacks with inputs that `commit` has changed since the merge base, and that differ
-/// here.
+/// Returns the stacks with inputs that `commit` changed since the merge base and that differ at HEAD.
 fn lacked(
     present: Present<'_>,
     parting: &CommitId,
@@ -355,12 +348,12 @@ fn lacked(
     Ok(causes.into_keys().collect())
 }
 
-/// Returns the remote that commits are fetched from.
+/// Returns the remote to fetch from.
 fn remote(settings: &ProjectSettings, repository: &Repository) -> Result<Option<String>, GitError> {
     let remotes = repository.remotes()?;
     let usual = settings.default_remote.as_deref().unwrap_or("origin");
     let found = remotes.iter().find(|remote| *remote == usual);
-    // Only what git knows as a remote may become an argument of `git fetch`.
+    // Only a configured remote may become an argument of `git fetch`.
     let any = remotes
         .first()
         .filter(|_| settings.default_remote.is_none());

@@ -15,19 +15,18 @@ use crate::project::Project;
 use crate::project::discover::TERRAGRUNT_JSON_FILE;
 use crate::source::FileId;
 
-/// The Terragrunt blocks that name other units.
+/// Terragrunt's blocks that name other units.
 const OF_TERRAGRUNT: [&str; 2] = ["dependency", "dependencies"];
 
-/// A block that makes a stack get data from another stack, or wait for it.
+/// A block by which a stack reads data of another stack, or waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedData {
     pub file: ProjectPath,
-    /// The kind of the block.
     pub block: &'static str,
 }
 
-/// Returns a block by which stacks share data, if there is one in the project. All files of Terragrunt
-/// are looked at, since any may be included.
+/// Returns a block by which stacks share data, if the project has one. All Terragrunt files are read, since
+/// any may be included.
 ///
 /// # Errors
 ///
@@ -71,9 +70,9 @@ pub fn shared_data(project: &Project) -> io::Result<Option<SharedData>> {
     Ok(None)
 }
 
-/// Returns the first of these kinds for which a file has a top-level block.
+/// Returns the first of these kinds of top-level blocks in a file.
 fn first_block(text: &str, kinds: &[&'static str]) -> Option<&'static str> {
-    // Most files do not even contain the word, and parsing takes much longer.
+    // Most files do not contain the words, and parsing takes much longer.
     if !kinds.iter().any(|kind| text.contains(kind)) {
         return None;
     }

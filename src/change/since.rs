@@ -1,4 +1,4 @@
-//! What changes are measured from.
+//! The base of a comparison and its side facts.
 
 use std::fmt;
 
@@ -7,25 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::base::Base;
 use crate::path::StackPath;
 
-/// What changes are measured from.
+/// The base of a comparison.
 #[derive(Debug, Clone)]
 pub struct Since {
     pub base: SinceBase,
-    /// The stacks that have been removed since the base, by path.
+    /// The stacks removed since the base, by path.
     pub removed: Vec<StackPath>,
-    /// Whether files of the repository outside the project differ too; these select nothing.
+    /// Whether repository files outside of the project differ too; these select nothing.
     pub outside: bool,
 }
 
-/// A commit, or the document of what was applied.
 #[derive(Debug, Clone)]
 pub enum SinceBase {
     Commit(Base),
-    /// The document.
     Applied(AppliedBase),
 }
 
-/// What comes after "since".
+/// To follow "since".
 impl fmt::Display for SinceBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -38,13 +36,12 @@ impl fmt::Display for SinceBase {
 /// The document that stacks are compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedBase {
-    /// Where it is.
     pub address: String,
     pub lineage: String,
     pub serial: u64,
 }
 
-/// Why it is the base, for people.
+/// The reason for this base, for messages.
 impl fmt::Display for AppliedBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "serial {} of `{}`", self.serial, self.address)

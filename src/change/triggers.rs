@@ -1,4 +1,4 @@
-//! Trigger files that differ from the base, and the stacks that they concern.
+//! Changed trigger files and the stacks that they mark.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
-/// The maximum number of triggers without a stack that are named; the others are only counted.
+/// The maximum number of listed triggers without a stack; the others are only counted.
 const MAX_STRAYS: usize = 20;
 
-/// What triggers ask for.
+/// The stacks that triggers mark.
 #[derive(Default)]
 pub(super) struct Triggers {
-    /// The first trigger of each stack by path; one is enough.
+    /// The first trigger of each stack by path; one suffices.
     pub(super) triggered: BTreeMap<StackIndex, Trigger>,
-    /// All triggers of each stack, by path: any one of them suffices.
+    /// All triggers of each stack, by path: any one suffices.
     pub(super) dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
 }
 
-/// Reads triggers, with what it needs besides the files.
+/// Reads changed triggers.
 pub(super) struct TriggerReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) head: Option<&'a CommitId>,
-    /// Of all changed files, those that are not committed.
+    /// The changed files that are not committed.
     pub(super) status: &'a ChangedFiles,
     pub(super) removed: &'a [StackPath],
 }
 
 impl TriggerReader<'_> {
-    /// Reads the triggers among changed files, all of which lie in the directory of triggers, and adds
-    /// what is wrong with them to `problems`.
+    /// Reads the triggers among changed files, all of which are in the trigger directory, and adds their
+    /// problems to `problems`.
     pub(super) fn read(
         &self,
         project: &Project,
@@ -107,7 +107,7 @@ impl TriggerReader<'_> {
         if !trigger::is_nameable(path, problems) {
             return Ok(TriggerFile::NoTrigger);
         }
-        // It has not been deleted, so the checkout omits it.
+        // It was not deleted, so a sparse checkout omits it.
         let parent = path.parent().unwrap_or_else(ProjectPath::root);
         let Some(head) = self.head else {
             return Ok(TriggerFile::Nothing);
@@ -133,7 +133,7 @@ impl Triggers {
     }
 }
 
-/// Warns of triggers for paths that are not stacks, given with their files by path.
+/// Warns of triggers for paths without a stack, given with their files by path.
 fn warn_of_strays(
     project: &Project,
     strays: &[(StackPath, ProjectPath)],

@@ -1,4 +1,4 @@
-//! Files that differ from the base and do not count: changes of their state are switched off, or the
+//! Files that differ from the base and do not count: changes in their state are disabled, or the
 //! configuration ignores them.
 
 use std::collections::HashMap;
@@ -11,17 +11,17 @@ use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 use crate::project::{Ignore, Problems, Project};
 
-/// Which uncommitted changes count: all that nothing switches off.
+/// The uncommitted changes that count: all that are not disabled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// What switches off untracked files.
+    /// The setting that disables untracked files.
     pub untracked: Option<SwitchedOff>,
-    /// What switches off uncommitted changes.
+    /// The setting that disables uncommitted changes.
     pub uncommitted: Option<SwitchedOff>,
 }
 
 impl Counted {
-    /// Returns what switches changes of a state off.
+    /// Returns the setting that disables changes in a state.
     pub fn off(self, state: FileState) -> Option<SwitchedOff> {
         match state {
             FileState::Committed => None,
@@ -31,33 +31,31 @@ impl Counted {
     }
 }
 
-/// The files that differ from the base and do not count. A file is in at most one of these lists, and
-/// in none if another change of it counts. Those that say the same may count for stacks that read their bytes.
+/// The files that differ from the base and do not count. A file is in at most one of these lists, and in none
+/// if another change of it counts. Those in `same` may still count for stacks that read their bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Uncounted {
-    /// Which changes are switched off.
     pub counted: Counted,
-    /// Files that would count if changes of their state did.
+    /// Files that would count if changes in their state were not disabled.
     pub off: ChangedFiles,
-    /// Files that the configuration ignores, whatever their state.
+    /// Files that the configuration ignores, in any state.
     pub ignored: ChangedFiles,
-    /// Files in the directory of triggers whose state is switched off.
+    /// Trigger files whose state is disabled.
     pub triggers: ChangedFiles,
-    /// Configuration files that say the same as at the base.
+    /// Configuration files with the same canonical text as at the base.
     pub same: ChangedFiles,
 }
 
 impl Uncounted {
-    /// Returns how many files there are.
     pub fn count(&self) -> usize {
         let all = [&self.off, &self.ignored, &self.triggers, &self.same];
         all.into_iter().map(|files| files.iter().count()).sum()
     }
 
-    /// Returns the first file by which a stack would count as triggered if the file counted.
+    /// Returns the first file that would trigger a stack if the file counted.
     pub fn trigger_of(&self, project: &Project, stack: StackIndex) -> Option<&ChangedFile> {
         let path = &project.stacks[stack].path;
-        // Problems in a file that does not count are not reported.
+        // Problems in an uncounted file are not reported.
         let mut unheeded = Problems::default();
         let mut files = self.triggers.iter();
         files.find(|file| {
@@ -72,7 +70,7 @@ impl Uncounted {
     }
 }
 
-/// What the configuration ignores, by directory.
+/// The `ignore` entries of the configuration, by directory.
 pub(super) struct Ignores<'p>(HashMap<&'p str, &'p [Ignore]>);
 
 impl<'p> Ignores<'p> {
@@ -102,7 +100,7 @@ impl<'p> Ignores<'p> {
         })
     }
 
-    /// Splits off the files that are ignored.
+    /// Splits off the ignored files.
     pub(super) fn split(&self, files: ChangedFiles) -> (ChangedFiles, ChangedFiles) {
         if self.0.is_empty() {
             return (files, ChangedFiles::default());

@@ -1,4 +1,4 @@
-//! What a commit still has of stacks that are not here.
+//! The content that a commit still has of stacks that the project lacks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,22 +14,22 @@ use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::{CONFIGURATION, FileTree as _, is_configuration};
 use crate::project::{self, LoadTreeError, StacksOfTree, is_parsable, pool};
 
-/// What a commit has of the directories of stacks that are not here.
+/// The files and stacks of a commit in the directories of missing stacks.
 pub(super) struct AtCommit<'p> {
     present: Present<'p>,
     commit: CommitId,
-    /// The files of those directories that it still has.
+    /// The files that the commit still has in those directories.
     files: BTreeMap<ProjectPath, Vec<ProjectPath>>,
     stacks: Stacks,
-    /// The stacks of directories at other commits, once anybody has asked for them.
+    /// The stacks of directories at other commits, read on first use.
     at_others: RefCell<HashMap<(CommitId, ProjectPath), Rc<Stacks>>>,
 }
 
-/// What a commit still has of a stack.
+/// What still speaks for the existence of a stack in a commit.
 pub(super) enum Rest {
     /// The stack, and this file or directory of it.
     Stack(ProjectPath),
-    /// Something else that keeps the stack from counting as removed.
+    /// Another reason not to count the stack as removed.
     Other(NoEvidence),
 }
 
@@ -45,7 +45,7 @@ struct Stacks {
 }
 
 impl<'p> AtCommit<'p> {
-    /// Looks at directories that a commit has.
+    /// Reads some directories of a commit.
     pub(super) fn read(
         present: Present<'p>,
         commit: &CommitId,
@@ -76,7 +76,7 @@ impl<'p> AtCommit<'p> {
         })
     }
 
-    /// Does what [`Self::rest`] does for HEAD, and returns why HEAD keeps the stack from counting as removed.
+    /// Checks HEAD like [`Self::rest`], and returns why the stack does not count as removed there.
     pub(super) fn check(&self, path: &StackPath, holds: Holds) -> Result<bool, NoEvidence> {
         self.rest(path, holds).map_err(|rest| match rest {
             Rest::Stack(file) => self.why_not_here(path.directory(), &file),
@@ -84,8 +84,12 @@ impl<'p> AtCommit<'p> {
         })
     }
 
-    /// Returns whether a stack is an instance whose directory is still a stack in the commit, given what the
-    /// directory holds there; or what the commit still has of the stack.
+    /// Returns true if the commit still has the directory of an instance as a stack, given what the directory
+    /// holds there, and false if nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// With what the commit still has of the stack.
     pub(super) fn rest(&self, path: &StackPath, holds: Holds) -> Result<bool, Rest> {
         let directory = path.directory();
         let files = self.files.get(directory).map_or(&[][..], Vec::as_slice);
@@ -132,7 +136,7 @@ impl<'p> AtCommit<'p> {
         }
     }
 
-    /// Returns why a stack that HEAD has is not here, given one of its files.
+    /// Returns why a stack that HEAD has is missing from the project, given one of its files.
     fn why_not_here(&self, directory: &ProjectPath, file: &ProjectPath) -> NoEvidence {
         let mut status = self.present.uncommitted.status.iter();
         let is_touched = status.any(|changed| {
@@ -172,7 +176,7 @@ impl<'p> AtCommit<'p> {
         Ok(stacks)
     }
 
-    /// Returns whether an instance that HEAD lacks is one of a commit.
+    /// Returns whether a commit has an instance that HEAD lacks.
     pub(super) fn key_at(
         &self,
         path: &StackPath,
@@ -198,20 +202,20 @@ impl<'p> AtCommit<'p> {
 }
 
 impl Stacks {
-    /// Returns a file directly in a directory that cannot be parsed.
+    /// Returns a file directly in a directory that does not parse.
     fn broken_in(&self, directory: &ProjectPath) -> Option<&ProjectPath> {
         let mut broken = self.broken.iter();
         broken.find(|file| file.parent().as_ref() == Some(directory))
     }
 
-    /// Reads what a commit has at and below some directories.
+    /// Reads a commit at and below some directories.
     fn read(
         present: Present<'_>,
         commit: &CommitId,
         directories: &BTreeSet<ProjectPath>,
     ) -> Result<Self, ChangeError> {
         let root = &present.project.root;
-        // The directories above decide whether a directory belongs to the project.
+        // The directories above decide whether a directory is part of the project.
         let above = directories.iter().flat_map(ProjectPath::ancestors);
         let above: BTreeSet<ProjectPath> = above.map(ProjectPath::from_normal).collect();
         let is_meant = |directory: &ProjectPath| {
@@ -229,7 +233,7 @@ impl Stacks {
         };
         let mut found = project::stacks_of_tree(root, &tree()?.within(scope))?;
         if found.unknown.iter().any(is_meant) {
-            // A function may read a file elsewhere.
+            // A function may read a file outside of these directories.
             found = project::stacks_of_tree(root, &tree()?)?;
         }
         let StacksOfTree {
@@ -247,7 +251,7 @@ impl Stacks {
         Ok(Stacks {
             paths,
             directories,
-            // With files that are read, it has a value as well.
+            // With the files that functions read, `for_each` has a value.
             unknown: unknown
                 .into_iter()
                 .filter(|directory| !with_for_each.contains(directory))
@@ -258,7 +262,7 @@ impl Stacks {
     }
 }
 
-/// Returns a configuration file that differs from HEAD and cannot be parsed as HEAD has it.
+/// Returns a configuration file that differs from HEAD and does not parse as HEAD has it.
 pub(super) fn broken_file(
     present: Present<'_>,
     head: &CommitId,

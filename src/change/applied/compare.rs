@@ -1,4 +1,4 @@
-//! Compares all stacks of a project with what is on record of them.
+//! Compares all stacks of a project with their entries in the state.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,10 +21,10 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Applied, Document, Entry};
 
-/// Returns how the stacks stand, given the digests of all stacks and the document at an address.
+/// Returns the status of each stack, given the digests of all stacks and the document at an address.
 ///
-/// Where the digests of a stack differ, git can tell which file has changed; it is asked if `explains` is
-/// set, once for each commit that was applied.
+/// Where digests differ and `explains` is set, git finds the changed file, with one diff for each applied
+/// commit.
 pub fn standings(
     present: Present<'_>,
     digests: &InputDigests,
@@ -71,7 +71,7 @@ pub fn standings(
             ignored.insert(stack, names);
         }
     }
-    // By the commit that was applied.
+    // By applied commit.
     let mut asked: BTreeMap<CommitId, Vec<StackIndex>> = BTreeMap::new();
     for (&stack, standing) in &stacks {
         let is_asked = match standing {
@@ -133,7 +133,7 @@ pub fn standings(
     })
 }
 
-/// Returns the first stack that has another generation now than a stack was applied with.
+/// Returns the first stack whose generation differs from the one that a stack was applied with.
 fn other_generation(applied: &Applied, document: &Document) -> Option<Pending> {
     let mut used = applied.generations.iter();
     used.find_map(|(of, was)| {
@@ -146,8 +146,8 @@ fn other_generation(applied: &Applied, document: &Document) -> Option<Pending> {
     })
 }
 
-/// Leaves out of how a stack stands what it ignores, where digests do not tell; returns what differs and is
-/// ignored, by name.
+/// Leaves ignored differences out of the status of a stack where digests cannot, and returns the ignored ones
+/// by name.
 fn leave_out(
     since: &mut Since<'_>,
     (stack, list): (StackIndex, &IgnoreList),
@@ -215,7 +215,7 @@ fn missing(
     Ok(missing.into_iter().map(stack).collect())
 }
 
-/// The triggers of a project that ask for stacks to count as changed, by directory.
+/// The triggers that mark stacks as changed, by directory.
 struct Triggers(HashMap<ProjectPath, Vec<AskingTrigger>>);
 
 impl Triggers {
@@ -228,7 +228,7 @@ impl Triggers {
         Ok(Triggers(triggers))
     }
 
-    /// Returns the files of the triggers that ask for a stack, by path.
+    /// Returns the files of the triggers that mark a stack as changed, by path.
     fn of(&self, project: &Project, stack: StackIndex) -> Vec<ProjectPath> {
         let path = &project.stacks[stack].path;
         let here = self.0.get(path.directory()).into_iter().flatten();

@@ -1,5 +1,5 @@
-//! Whether the default branch, as this clone knows it, has stacks that HEAD has removed: on a branch that is not
-//! merged, or in a job that is late.
+//! Whether the default branch, as this clone knows it, still has stacks that HEAD removed: HEAD may be an
+//! unmerged branch, or the job may be late.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,20 +19,20 @@ use crate::state::document::{Document, Entry};
 pub(super) struct RemovedStack<'e> {
     pub(super) key: &'e str,
     pub(super) entry: &'e Entry,
-    /// Where it would be: its path, and the one that a `moved` block of HEAD gives it.
+    /// Its path, and the path to which a `moved` block of HEAD moves it.
     pub(super) places: Vec<StackPath>,
     pub(super) removal: Removal,
 }
 
-/// The default branch, which is not at HEAD.
+/// The default branch, if HEAD is not at its tip.
 struct Branch<'p> {
     present: Present<'p>,
     tip: DefaultTip,
-    /// Whether HEAD is a part of it, and behind it.
+    /// Whether HEAD is an ancestor of the branch.
     is_behind: bool,
 }
 
-/// Returns why some stacks that HEAD has removed are not removed for the default branch, by key.
+/// Returns why removed stacks are not removed on the default branch, by key.
 pub(super) fn still_there<'e>(
     present: Present<'_>,
     head: &CommitId,
@@ -87,7 +87,7 @@ impl Branch<'_> {
         }
     }
 
-    /// Returns the stacks of which the branch has anything where they were.
+    /// Returns the stacks of which the branch still has files at their paths.
     fn by_place<'e>(
         &self,
         removed: &[RemovedStack<'e>],
@@ -108,7 +108,7 @@ impl Branch<'_> {
             for path in &stack.places {
                 let holds = holds[path.directory()];
                 if holds == Holds::Nothing && stack.removal.by.leaving().is_some() {
-                    // The files may be somebody else's now.
+                    // The files may belong to another stack now.
                     continue;
                 }
                 let why = match at_tip.rest(path, holds) {
@@ -127,8 +127,8 @@ impl Branch<'_> {
         Ok(found)
     }
 
-    /// Returns the stacks that the branch has at another path: with the same id, as a `moved` block says, or as
-    /// their content looks.
+    /// Returns the stacks that the branch has at another path: by id, by a `moved` block, or by similar
+    /// content.
     fn moved<'e>(
         &self,
         project: &Project,

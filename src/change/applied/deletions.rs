@@ -1,56 +1,55 @@
-//! Which commit deletes what a directory holds, as the shape of the history alone decides.
+//! The commit that deletes the content of a directory, decided by the shape of the history alone.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::git::Holds;
 
-/// A part of the history: all commits that a tip has and a base lacks, and the parents of these.
+/// All commits that a tip has and a base lacks, and their parents.
 #[derive(Debug)]
 pub struct Range {
     /// The commits, children before parents.
     pub commits: Vec<RangeCommit>,
-    /// Whether the clone lacks parts of the history: a commit without parents may have some.
+    /// Whether history is missing from the clone, so that a commit without known parents may have some.
     pub is_shallow: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct RangeCommit {
-    /// Its parents, by their place in the range; none if it has none, or if they are not known.
+    /// The indices of its parents in the range; empty if it has none or they are unknown.
     pub parents: Vec<usize>,
-    /// What each directory holds.
+    /// What each directory holds in it.
     pub holds: Arc<[Holds]>,
-    /// Whether the base has it as well.
+    /// Whether the base has it too.
     pub is_in_base: bool,
 }
 
-/// A directory that does not hold what it held at a commit.
+/// A directory that no longer holds what it held at a commit.
 #[derive(Debug, Clone, Copy)]
 pub struct Gone {
-    /// The directory, by its place in [`RangeCommit::holds`].
+    /// Its index in [`RangeCommit::holds`].
     pub directory: usize,
-    /// The commit at which it was seen, by its place in the range; none if that is the base itself, and no
-    /// commit of the range has it as a parent.
+    /// The index of the commit that had it; `None` if that is the base itself and no commit of the range has
+    /// it as a parent.
     pub seen: Option<usize>,
 }
 
-/// Which commit deletes what a directory holds.
+/// The commit that deletes the content of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// This commit does, against each of its parents, and no later one has it again: the first such commit
-    /// in the range.
+    /// The first commit in the range that deletes it against each parent, with no later commit that restores
+    /// it.
     By(usize),
-    /// The first of these does, but the second, a later one, has it again.
+    /// The first deletes it, and the second, a later one, restores it.
     Undone(usize, usize),
-    /// No commit does.
     Never,
-    /// A shallow clone lacks commits of which one might.
+    /// A shallow clone lacks commits, one of which may delete it.
     Unknown,
 }
 
-/// Returns which commit of `SEEN..TIP` deletes what each directory holds.
+/// Returns which commit of `SEEN..TIP` deletes the content of each directory.
 ///
-/// What is unknown counts against a deletion: as missing before it, and as there after it.
+/// Unknown content counts against a deletion: as missing before it and as present after it.
 pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
     let commits = &range.commits;
     let seen: BTreeSet<Option<usize>> = gone.iter().map(|gone| gone.seen).collect();
@@ -69,14 +68,14 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
     let may_hold = |commit: &RangeCommit, gone: &Gone| {
         matches!(commit.holds[gone.directory], Holds::Wanted | Holds::Unknown)
     };
-    // A merge that lacks what one side lacks only brings that in, or loses what the other side has. One that
-    // lacks what all sides have deletes it: no conflict leads there.
+    // A merge that lacks what one side lacks either merges that deletion or drops the other side's content. A
+    // merge that lacks what all sides have deletes it: no conflict leads there.
     let deletes = |commit: &RangeCommit, gone: &Gone| {
         let mut before = commit.parents.iter();
         let had = |parent: &usize| commits[*parent].holds[gone.directory] == Holds::Wanted;
         !commit.parents.is_empty() && !may_hold(commit, gone) && before.all(had)
     };
-    // For each commit, a later one that has it again, for each of the directories that are gone.
+    // For each commit and each removed directory, a later commit that restores it.
     let mut again: Vec<Option<Box<[Option<usize>]>>> = vec![None; commits.len()];
     for (number, commit) in commits.iter().enumerate() {
         if commit.is_in_base {
@@ -116,7 +115,7 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
 /// The commits of `SEEN..TIP`.
 struct Since {
     is_since: Vec<bool>,
-    /// Whether a shallow clone hides some of them, or their parents.
+    /// Whether a shallow clone hides some of them or their parents.
     is_cut_off: bool,
 }
 
@@ -145,7 +144,7 @@ impl Since {
                 since.has(number) && commit.parents.is_empty()
             };
             since.is_cut_off = commits.iter().enumerate().any(hidden);
-            // Others may be ancestors of it by ways that are not here.
+            // Others may be ancestors through commits outside of the range.
             let mut is_later = vec![false; commits.len()];
             for (number, commit) in commits.iter().enumerate().rev() {
                 let mut parents = commit.parents.iter();

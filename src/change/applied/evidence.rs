@@ -1,4 +1,4 @@
-//! What git proves about a recorded stack that is missing here, or why it proves nothing.
+//! The proof from git that a recorded stack was removed, or why there is none.
 
 use std::fmt;
 
@@ -11,32 +11,31 @@ use crate::printable::printable;
 /// A stack that was removed on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// The newest commit that is known to have what was applied: its code destroys the stack. None only where
-    /// nothing is to be destroyed.
+    /// The newest commit known to have the applied configuration, whose code destroys the stack. `None` only
+    /// where nothing will be destroyed.
     pub seen: Option<CommitId>,
-    /// What removed the stack.
     pub by: RemovedBy,
 }
 
 /// What removed a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemovedBy {
-    /// This commit deletes its block, against each of its parents.
+    /// A commit that deletes its block, against each of its parents.
     Commit(CommitId),
-    /// Its directory is still there, but `for_each` no longer has its key at HEAD.
+    /// `for_each` no longer has its key at HEAD, and its directory still exists.
     Key,
-    /// This `removed` block of HEAD, which may stand for a commit.
+    /// A `removed` block of HEAD.
     Block(RemovingBlock),
 }
 
 /// A `removed` block that removed a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovingBlock {
-    /// The file, relative to the project root.
+    /// Relative to the project root.
     pub file: String,
-    /// The line in it, from 1.
+    /// From 1.
     pub line: usize,
-    /// Whether what the stack has made is destroyed.
+    /// Whether the stack's resources are destroyed.
     pub destroys: bool,
 }
 
@@ -48,7 +47,7 @@ impl fmt::Display for RemovingBlock {
 }
 
 impl RemovedBy {
-    /// Returns the block that says that what the stack has made stays, if one does.
+    /// Returns the block that keeps the stack's resources, if one does.
     pub fn leaving(&self) -> Option<&RemovingBlock> {
         match self {
             RemovedBy::Block(block) if !block.destroys => Some(block),
@@ -60,89 +59,84 @@ impl RemovedBy {
 /// Why nothing proves that a stack was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoEvidence {
-    /// Its recorded key is not the path of a stack.
     NotAPath,
     /// Nothing is committed.
     NoHead,
-    /// HEAD still has this file of it.
+    /// HEAD still has this file of the stack.
     CodeStillThere(ProjectPath),
     /// HEAD still has the stack, and its deletion is not committed.
     NotCommitted,
     /// HEAD still has this file of the stack, and a sparse checkout leaves it out.
     SparseCheckout(ProjectPath),
-    /// This file cannot be parsed, here or as this commit has it, so what it declares is unknown.
+    /// This file does not parse, in the project or in this commit, so its stacks are unknown.
     Broken(Option<CommitId>, ProjectPath),
     /// It was applied with inputs that were not committed.
     AppliedDirty,
-    /// No apply of it has succeeded, so no commit is known to have made what is there.
+    /// No apply succeeded, so no commit is known to have created its resources.
     NeverApplied,
-    /// It was applied, but no commit was recorded.
+    /// It was applied, but without a recorded commit.
     NoCommit,
-    /// The commit that was applied is not in this clone.
+    /// The applied commit is not in this clone.
     NotInClone {
         commit: CommitId,
         /// Whether the clone lacks parts of its history.
         is_shallow: bool,
         /// The remote to fetch the commit from.
         remote: Option<String>,
-        /// Whether the remote was asked, and does not have it either.
+        /// Whether the remote was asked and does not have it either.
         is_lost: bool,
     },
-    /// The commit that was applied is here, but not all of the history between it and HEAD.
+    /// The applied commit is in this clone, but not all of the history between it and HEAD.
     Unconnected {
         commit: CommitId,
         /// The remote to fetch the history from.
         remote: Option<String>,
     },
-    /// The default branch of the remote has the commit that was applied, and HEAD lacks it.
+    /// The remote's default branch has the applied commit, and HEAD does not.
     BranchBehind {
         commit: CommitId,
         branch: RemoteBranch,
     },
-    /// HEAD lacks the commit that was applied, and so does the default branch of the remote.
+    /// Neither HEAD nor the remote's default branch has the applied commit.
     OtherHistory(CommitId, BranchWith),
     OnDefaultBranch {
-        /// The branch.
         tip: DefaultTip,
         /// A file or directory of the stack there.
         place: ProjectPath,
-        /// Whether HEAD is a part of the branch, and behind it.
+        /// Whether HEAD is an ancestor of the branch.
         is_behind: bool,
     },
-    /// Nobody knows where the default branch is, so it may have the stack.
+    /// The tip of the default branch is unknown, so the branch may have the stack.
     NoDefaultBranch {
-        /// Why.
         problem: String,
-        /// What to do about that.
         remedy: Remedy,
     },
-    /// The commit that is said to have been applied does not have the stack.
+    /// The commit recorded as applied does not have the stack.
     NotInSeen(CommitId),
-    /// The first commit deleted it, and the second has it again.
+    /// The first commit deleted it, and the second restored it.
     CameBack(CommitId, CommitId),
     /// No commit since this one deletes it against each of its parents.
     NeverDeleted(CommitId),
     /// `for_each` has no value at this commit, or one that depends on the environment.
     UnknownKeys(CommitId),
-    /// Its directory has a stack without `for_each` now.
+    /// Its directory now has a stack without `for_each`.
     NoLongerForEach(ProjectPath),
-    /// Most of its content lies in this directory now, which has a stack.
+    /// Most of its content is now in this directory, which has a stack.
     LooksMoved {
         from: StackPath,
-        /// The directory.
         to: ProjectPath,
-        /// Whether the stack there is recorded, so that no `moved` block may name it.
+        /// Whether that stack is recorded, so that no `moved` block may name it.
         is_recorded: bool,
     },
-    /// So many files differ from the commit that was applied that nothing shows whether the stack was moved.
+    /// Too many files differ from the applied commit to show whether the stack was moved.
     TooManyFiles(StackPath),
-    /// A `moved` block, whose place this is, says that it is this stack now, which is not here either.
+    /// A `moved` block at this place moves it to this stack, which is missing too.
     MovedAway(StackPath, String),
-    /// HEAD does not have the `removed` block at this place, or has a stack that the block says is gone.
+    /// HEAD lacks the `removed` block at this place, or still has a stack that the block covers.
     BlockNotCommitted(String),
 }
 
-/// In short, as after `blocked: `.
+/// A short form, to follow `blocked: `.
 impl fmt::Display for NoEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -231,7 +225,7 @@ impl fmt::Display for NoEvidence {
 }
 
 impl NoEvidence {
-    /// Returns whether HEAD has removed the stack, and something else speaks against that.
+    /// Returns whether HEAD removed the stack, but other facts contradict that.
     pub fn is_doubt(&self) -> bool {
         matches!(
             self,
@@ -242,7 +236,7 @@ impl NoEvidence {
         )
     }
 
-    /// Says which commit HEAD lacks, or is not known to have.
+    /// Says which commit HEAD lacks, or may lack.
     fn lacking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoEvidence::NotInClone {
@@ -289,7 +283,7 @@ impl NoEvidence {
         }
     }
 
-    /// Returns what the user can do about it, perhaps in several lines. Nothing in it can deceive a terminal.
+    /// Returns the fix for the user, possibly in several lines, safe to print on a terminal.
     pub fn way_out(&self) -> String {
         match self {
             NoEvidence::NotAPath => {
@@ -407,7 +401,7 @@ impl NoEvidence {
         }
     }
 
-    /// Returns a word for programs.
+    /// Returns the machine-readable word.
     pub fn word(&self) -> &'static str {
         match self {
             NoEvidence::NotAPath => "not-a-path",
@@ -438,7 +432,7 @@ impl NoEvidence {
     }
 }
 
-/// Returns a path without the slash at its beginning, unless it is the root.
+/// Returns a path without its leading slash, except for the root.
 fn shown(path: &ProjectPath) -> &str {
     match path.relative() {
         "" => path.as_str(),
@@ -446,8 +440,8 @@ fn shown(path: &ProjectPath) -> &str {
     }
 }
 
-/// Returns what answers whether a stack was moved to another one, or removed. `is_recorded` says whether the other
-/// one is recorded: then no `moved` block may name it.
+/// Returns how the user settles whether a stack was moved to another one or removed. If the other one is
+/// recorded, no `moved` block may name it.
 pub fn moved_or_removed(from: &str, to: &str, is_recorded: bool) -> String {
     let moved = if is_recorded {
         let word = shell_words::quote(from);

@@ -1,4 +1,4 @@
-//! Which stacks on record the `moved` and `removed` blocks of HEAD say are elsewhere or gone.
+//! Which recorded stacks the `moved` and `removed` blocks of HEAD move or remove.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,17 +10,17 @@ use crate::path::StackPath;
 use crate::project::relocation::RemovedBlock;
 use crate::project::{Problems, Project};
 
-/// What blocks say of stacks that are not here.
+/// The `moved` and `removed` blocks that cover missing stacks.
 pub(super) struct GivenUp<'p> {
     project: &'p Project,
-    /// Where the stacks would be now that a block moves.
+    /// The new paths of moved stacks.
     destinations: BTreeMap<&'p StackPath, StackPath>,
-    /// The texts of `from` of the `removed` blocks that HEAD has too.
+    /// The `from` texts of the `removed` blocks that HEAD has too.
     committed: HashSet<String>,
 }
 
 impl<'p> GivenUp<'p> {
-    /// Finds the blocks that are about some stacks.
+    /// Finds the blocks that cover some stacks.
     pub(super) fn read(
         present: Present<'p>,
         head: &CommitId,
@@ -36,7 +36,7 @@ impl<'p> GivenUp<'p> {
         if blocks.is_empty() {
             return Ok(given_up);
         }
-        // Whatever imports the file, or leaves its directory out, must be committed as well.
+        // Imports of the file, and marks that hide its directory, must be committed too.
         let repository = Repository::open(&project.root)?;
         let tree = CommitTree::new(repository, head.clone());
         let at_head = Project::load_tree(&project.root, &tree, &mut Problems::default())?;
@@ -51,7 +51,7 @@ impl<'p> GivenUp<'p> {
         Ok(given_up)
     }
 
-    /// Returns the path of a stack on record, and where it would be now, if that is another one.
+    /// Returns the path of a recorded stack, and its new path if a block moves it.
     pub(super) fn places<'a>(
         &'a self,
         stack: &'a StackPath,
@@ -59,14 +59,14 @@ impl<'p> GivenUp<'p> {
         std::iter::once(stack).chain(self.destinations.get(stack))
     }
 
-    /// Returns the `removed` block that is about a stack, whether it is committed or not.
+    /// Returns the `removed` block that covers a stack, committed or not.
     fn written(&self, stack: &StackPath) -> Option<&'p RemovedBlock> {
-        // What is known to be elsewhere was not removed here.
+        // A moved stack was not removed at its old path.
         let now = self.destinations.get(stack).unwrap_or(stack);
         self.project.removed.of(now)
     }
 
-    /// Returns whether a `removed` block leaves what a stack has made.
+    /// Returns whether a `removed` block keeps the stack's resources.
     pub(super) fn leaves(&self, stack: &StackPath) -> bool {
         self.written(stack).is_some_and(|block| !block.destroy)
     }
@@ -75,7 +75,7 @@ impl<'p> GivenUp<'p> {
     ///
     /// # Errors
     ///
-    /// If a block says something about the stack that keeps it from counting as removed.
+    /// If a block makes it doubtful that the stack was removed.
     pub(super) fn block(&self, stack: &StackPath) -> Result<Option<RemovedBy>, NoEvidence> {
         let sources = &self.project.sources;
         let Some(block) = self.written(stack) else {

@@ -1,7 +1,7 @@
-//! What differs from what was applied, and which of that `ignore_changes` leaves out.
+//! The differences from the applied inputs, and those that `ignore_changes` leaves out.
 //!
-//! Digests tell that something differs, and git which files have changed since the commit that was applied.
-//! A list that has changed since cannot be compared by digests, so then git decides, as far as it can.
+//! Digests show that something differs, and git shows which files changed since the applied commit. If the
+//! list of ignored inputs itself changed, digests cannot be compared, and git decides as far as it can.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,31 +18,29 @@ use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Applied, Inputs};
 
-/// The part of what lies in the directory of a stack.
+/// The part of a digest for the stack's own directory.
 const OWN: &str = "own";
 
 /// The beginning of the names of parts that variables make.
 const ENVIRONMENT: &str = "environment ";
 
-/// What is known of the differences of a stack.
+/// Whether the differences of a stack are ignored.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// All that differs is ignored.
+    /// All of them are ignored.
     Ignored(Vec<String>),
-    /// Something else differs.
+    /// At least one of them counts.
     Differs,
-    /// Nobody can tell.
     Unknown,
 }
 
-/// The files that have changed since commits.
+/// The files that changed since some commits.
 pub(super) struct Since<'a> {
     present: Present<'a>,
     files: HashMap<CommitId, Option<Vec<ChangedFile>>>,
 }
 
 impl<'a> Since<'a> {
-    /// Starts without having asked git anything.
     pub(super) fn new(present: Present<'a>) -> Self {
         Since {
             present,
@@ -50,8 +48,7 @@ impl<'a> Since<'a> {
         }
     }
 
-    /// Returns the files that have changed since a commit, as far as they count; `None` if the commit is not in
-    /// this clone.
+    /// Returns the counted files that changed since a commit; `None` if the commit is not in this clone.
     fn files(&mut self, commit: &CommitId) -> Result<Option<&[ChangedFile]>, ChangeError> {
         if !self.files.contains_key(commit) {
             let files = self.ask(commit)?;
@@ -69,8 +66,7 @@ impl<'a> Since<'a> {
         Ok(Some(files.iter().cloned().collect()))
     }
 
-    /// Returns the names of what differs from what was applied, given that all of it is ignored: files where git
-    /// knows them, else parts.
+    /// Returns the names of ignored differences: files where git knows them, otherwise parts of the digest.
     pub(super) fn named(
         &mut self,
         stack: StackIndex,
@@ -112,8 +108,8 @@ impl<'a> Since<'a> {
         Ok(names)
     }
 
-    /// Returns the change that makes a stack differ, given one that `--changed` names: that may be ignored. Then it
-    /// is another one in the directory of the stack, if there is one.
+    /// Returns the change that makes a stack differ, given one that `--changed` names and that may be
+    /// ignored. If it is, returns another one in the stack's directory, if there is one.
     pub(super) fn reason(
         &mut self,
         stack: StackIndex,
@@ -143,7 +139,8 @@ impl<'a> Since<'a> {
         Ok(None)
     }
 
-    /// Decides whether all that differs from what was applied is ignored, where another list was in force then.
+    /// Decides whether all differences are ignored where the list of ignored inputs has changed since the
+    /// apply.
     pub(super) fn decide(
         &mut self,
         stack: StackIndex,
@@ -179,7 +176,8 @@ impl<'a> Since<'a> {
                     is_elsewhere = true;
                 }
             }
-            // What else has changed may be what the part reaches, and for its directory what links lead to.
+            // The other files that changed may belong to the part, or, for the stack's own directory, be
+            // linked from it.
             if is_elsewhere && (part != OWN || has_links(present, stack)) {
                 return Ok(Verdict::Unknown);
             }
@@ -194,7 +192,7 @@ fn is_ignored(list: &IgnoreList, file: &ChangedFile) -> bool {
     list.ignores(&file.path, file.change == FileChange::Repository)
 }
 
-/// Returns the names of the parts that differ from those on record.
+/// Returns the names of the parts that differ from the recorded ones.
 pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<String> {
     let Some(recorded) = recorded else {
         return Vec::new();
@@ -205,7 +203,7 @@ pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<Str
     differing.cloned().collect()
 }
 
-/// Returns whether links lie in the directory of a stack.
+/// Returns whether the directory of a stack has links.
 fn has_links(present: Present<'_>, stack: StackIndex) -> bool {
     let problems = InputProblems::default();
     let nothing = ChangedFiles::default();

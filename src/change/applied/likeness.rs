@@ -1,8 +1,8 @@
-//! Whether a removed stack looks moved: in which directory git finds most of its content again.
+//! Whether a removed stack seems to have moved: the directory in which git finds most of its content.
 //!
-//! Configuration files do not count, since those of small stacks are all alike. Of the other files, git has to
-//! pair at least half, by size, with new files of one stack, as it does for `git log --follow`: half of a file has
-//! to be the same.
+//! Configuration files do not count, since those of small stacks look alike. Git must pair at least half of
+//! the other files, by size, with new files of one stack, by the rules of `git log --follow`: a pair shares
+//! at least half of its content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::project::driver::NONE;
 use crate::project::stack::Stacks;
 use crate::state::document::{Document, Entry, READ};
 
-/// The file that `terraform init` writes: it is the same in many stacks.
+/// `terraform init` writes this file, and it is the same in many stacks.
 const LOCK_FILE: &str = ".terraform.lock.hcl";
 
-/// A directory with a stack, which may be another one that was moved.
+/// A directory with a stack, to which another stack may have been moved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Destination {
     /// Whether all stacks in it have ids.
@@ -28,7 +28,6 @@ pub(super) struct Destination {
     is_applied: bool,
 }
 
-/// The directories with stacks.
 pub(super) type Destinations = BTreeMap<ProjectPath, Destination>;
 
 /// Returns the directories of some stacks, given the recorded ones.
@@ -52,8 +51,8 @@ pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations
 }
 
 impl Destination {
-    /// Returns whether it may be the recorded stack, moved. An applied stack is a different one if the backend of
-    /// the recorded stack is known: its tool tells the two apart.
+    /// Returns whether it may be the recorded stack after a move. An applied stack is a different one if the
+    /// backend of the recorded stack is known, since its tool distinguishes them.
     fn may_be(self, entry: &Entry) -> bool {
         let is_only_forgotten =
             entry.mode.as_deref() == Some(READ) || entry.driver.as_deref() == Some(NONE);
@@ -63,19 +62,19 @@ impl Destination {
     }
 }
 
-/// A removed stack, by its key, with its directory.
+/// A removed stack: its key, directory and entry.
 pub(super) type RemovedEntry<'e> = (&'e str, ProjectPath, &'e Entry);
 
-/// Where a removed stack may be.
+/// Where a removed stack may have been moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Likeness {
     /// Most of its content is in this directory.
     Moved(ProjectPath),
-    /// So many files differ that git does not compare them all.
+    /// Too many files differ for git to compare them all.
     Unknown,
 }
 
-/// Returns the removed stacks that look moved between two commits, or may have been.
+/// Returns the removed stacks that moved, or may have moved, between two commits.
 pub(super) fn moved<'e>(
     repository: &Repository,
     (old, new): (&CommitId, &CommitId),
@@ -100,7 +99,7 @@ pub(super) fn moved<'e>(
     let mut found: BTreeMap<ProjectPath, BTreeMap<ProjectPath, u64>> = BTreeMap::new();
     let departures = repository.departures(old, new, &places)?;
     let n_gone = departures.len();
-    // libgit2 compares each new file with so many others, git as many pairs as that makes at most.
+    // libgit2 limits the comparisons for each new file, git the pairs in total.
     let is_complete =
         n_gone <= RENAME_LIMIT && n_gone.saturating_mul(n_added) <= RENAME_LIMIT * RENAME_LIMIT;
     for file in departures {
@@ -129,13 +128,13 @@ pub(super) fn moved<'e>(
     Ok(moved.collect())
 }
 
-/// Returns whether a file tells stacks apart.
+/// Returns whether a file distinguishes stacks.
 fn counts(file: &ProjectPath) -> bool {
     let name = file.basename();
     !is_configuration(name.as_ref()) && name != LOCK_FILE
 }
 
-/// Returns the nearest directory above a file that is one of some.
+/// Returns the nearest directory above a file that satisfies a predicate.
 fn nearest(file: &ProjectPath, is_one: impl Fn(&ProjectPath) -> bool) -> Option<ProjectPath> {
     let mut above = file.ancestors().map(ProjectPath::from_normal);
     above.find(|directory| is_one(directory))

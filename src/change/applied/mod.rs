@@ -1,8 +1,8 @@
-//! How what is on record of a stack compares with what is here.
+//! Compares recorded stacks with the project.
 //!
-//! Digests decide, so no history is needed: the answer is the same in a shallow clone, after a squash, and
-//! when what was applied is committed later. Where digests cannot be compared, git says what has changed since
-//! the commit that was applied.
+//! Digests decide, so the answer needs no history: it is the same in a shallow clone, after a squash, and if
+//! the applied changes are committed later. Where digests cannot be compared, git diffs against the applied
+//! commit.
 
 mod at_commit;
 mod compare;
@@ -38,34 +38,32 @@ use crate::state::document::{
     PARTIAL_PLAN, UNREADABLE_PLAN,
 };
 
-/// How the stacks of a project stand, according to the document.
+/// The status of each stack of a project, according to the document.
 #[derive(Debug, Clone)]
 pub struct Standings {
-    /// The document.
     pub base: AppliedBase,
-    /// The stacks of the project.
     pub stacks: BTreeMap<StackIndex, Standing>,
-    /// What differs of stacks that are as they were applied, because `ignore_changes` leaves it out: files and
-    /// other inputs by name. Only where it was wanted to explain how stacks stand.
+    /// The ignored differences of stacks whose status is `applied`: files and other inputs by name. Filled
+    /// only to explain statuses.
     pub ignored: BTreeMap<StackIndex, Vec<String>>,
-    /// What is on record and not here, by key: removed or absent.
+    /// The recorded stacks that the project lacks, by key: removed or absent.
     pub missing: BTreeMap<String, MissingStack>,
 }
 
-/// A stack on record that is not here.
+/// A recorded stack that the project lacks.
 #[derive(Debug, Clone)]
 pub struct MissingStack {
-    /// Removed if there is evidence of that, else absent.
+    /// Removed if that is proven, otherwise absent.
     pub standing: Standing,
     pub id: Option<String>,
     pub name: String,
     pub tags: Vec<String>,
-    /// What git proves.
+    /// The proof, or why there is none.
     pub evidence: Result<Removal, NoEvidence>,
 }
 
 impl MissingStack {
-    /// Returns the `removed` block that says that what the stack has made stays, if one does.
+    /// Returns the `removed` block that keeps the stack's resources, if one does.
     pub fn leaving(&self) -> Option<&RemovingBlock> {
         self.evidence.as_ref().ok()?.by.leaving()
     }
@@ -80,7 +78,8 @@ impl Standings {
             .collect()
     }
 
-    /// Notes that the remote has been asked for the commits that are not in this clone, and does not have them.
+    /// Notes that the remote was asked for the commits that are missing from this clone, and does not have
+    /// them.
     pub fn lose_commits(&mut self) {
         for stack in self.missing.values_mut() {
             if let Err(NoEvidence::NotInClone {
@@ -94,7 +93,7 @@ impl Standings {
         }
     }
 
-    /// Returns the stacks that are not as they were applied.
+    /// Returns the stacks whose status is not `applied`.
     pub fn changed(&self) -> impl Iterator<Item = StackIndex> {
         let stacks = self.stacks.iter();
         let changed = stacks.filter(|(_, standing)| **standing != Standing::Applied);
@@ -102,72 +101,64 @@ impl Standings {
     }
 }
 
-/// Whether a stack is as it was applied.
+/// The status of a stack, compared with the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// A run is working on it.
+    /// A run is in progress for it.
     Running,
-    /// The last attempt failed or was interrupted, or somebody does not trust its result.
+    /// The last attempt failed or was interrupted, or the stack is tainted.
     Failed(&'static str),
-    /// It was never applied, or something has changed since.
+    /// It was never applied, or it changed since.
     Pending(Pending),
     Applied,
-    /// It is on record and no longer here, with evidence that it was removed: see [`Removal`].
+    /// It is recorded and missing, and its removal is proven: see [`Removal`].
     Removed,
-    /// It is on record and not here, without such evidence: see [`NoEvidence`].
+    /// It is recorded and missing, without proof: see [`NoEvidence`].
     Absent,
 }
 
-/// The word for a standing.
+/// The word for a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// See [`Standing::Running`].
     Running,
-    /// See [`Standing::Failed`].
     Failed,
-    /// See [`Standing::Pending`].
     Pending,
-    /// See [`Standing::Applied`].
     Applied,
-    /// See [`Standing::Removed`].
     Removed,
-    /// See [`Standing::Absent`].
     Absent,
 }
 
-/// Why a stack is to be applied.
+/// Why a stack is pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pending {
-    /// Nothing is on record.
     NeverApplied,
-    /// The last attempt may have done only a part of its work, or nothing; the text says why.
+    /// The last attempt may have done its work only in part or not at all, for this reason.
     Unknown(String),
     /// Its inputs differ.
     Differs(Difference),
-    /// It was recorded under other rules about what counts, so digests cannot be compared, and what was applied
-    /// is not a commit in this clone.
+    /// It was recorded under other digest rules, and the applied commit is not in this clone.
     OtherRules,
-    /// Another `ignore_changes` was in force when it was applied, and nobody can tell whether what differs is
-    /// what is ignored now.
+    /// Another `ignore_changes` was in force when it was applied, and it is unknown whether the differences
+    /// are ignored now.
     OtherIgnored,
-    /// This trigger asks for it.
+    /// A trigger marks it as changed.
     Triggered(ProjectPath),
     /// It was applied with another generation of a stack.
     Generation {
-        /// The stack, as it is on record.
+        /// The stack, as recorded.
         of: String,
         now: Generation,
     },
 }
 
-/// How the inputs of a stack differ from what was applied.
+/// The difference between the inputs of a stack and the applied ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// A commit whose inputs were applied as they are there, if one is known.
+    /// A commit with exactly the applied inputs, if one is known.
     pub since: Option<CommitId>,
-    /// The parts that differ, by name; none if only git could tell.
+    /// The names of the differing parts; empty if only git could show the difference.
     pub parts: Vec<String>,
-    /// A file that has changed since, where that commit was asked.
+    /// A file that changed since, if git was asked.
     pub cause: Option<ChangeCause>,
 }
 
@@ -185,7 +176,6 @@ impl Status {
 }
 
 impl Standing {
-    /// Returns the word for it.
     pub fn status(&self) -> Status {
         match self {
             Standing::Running => Status::Running,
@@ -197,8 +187,8 @@ impl Standing {
         }
     }
 
-    /// Returns the standing of a stack: what is on record of it, the lock of the document, whether it ignores
-    /// all inputs, the digest of them now, and the triggers that ask for it.
+    /// Returns the status of a stack, given its entry, the lock, whether it ignores all inputs, its digest,
+    /// and the triggers that mark it.
     fn new(
         entry: Option<&Entry>,
         lock: Option<&Lock>,
@@ -212,7 +202,7 @@ impl Standing {
         let Some(applied) = entry.and_then(|entry| entry.applied.as_ref()) else {
             return Standing::Pending(Pending::NeverApplied);
         };
-        // It is never brought forward, so nobody is asked.
+        // It is never pending, so the cause does not matter.
         if ignores_all {
             return Standing::Applied;
         }
@@ -222,7 +212,7 @@ impl Standing {
         }
     }
 
-    /// Returns what the last attempt says by itself.
+    /// Returns the status that follows from the last attempt alone.
     fn of_attempt(entry: &Entry, lock: Option<&Lock>) -> Option<Self> {
         if let Some(intent) = &entry.intent {
             let is_running = lock.is_some_and(|lock| lock.run == intent.run);
@@ -247,7 +237,7 @@ impl Standing {
         has_failed.then_some(Standing::Failed("the last attempt failed"))
     }
 
-    /// Returns the standing of a stack whose inputs are those that were applied.
+    /// Returns the status of a stack with the applied inputs.
     fn of_triggers(applied: &Applied, triggers: &[ProjectPath]) -> Self {
         let answered: BTreeSet<&str> = applied.triggers.iter().map(String::as_str).collect();
         let mut new = triggers.iter();
@@ -258,7 +248,7 @@ impl Standing {
     }
 }
 
-/// Returns why the effect of an attempt is unknown.
+/// Returns why the result of an attempt is unknown.
 fn unknown(attempt: &Attempt) -> String {
     let action = match &attempt.action {
         Action::Other(_) => "attempt",
@@ -287,13 +277,13 @@ fn unknown(attempt: &Attempt) -> String {
     }
 }
 
-/// Returns the commit whose inputs were applied as they are there.
+/// Returns the commit that has exactly the applied inputs.
 fn clean_commit(applied: &Applied) -> Option<CommitId> {
     let commit = applied.commit.as_deref().filter(|_| !applied.dirty);
     CommitId::new(commit.or(applied.seen.as_deref())?)
 }
 
-/// Returns how the inputs differ from those that were applied, if they do.
+/// Returns the difference from the applied inputs, if there is one.
 fn difference(applied: &Applied, now: &InputDigest) -> Option<Pending> {
     let Some(inputs) = &applied.inputs else {
         return Some(Pending::OtherRules);
@@ -316,7 +306,7 @@ fn difference(applied: &Applied, now: &InputDigest) -> Option<Pending> {
     Some(differs(applied, now))
 }
 
-/// Returns the difference from what was applied, by the parts on record.
+/// Returns the difference from the applied inputs by recorded parts.
 fn differs(applied: &Applied, now: &InputDigest) -> Pending {
     Pending::Differs(Difference {
         since: clean_commit(applied),
@@ -406,7 +396,7 @@ mod tests {
             let entry = entry(text);
             let standing = Standing::new(Some(&entry), Some(&lock), false, &now, &[]);
             assert_eq!(standing.status().word(), expected, "{entry:?}");
-            // Whatever differs, only what was never applied and what went wrong is work.
+            // With all inputs ignored, only a first apply and a failure make it pending.
             let other = digest("1:b", &[("own", "2")]);
             let all = Standing::new(Some(&entry), Some(&lock), true, &other, &[]);
             assert_eq!(all, standing, "{entry:?}");

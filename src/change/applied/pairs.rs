@@ -7,13 +7,12 @@ use crate::state::document::Document;
 
 /// The keys of the entries that belong to stacks of the project.
 ///
-/// An entry belongs to the stack with its id. Any other entry belongs to the stack at its path, unless both
-/// have an id: then they are two stacks, one after the other at the same path.
+/// An entry belongs to the stack with its id. Otherwise it belongs to the stack at its path, unless both have
+/// ids: then two different stacks had this path, one after the other.
 #[derive(Debug)]
 pub struct Pairs<'d>(BTreeMap<StackIndex, &'d str>);
 
 impl<'d> Pairs<'d> {
-    /// Finds the entry of each stack.
     pub fn new(stacks: &Stacks, document: &'d Document) -> Self {
         let mut by_id: HashMap<String, &'d str> = HashMap::new();
         for (key, entry) in &document.stacks {
@@ -45,7 +44,6 @@ impl<'d> Pairs<'d> {
         Pairs(pairs)
     }
 
-    /// Returns the key of the entry of a stack.
     pub fn key(&self, stack: StackIndex) -> Option<&'d str> {
         self.0.get(&stack).copied()
     }
@@ -66,12 +64,12 @@ impl<'d> Pairs<'d> {
                 _ => true,
             }
         };
-        // Nearly always, the first stack tells.
+        // Usually the first stack decides.
         stacks.iter().any(|(_, stack)| is_at_path(stack))
             || !Pairs::new(stacks, document).0.is_empty()
     }
 
-    /// Returns the entries whose stacks lie elsewhere now: from the key on record to the path of the stack.
+    /// Returns the entries of moved stacks: the recorded key and the current path.
     pub fn moved(&self, stacks: &Stacks) -> BTreeMap<String, String> {
         let pairs = self.iter();
         let moved = pairs.filter_map(|(stack, key)| {

@@ -1,4 +1,4 @@
-//! Whether a document is about a project none of whose stacks on record are in the tree.
+//! Whether a document belongs to this project although none of its recorded stacks exist here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::git::{CommitId, Holds, Repository};
 use crate::path::{ProjectPath, StackPath};
 use crate::state::document::{Document, Entry};
 
-/// Returns whether the history of HEAD has a stack on record: a commit that was applied to the stack has its
-/// block, at the same path under the project root.
+/// Returns whether the history of HEAD contains a recorded stack: an applied commit has its block at the same
+/// path below the project root.
 pub fn had_stack_on_record(
     repository: &Repository,
     document: &Document,

@@ -1,4 +1,4 @@
-//! The history since the commits that were applied, as far as it concerns some directories.
+//! The history since the applied commits, restricted to some directories.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,21 +12,20 @@ use crate::path::ProjectPath;
 use crate::project::discover::{CONFIGURATION, is_configuration};
 use crate::project::{has_stack_block, pool};
 
-/// The commits since some that were applied, and which directories have a `stack` block in them.
+/// The commits since some applied commits, and the directories with `stack` blocks in each.
 pub(super) struct Since {
     pub(super) range: Range,
-    /// The commits of the range.
     pub(super) ids: Vec<CommitId>,
-    /// The places in the range of the commits that were applied.
+    /// The index of each applied commit in the range.
     pub(super) places: HashMap<CommitId, usize>,
-    /// What the directories hold in HEAD.
+    /// What the directories hold at HEAD.
     pub(super) head: Arc<[Holds]>,
-    /// What the directories hold in each of the commits that were applied.
+    /// What the directories hold in each applied commit.
     pub(super) seen: HashMap<CommitId, Arc<[Holds]>>,
 }
 
 impl Since {
-    /// Looks at the history of HEAD since `seen`, all of which it has.
+    /// Reads the history of HEAD since `seen`, a set of its ancestors.
     pub(super) fn read(
         repository: &Repository,
         head: &CommitId,
@@ -35,7 +34,7 @@ impl Since {
     ) -> Result<Self, ChangeError> {
         let seen: Vec<CommitId> = seen.iter().cloned().collect();
         let (commits, in_base) = commits_since(repository, head, &seen)?;
-        // Each commit once: HEAD is nearly always the first of the range.
+        // Each commit once: HEAD is usually the first of the range.
         let mut ids: Vec<CommitId> = commits.iter().map(|commit| commit.id.clone()).collect();
         let n_since = ids.len();
         ids.extend(in_base);
@@ -81,7 +80,7 @@ impl Since {
     }
 }
 
-/// Returns the commits of HEAD that are not in the history of all of `seen`, children before parents, and
+/// Returns the commits of HEAD that are not ancestors of every commit in `seen`, children before parents, and
 /// those of their parents that are.
 fn commits_since(
     repository: &Repository,
@@ -92,7 +91,7 @@ fn commits_since(
         return Ok((Vec::new(), Vec::new()));
     };
     let mut commits = sorted(repository.history(head, Some(&base))?, head);
-    // Nearly always, the earliest commit is an ancestor of all others.
+    // Usually the earliest commit is an ancestor of all others.
     let mut later: HashSet<&CommitId> = HashSet::from([&base]);
     for commit in commits.iter().rev() {
         if commit.parents.iter().any(|parent| later.contains(parent)) {
@@ -104,7 +103,7 @@ fn commits_since(
     if !apart.is_empty() {
         for seen in apart {
             let Some(common) = repository.merge_base(&base, &seen)? else {
-                // Histories that were joined: the whole of both counts.
+                // Unrelated histories were merged: both count entirely.
                 return Ok(with_base(sorted(repository.history(head, None)?, head)));
             };
             base = common;
@@ -122,8 +121,8 @@ fn with_base(commits: Vec<HistoryCommit>) -> (Vec<HistoryCommit>, Vec<CommitId>)
     (commits, others)
 }
 
-/// Sorts commits that a tip reaches: children before parents, what a merge brought in before what it was
-/// brought into, in the same way whoever listed them.
+/// Sorts the ancestors of a tip, children before parents and merged commits before the mainline, independent
+/// of their input order.
 fn sorted(commits: Vec<HistoryCommit>, tip: &CommitId) -> Vec<HistoryCommit> {
     let places: HashMap<CommitId, usize> = commits
         .iter()
@@ -154,7 +153,7 @@ fn sorted(commits: Vec<HistoryCommit>, tip: &CommitId) -> Vec<HistoryCommit> {
     order
 }
 
-/// Returns which directories have a `stack` block in commits.
+/// Returns the directories with `stack` blocks in each commit.
 pub(super) fn holdings(
     repository: &Repository,
     commits: &[CommitId],

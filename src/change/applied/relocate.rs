@@ -1,4 +1,4 @@
-//! What is on record, where the `moved` blocks of the project say that it is now.
+//! The entries of the state under the keys that `moved` blocks give them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,14 +8,14 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
-/// What a `moved` block says that cannot be: the place of the block comes last.
+/// A contradiction between a `moved` block and the state. The last field is the place of the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clash {
-    /// The first is now the second, and both are on record.
+    /// The first was moved to the second, and both are recorded.
     Both(String, String, String),
-    /// Both are now the same stack.
+    /// Both were moved to the same stack.
     Same(String, String, String),
-    /// The first is now the second, and its id is that of the third.
+    /// The first was moved to the second, whose id belongs to the third.
     OtherId(String, String, String, String),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Clash {
 }
 
 impl Clash {
-    /// Returns the stack that is on record and moved.
+    /// Returns the recorded stack that was moved.
     pub fn from(&self) -> &str {
         match self {
             Clash::Both(from, ..) | Clash::Same(from, ..) | Clash::OtherId(from, ..) => from,
@@ -67,7 +67,7 @@ pub fn relocate(
     let mut keys = BTreeMap::new();
     let mut before = BTreeMap::new();
     for (old, (new, stack)) in moves {
-        // Whatever id it had, it is this stack now.
+        // The entry belongs to this stack now, whatever its id was.
         let id = project.stacks[stack].id.as_ref();
         if let (Some(id), Some(entry)) = (id, document.stacks.get_mut(&old)) {
             entry.id = Some(id.value.clone());
@@ -83,13 +83,13 @@ pub fn relocate(
 struct Relocation<'a> {
     project: &'a Project,
     document: &'a Document,
-    /// The stack of the project with each id.
+    /// The stack of the project by id.
     by_id: HashMap<String, StackIndex>,
-    /// The key of the entry with each id.
+    /// The key of the entry by id.
     recorded_ids: HashMap<String, &'a str>,
 }
 
-/// Where entries go, by key: the new key, and the stack there.
+/// The moves by old key: the new key and its stack.
 type Found = BTreeMap<String, (String, StackIndex)>;
 
 impl<'a> Relocation<'a> {
@@ -124,7 +124,7 @@ impl<'a> Relocation<'a> {
                 continue;
             };
             match self.owner(old.as_str()) {
-                // Its id moves it.
+                // Its id already moves it.
                 Some(owner) if owner == target => {}
                 Some(owner) => {
                     let owner = stacks[owner].path.to_string();
@@ -147,7 +147,7 @@ impl<'a> Relocation<'a> {
             }
             found.insert(old.to_string(), (new.to_string(), target));
         }
-        // Whatever stays may keep another from moving, which stays then as well.
+        // An entry that is not moved may keep another from moving, which is not moved either then.
         let is_taken = |new: &String, found: &Found| {
             self.document.stacks.contains_key(new) && !found.contains_key(new)
         };
@@ -183,7 +183,7 @@ impl<'a> Relocation<'a> {
         self.recorded_ids.get(&id).copied()
     }
 
-    /// Returns the place of the block that moves an entry away.
+    /// Returns the place of the block that moves an entry.
     fn place(&self, key: &str) -> String {
         let path = StackPath::parse(key);
         let block = path.and_then(|path| self.project.moves.from(&path));

@@ -1,4 +1,4 @@
-//! Which of the stacks that are on record and not here were removed on purpose, as far as git shows it.
+//! Which of the recorded stacks that the project lacks were removed on purpose, according to git.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,10 +16,10 @@ use crate::git::{BranchWith, CommitId, GitError, Holds};
 use crate::path::{ProjectPath, StackPath};
 use crate::state::document::{Document, Entry};
 
-/// What git proves about each stack, or why it proves nothing.
+/// For each stack, the proof of its removal, or why there is none.
 pub(super) type Evidence<'e> = BTreeMap<&'e str, Result<Removal, NoEvidence>>;
 
-/// Returns what git proves about some stacks of a document, none of which is here.
+/// Returns the proof for some recorded stacks that the project lacks, or why there is none.
 pub(super) fn evidence<'e>(
     present: Present<'_>,
     document: &Document,
@@ -42,7 +42,7 @@ pub(super) fn evidence<'e>(
     let directories = stacks.iter().flat_map(|(.., path)| given_up.places(path));
     let directories: BTreeSet<&ProjectPath> = directories.map(StackPath::directory).collect();
     let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
-    // What is not destroyed needs no code. Still, the past decides nothing about what came later.
+    // Stacks that are not destroyed need no code, but their history must not contradict the block.
     let known = stacks.iter().filter_map(|(_, entry, path)| {
         let leaves = given_up.leaves(path);
         if leaves {
@@ -58,7 +58,7 @@ pub(super) fn evidence<'e>(
     let there: Vec<ProjectPath> = there.map(|(directory, _)| directory.clone()).collect();
     let at_head = AtCommit::read(present, &head, there)?;
 
-    // What needs no history, by the place of the stack.
+    // The answers that need no history, by index.
     let known = Known {
         given_up: &given_up,
         at_head: &at_head,
@@ -109,33 +109,33 @@ pub(super) fn evidence<'e>(
     Ok(evidence)
 }
 
-/// What git proves about a stack, or why it proves nothing.
+/// The proof of one removal, or why there is none.
 type Decided = Result<Removal, NoEvidence>;
 
-/// What is known of the stacks that are not here, apart from the history.
+/// The facts about missing stacks, apart from the history.
 struct Known<'k, 'p> {
     given_up: &'k GivenUp<'p>,
     at_head: &'k AtCommit<'p>,
     seens: &'k Seens,
     since: &'k Since,
-    /// The directories of the stacks, in order.
+    /// The sorted directories of the stacks.
     directories: &'k [ProjectPath],
 }
 
 impl Known<'_, '_> {
-    /// Returns the place of a stack's directory among those that were looked at.
+    /// Returns the index of a stack's directory.
     fn place(&self, path: &StackPath) -> usize {
         let found = self.directories.binary_search(path.directory());
         found.expect("it is the directory of a stack that is missing")
     }
 
-    /// Returns what git proves about a stack; `None` if the history since it was applied has to tell.
+    /// Returns the proof for a stack; `None` if only the history since its apply can provide it.
     fn decide(&self, entry: &Entry, path: &StackPath) -> Result<Option<Decided>, ChangeError> {
         let leaves = self.given_up.leaves(path);
         let mut places = self.given_up.places(path);
         let by_key = places.try_fold(false, |any, path| {
             match self.since.head[self.place(path)] {
-                // The files may be somebody else's now.
+                // The files may belong to another stack now.
                 Holds::Nothing if leaves => Ok(any),
                 holds => Ok(self.at_head.check(path, holds)? || any),
             }
@@ -168,8 +168,8 @@ impl Known<'_, '_> {
         })
     }
 
-    /// Returns what git proves about a stack that a block only forgets. That needs no code, but it must not
-    /// undo what came later.
+    /// Returns the proof for a stack that a block only removes from the state. That needs no code, but must
+    /// not undo later commits.
     fn left(&self, entry: &Entry, by: RemovedBy) -> Decided {
         let last = last_commit(entry).map(|commit| self.seens.in_head(commit));
         let last = last.transpose()?;
@@ -180,8 +180,8 @@ impl Known<'_, '_> {
     }
 }
 
-/// Returns a configuration file that cannot be parsed, here or as HEAD has it. What differs from HEAD has
-/// been parsed as it is here, and what does not differ is the same.
+/// Returns a configuration file that does not parse in the project or at HEAD. A file equal to HEAD's was
+/// parsed with the project.
 fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, ChangeError> {
     if let Some(file) = present.project.broken.first() {
         return Ok(Some(NoEvidence::Broken(None, file.clone())));
@@ -190,11 +190,10 @@ fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, C
     Ok(broken.map(|file| NoEvidence::Broken(Some(head.clone()), file)))
 }
 
-/// A commit and a later one.
 type Compared = (CommitId, CommitId);
 
-/// Takes back the evidence of stacks that look moved: at HEAD, or in the commit that deletes them, since what was
-/// moved may have been changed since.
+/// Withdraws the proof of stacks that seem to have moved, by HEAD or in the deleting commit: the content may
+/// have changed since.
 fn block_moved<'e>(
     present: Present<'_>,
     head: &CommitId,
@@ -241,7 +240,7 @@ fn block_moved<'e>(
     Ok(())
 }
 
-/// Takes back the evidence of stacks that the default branch has.
+/// Withdraws the proof of stacks that the default branch still has.
 fn block_on_default_branch<'e>(
     present: Present<'_>,
     head: &CommitId,
@@ -268,12 +267,12 @@ fn block_on_default_branch<'e>(
     Ok(())
 }
 
-/// The commits that were applied, and how HEAD is related to them.
+/// The applied commits and their relation to HEAD.
 struct Seens {
     in_head: BTreeSet<CommitId>,
-    /// Why the others prove nothing.
+    /// Why the other commits prove nothing.
     others: HashMap<CommitId, NoEvidence>,
-    /// The remote to fetch from, if it was asked for.
+    /// The remote to fetch from.
     remote: Option<String>,
 }
 
@@ -350,7 +349,7 @@ impl Seens {
         Ok(seens)
     }
 
-    /// Returns the commit that was applied, if HEAD has it.
+    /// Returns the applied commit if HEAD has it.
     fn of(&self, entry: &Entry) -> Result<&CommitId, NoEvidence> {
         let Some(seen) = seen(entry) else {
             let is_dirty = entry.applied.as_ref().is_some_and(|applied| applied.dirty);
@@ -374,7 +373,7 @@ impl Seens {
     }
 }
 
-/// Returns the newest commit that is known of a stack: what was applied, else what was tried.
+/// Returns the newest known commit of a stack: the applied one, otherwise the one of the last attempt.
 fn last_commit(entry: &Entry) -> Option<CommitId> {
     let applied = entry.applied.as_ref();
     let applied = applied.and_then(|applied| applied.commit.as_deref());
@@ -382,8 +381,8 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
     seen(entry).or_else(|| CommitId::new(applied.or_else(tried)?))
 }
 
-/// Returns the newest commit that is known to have what was applied. Whether it is published does not matter: what
-/// HEAD and the default branch have decides.
+/// Returns the newest commit known to have the applied inputs. It need not be published: HEAD and the default
+/// branch decide.
 fn seen(entry: &Entry) -> Option<CommitId> {
     let applied = entry.applied.as_ref()?;
     let commit = applied.commit.as_deref().filter(|_| !applied.dirty);

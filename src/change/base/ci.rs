@@ -1,23 +1,23 @@
-//! What a CI provider reports about the commits that it builds.
+//! The commits that a CI provider reports.
 //!
-//! This module takes variables and the text of the event file, and returns what the provider knows. It
-//! does not know whether the clone has any of these commits.
+//! This module turns variables and the text of the event file into facts. It does not know whether the clone
+//! has the commits.
 //!
-//! Sources: the documentation of each provider's predefined variables, and of GitHub's webhook
-//! events, which the event file holds.
+//! Sources: the providers' documentation of predefined variables, and of GitHub's webhook events, which the
+//! event file contains.
 
 use serde_json::Value;
 
 use crate::git::is_hexadecimal;
 
-/// What a provider knows about what it builds.
+/// The facts that a provider reports about the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CiContext {
-    /// The name of the provider, as people write it.
+    /// The display name of the provider.
     pub provider: &'static str,
-    /// What to compare with; `None` if the provider doesn't know.
+    /// The commit to compare with; `None` if the provider reports none.
     pub hint: Option<BaseHint>,
-    /// The branch that is built; `None` if it is a pull request or a tag.
+    /// The branch; `None` for a pull request or a tag.
     pub branch: Option<String>,
 }
 
@@ -25,49 +25,47 @@ pub struct CiContext {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseHint {
     Commit {
-        /// Its name.
         commit: String,
-        /// What it is, for people.
+        /// A description for messages.
         what: &'static str,
     },
-    /// The commit at which the proposed change left its target.
+    /// The commit at which the proposed change branched off its target.
     Target(MergeTarget),
 }
 
-/// What a change is proposed for. At least one of commit and branch is known.
+/// The target of a proposed change. At least one of commit and branch is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeTarget {
-    /// The last commit of the proposal. If HEAD merges it into the target, then the provider made HEAD.
+    /// The last commit of the proposal. If HEAD merges it into the target, the provider created HEAD.
     pub proposal: Option<String>,
-    /// The commit that the target was at.
+    /// The commit of the target.
     pub commit: Option<String>,
     /// The name of the target branch.
     pub branch: Option<String>,
 }
 
-/// Why nothing can be concluded from what a provider says.
+/// Why a provider's variables are ambiguous.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CiUnclear {
-    /// The file that describes what happened cannot be used.
+    /// The event file cannot be used.
     #[error(
         "GitHub Actions runs this for a `{event}`, and its event file (GITHUB_EVENT_PATH) {problem}"
     )]
     EventFile {
-        /// The name of the event.
         event: String,
-        /// What is wrong with the file, as the rest of a sentence that begins with its name.
+        /// The problem, to follow the name of the file.
         problem: String,
     },
 }
 
-/// Returns what the provider that runs `orch` says; `None` outside CI.
+/// Returns what the CI provider reports; `None` outside of CI.
 ///
-/// `variable` looks up the environment, where an empty value counts as unset, and `read` reads a file.
+/// `variable` looks up an environment variable, where empty means unset, and `read` reads a file.
 ///
 /// # Errors
 ///
-/// If the provider's answer cannot be understood: a fallback would compare with a different commit
-/// than the provider shows.
+/// If the provider's report is ambiguous: a fallback would compare with another commit than the provider
+/// shows.
 pub fn context(
     variable: impl Fn(&str) -> Option<String>,
     read: impl Fn(&str) -> Result<String, String>,
@@ -91,8 +89,8 @@ pub fn context(
 
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Returns the text if it names a commit. All zeros stand for "none", and nothing else may become an
-/// argument of git.
+/// Returns the text if it is the id of a commit. All zeros mean "none", and only an id may become an argument
+/// of git.
 fn commit(text: Option<String>) -> Option<String> {
     text.filter(|text| {
         (7..=64).contains(&text.len())
@@ -154,7 +152,7 @@ fn github(
     let hint = match &*name {
         "pull_request" | "pull_request_target" | "pull_request_review" => {
             built = None;
-            // The base branch is known without the file as well.
+            // The base branch is known even without the file.
             let event = event().or_else(|unclear| match variable("GITHUB_BASE_REF") {
                 Some(_) => Ok(Value::Null),
                 None => Err(unclear),
@@ -183,7 +181,7 @@ fn github(
 }
 
 fn gitlab(variable: Variables<'_>) -> CiContext {
-    // Set in pipelines for merged results and merge trains, where HEAD is a merge that GitLab made.
+    // Set in pipelines for merged results and merge trains, where GitLab created the merge at HEAD.
     let merged_into = commit(variable("CI_MERGE_REQUEST_TARGET_BRANCH_SHA"));
     let source = variable("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA");
     let target_branch = variable("CI_MERGE_REQUEST_TARGET_BRANCH_NAME");
@@ -206,8 +204,7 @@ fn gitlab(variable: Variables<'_>) -> CiContext {
 }
 
 fn bitbucket(variable: Variables<'_>) -> CiContext {
-    // The pipeline of a pull request merges the target into the source itself, so the merge base is
-    // the target.
+    // A pull request's pipeline merges the target into the source itself, so the merge base is the target.
     let is_pull_request = variable("BITBUCKET_PR_ID").is_some();
     let hint = target(
         None,

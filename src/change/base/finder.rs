@@ -1,4 +1,4 @@
-//! The chain of rules by which a base is found.
+//! The rules by which a base is found, in order.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,6 @@ use super::remote;
 use super::{Base, BaseQuery, BaseRule, BaseUnknown, Remedy, is_branch_name};
 use crate::git::{CommitId, Repository, is_hexadecimal};
 
-/// Finds the base in one repository.
 pub(super) struct Finder<'a> {
     pub(super) repository: &'a Repository,
     pub(super) query: &'a BaseQuery,
@@ -27,19 +26,19 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the base that the user names: that commit itself, related to HEAD or not.
+    /// Returns the base that the user names: that commit itself, even if it is unrelated to HEAD.
     pub(super) fn named(&self, revision: &str) -> Result<Base, BaseUnknown> {
         if let Some(commit) = self.repository.commit(revision)? {
             return Ok(self.base(commit, BaseRule::Named, format!("--base {revision}")));
         }
         let mut problem = format!("there is no revision `{revision}`");
-        // Ambiguity between several remotes does not matter here.
+        // Several remotes are no problem here.
         let remote = match self.remote() {
             Err(BaseUnknown::Refused { .. }) => None,
             remote => remote?,
         };
         if let Some(remote) = &remote {
-            // As in `git switch`, a branch that does not exist locally means the remote's.
+            // As in `git switch`, a branch that exists only on the remote means the remote's.
             let qualified = format!("{remote}/{revision}");
             let reference = format!("refs/remotes/{qualified}");
             if let Some(commit) = self.repository.commit(&reference)? {
@@ -60,10 +59,10 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the remedy for a revision that is not in the clone; `None` if there is none.
+    /// Returns the fix for a revision that is missing from the clone; `None` if there is none.
     fn remedy_for_name(&self, revision: &str, remote: &str) -> Result<Option<Remedy>, BaseUnknown> {
         let is_shallow = self.repository.is_shallow()?;
-        // `v1~2` cannot be resolved before `v1` is present.
+        // `v1~2` resolves only once `v1` exists.
         let name = revision.split(['~', '^', ':']).next().unwrap_or(revision);
         let known = match name {
             "" => None,
@@ -87,18 +86,17 @@ impl Finder<'_> {
         Ok(Some(match branch {
             Some(branch) => self.fetch_one(remote, &[&refspec(remote, branch)])?,
             None if looks_like_commit => self.fetch_commit(remote, name)?,
-            // Otherwise all tags would be fetched to one depth, and all branches cut there. Only the
-            // remote knows whether it is a tag or a branch.
+            // Fetching all tags at one depth would also truncate all branches. Only the remote knows whether
+            // this is a tag or a branch.
             None if is_shallow && is_version(name) => self.fetch_one(remote, &["tag", name])?,
             None if is_shallow => self.fetch_one(remote, &[&refspec(remote, name)])?,
             None => Remedy::all(remote),
         }))
     }
 
-    /// Returns the remedy that fetches one commit, branch or tag; in a shallow clone, without its
-    /// history.
+    /// Returns the fix that fetches one commit, branch or tag, in a shallow clone without its history.
     fn fetch_one(&self, remote: &str, what: &[&str]) -> Result<Remedy, BaseUnknown> {
-        // In a complete clone, a depth would make the clone shallow.
+        // A depth would make a complete clone shallow.
         let depth = if self.repository.is_shallow()? {
             &["--depth=1"][..]
         } else {
@@ -120,7 +118,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the commit that the provider names as the base, related to HEAD or not.
+    /// Returns the commit that the provider names as the base, even if it is unrelated to HEAD.
     pub(super) fn exactly(&self, name: &str, reason: String) -> Result<Base, BaseUnknown> {
         if let Some(commit) = self.repository.commit(name)? {
             return Ok(self.base(commit, BaseRule::Ci, reason));
@@ -128,7 +126,6 @@ impl Finder<'_> {
         self.missing(name, &reason)
     }
 
-    /// Refuses because a commit is not in the clone.
     fn missing<T>(&self, commit: &str, what: &str) -> Result<T, BaseUnknown> {
         let clone = if self.repository.is_shallow()? {
             "this shallow clone"
@@ -142,8 +139,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the commits of a remote whose history contains what a shallow clone lacks of HEAD's: HEAD
-    /// itself, or the ends of the history if there are local commits that the remote may not have.
+    /// Returns commits of a remote whose history contains what a shallow clone lacks of HEAD's: HEAD itself,
+    /// or the ends of the local history if the remote may lack local commits.
     fn head_on(&self, remote: &str) -> Result<Vec<CommitId>, BaseUnknown> {
         let is_of_remote = match self.repository.branch()? {
             Some(branch) => {
@@ -159,7 +156,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the commit at which a proposed change left its target.
+    /// Returns the commit at which a proposed change branched off its target.
     pub(super) fn target(&self, target: &MergeTarget, provider: &str) -> Result<Base, BaseUnknown> {
         let parents = self.repository.parents(&self.head)?;
         if let ([first, second], Some(proposal)) = (&*parents, &target.proposal)
@@ -171,8 +168,8 @@ impl Finder<'_> {
         let remote = self.remote()?;
         let mut missing = None;
         let mut found = Vec::new();
-        // The branch may have moved since the provider looked, which can make it a better answer: HEAD
-        // may have merged the new commits. But once the branch contains HEAD, it is no use.
+        // The branch may have moved since, and HEAD may have merged the new commits, which makes it a better
+        // base. It is useless once it contains HEAD.
         if let (Some(branch), Some(remote)) = (&target.branch, &remote) {
             match self
                 .repository
@@ -222,7 +219,6 @@ impl Finder<'_> {
         self.fetch_history(problem, remote, missing)
     }
 
-    /// Returns the first parent of HEAD, or its merge base with the default branch.
     pub(super) fn by_default_branch(&self) -> Result<Base, BaseUnknown> {
         let remote = self.remote()?;
         let (branch, shown, reference) = if let Some(remote) = &remote {
@@ -262,7 +258,7 @@ impl Finder<'_> {
         let Some(base) = self.repository.merge_base(&self.head, &tip)? else {
             return self.unrelated(&tip, &shown, remote.as_deref());
         };
-        // A provider may build a commit of the default branch after the branch has moved.
+        // A provider may build a commit of the default branch after the branch has moved on.
         if base == self.head
             && let (Some(ci), true) = (&self.query.ci, built == Some(&branch))
         {
@@ -279,8 +275,8 @@ impl Finder<'_> {
         Ok(self.base(base, BaseRule::MergeBase, reason))
     }
 
-    /// Returns the base of a HEAD without a branch that the default branch has left behind, as in a job that
-    /// starts after the next push. Its merge base with that branch is HEAD itself, which shows no change.
+    /// Returns the base for a detached HEAD that the default branch has passed, as in a job that starts after
+    /// the next push. Its merge base with that branch is HEAD itself, which shows no change.
     fn behind(&self, tip: &CommitId, shown: &str) -> Result<Base, BaseUnknown> {
         let newer = self.repository.history(tip, Some(&self.head))?;
         let first_parents = newer.iter().filter_map(|commit| {
@@ -352,24 +348,24 @@ impl Finder<'_> {
         })
     }
 
-    /// Returns the remote whose default branch counts; `None` if there is no remote.
+    /// Returns the remote whose default branch is used; `None` without a remote.
     fn remote(&self) -> Result<Option<String>, BaseUnknown> {
         remote::chosen(self.repository, self.query)
     }
 }
 
-/// Returns what to fetch so that this clone has its copy of a branch of a remote.
+/// Returns the refspec that updates this clone's copy of a remote branch.
 pub(super) fn refspec(remote: &str, branch: &str) -> String {
     format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}")
 }
 
-/// Returns whether a text looks like the name of a version, as most tags do.
+/// Returns whether a text looks like a version, as most tags do.
 fn is_version(text: &str) -> bool {
     let number = text.strip_prefix('v').unwrap_or(text);
     number.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Returns whether a text is the full name of a commit: remotes do not resolve abbreviations.
+/// Returns whether a text is a full commit id: remotes do not resolve abbreviations.
 fn is_full_name(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && is_hexadecimal(text)
 }

@@ -22,26 +22,20 @@ pub use self::remedy::{Remedy, fetch_command};
 use crate::git::{CommitId, GitError, Repository};
 use crate::project::config::ProjectSettings;
 
-/// The commit that changes are measured from.
+/// The commit that changes are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     pub commit: CommitId,
-    /// The rule that chose it.
     pub rule: BaseRule,
-    /// Why it is this commit, for people.
+    /// The reason for this commit, for messages.
     pub reason: String,
 }
 
-/// The rule by which a base is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseRule {
-    /// The user names it.
     Named,
-    /// The CI provider knows it.
     Ci,
-    /// It is the first parent of HEAD, on the default branch.
     FirstParent,
-    /// It is the merge base of HEAD and the default branch.
     MergeBase,
 }
 
@@ -56,12 +50,10 @@ impl fmt::Display for BaseRule {
     }
 }
 
-/// What the choice of a base depends on, besides the repository.
+/// The parameters of the choice, besides the repository.
 #[derive(Debug, Default)]
 pub struct BaseQuery {
-    /// The revision that the user names.
     pub revision: Option<String>,
-    /// What the CI provider says.
     pub ci: Option<CiContext>,
     /// `config.git.default_remote`.
     pub remote: Option<String>,
@@ -70,7 +62,7 @@ pub struct BaseQuery {
 }
 
 impl BaseQuery {
-    /// Returns what a project says of the base.
+    /// Returns the parameters from the configuration.
     pub fn of(settings: &ProjectSettings) -> Self {
         BaseQuery {
             remote: settings.default_remote.clone(),
@@ -80,26 +72,17 @@ impl BaseQuery {
     }
 }
 
-/// Why the base cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum BaseUnknown {
-    /// The clone lacks commits or references that are needed.
+    /// The clone lacks commits or references.
     #[error("{problem}")]
-    Refused {
-        /// What is missing.
-        problem: String,
-        /// What to do about it.
-        remedy: Remedy,
-    },
-    /// What the CI provider says is unclear.
+    Refused { problem: String, remedy: Remedy },
     #[error(transparent)]
     Unclear(#[from] CiUnclear),
-    /// git did not answer.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
-/// Finds the base.
 pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnknown> {
     let Some(head) = repository.commit("HEAD")? else {
         return refuse("the repository has no commit yet, so nothing can have changed since one")
@@ -130,7 +113,7 @@ pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnkn
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteBranch {
     pub remote: String,
-    /// What the remote calls the branch.
+    /// The name of the branch on the remote.
     pub branch: String,
 }
 
@@ -141,7 +124,7 @@ impl fmt::Display for RemoteBranch {
 }
 
 impl RemoteBranch {
-    /// Returns the arguments of the `git fetch` that brings this clone's copy of the branch up to date.
+    /// Returns the arguments of the `git fetch` that updates this clone's copy of the branch.
     pub fn fetch(&self) -> Vec<String> {
         vec![
             self.remote.clone(),
@@ -150,22 +133,22 @@ impl RemoteBranch {
     }
 }
 
-/// Where the default branch is, as this clone knows it.
+/// The tip of the default branch, as this clone knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultTip {
-    /// The branch, as git names it: `origin/main`, or `main` where there is no remote.
+    /// As git names it: `origin/main`, or `main` without a remote.
     pub branch: String,
     pub commit: CommitId,
-    /// The arguments of the `git fetch` that brings the branch up to date; `None` where there is no remote.
+    /// The arguments of the `git fetch` that updates it; `None` without a remote.
     pub fetch: Option<Vec<String>>,
 }
 
-/// Returns where the default branch is. Where there is no remote, a local branch is the default one if the
-/// configuration names it, or if its name is usual.
+/// Returns the tip of the default branch. Without a remote, a local branch with a configured or usual name is
+/// the default one.
 ///
 /// # Errors
 ///
-/// If it is unknown which branch it is, or if it is not in this clone.
+/// If the branch is unknown, or missing from this clone.
 pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<DefaultTip, BaseUnknown> {
     const ADD: &str = "run `git remote add origin URL`";
     const ADD_OR_SET: &str = "run `git remote add origin URL`, or set `config.git.default_branch`";
@@ -173,7 +156,7 @@ pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<Default
         let reference = format!("refs/remotes/{branch}");
         (branch.to_string(), reference, Some(branch.fetch()))
     } else if repository.commit("FETCH_HEAD")?.is_some() {
-        // Its branches are elsewhere, whatever is called `main` here.
+        // Its branches are on the remote, even if a local one is called `main`.
         return refuse(remote::ONLY_FETCHED).advise(ADD);
     } else if let Some(branch) = remote::known_local_branch(repository, query)? {
         let reference = format!("refs/heads/{branch}");
@@ -195,12 +178,12 @@ pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<Default
     }
 }
 
-/// Returns the remote branch that is the default one according to the remote; `None` where there is no remote. The
-/// configuration comes first. This needs the network, unless the configuration names the branch.
+/// Returns the remote's default branch; `None` without a remote. Asks the remote unless the configuration
+/// names the branch.
 ///
 /// # Errors
 ///
-/// If it is unknown which remote it is, or if that cannot be asked.
+/// If the remote is ambiguous or cannot be asked.
 pub fn ask_default_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -218,7 +201,7 @@ pub fn ask_default_branch(
     }))
 }
 
-/// Returns the default branch of the remote; `None` where there is no remote.
+/// Returns the remote's default branch; `None` without a remote.
 pub fn default_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -230,8 +213,7 @@ pub fn default_branch(
     Ok(Some(RemoteBranch { remote, branch }))
 }
 
-/// Returns the default branch of the remote; `None` where there is no remote, and where nobody knows which branch it
-/// is.
+/// Returns the remote's default branch; `None` without a remote, or if the branch is unknown.
 pub fn known_default_branch(
     repository: &Repository,
     query: &BaseQuery,

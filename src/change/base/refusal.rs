@@ -1,17 +1,15 @@
-//! Builds the error for a base that cannot be determined: what is missing, then the remedy.
+//! The error for a base that cannot be determined: the problem, then the fix.
 
 use super::{BaseUnknown, Remedy};
 
-/// A refusal that still lacks its remedy.
+/// A problem without its fix.
 pub(super) struct Refusal(String);
 
-/// Begins a refusal with what is missing.
 pub(super) fn refuse(problem: impl Into<String>) -> Refusal {
     Refusal(problem.into())
 }
 
 impl Refusal {
-    /// Refuses, with a remedy that provides the base.
     pub(super) fn remedy<T>(self, remedy: Remedy) -> Result<T, BaseUnknown> {
         Err(BaseUnknown::Refused {
             problem: self.0,
@@ -19,7 +17,7 @@ impl Refusal {
         })
     }
 
-    /// Refuses, with advice for what only the user can do.
+    /// Refuses with advice that only the user can follow.
     pub(super) fn advise<T>(self, advice: impl Into<String>) -> Result<T, BaseUnknown> {
         self.remedy(Remedy::Advice(advice.into()))
     }

@@ -1,4 +1,4 @@
-//! What to do about a base that cannot be determined.
+//! The fix for a base that cannot be determined.
 //!
 //! This module knows which `git fetch` is needed, for the user or for `--fetch`, but runs nothing.
 
@@ -6,16 +6,15 @@ use std::iter;
 
 use crate::git::{self, CommitId};
 
-/// What to do so that the base can be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
     /// `git fetch` with these arguments.
     Fetch(Vec<String>),
     /// More of the history of a shallow clone is needed.
     History {
-        /// The remote to fetch it from.
+        /// The remote to fetch from.
         remote: String,
-        /// A refspec that has never been fetched.
+        /// A refspec that was never fetched.
         missing: Option<String>,
         /// The commits whose history is needed.
         of: Vec<String>,
@@ -24,8 +23,8 @@ pub enum Remedy {
     Advice(String),
 }
 
-/// Depths by which `--fetch` deepens a shallow clone, one after the other. Fetching that much history
-/// takes less than a minute; users who need more should decide so themselves.
+/// The depths to which `--fetch` deepens a shallow clone in turn. This much history takes less than a minute;
+/// more is up to the user.
 const DEEPENINGS: [u32; 4] = [50, 200, 800, 3200];
 
 impl Remedy {
@@ -43,7 +42,7 @@ impl Remedy {
         }
     }
 
-    /// Returns the command to show to the user, which suffices in one step, however much it fetches.
+    /// Returns the command for the user, which suffices in one step.
     pub fn command(&self) -> Option<String> {
         let arguments = match self {
             Remedy::Fetch(arguments) => arguments.clone(),
@@ -66,8 +65,8 @@ impl Remedy {
         matches!(self, Remedy::History { missing: None, .. })
     }
 
-    /// Returns the arguments of the `git fetch` to run after `deepened` times of deepening, or `None`
-    /// if that is deep enough.
+    /// Returns the arguments of the next `git fetch` after `deepened` rounds; `None` when that is deep
+    /// enough.
     pub fn fetch(&self, deepened: usize) -> Option<Vec<String>> {
         match self {
             Remedy::Fetch(arguments) => Some(arguments.clone()),

@@ -1,10 +1,10 @@
-//! The default remote and branch, from which changes are measured if nothing better is known.
+//! The default remote and branch, compared with if nothing better is known.
 
 use super::refusal::refuse;
 use super::{BaseQuery, BaseUnknown, is_branch_name};
 use crate::git::{GitError, Repository};
 
-/// Returns the remote whose default branch counts; `None` if there is no remote.
+/// Returns the remote whose default branch is used; `None` without a remote.
 pub(super) fn chosen(
     repository: &Repository,
     query: &BaseQuery,
@@ -12,7 +12,7 @@ pub(super) fn chosen(
     let remotes = repository.remotes()?;
     let exists = |name: &String| remotes.contains(name);
     if let Some(configured) = &query.remote {
-        // Only what git knows as a remote may become an argument of `git fetch`.
+        // Only a configured remote may become an argument of `git fetch`.
         if !exists(configured) {
             let problem = format!(
                 "the repository has no remote `{configured}`, which `config.git.default_remote` names"
@@ -71,7 +71,8 @@ pub(super) fn default_branch(
     Ok("main".to_owned())
 }
 
-/// Returns the default branch where there is no remote: the known one, else the only one; `None` if it is unknown.
+/// Returns the default branch without a remote: the known one, otherwise the only one; `None` if it is
+/// unknown.
 pub(super) fn local_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -82,7 +83,7 @@ pub(super) fn local_branch(
     Ok(known.or(only))
 }
 
-/// Returns the local branch that the configuration names, or that has a usual name.
+/// Returns the local branch with the configured or a usual name.
 pub(super) fn known_local_branch(
     repository: &Repository,
     query: &BaseQuery,
@@ -95,15 +96,15 @@ pub(super) fn known_local_branch(
     Ok(usual.find(|branch| branches.contains(branch)))
 }
 
-/// What is wrong where the default branch is unknown.
+/// The problem if the default branch is unknown.
 pub(super) const NO_DEFAULT: &str =
     "the default branch is unknown: there is neither a remote nor a branch `main` or `master`";
 
-/// The same in a repository whose commits come from elsewhere.
+/// The same for a repository whose commits were fetched.
 pub(super) const ONLY_FETCHED: &str =
     "the default branch is unknown: commits were fetched here, but there is no remote";
 
-/// Returns the usual names of default branches, for repositories that do not say which it is.
+/// Returns the usual names of default branches.
 fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
     let configured = repository.config("init.defaultBranch")?;
     let mut names: Vec<String> = configured.into_iter().collect();
@@ -112,7 +113,7 @@ fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
     Ok(names)
 }
 
-/// Returns the name of a branch from the configuration, if it can be one.
+/// Returns the configured branch if the name is valid.
 fn checked_branch(name: &str) -> Result<String, BaseUnknown> {
     if is_branch_name(name) {
         return Ok(name.to_owned());

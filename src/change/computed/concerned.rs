@@ -1,4 +1,4 @@
-//! Which stacks a change may affect through computed configuration, without evaluating anything.
+//! The stacks that a change may affect through computed values, found without evaluating anything.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,25 +16,22 @@ use crate::project::stack::{StackIndex, Watch};
 use crate::project::{DirectoryScope, Project};
 use crate::source::{Sources, Span};
 
-/// How the names of functions that may read files begin.
+/// The prefixes of the names of functions that read files.
 const READERS: [&str; 3] = ["tm_file", "tm_templatefile", "tm_templatestring"];
 
-/// The stacks that a change may affect.
 #[derive(Default)]
 pub(super) struct Concerned {
     /// The stacks whose values may differ.
     pub(super) compared: BTreeSet<StackIndex>,
-    /// The stacks for which functions may read a file that has changed.
+    /// The stacks for which functions may read a changed file.
     pub(super) reading: BTreeSet<StackIndex>,
-    /// The directories whose configuration differs.
+    /// The directories with changed configuration.
     pub(super) directories: BTreeSet<ProjectPath>,
-    /// The configuration files, including imported ones, that are found by way of links and have changed,
-    /// with the files that the links lead to.
+    /// The changed configuration files behind links, including imported ones, with the targets of the links.
     pub(super) links: BTreeMap<ProjectPath, ProjectPath>,
 }
 
 impl Concerned {
-    /// Finds the stacks, of those that are wanted.
     pub(super) fn find(
         project: &Project,
         tree: &Tree<'_>,
@@ -52,7 +49,7 @@ impl Concerned {
         concerned
             .directories
             .extend(links.keys().filter_map(ProjectPath::parent));
-        // These may add stacks to the list of all stacks, or remove some from it.
+        // These may add stacks to, or remove stacks from, the list of all stacks.
         let may_list_others = !concerned.directories.is_empty();
         let importing = project.imports.iter().filter(|(_, imports)| {
             let mut imports = imports.iter();
@@ -63,7 +60,7 @@ impl Concerned {
         let imported = project.imports.values().flatten();
         let imported = imported.filter_map(|entry| match &entry.value {
             Watch::File(file) => Some((file.clone(), tree.changed_end(file)?)),
-            // The files that it matches are entries too.
+            // The files that the pattern matches are listed too.
             Watch::Pattern(_) => None,
         });
         links.extend(imported);
@@ -72,13 +69,13 @@ impl Concerned {
                 .compared
                 .extend(project.stacks.at_or_below(directory));
         }
-        // Variables may be computed from attributes that are no inputs themselves.
+        // Variables may depend on attributes that are no inputs themselves.
         let reading = project.stacks.iter().filter(|(index, stack)| {
             let mut reads = stack.reads.iter();
             is_wanted(*index) && reads.any(|read| trace::touch_read(tree, &read.read).is_some())
         });
         concerned.compared.extend(reading.map(|(index, _)| index));
-        // Searching all text is faster than visiting all expressions.
+        // Searching the text is faster than visiting all expressions.
         if may_list_others || may_call_reader(project) {
             concerned.add_mentioning(project, may_list_others, is_wanted);
         }
@@ -87,7 +84,7 @@ impl Concerned {
         concerned
     }
 
-    /// Adds the stacks whose variables may be computed from files, or from the list of all stacks.
+    /// Adds the stacks whose variables may depend on files or on the list of all stacks.
     fn add_mentioning(
         &mut self,
         project: &Project,
@@ -112,13 +109,12 @@ impl Concerned {
         }
     }
 
-    /// Returns whether no stack is affected.
     pub(super) fn is_empty(&self) -> bool {
         self.compared.is_empty() && self.reading.is_empty()
     }
 }
 
-/// What is mentioned in the variables that a directory hands down, and in the values that they can use.
+/// What the variables of a directory, and the values that they can use, mention.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mentions {
     variables: bool,
@@ -128,14 +124,14 @@ struct Mentions {
     stacks: bool,
 }
 
-/// What directories mention, together with those above them.
+/// The mentions of each directory, including those of the directories above it.
 struct Scopes<'p> {
     project: &'p Project,
     known: HashMap<&'p str, Mentions>,
 }
 
 impl<'p> Scopes<'p> {
-    /// Returns what a directory and those above it mention; nothing without a variable.
+    /// Returns the mentions of a directory and those above it; none without a variable.
     fn above(&mut self, directory: &'p str) -> Mentions {
         let all = self.everything(directory);
         if all.variables {
@@ -167,7 +163,7 @@ impl<'p> Scopes<'p> {
     }
 }
 
-/// Visits the expressions of variables, and of the values that they can use.
+/// Visits the expressions of variables and of the values that they can use.
 fn each_expression<'s>(
     scope: &'s DirectoryScope,
     sources: &Sources,
@@ -179,7 +175,7 @@ fn each_expression<'s>(
     for definition in &scope.lets {
         visit(&definition.value);
     }
-    // What cannot matter need not be parsed.
+    // Blocks without these words need not be parsed.
     let words = [&READERS[..], &["terramate", "orch"]].concat();
     if !scope.globals.may_contain(&words, sources) {
         return;
@@ -199,10 +195,10 @@ fn may_call_reader(project: &Project) -> bool {
     })
 }
 
-/// Returns the first place in an expression that may be, or contain, the list of all stacks.
+/// Returns the first place in an expression that may use the list of all stacks.
 pub(super) fn stack_list(expr: &Expr) -> Option<Span> {
     let mut found = None;
-    // The base of a traversal that leads elsewhere. It is visited right after the traversal.
+    // The base of a traversal to another name, which is visited right after the traversal.
     let mut elsewhere: Option<&Expr> = None;
     expr.each(&mut |expr| match &expr.kind {
         ExprKind::Traversal(base, steps) => {
@@ -222,7 +218,7 @@ pub(super) fn stack_list(expr: &Expr) -> Option<Span> {
     found
 }
 
-/// Returns whether an expression is the namespace that has the list of all stacks.
+/// Returns whether an expression is the namespace with the list of all stacks.
 fn is_tool(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Variable(name) if matches!(&**name, "terramate" | "orch"))
 }

@@ -1,7 +1,7 @@
-//! The project as it would be if the changes that count had not been made.
+//! The project without the counted changes.
 //!
-//! A file that has changed is as the base has it. All others are as they are now, including those that
-//! differ but do not count, so they make no difference.
+//! A changed file has its content at the base. All other files are as they are now, including those with
+//! uncounted changes, so that these make no difference.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -16,24 +16,23 @@ use crate::project::discover::{FileTree, SKIP_MARKS, TreeEntry, is_skip_mark};
 use crate::project::{self, FileReadError, LoadTreeError, Problems, Project};
 use crate::source::{FileId, SourceFile};
 
-/// The start of the id of a file that is as it is now; the file's number among the sources follows.
+/// The id prefix of an unchanged file, followed by its index among the sources.
 const PRESENT: &str = "present ";
 
-/// The files of the project without the changes that count.
+/// The files of the project without the counted changes.
 pub(super) struct EarlierTree<'a> {
     present: &'a Project,
     changed: &'a ChangedFiles,
     directories: &'a BTreeSet<ProjectPath>,
     links: &'a BTreeMap<ProjectPath, ProjectPath>,
-    /// The files that have changed, as the base has them.
+    /// The changed files at the base.
     commit: CommitTree,
     entries: Vec<TreeEntry>,
 }
 
 impl<'a> EarlierTree<'a> {
-    /// Finds the configuration files in some directories, which include all those above any of them and
-    /// all whose own configuration has changed. `links` are configuration files that are found
-    /// by way of links and have changed.
+    /// Finds the configuration files in some directories, which must include their ancestors and every
+    /// directory with changed configuration. `links` are the changed configuration files behind links.
     pub(super) fn new(
         present: &'a Project,
         base: &CommitId,
@@ -43,7 +42,7 @@ impl<'a> EarlierTree<'a> {
     ) -> Result<Self, ChangeError> {
         let parents = changed.iter().filter_map(|file| file.path.parent());
         let parents: BTreeSet<ProjectPath> = parents.collect();
-        // If a mark hides a directory now, only the base knows what is in it.
+        // Only the base knows the content of a directory that a mark hides now.
         let mut hidden: Vec<ProjectPath> = Vec::new();
         for file in changed.iter() {
             if is_skip_mark(file.path.basename().as_ref()) && is_there(&present.root, &file.path)? {
@@ -69,7 +68,7 @@ impl<'a> EarlierTree<'a> {
         entries.retain(|entry| {
             str::from_utf8(&entry.path).is_ok_and(|path| is_wanted(&format!("/{path}")))
         });
-        // The marks that keep some of these directories out of the project.
+        // The marks that exclude some of these directories from the project.
         let around = parents.iter().flat_map(|directory| {
             let own = std::iter::once(directory.as_str());
             own.chain(directory.ancestors())
@@ -83,7 +82,7 @@ impl<'a> EarlierTree<'a> {
                 entries.push(entry(&mark, String::new()));
             }
         }
-        // A link is a file with the content of its target.
+        // A link counts as a file with the content of its target.
         let linked = links.iter().filter_map(|(link, end)| {
             let end = end.relative().as_bytes();
             let found = entries.iter().find(|entry| entry.path == end)?;
@@ -112,7 +111,7 @@ impl<'a> EarlierTree<'a> {
         })
     }
 
-    /// Loads the project. Its problems do not matter.
+    /// Loads the project without reporting its problems.
     pub(super) fn load(&self) -> Result<Project, ChangeError> {
         let mut unheeded = Problems::default();
         Ok(project::Project::load_tree(
@@ -122,7 +121,7 @@ impl<'a> EarlierTree<'a> {
         )?)
     }
 
-    /// Returns whether the tree has the configuration of a directory, rather than leaving it out.
+    /// Returns whether the tree includes the configuration of a directory.
     pub(super) fn covers(&self, directory: &ProjectPath) -> bool {
         self.directories.contains(directory)
     }
@@ -137,7 +136,7 @@ impl<'a> EarlierTree<'a> {
     }
 }
 
-/// Returns whether there is a mark on disk.
+/// Returns whether a skip mark exists on disk.
 fn is_there(root: &Path, mark: &ProjectPath) -> Result<bool, FileReadError> {
     let found = if_there(mark.to_host(root).symlink_metadata());
     let found = found.map_err(|source| FileReadError {

@@ -1,7 +1,7 @@
-//! Why a variable differs: the steps from it to the file that has changed.
+//! Explains why a variable differs: the steps from it to the changed file.
 //!
-//! A value differs because a definition differs, or because something that the definition uses does. The
-//! definitions of both sides are followed together until one differs and its file has changed.
+//! A value differs because its definition differs, or something that the definition uses. The definitions on
+//! both sides are followed together until one differs in a changed file.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,22 +17,21 @@ use crate::project::function_files::FileRead;
 use crate::project::namespaces::{Definition, Used};
 use crate::source::Span;
 
-/// Explains differences.
 pub(super) struct Explainer<'a> {
     pub(super) now: Side<'a>,
     pub(super) before: Side<'a>,
     pub(super) files: &'a ChangedFiles,
-    /// The configuration files that are found by way of links and have changed.
+    /// The changed configuration files behind links.
     pub(super) links: &'a BTreeMap<ProjectPath, ProjectPath>,
-    /// The file by which a stack was added or removed.
+    /// The file that added or removed a stack.
     pub(super) stack_list: Option<&'a ChangedFile>,
 }
 
-/// What is followed on both sides: the uses now, and those at the base.
+/// The uses on both sides: now and at the base.
 type Uses<'u, 'p> = (&'u [Used<'p>], &'u [Used<'p>]);
 
 impl Explainer<'_> {
-    /// Explains why a variable differs for a stack; at least one of the two exists.
+    /// Explains why a variable differs for a stack. At least one of the two definitions exists.
     pub(super) fn variable(
         &self,
         stack: &ProjectPath,
@@ -66,8 +65,8 @@ impl Explainer<'_> {
             .or_else(|| self.by_scope(stack, step))
     }
 
-    /// Returns the changed file by which a definition differs, and whether the definition at the base is
-    /// the one that was in it. Each definition is given as the place of its value.
+    /// Returns the changed file of a differing definition, and whether only the definition at the base was in
+    /// it. Definitions are given by the places of their values.
     fn definition(&self, now: Option<Span>, before: Option<Span>) -> Option<(&ChangedFile, bool)> {
         let of_now = now.map(|value| (self.now.file(value), self.now.text(value)));
         let of_before = before.map(|value| (self.before.file(value), self.before.text(value)));
@@ -108,8 +107,8 @@ impl Explainer<'_> {
         found.map(|chain| ChangeCause { file, chain })
     }
 
-    /// Explains a difference by the nearest changed configuration file at or above the stack, or by any,
-    /// if there is no better explanation: a name may mean something else, or lead nowhere.
+    /// Explains a difference by the nearest changed configuration file at or above the stack, or any other:
+    /// the fallback where a name means something else or leads nowhere.
     fn by_scope(&self, stack: &ProjectPath, step: Use) -> Option<ChangeCause> {
         let is_meant = |file: &&ChangedFile| {
             let name = file.path.basename().as_ref();
@@ -135,16 +134,16 @@ impl Explainer<'_> {
     }
 }
 
-/// A search for what differs.
+/// A search for the difference.
 struct Search<'a, 'e> {
     explainer: &'e Explainer<'a>,
     chain: Vec<Use>,
-    /// The definitions of both sides that have been compared.
+    /// The definitions already compared, on either side.
     seen: HashSet<usize>,
 }
 
 impl Search<'_, '_> {
-    /// Finds the first definition that differs in a file that has changed.
+    /// Returns the first definition that differs in a changed file.
     fn difference(&mut self, (now, before): Uses<'_, '_>) -> Option<ChangeCause> {
         let values = |uses: &[Used<'_>]| -> Vec<(String, usize)> {
             let uses = uses.iter().enumerate();
@@ -202,7 +201,7 @@ impl Search<'_, '_> {
         found
     }
 
-    /// Finds a file that a function reads on either side and that has changed.
+    /// Returns a changed file that a function reads on either side.
     fn read(&self, now: &[Used<'_>], before: &[Used<'_>]) -> Option<ChangeCause> {
         let explainer = self.explainer;
         let sides = [(explainer.now, now), (explainer.before, before)];
@@ -222,7 +221,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Returns what a global or a let was computed from.
+/// Returns what a global or a `let` depends on.
 fn inner<'u, 'p>(used: Option<&'u Used<'p>>) -> &'u [Used<'p>] {
     match used {
         Some(Used::Value(_, computed_from)) => computed_from,
@@ -230,7 +229,7 @@ fn inner<'u, 'p>(used: Option<&'u Used<'p>>) -> &'u [Used<'p>] {
     }
 }
 
-/// Returns the text of a definition, as far as it is in one place.
+/// Returns the text of a definition, as far as it is contiguous.
 fn value_span(definition: Definition<'_>) -> Span {
     let mut whole: Option<Span> = None;
     definition.each_expression(&mut |expr| {

@@ -1,4 +1,4 @@
-//! What a stack's environment is computed from, among the inputs of the stack.
+//! Adds the sources of a stack's environment to its inputs.
 
 use std::collections::HashSet;
 
@@ -15,10 +15,9 @@ use crate::project::namespaces::Used;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 
-/// Adds to the inputs of a stack what its environment is computed from, unless it is there already: the
-/// files with the definitions, those that functions read, and one that hid the stack at the base. A file
-/// that is read has changed if it is among `files`; a file with definitions has, if `cause` says that the
-/// stack has changed because of it.
+/// Adds to the inputs of a stack the files that its environment depends on and that are not listed yet: files
+/// with definitions, files that functions read, and the file that hid the stack at the base. A file that is
+/// read has changed if `files` has it; a file with definitions, if `cause` names it.
 ///
 /// # Errors
 ///

@@ -1,9 +1,7 @@
-//! What the configuration computes for a stack, as an input of the stack: its environment, and the files
-//! that functions read for it.
+//! Computed values as inputs of a stack: its environment, and the files that functions read for it.
 //!
-//! The values that reach a stack are compared with those that would reach it if the changes that count
-//! had not been made. Only stacks that a changed file may affect are evaluated, and that other state is
-//! loaded only if there are any.
+//! The values of a stack are compared with those that it would have without the counted changes. Only stacks
+//! that a changed file may affect are evaluated, and the project at the base is loaded only if there are any.
 
 mod concerned;
 mod earlier;
@@ -32,11 +30,10 @@ use crate::project::namespaces::ProjectNamespaces;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 
-/// The environment that `orch` was started in, as far as it is text.
+/// The environment of `orch`, without variables that are not Unicode.
 pub type HostEnvironment = [(String, String)];
 
-/// Finds the stacks, of those that are wanted, that have changed because of what the configuration computes.
-/// `files` has all changes since the base that count.
+/// Finds the wanted stacks whose computed values changed. `files` has all counted changes since the base.
 pub(super) fn changed_stacks(
     project: &Project,
     listing: &Listing,
@@ -48,7 +45,7 @@ pub(super) fn changed_stacks(
     if !project.settings.environment || files.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // Problems with links on the way have been reported for other inputs.
+    // Problems with links are reported with other inputs.
     let unheeded = InputProblems::default();
     let tree = Tree::new(&project.root, listing, files, &unheeded);
     let find = || {
@@ -87,16 +84,16 @@ pub(super) fn changed_stacks(
     project::pool()?.install(find)
 }
 
-/// Returns environments whose values can be compared.
+/// Returns environments with comparable values.
 fn environments<'p>(project: &'p Project, host: &HostEnvironment) -> Environments<'p> {
     Environments::of(ProjectNamespaces::new(project, host.iter().cloned()).comparable())
 }
 
-/// Returns the directories whose configuration at the base is needed: those that differ, those of the
-/// stacks that are compared, and all above them.
+/// Returns the directories whose configuration at the base is needed: those with changes, those of the
+/// compared stacks, and all their ancestors.
 fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
     let differing = concerned.directories.iter();
-    // Below these, there may be stacks that were not in the project at the base.
+    // Stacks below these may not have been part of the project at the base.
     let below = differing
         .clone()
         .flat_map(|it| project.stacks.at_or_below(it));
@@ -110,7 +107,7 @@ fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
     region
 }
 
-/// Adds the stacks whose variables differ.
+/// Adds the stacks with differing variables.
 fn compare(
     project: &Project,
     host: &HostEnvironment,
@@ -159,7 +156,7 @@ fn compare(
         if found.contains_key(&stack) {
             continue;
         }
-        // A stack that was not there has nothing to be compared with.
+        // A stack that did not exist at the base has nothing to compare with.
         let Some(was) = earlier.stacks.find(path) else {
             let cause = declaration(path).map(|file| {
                 let is_own = file.path.parent().as_ref() == Some(path.directory());
@@ -185,7 +182,7 @@ fn compare(
     Ok(())
 }
 
-/// Returns the files that may be what makes a directory a project inside this one.
+/// Returns the files that may mark a directory as a nested project.
 fn root_marks(project: &Project) -> BTreeSet<ProjectPath> {
     if project.nested_projects.is_empty() {
         return BTreeSet::new();
@@ -199,8 +196,8 @@ fn root_marks(project: &Project) -> BTreeSet<ProjectPath> {
     marks.map(|file| file.path.clone()).collect()
 }
 
-/// Returns the changed file that adds or removes a stack: one of its own, or one that keeps a directory
-/// out of the project, or did. `roots` are those that do so as the root of another project.
+/// Returns the changed file that adds or removes a stack: a file of its own, or one that excludes, or
+/// excluded, a directory above it. `roots` are the root files of nested projects.
 fn declaration<'f>(
     stack: &ProjectPath,
     files: &'f ChangedFiles,
@@ -229,7 +226,7 @@ fn declaration<'f>(
     own.or_else(around).or_else(above)
 }
 
-/// Returns the first variable that differs, as it is on both sides. Both sides are sorted by name.
+/// Returns the first variable that differs, on both sides. Both are sorted by name.
 fn difference<'v, 'n, 'b>(
     now: &'v [Variable<'n>],
     before: &'v [Variable<'b>],
@@ -256,7 +253,7 @@ fn difference<'v, 'n, 'b>(
     }
 }
 
-/// Returns whether two values are the same, or fail in the same way.
+/// Returns whether two values are equal, or fail in the same way.
 fn is_same(
     now: &Result<Option<String>, Diagnostic>,
     before: &Result<Option<String>, Diagnostic>,

@@ -1,4 +1,4 @@
-//! The steps from a variable to what it is computed from.
+//! The steps from a variable to what it depends on.
 
 use std::collections::HashSet;
 
@@ -13,11 +13,11 @@ use crate::project::namespaces::{Definition, Used};
 use crate::project::stack::{AttributeRead, Stack};
 use crate::source::Span;
 
-/// One of the two states of the project that are compared.
+/// One side of the comparison.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'p> {
     pub(super) project: &'p Project,
-    /// Whether this is the state at the base.
+    /// Whether this is the side of the base.
     pub(super) was: bool,
 }
 
@@ -59,7 +59,7 @@ impl<'p> Side<'p> {
     }
 }
 
-/// Returns the change to what a function reads.
+/// Returns the change of a file that a function reads.
 pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'a>> {
     match read {
         FileRead::Path(path) => tree.touch_read(path, None),
@@ -67,7 +67,7 @@ pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'
     }
 }
 
-/// Visits every use of a value, with the steps that lead there; each global and let only once.
+/// Visits every use of a value with the steps to it, each global and `let` once.
 pub(super) fn each_use<'u, 'p>(
     side: Side<'p>,
     uses: &'u [Used<'p>],
@@ -99,22 +99,22 @@ fn each_new_use<'u, 'p>(
                 chain.push(side.read(*function));
                 visit(used, chain);
             }
-            // It is no file, and differs only on record.
+            // A generation is no file: it differs only in the state.
             Used::Generation(..) => continue,
         }
         chain.pop();
     }
 }
 
-/// Returns the steps to what a function reads for an attribute of a `stack` block.
+/// Returns the steps to a file that a function reads for an attribute of a `stack` block.
 pub(super) fn steps_of(side: Side<'_>, read: &AttributeRead) -> [Use; 2] {
     let name = &read.attribute;
     let attribute = side.step(UseKind::Attribute(name.text.clone()), name.span);
     [attribute, side.read(read.function)]
 }
 
-/// Returns the first changed file that a function reads for an attribute of a `stack` block, and the
-/// steps to it.
+/// Returns the first changed file that a function reads for an attribute of a `stack` block, with the steps
+/// to it.
 pub(super) fn read_in_block(side: Side<'_>, tree: &Tree<'_>, stack: &Stack) -> Option<ChangeCause> {
     reads(stack).find_map(|read| {
         let touch = touch_read(tree, &read.read)?;
@@ -128,7 +128,7 @@ pub(super) fn read_in_block(side: Side<'_>, tree: &Tree<'_>, stack: &Stack) -> O
     })
 }
 
-/// Returns the first changed file that a function reads for a variable, and the steps to it.
+/// Returns the first changed file that a function reads for a variable, with the steps to it.
 pub(super) fn read_by(
     now: Side<'_>,
     tree: &Tree<'_>,

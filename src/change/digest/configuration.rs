@@ -1,6 +1,6 @@
-//! What the configuration files say that count. A file that cannot be parsed counts by its bytes.
+//! The canonical texts of configuration files. A file that does not parse counts by its bytes.
 //!
-//! This module does not know which file is whose.
+//! This module does not know which file belongs to which stack.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -15,10 +15,10 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::discover::Listing;
 
-/// The texts of the configuration files that count, by file.
+/// The texts of the configuration files that count.
 pub(super) type Texts<'a> = HashMap<&'a ProjectPath, Cow<'a, str>>;
 
-/// Returns the texts of the configuration files among these.
+/// Returns the texts of the configuration files among some files.
 pub(super) fn texts<'a>(
     project: &'a Project,
     repository: &Repository,
@@ -31,14 +31,14 @@ pub(super) fn texts<'a>(
     let mut texts = Texts::new();
     let mut converted: Vec<&ProjectPath> = Vec::new();
     for file in files.iter().filter(|file| file.is_plain()) {
-        // What the project does not read is no configuration.
+        // The project does not read it, so it is no configuration.
         let Some(text) = sources.get(&file.path) else {
             continue;
         };
         if !file.is_committed || file.has_content(text.as_bytes()) {
             texts.insert(&file.path, Cow::Borrowed(text));
         } else {
-            // Its changes are switched off, or git converts the ends of its lines.
+            // Its changes are disabled, or git converts its line endings.
             converted.push(&file.path);
         }
     }
@@ -53,21 +53,19 @@ pub(super) fn texts<'a>(
     Ok(texts)
 }
 
-/// What the configuration files say.
 pub(super) struct Configuration<'a> {
     texts: &'a Texts<'a>,
-    /// The syntax trees of those that need not be parsed again.
+    /// The syntax trees that the loader has already parsed.
     bodies: HashMap<&'a ProjectPath, &'a Body>,
-    /// By file; nothing for one that cannot be parsed.
+    /// The canonical text by file; missing for one that does not parse.
     said: HashMap<&'a ProjectPath, String>,
 }
 
 impl<'a> Configuration<'a> {
-    /// Reads the files, on the pool of threads that this is called on. Parses those whose syntax tree the
-    /// listing does not have.
+    /// Parses the files whose syntax tree the listing lacks, on the current thread pool.
     pub(super) fn new(texts: &'a Texts<'a>, listing: &'a Listing) -> Self {
         let known = listing.whole_files();
-        // The text of a commit may be another one than that in the working tree.
+        // A committed text may differ from the one in the working tree.
         let is_read = |path: &ProjectPath| matches!(texts.get(path), Some(Cow::Borrowed(_)));
         let configuration = Configuration {
             texts,
@@ -87,8 +85,8 @@ impl<'a> Configuration<'a> {
         }
     }
 
-    /// Returns what a file says; `None` if it counts by its bytes. Nothing is said of the variables of
-    /// `run.env` that are left out.
+    /// Returns the canonical text of a file without some variables of `run.env`; `None` if the file counts by
+    /// its bytes.
     pub(super) fn of(
         &self,
         path: &ProjectPath,

@@ -1,8 +1,8 @@
-//! What is left of the inputs of a stack without those that its `ignore_changes` leaves out.
+//! Digests of the inputs that `ignore_changes` leaves.
 //!
-//! Stacks that leave out the same files anywhere share what is left of the modules. Only a stack that leaves out
-//! files of its own directory, which modules or other places reach too, has modules of its own. This module does
-//! not know what is on record.
+//! Stacks that ignore the same files share the digests of modules. Only a stack that ignores files of its own
+//! directory which modules or other places reach has module digests of its own. This module does not know the
+//! state.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 
 impl View<'_> {
-    /// Returns the digests of nodes, and of the modules that they are.
+    /// Returns the digests of nodes, and of the modules behind them.
     fn of<'v>(&'v self, whole: &'v Whole<'_, '_>) -> (&'v [PartDigest], &'v [PartDigest]) {
         if self.ignored.is_empty() {
             (whole.nodes, whole.modules)
@@ -28,7 +28,7 @@ impl View<'_> {
     }
 }
 
-/// The views, by the globs behind them.
+/// The filtered digests by their globs.
 pub(super) type Views<'a> = HashMap<Vec<String>, View<'a>>;
 
 fn key(list: &IgnoreList) -> Vec<String> {
@@ -38,17 +38,17 @@ fn key(list: &IgnoreList) -> Vec<String> {
     key
 }
 
-/// What the digests of all stacks are made of.
+/// The digests without any filter.
 pub(super) struct Whole<'s, 'a> {
     pub(super) graph: &'s InputGraph<'a>,
     pub(super) nodes: &'s [PartDigest],
     pub(super) modules: &'s [PartDigest],
-    /// The files that places of the graph reach, and those that name the places.
+    /// The files that places of the graph reach, and the files that name these places.
     pub(super) reached: HashSet<ProjectPath>,
 }
 
 impl<'a> Digester<'a> {
-    /// Returns the files that the places of a graph reach, and those that name the places.
+    /// Returns the files that the places of a graph reach, and the files that name these places.
     pub(super) fn reached(&self, graph: &InputGraph<'a>) -> HashSet<ProjectPath> {
         let mut reached = HashSet::new();
         for node in &graph.nodes {
@@ -63,7 +63,7 @@ impl<'a> Digester<'a> {
         reached
     }
 
-    /// Returns the views of some lists.
+    /// Returns the filtered digests for some lists.
     pub(super) fn views(&self, whole: &Whole<'_, 'a>) -> Views<'a> {
         let mut views = Views::new();
         for list in self.lists.iter().filter(|list| !list.is_all()) {
@@ -99,7 +99,7 @@ impl<'a> Digester<'a> {
         views
     }
 
-    /// Returns what is left out of the inputs of a stack.
+    /// Returns the filter of a stack.
     pub(super) fn sieve<'v>(
         &'v self,
         stack: StackIndex,
@@ -119,8 +119,8 @@ impl<'a> Digester<'a> {
         Some(Sieve { list, view, inside })
     }
 
-    /// Returns the digest of what is left of the inputs of a stack. `all` is the digest of all of them, `own`
-    /// has what lies in its directory, and `variables` what is left of its environment.
+    /// Returns the digest of the counted inputs of a stack, given the digest of all inputs, the files of its
+    /// directory, and the counted part of its environment.
     pub(super) fn counted(
         &self,
         (stack, candidate): (StackIndex, usize),
@@ -201,7 +201,7 @@ impl<'a> Digester<'a> {
     }
 }
 
-/// Returns the modules that a node uses by files that are not left out.
+/// Returns the modules that a node uses through files that are not ignored.
 fn left<'n>(node: &'n InputNode<'_>, sieve: &'n Sieve<'_>) -> impl Iterator<Item = usize> + 'n {
     let edges = node.edges.iter();
     let edges = edges.filter(|edge| !sieve.drops_way(&edge.steps));

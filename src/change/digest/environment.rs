@@ -1,4 +1,4 @@
-//! What the environment of stacks makes: the values of variables, and the files that functions read for them.
+//! The digested parts of environments: values of variables, and files that functions read for them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,13 +18,12 @@ use crate::source::Span;
 pub(super) struct Environment {
     /// The parts of all variables.
     pub(super) all: BTreeMap<String, PartDigest>,
-    /// Those of the variables that count, if something is ignored.
+    /// The parts of the counted variables, if some are ignored.
     pub(super) counted: BTreeMap<String, PartDigest>,
 }
 
 impl Digester<'_> {
-    /// Returns the parts of each stack that its environment makes: the values, and the files that functions
-    /// read for them.
+    /// Returns the environment parts of each stack: the values, and the files that functions read.
     pub(super) fn environments(
         &self,
         stacks: &[StackIndex],
@@ -90,7 +89,7 @@ impl Digester<'_> {
         }
     }
 
-    /// Replaces the place of the project on this machine.
+    /// Replaces the host path of the project.
     fn without_root(&self, text: &str) -> String {
         match self.project.root.to_str() {
             Some(root) if root.len() > 1 => text.replace(root, "${root}"),
@@ -99,7 +98,7 @@ impl Digester<'_> {
     }
 }
 
-/// Collects the files that functions have read for a value, directly or for what it is computed from.
+/// Collects the files that functions read for a value, directly or indirectly.
 fn files_read<'u>(uses: &'u [Used<'_>], seen: &mut HashSet<Span>, reads: &mut Vec<&'u FileRead>) {
     for used in uses {
         match used {

@@ -1,13 +1,12 @@
-//! Digests of what stacks depend on.
+//! Digests of the inputs of stacks.
 //!
-//! A stack has the same digest twice if none of its inputs differs, and nothing that the configuration
-//! computes for it. Unlike a comparison with a commit, that needs no history: what was applied from a
-//! commit that no longer exists can still be told to be what is here.
+//! A stack has the same digest twice if none of its inputs and none of its computed values differ. That needs
+//! no history: an applied commit that no longer exists can still be recognised.
 //!
-//! Order, tags and lifecycle rules are no inputs: a configuration file counts by what else it says.
+//! Order, tags and lifecycle rules are no inputs: a configuration file counts by its canonical text.
 //!
-//! The digest of a module is made once for all stacks that use it, and modules that use each other share
-//! one. This module does not know with what digests are compared.
+//! Each module is digested once for all stacks that use it; modules in a cycle share one digest. This module
+//! does not know what digests are compared with.
 
 mod configuration;
 mod counted;
@@ -49,30 +48,29 @@ use crate::project::stack::{StackIndex, Watch};
 use crate::project::{self, Problems, Project};
 use crate::state::document::{CountedInputs, Inputs};
 
-/// The version of the rules by which digests are made. Digests by different rules cannot be compared.
+/// The version of the digest rules. Digests under different rules cannot be compared.
 const VERSION: u32 = 3;
 
-/// The version of the rules for stacks none of whose inputs were found only since: these keep their digests.
+/// The rules for stacks without inputs that only later rules follow, so that they keep their digests.
 const EARLIER_VERSION: u32 = 2;
 
-/// What a stack depends on, as one digest and by part.
+/// The digest of a stack's inputs, in total and by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputDigest {
-    /// The rules by which it was made: a version, and a digest of the settings that matter.
+    /// The rules: a version, and a digest of the relevant settings.
     pub rules: Arc<str>,
     /// The digest of all parts: `sha256:` and hexadecimal digits.
     pub digest: String,
-    /// By name of the part, the beginning of its digest. Explains which parts differ, and proves nothing.
+    /// The start of each part's digest, by name. It shows which parts differ, and proves nothing.
     pub parts: BTreeMap<String, String>,
-    /// Whether an input is not committed, be it ignored or not: what is applied has all of them.
+    /// Whether an input, ignored or not, is not committed: an apply uses all of them.
     pub is_dirty: bool,
-    /// What is left of it without what `ignore_changes` leaves out; `None` where that leaves out nothing, or
-    /// everything.
+    /// The digest of the inputs that `ignore_changes` leaves; `None` if it leaves all or none.
     pub counted: Option<CountedDigest>,
 }
 
 impl InputDigest {
-    /// Returns it as it is put on record.
+    /// Returns the form that the state records.
     pub fn recorded(&self) -> Inputs {
         let counted = self.counted.as_ref().map(|counted| CountedInputs {
             ignored: counted.ignored.clone(),
@@ -89,16 +87,14 @@ impl InputDigest {
     }
 }
 
-/// What is left of the inputs of a stack without those that its `ignore_changes` leaves out.
+/// The digest of the inputs that `ignore_changes` leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountedDigest {
-    /// The entries of the list, sorted.
+    /// Sorted.
     pub ignored: Vec<String>,
-    /// The digest of what is left.
     pub digest: String,
 }
 
-/// The digests of stacks.
 #[derive(Debug)]
 pub struct InputDigests {
     pub stacks: BTreeMap<StackIndex, InputDigest>,
@@ -111,12 +107,12 @@ impl InputDigests {
     }
 }
 
-/// Makes the digests of all stacks. `status` has the uncommitted changes that count. Adds warnings about
-/// inputs to `problems`.
+/// Digests all stacks. `status` has the counted uncommitted changes. Adds warnings about inputs to
+/// `problems`.
 ///
 /// # Errors
 ///
-/// If git cannot answer, a file cannot be read, or no thread can be started.
+/// If git or a file cannot be read, or no thread can be started.
 pub fn digests(
     project: &Project,
     listing: &Listing,
@@ -147,7 +143,7 @@ pub fn digests(
     Ok(InputDigests { stacks })
 }
 
-/// Returns the rules of a project: a version and a digest of what the configuration says about inputs.
+/// Returns the rules of a project: the version, and a digest of its settings about inputs.
 fn rules(project: &Project, version: u32) -> Arc<str> {
     let settings = &project.settings;
     let mut hasher = PartHasher::default();
@@ -178,7 +174,7 @@ fn rules(project: &Project, version: u32) -> Arc<str> {
     format!("{version}:{}", short(&hasher.finish())).into()
 }
 
-/// Returns what messages call a part of the inputs.
+/// Returns the name of a part in messages.
 pub fn part_label(part: &str) -> &str {
     match part {
         "own" => "a file of its own",
@@ -186,7 +182,6 @@ pub fn part_label(part: &str) -> &str {
     }
 }
 
-/// The parts of what a stack depends on, by name.
 type Parts = BTreeMap<String, PartHasher>;
 
 struct Digester<'a> {
@@ -271,7 +266,7 @@ impl<'a> Digester<'a> {
         digests.collect()
     }
 
-    /// Returns the digest of what a directory uses, without the modules behind its modules.
+    /// Returns the digest of a directory's own uses, without the modules behind its modules.
     fn node(&self, node: &InputNode<'_>, sieve: Option<&Sieve<'_>>) -> PartDigest {
         let found = node.recorded().iter();
         let found = found.filter(|found| !sieve.is_some_and(|sieve| sieve.drops_way(&found.steps)));
@@ -286,7 +281,7 @@ impl<'a> Digester<'a> {
         hasher.finish()
     }
 
-    /// Adds what the Terraform and Terragrunt files of a candidate use.
+    /// Adds the inputs of a candidate's Terraform and Terragrunt files.
     fn add_inputs(
         &self,
         graph: &InputGraph<'a>,
@@ -319,7 +314,7 @@ impl<'a> Digester<'a> {
         });
     }
 
-    /// Adds what the configuration of a stack names, and what functions in its block read.
+    /// Adds the inputs that a stack's configuration names, and the files that functions in its block read.
     fn add_named(&self, stack: StackIndex, sieve: Option<&Sieve<'_>>, parts: &mut Parts) {
         for (kind, entry) in named(self.project, stack) {
             let place = match &entry.value {
@@ -353,8 +348,7 @@ impl<'a> Digester<'a> {
     }
 }
 
-/// Returns for each node the digest of what it and all modules behind it use, given what each uses by
-/// itself. Modules that use each other have one digest.
+/// Returns for each node the digest of itself and all modules behind it. Modules in a cycle share one digest.
 fn modules<I>(nodes: &[PartDigest], uses: impl Fn(usize) -> I) -> Vec<PartDigest>
 where
     I: Iterator<Item = usize>,
@@ -370,7 +364,7 @@ where
     }
     let nothing = PartHasher::default().finish();
     let mut modules = vec![nothing; nodes.len()];
-    // What is used comes first. `tarjan_scc` would need a stack as deep as the longest chain.
+    // Dependencies first. `tarjan_scc` would need a call stack as deep as the longest chain.
     for knot in kosaraju_scc(&graph) {
         let inside: BTreeSet<usize> = knot.iter().map(|node| node.index()).collect();
         let mut own: Vec<PartDigest> = inside.iter().map(|&node| nodes[node]).collect();
@@ -394,7 +388,7 @@ where
     modules
 }
 
-/// Returns the name of a part: what makes it an input, and where it is.
+/// Returns the name of a part: the use, and the place.
 fn part_name(step: Option<&Use>, place: &InputLocation) -> String {
     let word = match step.map(|step| &step.kind) {
         Some(UseKind::Module(_)) => "module",
@@ -412,7 +406,7 @@ fn finished(parts: Parts) -> BTreeMap<String, PartDigest> {
         .collect()
 }
 
-/// Returns the parts of a stack together with those that it shares with others.
+/// Returns the parts of a stack merged with those that it shares with others.
 fn merged(
     mut parts: BTreeMap<String, PartDigest>,
     shared: &BTreeMap<String, PartDigest>,

@@ -1,4 +1,4 @@
-//! What lies in the directories of stacks.
+//! The files in the directories of stacks.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -10,21 +10,20 @@ use crate::change::cause::InputLocation;
 use crate::change::inputs::{links_in, owners};
 use crate::path::ProjectPath;
 
-/// What lies in a directory, without what lies in the stacks nested there.
+/// The files of a directory, without those of stacks nested in it.
 #[derive(Default)]
 pub(super) struct Own<'a> {
-    /// The files, by path.
+    /// By path.
     pub(super) files: Vec<&'a PresentFile>,
-    /// The links, by path: where they lead counts.
+    /// By path; their targets count.
     links: Vec<InputLocation>,
 }
 
 impl<'a> Digester<'a> {
-    /// Returns what lies in some directories of stacks.
     pub(super) fn own(&self, wanted: &HashSet<&ProjectPath>) -> HashMap<ProjectPath, Own<'a>> {
         let stacks = &self.project.stacks;
         let mut own: HashMap<ProjectPath, Own<'a>> = HashMap::new();
-        // By the directory of a file.
+        // By directory of a file.
         let mut nearest: HashMap<ProjectPath, Option<ProjectPath>> = HashMap::new();
         for file in self.files.iter() {
             if file.is_repository() {
@@ -73,7 +72,7 @@ impl<'a> Digester<'a> {
         own
     }
 
-    /// Returns the digest of what lies in a directory, without what is left out.
+    /// Returns the digest of a directory's files that are not ignored.
     pub(super) fn own_part(&self, own: &Own<'a>, sieve: Option<&Sieve<'_>>) -> PartDigest {
         let mut hasher = PartHasher::default();
         let nothing = BTreeSet::new();

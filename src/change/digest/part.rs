@@ -1,4 +1,4 @@
-//! Digests of parts of what stacks depend on.
+//! Digests of parts.
 
 use std::collections::HashMap;
 use std::sync::RwLock;
@@ -8,15 +8,13 @@ use sha2::{Digest as _, Sha256};
 use super::present::PresentFile;
 use crate::change::cause::InputLocation;
 
-/// The digest of a part of what a stack depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PartDigest {
     pub(super) hash: [u8; 32],
-    /// Whether something there is not committed.
+    /// Whether it has uncommitted changes.
     pub(super) is_dirty: bool,
 }
 
-/// A digest in the making.
 #[derive(Default)]
 pub(super) struct PartHasher {
     hasher: Sha256,
@@ -36,7 +34,7 @@ impl PartHasher {
         }
     }
 
-    /// Adds a file that says this; one that says nothing does not count.
+    /// Adds a configuration file by its canonical text; an empty one does not count.
     pub(super) fn saying(&mut self, file: &PresentFile, said: &str) {
         self.is_dirty |= !file.is_committed;
         if let Some(line) = file.line_saying(said).filter(|_| !said.is_empty()) {
@@ -57,5 +55,4 @@ impl PartHasher {
     }
 }
 
-/// Digests of places, as they become known.
 pub(super) type Known = RwLock<HashMap<InputLocation, PartDigest>>;

@@ -1,8 +1,7 @@
-//! The digest of what lies at a place: a file, a directory with everything below it, or what a pattern
-//! matches; and of what links there lead to.
+//! Digests of places: a file, a directory with everything below it, or the matches of a pattern, including
+//! the targets of links.
 //!
-//! A place has the same digest twice if nothing has changed there that [`Tree`] would find among changed
-//! files.
+//! The digest of a place changes exactly if [`Tree`] would find a change there.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, RwLock};
@@ -16,13 +15,13 @@ use crate::change::inputs::{Tree, moved};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 
-/// Digests places, each once; shared by all threads.
+/// Digests each place once; shared by all threads.
 pub(super) struct Places<'a> {
     tree: &'a Tree<'a>,
     files: &'a PresentFiles,
     configuration: Configuration<'a>,
     known: Known,
-    /// What places reach, where something is left out somewhere.
+    /// The files of places, needed only if some are ignored.
     reached: RwLock<HashMap<InputLocation, Arc<[&'a PresentFile]>>>,
 }
 
@@ -51,7 +50,7 @@ impl<'a> Places<'a> {
         })
     }
 
-    /// Returns the digest of a place without what is left out.
+    /// Returns the digest of a place without ignored files.
     pub(super) fn part(&self, place: &InputLocation, sieve: Option<&Sieve<'_>>) -> PartDigest {
         let Some(sieve) = sieve else {
             return self.digest(place);
@@ -82,13 +81,14 @@ impl<'a> Places<'a> {
         part
     }
 
-    /// Returns whether a place reaches a file of the directory of a stack that is left out.
+    /// Returns whether a place reaches an ignored file of the stack's directory.
     pub(super) fn reaches(&self, place: &InputLocation, sieve: &Sieve<'_>) -> bool {
         let files = self.files_at(place);
         files.iter().any(|file| sieve.is_inside(&file.path))
     }
 
-    /// Returns the digest of what the configuration files at a place say, without what is left out.
+    /// Returns the digest of the configuration files at a place by their canonical texts, without ignored
+    /// files.
     pub(super) fn said(&self, place: &InputLocation, sieve: Option<&Sieve<'_>>) -> PartDigest {
         let mut hasher = PartHasher::default();
         let nothing = BTreeSet::new();
@@ -101,7 +101,7 @@ impl<'a> Places<'a> {
         hasher.finish()
     }
 
-    /// Adds a file: if it is one of configuration, what it says that counts, without some variables.
+    /// Adds a file, by its canonical text if it is a configuration file.
     pub(super) fn add_said(
         &self,
         file: &PresentFile,
@@ -114,7 +114,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Returns what a place reaches, which is looked for once.
+    /// Returns the files at a place, found once.
     pub(super) fn files_at(&self, place: &InputLocation) -> Arc<[&'a PresentFile]> {
         let known = self.reached.read().expect("no task panics");
         if let Some(files) = known.get(place) {
@@ -127,8 +127,8 @@ impl<'a> Places<'a> {
         files
     }
 
-    /// Returns the files that a place stands for, and the links that lead to them, as they are met; one may
-    /// be met twice.
+    /// Returns the files at a place and the links to them, in the order in which they are found, possibly
+    /// twice.
     fn found_at(&self, place: &InputLocation) -> Vec<&'a PresentFile> {
         let mut found = Vec::new();
         match place {
@@ -138,7 +138,7 @@ impl<'a> Places<'a> {
         found
     }
 
-    /// Adds what lies at a path or below it, and where links on the way and below lead.
+    /// Adds the files at or below a path, and the targets of links on the way and below.
     fn path(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         let way = self.tree.links().follow(path);
         self.at(&way.links, found);
@@ -146,7 +146,7 @@ impl<'a> Places<'a> {
             return;
         };
         self.around(&end, found);
-        // A link to a directory that contains it does not say what of that directory is used.
+        // A link to an ancestor does not say which part of it is used.
         if !way.links.is_empty() && path.is_at_or_below(&end) {
             return;
         }
@@ -162,7 +162,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Adds what should be a directory above a path but is a submodule.
+    /// Adds a submodule that lies above a path.
     fn around(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         let above = path.ancestors().find_map(|above| self.files.at(above));
         if let Some(file) = above {
@@ -177,8 +177,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Adds where links in a directory lead, directly or through further links; each link once, so that
-    /// circles end.
+    /// Adds the targets of links in a directory, directly or through further links, each link once, so that
+    /// cycles end.
     fn behind_links(&self, directory: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         let mut seen = HashSet::new();
         let mut open = vec![directory.clone()];
@@ -201,8 +201,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Adds what a pattern matches, where links on the way to its directory lead, and what it matches
-    /// behind links.
+    /// Adds the matches of a pattern, also behind links, and the targets of links on the way to its
+    /// directory.
     fn matching(&self, pattern: &Pattern, found: &mut Vec<&'a PresentFile>) {
         self.at(&[ProjectPath::from_normal(&pattern.to_string())], found);
         let way = self.tree.links().follow(pattern.directory());

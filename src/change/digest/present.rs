@@ -14,8 +14,7 @@ use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::project::Project;
 
-/// The files, links and submodules of a project, without those that the configuration ignores and without
-/// triggers.
+/// The files, links and submodules of a project, without ignored files and triggers.
 pub(super) struct PresentFiles {
     in_path_order: Vec<PresentFile>,
 }
@@ -23,21 +22,21 @@ pub(super) struct PresentFiles {
 /// A file of HEAD or of the working tree.
 pub(super) struct PresentFile {
     pub(super) path: ProjectPath,
-    /// The mode and the id of the content; `None` if it has been deleted.
+    /// The mode and the content id; `None` if it was deleted.
     recorded: Option<(RecordedMode, String)>,
-    /// Whether HEAD has it like this.
+    /// Whether HEAD has the same content and mode.
     pub(super) is_committed: bool,
 }
 
 impl PresentFile {
-    /// Returns what is digested of it; `None` if it has been deleted.
+    /// Returns the line to digest; `None` if it was deleted.
     pub(super) fn line(&self) -> Option<String> {
         let (mode, id) = self.recorded.as_ref()?;
         let (path, mode) = (self.path.as_str(), mode.as_str());
         Some(format!("{path}\0{mode} {id}\n"))
     }
 
-    /// Returns what is digested of it if it says this, whatever its permissions.
+    /// Returns the line to digest for a canonical text, whatever the permissions; `None` if it was deleted.
     pub(super) fn line_saying(&self, said: &str) -> Option<String> {
         self.recorded.as_ref()?;
         let (path, mode) = (self.path.as_str(), RecordedMode::File.as_str());
@@ -61,8 +60,7 @@ impl PresentFile {
 }
 
 impl PresentFiles {
-    /// Reads what HEAD has, and from disk what differs from it. `status` has the uncommitted changes that
-    /// count.
+    /// Reads HEAD, and the files that differ from it from disk. `status` has the counted uncommitted changes.
     pub(super) fn read(
         project: &Project,
         repository: &Repository,
@@ -119,7 +117,7 @@ impl PresentFiles {
         let committed = committed.filter(|file| !uncommitted.contains_key(&file.path));
         let mut in_path_order: Vec<PresentFile> = committed.filter(&counts).collect();
         in_path_order.extend(uncommitted.into_values().filter(counts));
-        // Names that are not UTF-8 may have become the same.
+        // Names that are not UTF-8 may have become equal.
         let order = |a: &PresentFile, b: &PresentFile| {
             a.path.cmp(&b.path).then_with(|| a.line().cmp(&b.line()))
         };
@@ -127,7 +125,6 @@ impl PresentFiles {
         Ok(PresentFiles { in_path_order })
     }
 
-    /// Returns all of them, by path.
     pub(super) fn iter(&self) -> impl Iterator<Item = &PresentFile> {
         self.in_path_order.iter()
     }
@@ -151,7 +148,7 @@ impl PresentFiles {
     }
 }
 
-/// Returns what git would record of what lies at a place; of a plain file, without its id.
+/// Returns what git would record for a place on disk; for a regular file, without its id.
 fn recorded_on_disk(place: &Path) -> Result<Option<(RecordedMode, String)>, GitError> {
     let unreadable = |error: io::Error| GitError::Unreadable(place.to_owned(), error);
     let Some(found) = if_there(place.symlink_metadata()).map_err(unreadable)? else {
@@ -161,7 +158,7 @@ fn recorded_on_disk(place: &Path) -> Result<Option<(RecordedMode, String)>, GitE
         return Ok(blob_id(place)?.map(|id| (RecordedMode::Link, id)));
     }
     if found.is_dir() {
-        // A submodule: its commit, and the fact that it differs from what HEAD has.
+        // A submodule counts by its commit, and by whether it differs from the one at HEAD.
         let head = git_head(place)?;
         return Ok(Some((RecordedMode::Repository, format!("{head} changed"))));
     }
@@ -172,7 +169,7 @@ fn recorded_on_disk(place: &Path) -> Result<Option<(RecordedMode, String)>, GitE
     Ok(Some((mode, String::new())))
 }
 
-/// Returns the commit that a repository inside the project is at; empty if there is none.
+/// Returns the commit of a nested repository; empty if it has none.
 fn git_head(place: &Path) -> Result<String, GitError> {
     let head = match Repository::open(place) {
         Ok(repository) => repository.commit("HEAD")?,

@@ -1,4 +1,4 @@
-//! What is left out of the inputs of a stack by its `ignore_changes`.
+//! The inputs that the `ignore_changes` of a stack leaves out.
 
 use std::collections::HashSet;
 
@@ -7,44 +7,43 @@ use crate::change::cause::Use;
 use crate::change::ignored::IgnoreList;
 use crate::path::ProjectPath;
 
-/// What is left out of the inputs of a stack.
+/// The ignored inputs of a stack.
 pub(super) struct Sieve<'a> {
     pub(super) list: &'a IgnoreList,
-    /// The files that the globs of the list match which may match anywhere.
+    /// The files matched by globs that may match anywhere.
     pub(super) view: &'a View<'a>,
-    /// The others, sorted.
+    /// The other ignored files, sorted.
     pub(super) inside: Vec<&'a ProjectPath>,
 }
 
-/// What is left where some files are left out.
+/// The digests without the files that some globs match.
 #[derive(Default)]
 pub(super) struct View<'a> {
     pub(super) ignored: HashSet<&'a ProjectPath>,
-    /// By place.
     pub(super) places: Known,
-    /// By node of the graph, what it uses, and what it and all behind it use; empty if nothing is left out.
+    /// By node: its own uses, and those with all modules behind it. Empty if nothing is ignored.
     pub(super) nodes: Vec<PartDigest>,
     pub(super) modules: Vec<PartDigest>,
 }
 
 impl Sieve<'_> {
-    /// Returns whether nothing is left out.
+    /// Returns whether nothing is ignored.
     pub(super) fn is_idle(&self) -> bool {
         let has_files = !self.inside.is_empty() || !self.view.ignored.is_empty();
         !has_files && self.list.variables().is_empty()
     }
 
-    /// Returns whether a file is left out.
+    /// Returns whether a file is ignored.
     pub(super) fn drops(&self, file: &ProjectPath) -> bool {
         self.is_inside(file) || self.view.ignored.contains(file)
     }
 
-    /// Returns whether a file of the directory of the stack is left out.
+    /// Returns whether a file of the stack's directory is ignored.
     pub(super) fn is_inside(&self, file: &ProjectPath) -> bool {
         self.inside.binary_search(&file).is_ok()
     }
 
-    /// Returns whether a way leads through a file that is left out.
+    /// Returns whether a chain leads through an ignored file.
     pub(super) fn drops_way(&self, steps: &[Use]) -> bool {
         steps.iter().any(|step| self.drops(&step.location.file))
     }

@@ -6,7 +6,7 @@ fn part(number: usize) -> PartDigest {
     hasher.finish()
 }
 
-/// The digests of modules that use these others, of which one is given another content.
+/// Returns the digests of modules with these uses, one of them with changed content.
 fn digests_with(uses: &[Vec<usize>], changed: Option<usize>) -> Vec<PartDigest> {
     let content = |node| match changed {
         Some(changed) if changed == node => part(uses.len()),
@@ -16,7 +16,7 @@ fn digests_with(uses: &[Vec<usize>], changed: Option<usize>) -> Vec<PartDigest> 
     modules(&nodes, |node| uses[node].iter().copied())
 }
 
-/// The modules whose digest changes with the content of one.
+/// Returns the modules whose digest changes with the content of one.
 fn affected(uses: &[Vec<usize>], changed: usize) -> Vec<usize> {
     let before = digests_with(uses, None);
     let after = digests_with(uses, Some(changed));
@@ -26,7 +26,7 @@ fn affected(uses: &[Vec<usize>], changed: usize) -> Vec<usize> {
 
 #[test]
 fn a_module_has_the_digest_of_all_behind_it() {
-    // 0 uses 1 and 2, which use each other; these use 3; nobody uses 4, which uses 3.
+    // 0 uses 1 and 2, which form a cycle; these use 3; 4 uses 3 and is unused.
     let uses = [vec![1, 2], vec![2], vec![1, 3], vec![], vec![3]];
     assert_eq!(affected(&uses, 0), [0]);
     assert_eq!(affected(&uses, 1), [0, 1, 2]);

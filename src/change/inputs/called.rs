@@ -1,4 +1,4 @@
-//! The modules elsewhere that stacks call, themselves or in local modules that they use.
+//! The calls of modules outside of the project, by stacks and by the local modules that they use.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::change::call::{FoundCall, ModuleCall};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
-/// Returns the calls of stacks that are wanted, on the pool of threads that this is called on; see
-/// [`crate::change::calls_of`]. The tree must take calls.
+/// Returns the calls of the wanted stacks, on the current thread pool; see [`crate::change::calls_of`]. The
+/// tree must collect calls.
 pub(in crate::change) fn calls(
     tree: &Tree,
     stacks: &Stacks,

@@ -1,22 +1,21 @@
-//! Limits how many steps of the chains that lead to inputs are kept.
+//! Limits the number of steps kept for chains to inputs.
 
 use crate::change::cause::Use;
 
-/// The maximum number of steps kept of one chain. Nobody reads more, and a hostile project can have a
-/// chain of thousands for each of thousands of stacks.
+/// The maximum length of one chain. Nobody reads more, and a hostile project can have a chain of thousands of
+/// steps for each of thousands of stacks.
 pub(super) const MAX_CHAIN: usize = 256;
 
-/// The maximum number of steps kept of all chains together. A hostile project can have a long chain
-/// for each of many inputs.
+/// The maximum number of steps of all chains together. A hostile project can have a long chain for each of
+/// many inputs.
 const MAX_STEPS: usize = 1 << 18;
 
-/// Counts the steps that are kept.
+/// The number of steps kept so far.
 #[derive(Default)]
 pub(in crate::change) struct ChainBudget(usize);
 
 impl ChainBudget {
-    /// Returns a chain, without its middle if it is too long: only its two ends, once the
-    /// budget is spent.
+    /// Returns a chain without its middle if it is too long; only its ends once the budget is spent.
     pub(in crate::change) fn chain<'u>(
         &mut self,
         steps: impl DoubleEndedIterator<Item = &'u Use> + ExactSizeIterator,

@@ -8,18 +8,18 @@ use super::covered::Touch;
 use crate::change::cause::{Ignored, Input, InputLocation, Use, UseKind};
 use crate::git::ChangedFile;
 
-/// The inputs of one stack as they are found. A place that can be reached by several ways of one kind
-/// counts once, with the shortest way by which it has changed.
+/// The inputs of one stack as they are found. A place that several chains of one kind reach counts once, with
+/// the shortest chain by which it changed.
 #[derive(Default)]
 pub(in crate::change) struct Inputs {
     all: Vec<Input>,
-    /// By kind of way and place, the index.
+    /// The index, by kind of chain and place.
     known: HashMap<(usize, InputLocation), usize>,
     budget: ChainBudget,
 }
 
 impl Inputs {
-    /// Adds an input that is reached by the way to a module and the steps from there.
+    /// Adds an input reached through the chain to a module and further steps.
     pub(in crate::change) fn add(
         &mut self,
         location: InputLocation,
@@ -62,13 +62,13 @@ impl Inputs {
         }
     }
 
-    /// Returns the same input, whatever has changed there.
+    /// Returns the same input, whether it changed or not.
     pub(in crate::change) fn same(&self, input: &Input) -> Option<&Input> {
         let key = (rank(input.chain.last()), input.location.clone());
         self.known.get(&key).map(|&index| &self.all[index])
     }
 
-    /// Returns them in the order in which they are shown.
+    /// Returns the inputs in display order.
     pub(in crate::change) fn in_order(self) -> Vec<Input> {
         let mut all = self.all;
         all.sort_by_key(|input| rank(input.chain.last()));
@@ -76,7 +76,7 @@ impl Inputs {
     }
 }
 
-/// Returns the position of an input among others, by the last step that leads to it.
+/// Returns the rank of an input by the last step to it.
 fn rank(last: Option<&Use>) -> usize {
     match last.map(|step| &step.kind) {
         None => 0,

@@ -1,8 +1,7 @@
-//! What can be evaluated of the paths in a module of Terraform without running it: locals, the defaults of variables,
-//! and functions that need nothing else.
+//! The constant paths of a Terraform module: values of locals, defaults of variables, and pure functions.
 //!
-//! A default may be overridden by whoever calls the module. Then a file counts as an input that is none, which is
-//! better than the opposite.
+//! A caller may override a default. Then a file counts as an input that is none, which is better than the
+//! opposite.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,19 +17,18 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
-/// Stands for `path.module` in a value. No path has such a character.
+/// Represents `path.module` in a value. No path contains this character.
 const MODULE: &str = "\u{1}module";
 
-/// Stands for `path.root` and `path.cwd`.
+/// Represents `path.root` and `path.cwd`.
 const ROOT: &str = "\u{1}root";
 
-/// What names mean in the files of a module.
+/// The values of names in the files of a module.
 pub(super) struct Constants<'b> {
     locals: HashMap<&'b str, &'b Expr>,
-    /// By variable.
     defaults: HashMap<&'b str, &'b Expr>,
     budget: Budget,
-    /// By namespace and name; unknown while it is evaluated.
+    /// By namespace and name; unknown during evaluation.
     known: RefCell<HashMap<(&'static str, String), EvalResult>>,
 }
 
@@ -58,7 +56,7 @@ impl<'b> Constants<'b> {
         constants
     }
 
-    /// Returns the text that an expression gives, if it can be evaluated.
+    /// Returns the text of an expression, if it is constant.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
         let answer = evaluate_within(expr, self, &self.budget).ok()?;
         answer.value.as_str().map(str::to_owned)
@@ -138,9 +136,9 @@ fn absolute(path: &str) -> String {
     }
 }
 
-/// Returns the directory around a place; `None` if it is an ordinary path. What is above `path.module` of a module
-/// that a stack calls is the directory around it; in the stack itself, `path.module` is `.`, and all of that belongs
-/// to the stack anyway.
+/// Returns the directory above a place such as `path.module`; `None` for an ordinary path. For a called
+/// module, it is the directory around the module. In the stack itself, `path.module` is `.`, and everything
+/// there belongs to the stack anyway.
 fn parent_of_place(path: &str) -> Option<String> {
     let (base, rest) = place(path)?;
     Some(match rest.trim_end_matches('/').rsplit_once('/') {
@@ -149,7 +147,7 @@ fn parent_of_place(path: &str) -> Option<String> {
     })
 }
 
-/// Splits a path that begins with a place.
+/// Splits a path that begins with `path.module` or the like.
 fn place(path: &str) -> Option<(&'static str, &str)> {
     let path = path.strip_prefix("./").unwrap_or(path);
     [MODULE, ROOT]
@@ -157,7 +155,7 @@ fn place(path: &str) -> Option<(&'static str, &str)> {
         .find_map(|base| Some((base, path.strip_prefix(base)?)))
 }
 
-/// Returns what a text names as a path, if it is one that can lie in the project.
+/// Returns the path in the project that a text names, if it can be one.
 pub(super) fn path_of(text: String) -> Option<(PathBase, String)> {
     let Some((base, rest)) = place(&text) else {
         return plain_path(text).filter(|(_, path)| !path.contains('\u{1}'));

@@ -1,4 +1,4 @@
-//! The links that lie in a directory, or that a pattern matches, and what changed where they lead.
+//! The changes behind links in a directory or behind links that a pattern matches.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::RwLock;
@@ -10,30 +10,30 @@ use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 
-/// The maximum number of links of a chain that are reported.
+/// The maximum number of links reported for a chain.
 const MAX_TOLD: usize = 256;
 
 /// A changed file on the way to an input.
 #[derive(Clone)]
 pub(in crate::change) struct Touch<'a> {
     pub(in crate::change) file: &'a ChangedFile,
-    /// The links that lead there.
+    /// The links to it.
     pub(in crate::change) links: Vec<Use>,
 }
 
 impl<'a> Touch<'a> {
-    /// Makes a touch by a changed file that is reached without links.
+    /// Returns a touch by a changed file that is reached without links.
     pub(in crate::change) fn direct(file: &'a ChangedFile) -> Self {
         let links = Vec::new();
         Touch { file, links }
     }
 }
 
-/// Looks for changes behind links; shared by all threads.
+/// Finds changes behind links; shared by all threads.
 pub(super) struct Covered<'a> {
     pub(super) links: Links<'a>,
     pub(super) changed: &'a ChangedFiles,
-    /// By link, and by directory that has some: what changed where they lead.
+    /// The changes behind links, by link and by directory with links.
     known: RwLock<HashMap<ProjectPath, Option<Touch<'a>>>>,
 }
 
@@ -42,14 +42,13 @@ struct LinkedDirectory {
     directory: ProjectPath,
     /// The path that the pattern sees.
     name: ProjectPath,
-    /// The links that lead here from the previous directory.
+    /// The links from the previous directory.
     links: Vec<ProjectPath>,
-    /// The index of the previous directory; the first one has its own.
+    /// The index of the previous directory; the first has its own.
     from: usize,
 }
 
 impl<'a> Covered<'a> {
-    /// Starts without having looked anything up.
     pub(super) fn new(links: Links<'a>, changed: &'a ChangedFiles) -> Self {
         Covered {
             links,
@@ -65,7 +64,7 @@ impl<'a> Covered<'a> {
         }
         let mut stops = way.links.iter().chain(&way.end).enumerate();
         stops.find_map(|(passed, stop)| {
-            // A link to a directory that contains it does not say what of that directory is used.
+            // A link to an ancestor does not say which part of it is used.
             let file = if path.is_at_or_below(stop) {
                 self.changed.touching_above(stop)?
             } else {
@@ -76,8 +75,7 @@ impl<'a> Covered<'a> {
         })
     }
 
-    /// Returns the change that links in a directory or below it lead to, directly or through further
-    /// links.
+    /// Returns the change behind links in or below a directory, directly or through further links.
     pub(super) fn touch(&self, directory: &ProjectPath) -> Option<Touch<'a>> {
         self.links.links_below(directory).next()?;
         let known = self.known.read().expect("no task panics");
@@ -89,7 +87,7 @@ impl<'a> Covered<'a> {
         let touch = self.search(directory, None, &mut seen);
         let mut known = self.known.write().expect("no task panics");
         if touch.is_none() {
-            // None of the links seen leads to a change.
+            // None of these links leads to a change.
             known.extend(seen.into_iter().map(|link| (link, None)));
         }
         known.insert(directory.clone(), touch.clone());
@@ -101,8 +99,7 @@ impl<'a> Covered<'a> {
         self.search(pattern.directory(), Some(pattern), &mut HashSet::new())
     }
 
-    /// Visits the links in a directory, then those in the directories that they lead to; each once, so
-    /// that circles end.
+    /// Visits the links in a directory, then those in their targets, each once, so that cycles end.
     fn search(
         &self,
         directory: &ProjectPath,
@@ -146,7 +143,7 @@ impl<'a> Covered<'a> {
                         links: links.take(MAX_TOLD).collect(),
                     });
                 }
-                // A link to a directory that contains it does not say what of that directory is used.
+                // A link to an ancestor does not say which part of it is used.
                 if let Some(end) = way.end
                     && !link.is_at_or_below(&end)
                 {
@@ -168,7 +165,7 @@ impl<'a> Covered<'a> {
         matches!(known.get(link), Some(None))
     }
 
-    /// Returns the change of what a pattern matches at a link or below it.
+    /// Returns the change that a pattern matches at or below a link.
     fn touch_matched(
         &self,
         pattern: &Pattern,
@@ -176,7 +173,7 @@ impl<'a> Covered<'a> {
         link: &ProjectPath,
         way: &ResolvedPath,
     ) -> Option<Touch<'a>> {
-        // The old target of a changed link is not known; something there may have matched.
+        // The old target of a changed link is unknown; the pattern may have matched there.
         let passed = |count: usize| way.links[..count].iter().map(link_use).collect();
         let mut stops = way.links.iter().enumerate();
         let by_link =
@@ -203,7 +200,7 @@ impl<'a> Covered<'a> {
     }
 }
 
-/// Returns the links from the first directory to that of an index.
+/// Returns the links from the first directory to the one at an index.
 fn chain(reached: &[LinkedDirectory], mut index: usize) -> impl Iterator<Item = Use> {
     let mut ways = Vec::new();
     while index != 0 && ways.len() < MAX_TOLD {
@@ -226,7 +223,7 @@ pub(in crate::change) fn moved(
     }
 }
 
-/// Returns the step that a link is.
+/// Returns a link as a step.
 pub(super) fn link_use(link: &ProjectPath) -> Use {
     Use {
         kind: UseKind::Link,

@@ -1,4 +1,4 @@
-//! What one file of Terraform names: modules and files, as written.
+//! The modules and files that one Terraform file names, as written.
 //!
 //! This module looks nothing up.
 
@@ -11,7 +11,7 @@ use crate::language::syntax::{Block, Body, Expr, ExprKind, Name, TemplatePart, T
 use crate::path::ProjectPath;
 use crate::source::{FileId, Span};
 
-/// Blocks that read the files that some of their attributes name: kind, type and attributes.
+/// Blocks with attributes that name files to read: kind, type and attributes.
 const READING_BLOCKS: [(&str, &str, &[&str]); 4] = [
     ("data", "archive_file", &["source_dir", "source_file"]),
     ("resource", "archive_file", &["source_dir", "source_file"]),
@@ -19,7 +19,7 @@ const READING_BLOCKS: [(&str, &str, &[&str]); 4] = [
     ("data", "local_sensitive_file", &["filename"]),
 ];
 
-/// Functions that read the file that their first argument names.
+/// Functions that read the file named by their first argument.
 pub(super) const READERS: [&str; 10] = [
     "file",
     "filebase64",
@@ -33,43 +33,42 @@ pub(super) const READERS: [&str; 10] = [
     "templatefile",
 ];
 
-/// Something that a file names.
+/// A dependency of a file.
 pub(super) struct NamedInput {
-    /// Where; unknown in JSON.
+    /// `None` in JSON.
     pub(super) span: Option<Span>,
     pub(super) what: What,
 }
 
-/// What a file names.
+/// A module or file that a Terraform file names.
 pub(super) enum What {
     /// A local module, by its source.
     Module(Box<str>),
-    /// A module of this name, whose source is more than text.
+    /// A module by name, whose source is an expression.
     Computed(Box<str>, Box<Expr>),
     /// A file that a function reads.
     Read(Read),
-    /// A file that something reads whose path is more than text.
+    /// A file whose path is an expression.
     ComputedRead(Box<ComputedRead>),
-    /// A module that is elsewhere, if calls are asked for.
+    /// A module outside of the project, if calls are collected.
     Elsewhere(Box<CallText>),
 }
 
-/// A call of a module that is no directory of this machine, as written.
+/// A call of a module outside of the project, as written.
 pub(super) struct CallText {
-    /// The label of the block.
     pub(super) name: Box<str>,
-    /// The text of the source, as far as it is text.
+    /// The constant part of the source.
     pub(super) source: Box<str>,
-    /// Whether something follows that only Terraform knows.
+    /// Whether a part follows that only Terraform can evaluate.
     pub(super) is_open: bool,
     pub(super) version: CallVersion,
 }
 
-/// A call of a function that reads.
+/// A call of a function that reads a file.
 pub(super) struct Read {
     pub(super) function: Box<str>,
     pub(super) base: PathBase,
-    /// Absolute, or relative to the base; of `fileset`, the directory.
+    /// Absolute, or relative to the base; for `fileset`, the directory.
     pub(super) path: Box<str>,
     /// The second argument of `fileset`.
     pub(super) pattern: Option<Box<str>>,
@@ -77,24 +76,24 @@ pub(super) struct Read {
 
 /// A path that has to be evaluated.
 pub(super) struct ComputedRead {
-    /// What reads it: a function, or the type of a block.
+    /// The function or the type of the block that reads it.
     pub(super) reader: Box<str>,
     pub(super) path: Expr,
     /// The second argument of `fileset`.
     pub(super) pattern: Option<Expr>,
 }
 
-/// What a path is relative to.
+/// The base of a relative path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathBase {
     /// The directory of the file.
     Module,
-    /// The directory that Terraform is run in.
+    /// The working directory of Terraform.
     Root,
 }
 
-/// Returns whether a native file has to be parsed. Most do not: no word in them could open a `module`
-/// block or one that reads, or call a function that reads a file, and their brackets and quotes look balanced.
+/// Returns whether a native file has to be parsed. Most need not: no word in them opens a `module` block or a
+/// block that reads files, or calls a function that reads one, and brackets and quotes look balanced.
 pub(super) fn is_worth_parsing(text: &str) -> bool {
     has_module(text.as_bytes()) || has_reader(text.as_bytes()) || !is_balanced(text.as_bytes())
 }
@@ -114,14 +113,14 @@ fn has_reader(text: &[u8]) -> bool {
         let word = &rest[at..];
         let end = word.iter().position(|byte| !is_word(*byte));
         let Some(end) = end else { return false };
-        // Looked at once, however often the word says `file`.
+        // Examined once, however often the word contains `file`.
         rest = &word[end..];
         let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
-        // Looking behind a comment is not worth the effort.
+        // Not worth looking behind a comment.
         if matches!(next, Some(b'(' | b'/' | b'#')) {
             return true;
         }
-        // The type of a block that reads.
+        // A type of a block that reads files.
         if word.starts_with(b"file\"") && text[..text.len() - word.len()].ends_with(b"_") {
             return true;
         }
@@ -145,7 +144,7 @@ fn is_balanced(text: &[u8]) -> bool {
         && count(b'"').is_multiple_of(2)
 }
 
-/// Returns what a native file names, in the order written; with `calls`, modules that are elsewhere, too.
+/// Returns the dependencies of a native file, in order; with `calls`, also modules outside of the project.
 ///
 /// # Errors
 ///
@@ -204,7 +203,7 @@ fn reads(body: &Body, named: &mut Vec<NamedInput>) {
     });
 }
 
-/// Returns what the source of a module names; `None` if the module is elsewhere.
+/// Returns the dependency of a module's source; `None` if the module is outside of the project.
 pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     let path = match literal(source) {
         Some(path) => path,
@@ -217,14 +216,14 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
     local_module(&path)
 }
 
-/// Returns the module of a directory of this machine.
+/// Returns the module in a local directory.
 pub(super) fn local_module(source: &str) -> Option<What> {
-    // A heredoc ends with a line.
+    // A heredoc ends with a line break.
     let source = source.trim_end_matches(['\n', '\r']);
     (is_local(source) || is_absolute(source)).then(|| What::Module(source.into()))
 }
 
-/// Returns the call of a module that is elsewhere.
+/// Returns the call of a module outside of the project.
 pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> What {
     let whole = literal(source);
     What::Elsewhere(Box::new(CallText {
@@ -241,7 +240,7 @@ pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> What {
     }))
 }
 
-/// Returns the text that a source begins with.
+/// Returns the constant start of a source.
 fn start(source: &Expr) -> String {
     let ExprKind::Template(parts) = &source.kind else {
         return String::new();
@@ -254,8 +253,7 @@ fn start(source: &Expr) -> String {
     literals.collect()
 }
 
-/// Returns whether a source begins with text that rules out a directory relative to the file, whatever
-/// follows.
+/// Returns whether the start of a source rules out a directory relative to the file.
 fn is_elsewhere(source: &Expr) -> bool {
     let start = start(source);
     let may_be_local = start.starts_with("./") || start.starts_with("../");
@@ -268,7 +266,7 @@ pub(super) fn is_local(source: &str) -> bool {
     (starts || matches!(source, "." | "..")) && source.len() <= ProjectPath::MAX_BYTES
 }
 
-/// Returns what a call reads.
+/// Returns the dependency of a function call.
 pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<What> {
     let function = name.text.strip_prefix("core::").unwrap_or(&name.text);
     let is_set = function == "fileset";
@@ -299,8 +297,7 @@ pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<What> {
     })
 }
 
-/// Returns the path that an expression is made of, if it is made of text and places only, and does not
-/// lie in the home directory.
+/// Returns the path that an expression spells with text and places only, outside of the home directory.
 fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
     let parts = match &expr.kind {
         ExprKind::Template(parts) => parts.as_slice(),
@@ -310,7 +307,7 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
                 .or_else(|| plain_path(literal(expr)?));
         }
     };
-    // `./` in front of a place changes nothing.
+    // A leading `./` before a place changes nothing.
     let parts = match parts {
         [TemplatePart::Literal(text), rest @ ..] if matches!(&**text, "" | "./") => rest,
         parts => parts,
@@ -331,7 +328,7 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
         }
     }
     match base {
-        // `${path.module}x` names a sibling, which is surely not intended.
+        // `${path.module}x` would name a sibling, which is surely not intended.
         Some(_) if !path.is_empty() && !path.starts_with('/') => None,
         Some(base) if path.len() <= ProjectPath::MAX_BYTES => {
             Some((base, format!("./{}", path.trim_start_matches('/'))))
@@ -341,7 +338,7 @@ fn literal_path(expr: &Expr) -> Option<(PathBase, String)> {
     }
 }
 
-/// Returns the place of a path without `path.module` or the like.
+/// Returns the base of a path without `path.module` or the like.
 pub(super) fn plain_path(path: String) -> Option<(PathBase, String)> {
     if is_absolute(&path) {
         return Some((PathBase::Module, path));
@@ -351,7 +348,7 @@ pub(super) fn plain_path(path: String) -> Option<(PathBase, String)> {
     is_relative.then_some((PathBase::Root, path))
 }
 
-/// Returns whether a path is one of the machine, which may lead into the project.
+/// Returns whether a path is absolute; it may still lead into the project.
 pub(super) fn is_absolute(path: &str) -> bool {
     path.starts_with('/') && path.len() <= ProjectPath::MAX_BYTES
 }
@@ -371,7 +368,7 @@ fn literal(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Returns what `path.module`, `path.root` and `path.cwd` mean.
+/// Returns the base that `path.module`, `path.root` or `path.cwd` stands for.
 fn location(expr: &Expr) -> Option<PathBase> {
     let ExprKind::Traversal(base, steps) = &expr.kind else {
         return None;
@@ -392,7 +389,7 @@ fn location(expr: &Expr) -> Option<PathBase> {
     }
 }
 
-/// Formats what a file names, for tests.
+/// Formats dependencies for tests.
 #[cfg(test)]
 pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {
@@ -469,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_long_word_is_looked_at_once() {
-        // Looked at again from each `file` in it, this would take an hour.
+        // Examined again from each `file` in it, this would take an hour.
         let text = "# ".to_owned() + &"file".repeat(2 << 20);
         assert!(!is_worth_parsing(&text));
         assert!(is_worth_parsing(&(text + "set(path.module)")));

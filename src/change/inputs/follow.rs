@@ -1,6 +1,6 @@
-//! Where paths lead by way of symbolic links, and which links there are.
+//! Resolves symbolic links, and lists them.
 //!
-//! This module does not know what has changed.
+//! This module does not know what changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,30 +19,29 @@ const MAX_LINKS: usize = 40;
 pub(in crate::change) struct Links<'a> {
     pub(super) root: &'a Path,
     pub(super) listing: &'a Listing,
-    /// The directories that have links, by path.
+    /// The directories with links, by path.
     pub(in crate::change) listed: Vec<(&'a ProjectPath, &'a DirectoryListing)>,
-    /// By directory that the walk left out, the links in it and below, by path.
+    /// The links in and below each directory that the walk skipped, by path.
     left_out: RwLock<HashMap<ProjectPath, Arc<[ProjectPath]>>>,
 }
 
-/// Where a path leads, and the links along the way.
+/// The target of a path, and the links on the way.
 pub(in crate::change) struct ResolvedPath {
-    /// The links, in the order in which they are followed.
+    /// In the order in which they are followed.
     pub(in crate::change) links: Vec<ProjectPath>,
-    /// The path without links, whether or not it exists; `None` if they lead out of the project or
-    /// nowhere.
+    /// The path without links, which may not exist; `None` if it leaves the project or the links form a
+    /// cycle.
     pub(in crate::change) end: Option<ProjectPath>,
 }
 
 impl ResolvedPath {
-    /// Returns whether there is no end because there are too many links.
+    /// Returns whether there are too many links.
     pub(super) fn is_circle(&self) -> bool {
         self.links.len() > MAX_LINKS
     }
 }
 
 impl<'a> Links<'a> {
-    /// Starts without having looked anything up.
     pub(super) fn new(root: &'a Path, listing: &'a Listing) -> Self {
         Links {
             root,
@@ -52,8 +51,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the place that a path leads to from a directory: a relative one, possibly through
-    /// directories above the project, or an absolute one of this machine.
+    /// Returns the place in the project of a path from a directory: relative, possibly through directories
+    /// above the project, or absolute on this machine.
     pub(super) fn resolve(&self, directory: &ProjectPath, written: &str) -> Option<ProjectPath> {
         if written.starts_with('/') {
             return self.resolve_by_detour(written);
@@ -65,7 +64,7 @@ impl<'a> Links<'a> {
         })
     }
 
-    /// Returns the place in the project that an absolute path of this machine leads to.
+    /// Returns the place in the project of an absolute path on this machine.
     pub(super) fn resolve_by_detour(&self, written: &str) -> Option<ProjectPath> {
         if !written.starts_with('/') {
             return None;
@@ -77,7 +76,7 @@ impl<'a> Links<'a> {
         is_inside.then(|| ProjectPath::from_normal(inside))
     }
 
-    /// Follows the links on the way to a path. Most paths without links are known from the listing.
+    /// Resolves the links on the way to a path. The listing answers for most paths without links.
     pub(in crate::change) fn follow(&self, path: &ProjectPath) -> ResolvedPath {
         let mut way = ResolvedPath {
             links: Vec::new(),
@@ -108,7 +107,7 @@ impl<'a> Links<'a> {
             }
             let inside = if target.is_absolute() {
                 let inside = target.strip_prefix(self.root).map(Path::to_path_buf);
-                // The root is free of links; an absolute target as written need not be.
+                // The root has no links; an absolute target may have some.
                 let inside = inside.ok().or_else(|| {
                     let target = dunce::canonicalize(&target).ok()?;
                     target.strip_prefix(self.root).map(Path::to_path_buf).ok()
@@ -145,7 +144,7 @@ impl<'a> Links<'a> {
         })
     }
 
-    /// Returns where the entry of a directory leads if it is a link.
+    /// Returns the target of a directory entry that is a link.
     fn link_target(&self, directory: &str, name: &str) -> Option<PathBuf> {
         if let Some(listed) = self.listing.get(directory)
             && !listed.has_link(name)
@@ -157,8 +156,8 @@ impl<'a> Links<'a> {
         fs::read_link(host.join(name)).ok()
     }
 
-    /// Returns the links in a directory, then those below it, and last those in directories that the
-    /// walk left out.
+    /// Returns the links in a directory, then those below it, and last those in directories that the walk
+    /// skipped.
     pub(in crate::change) fn links_below(
         &self,
         directory: &ProjectPath,
@@ -173,14 +172,14 @@ impl<'a> Links<'a> {
             .partition_point(|(path, _)| *path.as_str() < *prefix);
         let below = self.listed[start..].iter();
         let below = below.take_while(move |(path, _)| path.as_str().starts_with(&prefix));
-        // The root's own are below `/` as well, as text.
+        // As texts, the root's own entries are below `/` too.
         let own = own.filter(|(path, _)| !path.is_root());
         let listed = own.into_iter().chain(below);
         let listed = listed.flat_map(|&(directory, listed)| links_in(directory, listed));
         listed.chain(self.links_left_out(directory))
     }
 
-    /// Returns the links below a directory that the walk left out.
+    /// Returns the links below a directory that the walk skipped.
     fn links_left_out(&self, directory: &ProjectPath) -> Vec<ProjectPath> {
         let left_out = self.listing.left_out();
         if left_out.is_empty() {
@@ -203,7 +202,7 @@ impl<'a> Links<'a> {
             .collect()
     }
 
-    /// Returns the links in a directory and below, which is searched once.
+    /// Returns the links in and below a directory on disk, searched once.
     pub(in crate::change) fn links_on_disk(&self, directory: &ProjectPath) -> Arc<[ProjectPath]> {
         let known = self.left_out.read().expect("no task panics");
         if let Some(links) = known.get(directory) {
@@ -228,7 +227,7 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Returns the links that lie in a directory.
+/// Returns the links directly in a directory.
 pub(in crate::change) fn links_in(
     directory: &ProjectPath,
     listed: &DirectoryListing,

@@ -1,8 +1,8 @@
-//! The graph of stacks and modules, and how a change goes through it.
+//! The graph of stacks and modules, and how changes propagate through it.
 //!
-//! A node is a directory; an edge leads from a directory to a module that it uses. The graph is read
-//! level by level, each level in parallel, from the candidates on. Reading stops
-//! at modules that a change touches, unless inputs are recorded: what they use makes no difference.
+//! A node is a directory, and an edge leads to a module that it uses. The graph is read level by level from
+//! the candidates on, each level in parallel. Modules that a change touches are not followed further unless
+//! inputs are recorded, since what they use makes no difference.
 
 use std::collections::HashMap;
 
@@ -21,31 +21,30 @@ use crate::path::ProjectPath;
 /// How a change reaches a node.
 #[derive(Clone, Copy)]
 enum Approach {
-    /// By an input of its own.
+    /// Through an input of its own.
     Own,
     Edge(usize),
 }
 
-/// All directories that the candidates use, and which of them a change reaches.
+/// The directories that the candidates use, and the changes that reach them.
 pub(in crate::change) struct InputGraph<'a> {
-    /// The candidates first, in their order.
+    /// The candidates first, in order.
     pub(in crate::change) nodes: Vec<InputNode<'a>>,
     n_candidates: usize,
-    /// Nodes by the directory that was read.
+    /// The index by directory.
     by_path: HashMap<ProjectPath, usize>,
-    /// The nodes for Terragrunt's part of a candidate, by the candidate's node. They are separate: a
-    /// stack that uses another as a module does not depend on its Terragrunt files.
+    /// The nodes of the Terragrunt files of candidates, by the candidate's node. They are separate: a stack
+    /// that uses another one as a module does not depend on its Terragrunt files.
     pub(in crate::change) units: HashMap<usize, usize>,
-    /// By node, the nodes that use it.
+    /// The users of each node.
     users: Vec<Vec<usize>>,
-    /// By node.
     ways: Vec<Option<Approach>>,
-    /// By node, whether it, or a module below it, reads files relative to the stack.
+    /// Whether each node, or a module behind it, reads files relative to the stack.
     leads: Vec<bool>,
 }
 
 impl<'a> InputGraph<'a> {
-    /// Reads what the candidates use, and follows the changes through it.
+    /// Reads the candidates' uses, and propagates changes through them.
     pub(in crate::change) fn new(
         tree: &Tree<'a>,
         candidates: &[ProjectPath],
@@ -57,12 +56,11 @@ impl<'a> InputGraph<'a> {
         graph
     }
 
-    /// Returns whether the files of a directory have been read.
     pub(super) fn has_read(&self, directory: &ProjectPath) -> bool {
         self.by_path.contains_key(directory)
     }
 
-    /// Returns, for each candidate, the shortest way to a change, if a change reaches it.
+    /// Returns for each candidate the shortest chain to a change, if one reaches it.
     pub(super) fn causes(&self, tree: &Tree<'a>) -> Vec<Option<ChangeCause>> {
         let leads = &self.leads;
         let cause = |index: usize| {
@@ -129,8 +127,8 @@ impl<'a> InputGraph<'a> {
         graph
     }
 
-    /// Determines which nodes a change reaches, nearest first. Of several ways of one length, a node
-    /// takes the one that is written first.
+    /// Propagates changes to nodes, nearest first. Of several chains of equal length, the one written first
+    /// counts.
     fn propagate(&mut self) {
         let own = |node: &InputNode| node.touch.as_ref().map(|_| Approach::Own);
         self.ways = self.nodes.iter().map(own).collect();
@@ -157,7 +155,7 @@ impl<'a> InputGraph<'a> {
         }
     }
 
-    /// Returns the change that reaches a node, and the way to it.
+    /// Returns the change that reaches a node, and the chain to it.
     fn cause(&self, mut node: usize) -> Option<ChangeCause> {
         let mut chain = Vec::new();
         loop {
@@ -180,12 +178,12 @@ impl<'a> InputGraph<'a> {
         }
     }
 
-    /// Returns for each node whether it, or a module below it, reads files relative to the stack.
+    /// Returns for each node whether it, or a module behind it, reads files relative to the stack.
     fn leads_to_root_reads(&self) -> Vec<bool> {
         self.leads_to(|node| !node.root_reads.is_empty())
     }
 
-    /// Returns for each node whether it, or a module below it, has something.
+    /// Returns for each node whether it, or a module behind it, satisfies a predicate.
     pub(in crate::change) fn leads_to(&self, has: impl Fn(&InputNode) -> bool) -> Vec<bool> {
         let mut leads: Vec<bool> = self.nodes.iter().map(has).collect();
         let mut open: Vec<usize> = (0..leads.len()).filter(|&node| leads[node]).collect();
@@ -200,8 +198,7 @@ impl<'a> InputGraph<'a> {
         leads
     }
 
-    /// Returns the change of a file that a stack, or a module that it uses, reads relative to the
-    /// stack.
+    /// Returns the change of a file that a stack, or a module that it uses, reads relative to the stack.
     fn root_read(&self, stack: usize, tree: &Tree<'a>, leads: &[bool]) -> Option<ChangeCause> {
         if !leads[stack] {
             return None;
@@ -225,7 +222,7 @@ impl<'a> InputGraph<'a> {
         None
     }
 
-    /// Adds everything that the only candidate, and the modules that it uses, have recorded.
+    /// Adds all recorded inputs of the only candidate and of the modules that it uses.
     pub(super) fn add_inputs(&self, tree: &Tree<'a>, inputs: &mut Inputs) {
         let candidate = 0;
         self.add_inputs_from(candidate, inputs, |way, node, inputs| {
@@ -241,7 +238,7 @@ impl<'a> InputGraph<'a> {
                 }
             }
         });
-        // Terragrunt runs a module in a copy of its directory: nothing there is relative to the stack.
+        // Terragrunt runs a module in a copy of its directory, so nothing there is relative to the stack.
         if let Some(&unit) = self.units.get(&candidate) {
             self.add_inputs_from(unit, inputs, |_, _, _| {});
         }
@@ -270,8 +267,8 @@ impl<'a> InputGraph<'a> {
     }
 }
 
-/// Visits what a candidate, and the modules that it uses, read relative to the candidate: each place, and
-/// what reads it.
+/// Visits the places that a candidate, and the modules that it uses, read relative to the candidate, with the
+/// chain to each.
 pub(in crate::change) fn each_root_read(
     tree: &Tree<'_>,
     graph: &InputGraph<'_>,

@@ -1,6 +1,6 @@
-//! What one file of Terraform in JSON names.
+//! The modules and files that one Terraform JSON file names.
 //!
-//! A key may occur several times in an object, and Terraform sees every one of them.
+//! A key may occur several times in an object, and Terraform sees every occurrence.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::language::parse::parse_template;
 use crate::language::syntax::{Expr, ExprKind, Name};
 use crate::source::FileId;
 
-/// A value, reduced to what can name something.
+/// A value, reduced to what can name a dependency.
 enum Json {
     String(Box<str>),
     Array(Vec<Json>),
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// Returns what a file names; with `calls`, modules that are elsewhere, too.
+/// Returns the dependencies of a file; with `calls`, also modules outside of the project.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ fn reads(json: &Json, named: &mut Vec<NamedInput>) {
     }
 }
 
-/// Returns a text as the expression that it is.
+/// Parses a text as a template.
 fn template(text: &str) -> Option<Expr> {
     let kind = if is_template(text) {
         ExprKind::Template(parse_template(FileId::UNPLACED, text)?)

@@ -1,4 +1,4 @@
-//! The symbolic links of stacks: what they lead to counts as part of the stack.
+//! The symbolic links of stacks, whose targets are inputs.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::change::cause::{ChangeCause, InputLocation};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, StackRange, Stacks};
 
-/// Returns the wanted stacks that have a link to something that changed, each with the first such
-/// link by path, those in directories that the walk left out last. A link belongs to the nearest
-/// stack at or above it; one that leads out of the project, or in a circle, leads to nothing.
+/// Returns the wanted stacks with a link to a change, each with the first such link by path; links in
+/// directories that the walk skipped come last. A link belongs to the nearest stack at or above it. One that
+/// leaves the project, or forms a cycle, leads nowhere.
 pub(super) fn changed_stacks(
     tree: &Tree,
     stacks: &Stacks,
@@ -53,7 +53,7 @@ pub(super) fn changed_stacks(
     found
 }
 
-/// Adds where the links of a stack lead.
+/// Adds the targets of a stack's links.
 pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs: &mut Inputs) {
     let is_own = |directory: &ProjectPath| owners(stacks, directory).any(|owner| owner == stack);
     let mut add = |link: &ProjectPath| {
@@ -74,7 +74,7 @@ pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs
     }
 }
 
-/// Adds to a node what something in its directory leads to that is not a plain file, usually a link.
+/// Adds to a node the target of an entry of its directory that is not a regular file, usually a link.
 pub(super) fn take<'a>(tree: &Tree<'a>, file: &ProjectPath, node: &mut InputNode<'a>) {
     let touch = tree.touch(file);
     node.record(|| found(tree, file, touch.clone()));
@@ -92,8 +92,8 @@ pub(in crate::change) fn owners(stacks: &Stacks, directory: &ProjectPath) -> Sta
     }
 }
 
-/// Returns where a link leads as inputs: every link on the way, and the end. The link itself is part
-/// of the directory that it lies in.
+/// Returns the target of a link as inputs: every link on the way, and the end. The link itself belongs to its
+/// directory.
 fn found<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> Vec<FoundInput<'a>> {
     let way = tree.links().follow(link);
     let stops: Vec<&ProjectPath> = way.links.iter().chain(&way.end).collect();

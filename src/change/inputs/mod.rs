@@ -1,15 +1,14 @@
-//! Finds the stacks that have a changed input, with the chain from the stack to it, and all inputs of
-//! one stack in the same way.
+//! Finds stacks with changed inputs, with the chain from the stack to the change, and lists all inputs of one
+//! stack.
 //!
-//! Inputs are the modules that a stack's Terraform files name, the files that they read, what
-//! symbolic links lead to, and what Terragrunt reads. All of it is a guess at what another tool will
-//! do, so anything that cannot be understood causes a warning, never an error.
+//! Inputs are the modules that a stack's Terraform files name, the files that they read, the targets of
+//! symbolic links, and what Terragrunt reads. All of it guesses at another tool's behaviour, so a file that
+//! cannot be understood causes a warning, never an error.
 //!
-//! Each file is read once. A change goes through the graph of modules once, from the directories it
-//! touches back to the stacks; only paths that name a different file for each stack are resolved
-//! per stack.
+//! Each file is read once. Changes propagate once through the graph of modules, from the touched directories
+//! back to the stacks; only paths that differ for each stack are resolved per stack.
 //!
-//! This module does not know how files changed, or which stacks the other rules have found.
+//! This module does not know how files changed, or which stacks other rules have found.
 
 mod called;
 mod chain;
@@ -44,12 +43,11 @@ use crate::change::cause::{ChangeCause, Use};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
-/// Finds the candidates that have an input that changed, each with the shortest way to one, on the
-/// pool of threads that this is called on. The candidates must be in path order. Instances of
-/// one directory have the same inputs here, so they are looked for once for all of them.
+/// Finds the candidates with a changed input, each with the shortest chain to it, on the current thread pool.
+/// The candidates must be in path order. Instances of one directory share these inputs, so they are searched
+/// once.
 ///
-/// Changed Terraform files are checked whether or not a candidate needs them: the user who has just
-/// broken one wants to know.
+/// Changed Terraform files are checked even if no candidate needs them: their author wants to know.
 pub(super) fn changed_inputs(
     tree: &Tree,
     stacks: &Stacks,
@@ -79,8 +77,7 @@ pub(super) fn changed_inputs(
     found
 }
 
-/// Adds what a stack uses, on the pool of threads that this is called on. The tree must be
-/// recording.
+/// Adds what a stack uses, on the current thread pool. The tree must be recording.
 pub(super) fn add_inputs(
     tree: &Tree,
     stacks: &Stacks,
@@ -93,7 +90,7 @@ pub(super) fn add_inputs(
     links::add_inputs(tree, stacks, stack, inputs);
 }
 
-/// Returns what reads files in some directories, or in modules that they use, whose paths cannot be determined.
+/// Returns the reads, in some directories and the modules that they use, whose paths cannot be determined.
 pub(super) fn unknown_paths(
     tree: &Tree,
     directories: &[ProjectPath],
@@ -102,7 +99,7 @@ pub(super) fn unknown_paths(
     let graph = graph::InputGraph::new(tree, directories, terragrunt);
     let found = graph.nodes.iter().flat_map(|node| &node.unknown);
     let mut found: Vec<Use> = found.cloned().collect();
-    // Stacks share what Terragrunt includes.
+    // Stacks share the files that Terragrunt includes.
     found.sort_by(|a, b| {
         (&a.location.file, a.location.line).cmp(&(&b.location.file, b.location.line))
     });

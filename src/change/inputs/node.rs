@@ -1,4 +1,4 @@
-//! A directory and what it uses: modules, files that are read, and where its links lead.
+//! A directory and its uses: modules, files, and targets of links.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,22 +11,21 @@ use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
-/// A directory and what it uses.
 pub(in crate::change) struct InputNode<'a> {
     pub(super) path: ProjectPath,
-    /// The first change that can be reached without another module, and how.
+    /// The first change reached without another module, and the steps to it.
     pub(super) touch: Option<(Vec<Use>, &'a ChangedFile)>,
-    /// Everything that can be reached without another module, if that is recorded.
+    /// All inputs reached without another module, if they are recorded.
     record: Option<NodeInputs<'a>>,
-    /// The modules it uses, in the order written.
+    /// The modules that it uses, in the order written.
     pub(in crate::change) edges: Vec<Edge>,
-    /// Reads that name a different file for each stack.
+    /// Reads of a file that differs for each stack.
     pub(super) root_reads: Vec<RootRead>,
-    /// Calls of modules that are elsewhere, if those are asked for.
+    /// Calls of modules outside of the project, if they are collected.
     pub(super) calls: Vec<ModuleCall>,
-    /// What reads files whose paths cannot be determined.
+    /// Reads whose paths cannot be determined.
     pub(super) unknown: Vec<Use>,
-    /// Whether it has inputs that were not followed by the first rules for digests.
+    /// Whether it has inputs that the first digest rules did not follow.
     pub(in crate::change) has_newer: bool,
 }
 
@@ -36,10 +35,9 @@ struct NodeInputs<'a> {
     budget: ChainBudget,
 }
 
-/// An input, as seen from its node.
+/// An input, seen from its node.
 pub(in crate::change) struct FoundInput<'a> {
     pub(in crate::change) location: InputLocation,
-    /// The steps to it from the node.
     pub(in crate::change) steps: Vec<Use>,
     pub(super) touch: Option<Touch<'a>>,
 }
@@ -48,23 +46,22 @@ pub(in crate::change) struct FoundInput<'a> {
 pub(in crate::change) struct Edge {
     pub(in crate::change) steps: Vec<Use>,
     pub(in crate::change) directory: ProjectPath,
-    /// The node of the directory, once it has one.
+    /// The target's node, once it exists.
     pub(in crate::change) target: usize,
 }
 
-/// A file that is read relative to the directory that Terraform is run in.
+/// A file that is read relative to Terraform's working directory.
 pub(super) struct RootRead {
     pub(super) step: Use,
-    /// Where; unknown in JSON.
+    /// `None` in JSON.
     pub(super) span: Option<Span>,
     pub(super) path: Box<str>,
     pub(super) pattern: Option<Box<str>>,
-    /// Whether a warning has said that the path leads out of the project.
+    /// Whether a warning about a path outside of the project was given.
     pub(super) is_warned_of: AtomicBool,
 }
 
 impl<'a> InputNode<'a> {
-    /// Starts a node without inputs.
     pub(super) fn new(tree: &Tree<'a>, path: ProjectPath) -> Self {
         InputNode {
             path,
@@ -78,7 +75,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Adds an input and the change that touches it. Its place matters only if inputs are recorded.
+    /// Adds an input and the change that touches it. The place matters only if inputs are recorded.
     pub(super) fn input(
         &mut self,
         steps: &[Use],
@@ -99,7 +96,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Adds a module that is used. Its place matters only if inputs are recorded.
+    /// Adds a used module. The place matters only if inputs are recorded.
     pub(super) fn module(
         &mut self,
         steps: Vec<Use>,
@@ -118,7 +115,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Notes that a change touches an input, unless one does already.
+    /// Notes the first change that touches an input.
     pub(super) fn touch(&mut self, steps: &[Use], touch: Touch<'a>) {
         self.touch.get_or_insert_with(|| {
             let mut steps = steps.to_vec();
@@ -134,7 +131,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Returns the inputs that were recorded, in the order in which they were found.
+    /// Returns the recorded inputs in the order in which they were found.
     pub(in crate::change) fn recorded(&self) -> &[FoundInput<'a>] {
         self.record.as_ref().map_or(&[], |record| &record.found)
     }

@@ -1,4 +1,4 @@
-//! Problems in the files that name inputs, gathered from all threads.
+//! Problems in the files that name inputs, collected from all threads.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -9,25 +9,24 @@ use crate::path::ProjectPath;
 use crate::project::{FileReadError, Problems};
 use crate::source::SourceFile;
 
-/// The maximum number of problems shown for one file. More help nobody, and a hostile file has a
-/// million.
+/// The maximum number of problems shown for one file. More would not help, and a hostile file has a million.
 const MAX_PER_FILE: usize = 50;
 
-/// Problems by file; one that is found several times counts once.
+/// Problems by file, each once.
 #[derive(Default)]
 pub(crate) struct InputProblems(Mutex<BTreeMap<ProjectPath, OfFile>>);
 
 #[derive(Default)]
 struct OfFile {
     text: String,
-    /// In the order in which they were found.
+    /// In order of discovery.
     diagnostics: Vec<Diagnostic>,
     seen: HashSet<Diagnostic>,
     unreadable: Option<io::Error>,
 }
 
 impl InputProblems {
-    /// Adds a problem of a file, whose text is kept if the problem points into it.
+    /// Adds a problem of a file, and keeps the text if the problem points into it.
     pub(super) fn add(&self, file: &ProjectPath, text: &str, diagnostic: Diagnostic) {
         let mut files = self.0.lock().expect("no task panics while it holds this");
         let of_file = files.entry(file.clone()).or_default();
@@ -40,13 +39,13 @@ impl InputProblems {
         of_file.diagnostics.push(diagnostic);
     }
 
-    /// Notes that a file or directory cannot be read, so changes of what it uses cannot be seen.
+    /// Notes an unreadable file or directory, which hides changes of what it uses.
     pub(super) fn unreadable(&self, file: &ProjectPath, error: io::Error) {
         let mut files = self.0.lock().expect("no task panics while it holds this");
         files.entry(file.clone()).or_default().unreadable = Some(error);
     }
 
-    /// Adds everything to the problems of the project, by file and place.
+    /// Adds everything to the project's problems, by file and place.
     ///
     /// # Errors
     ///

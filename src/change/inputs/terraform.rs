@@ -26,8 +26,8 @@ use crate::printable::printable;
 use crate::project::discover::is_terraform;
 use crate::source::{FileId, Span};
 
-/// Reads the files of a directory into a node. A directory that the walk has not seen is a module
-/// in a place that is not searched for stacks; its files are listed from disk.
+/// Reads the files of a directory into a node. A directory that the walk did not see is a module in a place
+/// without stacks, and is listed from disk.
 pub(super) fn node<'a>(
     tree: &Tree<'a>,
     directory: &ProjectPath,
@@ -45,7 +45,7 @@ pub(super) fn node<'a>(
         &from_disk
     };
     let mut computed: Vec<ComputedFile> = Vec::new();
-    // What the earlier rules have seen need not be looked for again.
+    // The earlier rules have already found these.
     let any_changed = tree.changed().below(directory).next().is_some();
     let mut host = directory.to_host(tree.root());
     for (name, plain) in files {
@@ -56,7 +56,7 @@ pub(super) fn node<'a>(
         host.push(name);
         let read = text::read(tree, &file, &host, *plain, buffer);
         host.pop();
-        // Links in directories that the walk has seen are looked at elsewhere, too; no others are.
+        // Links in directories that the walk saw are examined elsewhere.
         if !plain {
             links::take(tree, &file, &mut node);
         }
@@ -115,7 +115,7 @@ fn definitions(
         let file = directory.join(&name.to_string_lossy());
         let text = text::read(tree, &file, &file.to_host(tree.root()), *plain, buffer)?;
         let defines = text.contains("locals") || text.contains("variable");
-        // What cannot be parsed is told of elsewhere.
+        // A syntax error is reported elsewhere.
         defines.then(|| parse_whole(FileId::UNPLACED, text).ok())?
     });
     parsed.collect()
@@ -175,7 +175,7 @@ impl ComputedFile {
     }
 }
 
-/// Returns a path and the pattern below it as texts, if they can be evaluated.
+/// Returns a path and its pattern as texts, if they are constant.
 fn texts(read: &ComputedRead, constants: &Constants) -> Option<(String, Option<Box<str>>)> {
     let pattern = match &read.pattern {
         Some(pattern) => Some(constants.text(pattern)?.into()),
@@ -212,7 +212,7 @@ pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool
         });
 }
 
-/// Returns what a file names; with `calls`, modules that are elsewhere, too.
+/// Returns the dependencies of a file; with `calls`, also modules outside of the project.
 fn named(name: &OsStr, text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     if name.as_encoded_bytes().ends_with(b".json") {
         json(text, calls)
@@ -221,7 +221,7 @@ fn named(name: &OsStr, text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<D
     }
 }
 
-/// Returns the Terraform files of a directory, each with whether it is a plain file.
+/// Returns the Terraform files of a directory, each with whether it is a regular file.
 fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> io::Result<Vec<(OsString, bool)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory.to_host(tree.root()))? {
@@ -255,7 +255,7 @@ impl<'a> TerraformFile<'_, 'a> {
         }
     }
 
-    /// Adds an input that the first rules for digests did not follow.
+    /// Adds an input that the first digest rules did not follow.
     fn add_newer(&self, span: Option<Span>, what: Option<What>, node: &mut InputNode<'a>) {
         let named = what.map(|what| NamedInput { span, what });
         node.has_newer |= named.is_some();
@@ -350,7 +350,7 @@ impl<'a> TerraformFile<'_, 'a> {
     }
 }
 
-/// Returns the place that is read relative to a stack, or warns that it lies outside the project.
+/// Returns the place that is read relative to a stack, or warns that it is outside of the project.
 pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Option<ProjectPath> {
     let path = tree.links().resolve(stack, &read.path);
     if path.is_none() {
@@ -359,14 +359,14 @@ pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Op
     path
 }
 
-/// Warns, once, that a file that is read relative to a stack lies outside the project.
+/// Warns once that a file read relative to a stack is outside of the project.
 fn warn_of_root_read(tree: &Tree, read: &RootRead) {
     if read.is_warned_of.swap(true, Ordering::Relaxed) {
         return;
     }
     let file = &read.step.location.file;
     let mut buffer = Vec::new();
-    // The text has been dropped: hardly any file needs it again.
+    // The text was dropped, since hardly any file needs it again.
     let host = file.to_host(tree.root());
     if let Some(text) = text::read(tree, file, &host, false, &mut buffer) {
         let diagnostic = outside(&read.path, read.span, file);
@@ -403,7 +403,7 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
     diagnostic.note("changes there cannot be seen")
 }
 
-/// Warns that the directory of a module is not where its source says.
+/// Warns that the directory of a module is missing.
 pub(super) fn absent_module(
     source: &str,
     absent: Absent,

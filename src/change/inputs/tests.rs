@@ -6,7 +6,7 @@ use crate::change::fixtures::{check, files, load, project, way};
 use crate::diagnostic::{RenderStyle, render};
 use crate::project::Problems;
 
-/// Returns the stacks that have an input that changed, with the chains, and what is warned of.
+/// Returns the stacks with a changed input, with the chains, and the warnings.
 fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     let root = dunce::canonicalize(directory).unwrap();
     let (mut project, listing) = load(&root);
@@ -14,7 +14,7 @@ fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     let files = files(changed);
     check(&project, &listing, &files);
     let candidates: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
-    // As the tasks have it in a release build: deep expressions need room.
+    // As in a release build: deep expressions need a large stack.
     let pool = rayon::ThreadPoolBuilder::new().stack_size(16 << 20);
     let pool = pool.num_threads(2).build().unwrap();
     let input_problems = InputProblems::default();
@@ -79,7 +79,7 @@ fn a_change_goes_through_modules_to_every_stack_that_uses_them() {
         (".hidden/m/x.tf", "module \"n\" {\n  source = \"../n\"\n}\n"),
         (".hidden/n/x.tf", ""),
     ]);
-    // A circle of modules, and two that are both written `../common` somewhere.
+    // A cycle of modules, and two modules both written `../common`.
     assert_eq!(
         stacks(&directory, &["modules/common/data/x"]),
         [
@@ -297,7 +297,7 @@ fn terragrunt_reads_includes_parents_and_modules() {
         "modules/lib/main.tf",
         &format!("terraform.source {own}:13 > ../lib /modules/app/main.tf:2"),
     );
-    // It would have been found, had it not been deleted.
+    // It would be found if it had not been deleted.
     check(
         "live/prod/env.hcl",
         &format!("find_in_parent_folders {own}:6"),

@@ -1,4 +1,4 @@
-//! The text of one file that may name inputs.
+//! The text of a file that may name inputs.
 
 use std::fs;
 use std::io::Read as _;
@@ -13,19 +13,19 @@ use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::source::{FileId, Span};
 
-/// The largest native file that is read. Its parser needs a hundred times as much memory.
+/// The size limit for native files. Their parser needs a hundred times as much memory.
 const MAX_NATIVE_BYTES: u64 = 2 << 20;
 
-/// The largest file in JSON that is read.
+/// The size limit for JSON files.
 const MAX_JSON_BYTES: u64 = 16 << 20;
 
-/// Why a broken file matters.
+/// The consequence of a broken file, for messages.
 const CONSEQUENCE: &str = "changes of what this file uses cannot be seen";
 
-/// Reads a file into a buffer, or notes what is wrong with it. Returns `None` if there is nothing
-/// to read, because the file is gone or is a link that leads to no file.
+/// Reads a file into a buffer, or notes its problem. Returns `None` if there is nothing to read: the file is
+/// missing, or a link without a target.
 ///
-/// Anything but a plain file is checked first: opening a pipe would block for ever.
+/// Anything but a regular file is ruled out first, since opening a pipe would block forever.
 pub(super) fn read<'b>(
     tree: &Tree,
     file: &ProjectPath,
@@ -101,7 +101,7 @@ pub(super) fn read<'b>(
     }
 }
 
-/// Adds what the parser says about a file as a warning.
+/// Adds a parser's diagnostic as a warning.
 pub(super) fn broken(tree: &Tree, file: &ProjectPath, text: &str, diagnostic: Diagnostic) {
     let diagnostic = Diagnostic {
         severity: Severity::Warning,
@@ -110,7 +110,6 @@ pub(super) fn broken(tree: &Tree, file: &ProjectPath, text: &str, diagnostic: Di
     tree.problems.add(file, text, diagnostic);
 }
 
-/// Returns a span of a text.
 pub(super) fn span(start: usize, end: usize) -> Span {
     let offset = |at: usize| u32::try_from(at).expect("the size is limited");
     Span {
@@ -124,13 +123,13 @@ pub(super) fn span(start: usize, end: usize) -> Span {
 pub(super) struct LineStarts(Vec<u32>);
 
 impl LineStarts {
-    /// Finds the lines of a text, which pays only if the text names an input.
+    /// Finds the lines of a text, which pays off only if the text names an input.
     pub(super) fn new(text: &str) -> Self {
         let feeds = memchr_iter(b'\n', text.as_bytes());
         LineStarts(feeds.map(|at| span(at, at).start).collect())
     }
 
-    /// Returns the line, from 1, at which a span starts.
+    /// Returns the line of a span, from 1.
     pub(super) fn at(&self, span: Span) -> usize {
         self.0.partition_point(|&feed| feed < span.start) + 1
     }

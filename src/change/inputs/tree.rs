@@ -1,4 +1,4 @@
-//! The tree of the project as inputs see it: what a change touches, and module directories.
+//! The tree of the project as inputs see it: touched places, and module directories.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -19,17 +19,17 @@ use crate::project::discover::{Listing, is_configuration};
 /// A directory and a pattern below it.
 type Set = (ProjectPath, Box<str>);
 
-/// Looks at the tree; shared by all threads.
+/// Answers questions about the tree; shared by all threads.
 pub(in crate::change) struct Tree<'a> {
     pub(super) problems: &'a InputProblems,
-    /// Whether nodes are to record all of their inputs.
+    /// Whether nodes record all of their inputs.
     pub(super) records: bool,
-    /// Whether nodes are to have the calls of modules that are elsewhere.
+    /// Whether nodes collect the calls of modules outside of the project.
     pub(super) takes_calls: bool,
-    /// Whether changed Terraform files are checked that no candidate uses.
+    /// Whether changed Terraform files are checked even if no candidate uses them.
     pub(in crate::change) checks: bool,
     covered: Covered<'a>,
-    /// By lexical path: thousands of stacks name one module.
+    /// By path as written: thousands of stacks name one module.
     modules: RwLock<HashMap<ProjectPath, Arc<Module<'a>>>>,
     /// By directory and pattern.
     sets: RwLock<HashMap<Set, Option<Touch<'a>>>>,
@@ -37,13 +37,12 @@ pub(in crate::change) struct Tree<'a> {
 
 /// A module directory.
 pub(super) struct Module<'a> {
-    /// What changed in it, or on the way to it.
+    /// The change in it, or on the way to it.
     pub(super) touch: Option<Touch<'a>>,
     /// The directory without links.
     pub(super) directory: Result<ProjectPath, Absent>,
 }
 
-/// Why there is no module.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absent {
     Outside,
@@ -51,7 +50,6 @@ pub(super) enum Absent {
 }
 
 impl<'a> Tree<'a> {
-    /// Starts without having looked anything up.
     pub(in crate::change) fn new(
         root: &'a Path,
         listing: &'a Listing,
@@ -69,7 +67,6 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes nodes record all of their inputs.
     pub(in crate::change) fn recording(self) -> Self {
         Tree {
             records: true,
@@ -77,7 +74,6 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Makes nodes have the calls of modules that are elsewhere.
     pub(in crate::change) fn taking_calls(self) -> Self {
         Tree {
             takes_calls: true,
@@ -85,34 +81,29 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the root on this machine.
     pub(super) fn root(&self) -> &'a Path {
         self.covered.links.root
     }
 
-    /// Returns what the walk found.
     pub(in crate::change) fn listing(&self) -> &'a Listing {
         self.covered.links.listing
     }
 
-    /// Returns the files that differ.
     pub(super) fn changed(&self) -> &'a ChangedFiles {
         self.covered.changed
     }
 
-    /// Returns the links of the project.
     pub(in crate::change) fn links(&self) -> &Links<'a> {
         &self.covered.links
     }
 
-    /// Returns the change that alters what is found at a path: there, at a link on the way, or where
-    /// a link below leads.
+    /// Returns the change that alters what is found at a path: there, at a link on the way, or behind a link
+    /// below.
     pub(in crate::change) fn touch(&self, path: &ProjectPath) -> Option<Touch<'a>> {
         self.touch_by_way(path, &self.links().follow(path))
     }
 
-    /// Returns the links with the names of configuration files, and where they lead, of those that lead to
-    /// a change.
+    /// Returns the links that are named like configuration files and lead to a change, with their targets.
     pub(in crate::change) fn changed_configuration_links(
         &self,
     ) -> BTreeMap<ProjectPath, ProjectPath> {
@@ -128,7 +119,7 @@ impl<'a> Tree<'a> {
         changed.collect()
     }
 
-    /// Returns the file that has changed and that links on the way to a path lead to.
+    /// Returns the changed file that links on the way to a path lead to.
     pub(in crate::change) fn changed_end(&self, path: &ProjectPath) -> Option<ProjectPath> {
         let end = self.links().follow(path).end?;
         let is_changed = end != *path && self.changed().at(end.as_str()).is_some();
@@ -153,14 +144,14 @@ impl<'a> Tree<'a> {
             })
     }
 
-    /// Returns the change of a file that a pattern matches, or of the file of that very name.
+    /// Returns the change of a file that a pattern matches, or of the file with exactly that name.
     pub(in crate::change) fn touch_matching(&self, pattern: &Pattern) -> Option<Touch<'a>> {
         let named = || self.changed().at(&pattern.to_string());
         let direct = self.matching(pattern).or_else(named).map(Touch::direct);
         direct.or_else(|| self.find_by_links(pattern))
     }
 
-    /// Returns the change of a file that a pattern below a directory matches, as `fileset` takes it.
+    /// Returns the change of a file that a `fileset` pattern matches below a directory.
     fn touch_set(&self, directory: &ProjectPath, pattern: &str) -> Option<Touch<'a>> {
         let is_quiet = |directory| {
             let is_touched = self.changed().touching(directory).is_some();
@@ -182,7 +173,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Returns the change of what a function reads at a path: of a file, or of what `fileset` finds.
+    /// Returns the change of a file that a function reads, or of a file that `fileset` finds.
     pub(in crate::change) fn touch_read(
         &self,
         path: &ProjectPath,
@@ -194,8 +185,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the change of a file that a pattern matches, or of what should be a directory above
-    /// such files. A submodule is one change, whatever lies in it.
+    /// Returns the change of a file that a pattern matches, or of something else in the place of a directory
+    /// above it. A submodule is one change.
     fn matching(&self, pattern: &Pattern) -> Option<&'a ChangedFile> {
         let is_inside = |file: &ChangedFile| {
             file.change == FileChange::Repository && pattern.may_match_below(&file.path)
@@ -207,7 +198,7 @@ impl<'a> Tree<'a> {
             .or_else(|| self.changed().touching_above(directory))
     }
 
-    /// Returns the change that links on the way to the directory of a pattern, or in it, lead to.
+    /// Returns the change behind links on the way to, or in, the directory of a pattern.
     fn find_by_links(&self, pattern: &Pattern) -> Option<Touch<'a>> {
         let way = self.links().follow(pattern.directory());
         if way.links.is_empty() {
@@ -231,7 +222,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Returns the module of a directory, which is examined once.
+    /// Returns the module of a directory, examined once.
     pub(super) fn module(&self, directory: &ProjectPath) -> Arc<Module<'a>> {
         let known = self.modules.read().expect("no task panics");
         if let Some(module) = known.get(directory) {
@@ -267,7 +258,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns what is read at a path, if it can be understood.
+/// Returns the place that a function reads, if the path can be understood.
 pub(in crate::change) fn place_read(
     path: ProjectPath,
     pattern: Option<&str>,
@@ -278,7 +269,7 @@ pub(in crate::change) fn place_read(
     }
 }
 
-/// Returns the pattern that `fileset` takes, if it is one.
+/// Returns the pattern of `fileset`, if it is valid.
 fn pattern_of_set(directory: &ProjectPath, pattern: &str) -> Option<Pattern> {
     // A leading slash has no meaning here: the pattern continues from the directory.
     Pattern::new(directory, pattern.trim_start_matches('/')).ok()

@@ -1,4 +1,4 @@
-//! Follows one stack through the modules that it uses.
+//! Follows a stack through the modules that it uses.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,7 +6,7 @@ use super::chain::MAX_CHAIN;
 use super::node::InputNode;
 use crate::change::cause::Use;
 
-/// Visits all nodes that one node uses, nearest first, each once.
+/// Visits all nodes that a node uses, nearest first, each once.
 pub(super) struct NodeWalk {
     start: usize,
     reached: HashMap<usize, ReachedNode>,
@@ -15,11 +15,11 @@ pub(super) struct NodeWalk {
 
 struct ReachedNode {
     user: usize,
-    /// The index of the edge of the user.
+    /// The index of the edge from its user.
     edge: usize,
-    /// The edges from the start.
+    /// The number of edges from the start.
     n_edges: usize,
-    /// The node up to which the way is kept; this one, unless that is too far.
+    /// The node up to which the chain is kept; this one, unless the chain is too long.
     kept: usize,
 }
 
@@ -32,7 +32,7 @@ impl NodeWalk {
         }
     }
 
-    /// Returns the next node, and skips those that are not wanted.
+    /// Returns the next node, skipping unwanted ones.
     pub(super) fn next(
         &mut self,
         nodes: &[InputNode],
@@ -59,7 +59,7 @@ impl NodeWalk {
         Some(user)
     }
 
-    /// Returns the way from the start to a node that has been reached.
+    /// Returns the chain from the start to a visited node.
     pub(super) fn way<'n>(&self, nodes: &'n [InputNode], node: usize) -> Vec<&'n Use> {
         let mut at = self.reached.get(&node).map_or(node, |reached| reached.kept);
         let mut edges = Vec::new();

@@ -1,4 +1,4 @@
-//! All inputs of one stack, whether they have changed or not.
+//! All inputs of one stack, changed or not.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,11 @@ use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Watch};
 use crate::project::{self, Problems, Project};
 
-/// Lists what a stack depends on: its own directory, what it watches, what it imports, modules, files
-/// that are read, where links lead, what Terragrunt reads; each nearest first. Modules and what they
-/// use count whether or not the modules around them have changed. With `changed`, a stack has changed
-/// if and only if one of its inputs has.
+/// Lists the inputs of a stack: its own directory, watched and imported files, modules, files that are read,
+/// targets of links, and what Terragrunt reads, each nearest first. Modules and their uses are listed even if
+/// the modules around them changed. With `changed`, a stack changed if and only if one of its inputs did.
 ///
-/// Adds warnings to `problems`, unless they are already there.
+/// Adds new warnings to `problems`.
 ///
 /// # Errors
 ///
@@ -37,7 +36,8 @@ pub fn inputs_of(
     Ok(inputs.in_order())
 }
 
-/// Returns what reads files for some stacks whose paths cannot be determined, so changes of these files do not count.
+/// Returns the reads of some stacks whose paths cannot be determined, so that changes of these files do not
+/// count.
 ///
 /// # Errors
 ///
@@ -63,8 +63,8 @@ pub fn unknown_paths(
     Ok(found)
 }
 
-/// Adds to the inputs of a stack the changes there that do not count, one file for each kind of reason.
-/// A file that would count if it were committed comes first.
+/// Adds the uncounted changes to the inputs of a stack, one file for each kind of reason, files that would
+/// count once committed first.
 ///
 /// # Errors
 ///
@@ -90,14 +90,14 @@ pub fn add_uncounted(
         if files.is_empty() {
             continue;
         }
-        // Problems in files that do not count are not reported.
+        // Problems in uncounted files are not reported.
         let (touched, _) = list(project, listing, files, stack)?;
         let unheeded = InputProblems::default();
         let tree = Tree::new(&project.root, listing, files, &unheeded);
         for input in &mut *inputs {
             let found = match touched.same(input) {
                 Some(touched) => touched.change.clone().zip(Some(touched.links.clone())),
-                // What is computed is not listed again.
+                // Computed inputs are not listed again.
                 None => touch(&tree, &input.location).map(|it| (it.file.clone(), it.links)),
             };
             let counts = |file: &ChangedFile| input.change.as_ref() == Some(file);
@@ -119,7 +119,7 @@ fn touch<'a>(tree: &Tree<'a>, location: &InputLocation) -> Option<Touch<'a>> {
     }
 }
 
-/// Lists what a stack depends on, with warnings.
+/// Lists the inputs of a stack, with warnings.
 fn list(
     project: &Project,
     listing: &Listing,

@@ -3,7 +3,7 @@ use crate::change::fixtures::{check, files, load, project, way};
 use crate::git::FileChange;
 use crate::source::Sources;
 
-/// Returns the inputs of a stack, those that have changed marked, and how many problems there are.
+/// Returns the inputs of a stack, with marks for the changed ones, and the number of problems.
 fn inputs(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> (String, usize) {
     let root = dunce::canonicalize(directory.path()).unwrap();
     let (project, listing) = load(&root);
@@ -35,7 +35,7 @@ fn list(directory: &tempfile::TempDir, stack: &str, changed: &[&str]) -> String 
     lines
 }
 
-/// Checks the changes of each two of these files.
+/// Checks the changes of every pair of these files.
 fn check_pairs(directory: &tempfile::TempDir, paths: &[&str]) {
     let root = dunce::canonicalize(directory.path()).unwrap();
     let (project, listing) = load(&root);
@@ -144,7 +144,7 @@ fn modules_are_inputs_whatever_has_changed_around_them() {
     /s > ../.hidden/h /s/x.tf.json > ../../m/c /.hidden/h/x.tf:2 > ../../s /m/c/main.tf:2
     /m/x > ../.hidden/h /s/x.tf.json > ../../m/c /.hidden/h/x.tf:2 > file /m/c/main.tf:5 ! /m/x
     ");
-    // The stack is one of its own modules, and a module is all that lies below it.
+    // The stack is one of its own modules, and a module is everything below it.
     insta::assert_snapshot!(list(&directory, "/s", &["s/n/y"]), @"
     /s
     /m/a > ../m/a /s/main.tf:2

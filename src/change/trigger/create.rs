@@ -1,4 +1,4 @@
-//! Writing triggers.
+//! Creates trigger files.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -12,47 +12,42 @@ use super::text::{self, Statement};
 use super::{TriggerKind, directory};
 use crate::path::{InstanceKey, ProjectPath};
 
-/// A trigger that was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCreated {
-    /// Something else is where a directory should be.
+    /// Something else is in the place of a directory.
     #[error("`{}` is {is}, and triggers are written only below a directory", path.relative())]
     NoDirectory {
-        /// Where it is.
         path: ProjectPath,
         /// What it is instead.
         is: &'static str,
     },
-    /// The file system failed.
     #[error("failed to create `{}`", path.relative())]
     Io {
-        /// What could not be created.
+        /// The path that could not be created.
         path: ProjectPath,
-        /// Why.
         #[source]
         source: io::Error,
     },
 }
 
-/// What a trigger is created for: all stacks in a directory, or one instance there.
+/// The target of a trigger: all stacks of a directory, or one instance there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TriggerTarget {
     pub directory: ProjectPath,
-    /// The key of the instance, if the trigger is for one alone.
+    /// The key, for a single instance.
     pub key: Option<InstanceKey>,
 }
 
-/// The triggers that were created, by path, and the error that ended the creation, if any.
+/// The created triggers by path, and the error that stopped the creation, if any.
 #[derive(Debug)]
 pub struct Created {
     pub files: Vec<ProjectPath>,
-    /// The error that ended the creation.
     pub error: Option<NotCreated>,
 }
 
 /// Creates a trigger for each target in the project at `root`.
 ///
-/// Links are not followed: nothing is written outside the project.
+/// Links are not followed: nothing is written outside of the project.
 pub fn create(root: &Path, marked: &[TriggerTarget], kind: TriggerKind, reason: &str) -> Created {
     let mut created = Created {
         files: Vec::new(),

@@ -15,24 +15,23 @@ use crate::project::discover::{SizeLimit, TextError, is_configuration, read_text
 use crate::project::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Span};
 
-/// The largest trigger file that is read. Real ones have six lines.
+/// The size limit. Real trigger files have six lines.
 const LIMIT: SizeLimit = SizeLimit {
     bytes: 1 << 20,
     help: "a trigger has one short block",
 };
 
-/// What is at a path in the directory of triggers.
+/// The content of a path in the trigger directory.
 pub(crate) enum TriggerFile {
-    /// No file.
     Nothing,
-    /// A file that is not a trigger. If it does not belong there, a diagnostic already says so.
+    /// A file that is not a trigger. If it does not belong there, a diagnostic says so.
     NoTrigger,
     Trigger(Statement),
 }
 
 /// Reads a trigger file and adds its problems to `problems`.
 ///
-/// Links are not followed: git does not know what is behind them.
+/// Links are not followed: git does not know their targets.
 pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> TriggerFile {
     let metadata = match metadata(root, file) {
         Ok(Some(metadata)) => metadata,
@@ -60,7 +59,7 @@ pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> 
     }
 }
 
-/// Parses the text of a trigger file, wherever it comes from.
+/// Parses the text of a trigger file from any source.
 pub(crate) fn understand(file: &ProjectPath, text: String, problems: &mut Problems) -> TriggerFile {
     match text::parse(&text) {
         Ok(statement) => TriggerFile::Trigger(statement),
@@ -72,7 +71,7 @@ pub(crate) fn understand(file: &ProjectPath, text: String, problems: &mut Proble
     }
 }
 
-/// Returns whether a file has the name of a trigger; warns if it looks as if it should.
+/// Returns whether a file is named like a trigger; warns if it resembles one.
 pub(crate) fn is_trigger_name(file: &ProjectPath, problems: &mut Problems) -> bool {
     let name = file.basename();
     if is_configuration(name.as_ref()) {
@@ -100,8 +99,7 @@ pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
     is_text
 }
 
-/// Checks all files in the directory of triggers below the project root, changed or not, and adds
-/// what is wrong to `problems`.
+/// Checks all files in the trigger directory, changed or not, and adds their problems to `problems`.
 pub fn check_all(root: &Path, problems: &mut Problems) {
     let host = directory().to_host(root);
     let walk = WalkDir::new(host)
@@ -130,7 +128,7 @@ pub fn check_all(root: &Path, problems: &mut Problems) {
     }
 }
 
-/// A trigger that asks for stacks to count as changed, whether or not its file has changed.
+/// A trigger that marks stacks as changed, even if its file has not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskingTrigger {
     pub file: ProjectPath,
@@ -139,12 +137,12 @@ pub struct AskingTrigger {
 }
 
 impl AskingTrigger {
-    /// Returns the directory whose stacks it is about.
+    /// Returns the directory of its stacks.
     pub(crate) fn directory(&self) -> &ProjectPath {
         &self.directory
     }
 
-    /// Returns whether it is about a stack.
+    /// Returns whether it marks a stack.
     pub fn concerns(&self, stack: &StackPath) -> bool {
         *stack.directory() == self.directory
             && (self.key.is_none() || self.key.as_ref() == stack.key())
@@ -156,12 +154,12 @@ impl AskingTrigger {
 #[error("`{}` is not a valid trigger (run `orch validate` to see why)", .0.relative())]
 pub struct BadTrigger(ProjectPath);
 
-/// Returns the triggers below the project root that ask for stacks to count as changed. Files that do not
-/// look like triggers are left out.
+/// Returns the triggers of the project that mark stacks as changed. Files that do not look like triggers are
+/// left out.
 ///
 /// # Errors
 ///
-/// If a file, or the directory of triggers, cannot be read or understood.
+/// If a file, or the trigger directory, cannot be read or parsed.
 pub fn asking(root: &Path) -> Result<Vec<AskingTrigger>, BadTrigger> {
     let mut asking = Vec::new();
     let walk = WalkDir::new(directory().to_host(root))
@@ -190,7 +188,7 @@ pub fn asking(root: &Path) -> Result<Vec<AskingTrigger>, BadTrigger> {
     Ok(asking)
 }
 
-/// Looks at a file without following links; `None` if there is none.
+/// Looks up a file without following links; `None` if it does not exist.
 fn metadata(root: &Path, file: &ProjectPath) -> io::Result<Option<fs::Metadata>> {
     let mut host = root.to_path_buf();
     let mut names = file.components().peekable();
@@ -217,7 +215,7 @@ fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> Tr
     refuse(diagnostic.help(help), problems)
 }
 
-/// Names a file that should be a directory but is not.
+/// Returns the name of a kind of file that should be a directory.
 pub(super) fn what(kind: FileType) -> &'static str {
     if kind.is_symlink() {
         "a symbolic link"
@@ -228,7 +226,7 @@ pub(super) fn what(kind: FileType) -> &'static str {
     }
 }
 
-/// Begins an error whose text continues the name of the file.
+/// Starts a diagnostic whose text continues the name of the file.
 fn problem(file: &ProjectPath, text: &str) -> Diagnostic {
     Diagnostic::error(
         Code::InvalidTrigger,

@@ -1,11 +1,9 @@
-//! Triggers: files that ask for a stack to count as changed, or as unchanged, for a reason other than
-//! its own files.
+//! Triggers: files that mark a stack as changed, or as unchanged, for a reason other than its own files.
 //!
-//! The files are Terramate's: `/.tmtriggers/<directory>/<kind>-<uuid>.tm.hcl`, each with one `trigger`
-//! block, for all stacks in that directory. A trigger for a single instance has a `key`, which Terramate
-//! does not know, so the name of its file ends in `.orch.hcl`. The block counts, not the name of the file.
-//! A trigger is in effect while its file differs from the base; [`crate::change`] decides that, not this
-//! module.
+//! The files are Terramate's: `/.tmtriggers/<directory>/<kind>-<uuid>.tm.hcl`, each with one `trigger` block,
+//! for all stacks in that directory. A trigger for a single instance has a `key`, which Terramate does not
+//! know, so its file name ends in `.orch.hcl`. The block counts, not the file name. A trigger is in effect
+//! while its file differs from the base; [`crate::change`] decides that, not this module.
 
 mod create;
 mod file;
@@ -18,20 +16,19 @@ pub(crate) use file::{TriggerFile, is_nameable, is_trigger_name, read, understan
 use crate::git::FileState;
 use crate::path::ProjectPath;
 
-/// The name of the directory at the project root that holds the triggers.
+/// The directory of triggers, at the project root.
 const DIRECTORY: &str = ".tmtriggers";
 
-/// What a trigger asks for.
+/// The effect of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TriggerKind {
-    /// The stack counts as changed.
     Changed,
-    /// The stack does not count as changed, whatever else has changed.
+    /// The stack counts as unchanged, whatever else changed.
     IgnoreChange,
 }
 
 impl TriggerKind {
-    /// Returns the word for it in files and their names.
+    /// Returns its keyword in files and file names.
     pub fn keyword(self) -> &'static str {
         match self {
             TriggerKind::Changed => "changed",
@@ -40,25 +37,20 @@ impl TriggerKind {
     }
 }
 
-/// A trigger of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// What it asks for.
     pub kind: TriggerKind,
-    /// The reason that its author gives.
+    /// The author's reason.
     pub reason: String,
-    /// The file that it is written in.
     pub file: ProjectPath,
-    /// How far the change of the file has got.
     pub state: FileState,
 }
 
-/// Returns the directory that holds the triggers.
 pub(crate) fn directory() -> ProjectPath {
     ProjectPath::root().join(DIRECTORY)
 }
 
-/// Returns the directory whose stacks a trigger file concerns, given the path of the file.
+/// Returns the directory whose stacks a trigger file marks, given its path.
 pub(crate) fn directory_of(file: &ProjectPath) -> ProjectPath {
     let names: Vec<&str> = file.components().skip(1).collect();
     let stack = names.split_last().map_or(&[][..], |(_, above)| above);

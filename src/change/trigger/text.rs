@@ -1,4 +1,4 @@
-//! The text of a trigger file: one `trigger` block, read and written as Terramate does.
+//! The text of a trigger file: one `trigger` block, read and written like Terramate's.
 
 use std::fmt::Write;
 
@@ -17,12 +17,12 @@ const KINDS: [TriggerKind; 2] = [TriggerKind::Changed, TriggerKind::IgnoreChange
 
 const ATTRIBUTES: [&str; 5] = ["ctime", "reason", "type", "context", "key"];
 
-/// What a trigger file says.
+/// The content of a trigger file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statement {
     pub(crate) kind: TriggerKind,
     pub(crate) reason: String,
-    /// The key of the only instance that it concerns; without one, it concerns all stacks of the directory.
+    /// The key of the only marked instance; `None` for all stacks of the directory.
     pub(crate) key: Option<InstanceKey>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Statement, Vec<Diagnostic>> {
     }
 }
 
-/// Returns the `trigger` block, and reports what does not belong beside it.
+/// Returns the `trigger` block, and reports everything else in the file.
 fn only_block<'b>(
     body: &'b Body,
     file: FileId,
@@ -124,7 +124,7 @@ fn key(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<InstanceKey> {
     None
 }
 
-/// Checks what `orch` reads but does not use.
+/// Checks the attributes that `orch` does not use.
 fn check_rest(block: &Block, problems: &mut Vec<Diagnostic>) {
     for label in &block.labels {
         let diagnostic =
@@ -193,7 +193,7 @@ fn wrong_type(name: &str, wanted: &str, found: &Value, span: Span) -> Diagnostic
     diagnostic.label(span, format!("this is {}", found.type_name()))
 }
 
-/// Returns an attribute that must be one of a few bare words, if it is set.
+/// Returns an attribute that must be one of a few keywords, if it is set.
 fn keyword<'w>(
     block: &Block,
     name: &str,
@@ -236,7 +236,7 @@ pub(super) fn write(statement: &Statement, seconds: u64) -> String {
     )
 }
 
-/// Writes a string that means exactly this text.
+/// Writes a string literal for exactly this text.
 fn quoted(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 2);
     written.push('"');
@@ -248,7 +248,7 @@ fn quoted(text: &str) -> String {
             '\t' => written += "\\t",
             '"' => written += "\\\"",
             '\\' => written += "\\\\",
-            // Doubled, it does not begin a template.
+            // Doubled, it does not start a template.
             '$' | '%' if characters.peek() == Some(&'{') => {
                 written.extend([character, character]);
             }

@@ -1,8 +1,8 @@
-//! What Terragrunt reads for a stack: includes, configuration and variables that functions read, and
-//! the module that it runs.
+//! The files that Terragrunt reads for a stack: includes, configuration, variables, and the module that it
+//! runs.
 //!
-//! What a file says depends on the stack that reads it, so only its syntax is kept. Dependencies on
-//! other units are not inputs: a change of another unit does not change this one.
+//! The meaning of a file depends on the stack that reads it, so only its syntax tree is shared. Dependencies
+//! on other units are no inputs: a change of another unit does not change this one.
 
 mod names;
 mod reading;
@@ -26,10 +26,10 @@ use crate::printable::printable;
 use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::source::Span;
 
-/// The function that says that something reads a file.
+/// The function that marks a file as read.
 const MARK: &str = "mark_as_read";
 
-/// Functions that read the file that their first argument names, besides those of Terraform.
+/// Functions that read the file named by their first argument, besides Terraform's.
 const OWN_READERS: [&str; 4] = [
     MARK,
     "read_terragrunt_config",
@@ -37,7 +37,7 @@ const OWN_READERS: [&str; 4] = [
     "sops_decrypt_file",
 ];
 
-/// Reads what Terragrunt does in a stack; `None` if it does nothing there.
+/// Reads the Terragrunt files of a stack; `None` if there are none.
 pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
     let listed = units.tree.listing().get(stack.as_str())?;
     let has = |wanted| listed.files.iter().any(|(name, _)| name == wanted);
@@ -103,7 +103,7 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
     reading.node.has_newer |= names.has_newer.get();
 }
 
-/// Adds what `include` names, and remembers where it lies.
+/// Adds the file that `include` names, and remembers its directory.
 fn include(reading: &mut Reading, include: &Block, names: &mut Names) {
     let Some(path) = include.body.attribute("path") else {
         return;
@@ -124,7 +124,7 @@ fn include(reading: &mut Reading, include: &Block, names: &mut Names) {
     }
 }
 
-/// Adds what `find_in_parent_folders` finds, and what it would have found before a change.
+/// Adds the result of `find_in_parent_folders`, and its result before the change.
 fn found_in_parents(reading: &mut Reading, span: Span, arguments: &[Expr], names: &Names) {
     let written = match arguments.first() {
         None => None,

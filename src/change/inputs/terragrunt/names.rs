@@ -1,5 +1,4 @@
-//! What can be evaluated of Terragrunt's expressions without running it: text, locals that are
-//! text, and the functions that name places.
+//! The constant expressions of Terragrunt: text, locals with texts, and functions that name places.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -31,46 +30,45 @@ const FUNCTIONS: [&str; 10] = [
     "path_relative_to_include",
 ];
 
-/// What `find_in_parent_folders()` looks for.
+/// The files that `find_in_parent_folders()` looks for.
 const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
 
-/// How many locals may refer to each other in a row.
+/// The maximum depth of locals that refer to each other.
 const MAX_LOCAL_DEPTH: usize = 32;
 
-/// How a stack uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// It is the stack's own.
     Own,
-    /// `include` merges it into the stack's own.
+    /// `include` merges it into the stack's own file.
     Included,
     /// `read_terragrunt_config` reads it.
     Read,
 }
 
-/// A file that is to be read for a stack.
+/// A file to read for a stack.
 pub(super) struct Visit {
     pub(super) file: ProjectPath,
     pub(super) role: Role,
-    /// The directory that `get_terragrunt_dir()` gives in it.
+    /// The result of `get_terragrunt_dir()` in it.
     pub(super) directory: ProjectPath,
-    /// How it is reached from the stack.
+    /// The steps from the stack to it.
     pub(super) steps: Vec<Use>,
 }
 
-/// What names mean in one file that is read for a stack.
+/// The values of names in one file that is read for a stack.
 pub(super) struct Names<'n, 't, 'a> {
     units: &'n Units<'t, 'a>,
     stack: &'n ProjectPath,
     pub(super) file: &'n UnitFile,
     pub(super) visit: &'n Visit,
-    /// The directories of what the file includes, by label.
+    /// The directories of included files, by label.
     pub(super) includes: Vec<(Box<str>, ProjectPath)>,
     file_directory: ProjectPath,
     budget: Budget,
     depth: Cell<usize>,
     locals: RefCell<HashMap<String, EvalResult>>,
-    /// Whether a function was called that the first rules for digests did not evaluate.
+    /// Whether a function was called that the first digest rules did not evaluate.
     pub(super) has_newer: Cell<bool>,
 }
 
@@ -78,7 +76,7 @@ pub(super) struct Names<'n, 't, 'a> {
 pub(super) fn wanted(written: Option<&str>) -> Vec<&str> {
     match written {
         None => CONFIGURATIONS.to_vec(),
-        // An absolute path would be found from every directory.
+        // Every directory would find an absolute path.
         Some(name) if name.is_empty() || name.starts_with('/') => Vec::new(),
         Some(name) => vec![name],
     }
@@ -105,7 +103,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         }
     }
 
-    /// Returns the text that an expression gives, if it can be evaluated.
+    /// Returns the text of an expression, if it is constant.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
         match evaluate_within(expr, self, &self.budget) {
             Ok(Answer {
@@ -116,14 +114,14 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         }
     }
 
-    /// Returns the directories that a relative path in this file may be relative to: versions of
-    /// Terragrunt differ in files that are included.
+    /// Returns the directories that a relative path in this file may be relative to: versions of Terragrunt
+    /// differ for included files.
     pub(super) fn bases(&self) -> impl Iterator<Item = &ProjectPath> {
         let of_file = Some(&self.file_directory).filter(|it| **it != self.visit.directory);
         std::iter::once(&self.visit.directory).chain(of_file)
     }
 
-    /// Returns the directory of the file that includes, or is included.
+    /// Returns the directory of an including or included file.
     fn included(&self, label: Option<&str>) -> Option<&ProjectPath> {
         if self.visit.role == Role::Included {
             return Some(&self.file_directory);
@@ -136,7 +134,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         found.map(|(_, directory)| directory)
     }
 
-    /// Returns the way from the stack to what is written at a place of the file.
+    /// Returns the steps from the stack to a place of the file.
     pub(super) fn steps(&self, what: &str, span: Span) -> Vec<Use> {
         let steps = self.visit.steps.iter().take(MAX_CHAIN - 1);
         let mut steps: Vec<Use> = steps.cloned().collect();
@@ -147,7 +145,6 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         steps
     }
 
-    /// Returns a place of the file.
     pub(super) fn location(&self, span: Span) -> Location {
         Location {
             file: self.file.path.clone(),
@@ -174,7 +171,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         value
     }
 
-    /// Calls a function that names no place by itself.
+    /// Calls a function that does not name a place.
     fn other_function(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
         if matches!(&*call.name.text, "abspath" | "mark_as_read") {
             let values = call.values()?;

@@ -1,5 +1,3 @@
-//! Reads all files of one stack into a node.
-
 use std::collections::{HashSet, VecDeque};
 
 use super::MARK;
@@ -12,7 +10,7 @@ use crate::language::syntax::Expr;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
-/// The reading of all files of one stack.
+/// Reads all files of one stack into a node.
 pub(super) struct Reading<'r, 't, 'a> {
     pub(super) units: &'r Units<'t, 'a>,
     pub(super) stack: &'r ProjectPath,
@@ -22,7 +20,7 @@ pub(super) struct Reading<'r, 't, 'a> {
 }
 
 impl Reading<'_, '_, '_> {
-    /// Adds the file that the argument of a function names.
+    /// Adds the file that a function's argument names.
     pub(super) fn read(&mut self, function: &str, span: Span, argument: &Expr, names: &Names) {
         let role = (function == "read_terragrunt_config").then_some(Role::Read);
         match names.text(argument) {
@@ -34,7 +32,7 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    /// Adds the files that match below a directory: of `fileset`, or of a glob that is marked.
+    /// Adds the files that match below a directory, for `fileset` or a marked glob.
     pub(super) fn set(&mut self, function: &str, span: Span, arguments: &[Expr], names: &Names) {
         let texts: Option<Vec<String>> = arguments.iter().map(|it| names.text(it)).collect();
         let (directory, pattern) = match texts.as_deref() {
@@ -65,8 +63,8 @@ impl Reading<'_, '_, '_> {
         });
     }
 
-    /// Adds a file that is read, from each of the directories that it may be relative to. If it
-    /// is to be read as well, returns where it is.
+    /// Adds a file from each directory that it may be relative to. Returns its place if it has to be read
+    /// too.
     pub(super) fn input(
         &mut self,
         what: &str,

@@ -1,4 +1,4 @@
-//! The `terraform` block: the module that Terragrunt runs, and files of variables.
+//! The `terraform` block: the module that Terragrunt runs, and variable files.
 
 use super::names::Names;
 use super::reading::Reading;
@@ -13,7 +13,7 @@ use crate::path::ProjectPath;
 /// Arguments of `extra_arguments` that list files.
 const VAR_FILES: [&str; 2] = ["required_var_files", "optional_var_files"];
 
-/// Adds the files of variables.
+/// Adds variable files.
 pub(super) fn extra_arguments(reading: &mut Reading, terraform: &Block, names: &Names) {
     for arguments in terraform.body.blocks("extra_arguments") {
         self::arguments(reading, arguments, names);
@@ -28,7 +28,7 @@ pub(super) fn extra_arguments(reading: &mut Reading, terraform: &Block, names: &
     }
 }
 
-/// Adds the files of variables that are arguments of Terraform.
+/// Adds variable files among Terraform's arguments.
 fn arguments(reading: &mut Reading, extra: &Block, names: &Names) {
     let list = extra.body.attribute("arguments");
     let Some(ExprKind::List(arguments)) = list.map(|list| &list.value.kind) else {
@@ -53,11 +53,12 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     let Some(text) = names.text(&source.value) else {
         return;
     };
-    // `?ref=…` has no meaning for a directory, and `//` separates what is copied from what is run.
+    // `?ref=…` has no meaning for a directory, and `//` separates the copied directory from the one that
+    // runs.
     let path = text.split('?').next().unwrap_or_default();
     let is_local = extract::is_local(path) || path.starts_with('/');
     let span = source.value.span;
-    // What includes others overrides their source, and is visited first.
+    // An including file overrides the source of the included one, and is visited first.
     let is_first = reading.node.calls.is_empty() && reading.node.edges.is_empty();
     if !is_local && reading.units.tree.takes_calls && is_first {
         reading.node.calls.push(ModuleCall {

@@ -1,4 +1,4 @@
-//! Terragrunt files that stacks share, and where Terragrunt's paths lead.
+//! Terragrunt files shared by stacks, and the resolution of Terragrunt's paths.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,20 +13,19 @@ use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::source::FileId;
 
-/// Reads what Terragrunt does in stacks; shared by all threads.
+/// Reads the Terragrunt files of stacks; shared by all threads.
 pub(in crate::change::inputs) struct Units<'t, 'a> {
     pub(super) tree: &'t Tree<'a>,
-    /// The root on this machine as text: Terragrunt works with absolute paths.
+    /// The root on this machine as text: Terragrunt uses absolute paths.
     root: String,
-    /// The root of the repository as text: the project's own or one above.
+    /// The root of the repository as text: the project's root or one above it.
     pub(super) repository: String,
-    /// The files that stacks share; `None` for those that cannot be read.
+    /// The shared files; `None` if unreadable.
     shared: RwLock<HashMap<ProjectPath, Option<Arc<UnitFile>>>>,
-    /// Which files exist that a stack below could find.
+    /// Whether files exist that `find_in_parent_folders` could find.
     parents: RwLock<HashMap<ProjectPath, bool>>,
 }
 
-/// A Terragrunt file.
 pub(super) struct UnitFile {
     pub(super) path: ProjectPath,
     pub(super) text: String,
@@ -35,7 +34,6 @@ pub(super) struct UnitFile {
 }
 
 impl<'t, 'a> Units<'t, 'a> {
-    /// Starts to read.
     pub(in crate::change::inputs) fn new(tree: &'t Tree<'a>) -> Self {
         let text = |path: &Path| path.to_string_lossy().trim_end_matches('/').to_owned();
         let mut around = tree.root().ancestors();
@@ -49,7 +47,7 @@ impl<'t, 'a> Units<'t, 'a> {
         }
     }
 
-    /// Returns a file that several stacks may read, which is read once; `None` if it cannot be read.
+    /// Returns a file that several stacks may read, parsed once; `None` if it cannot be read.
     pub(super) fn shared(&self, path: &ProjectPath) -> Option<Arc<UnitFile>> {
         let known = self
             .shared
@@ -65,7 +63,7 @@ impl<'t, 'a> Units<'t, 'a> {
         })
     }
 
-    /// Reads a file; `None`, after a warning, if it cannot be read.
+    /// Parses a file; `None`, after a warning, if it cannot be read.
     pub(super) fn parse(&self, path: &ProjectPath) -> Option<UnitFile> {
         let mut buffer = Vec::new();
         let host = path.to_host(self.tree.root());
@@ -84,7 +82,7 @@ impl<'t, 'a> Units<'t, 'a> {
         }
     }
 
-    /// Returns the place that a text names, from a directory or as an absolute path.
+    /// Returns the place that a text names, relative to a directory or as an absolute path.
     pub(super) fn locate(&self, text: &str, directory: &ProjectPath) -> Option<ProjectPath> {
         if text.is_empty() || text.len() > ProjectPath::MAX_BYTES || text.starts_with('~') {
             return None;
@@ -104,8 +102,7 @@ impl<'t, 'a> Units<'t, 'a> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Returns the path from the root of the repository to that of the project; empty if they are
-    /// one.
+    /// Returns the path from the repository's root to the project's; empty if they are the same.
     pub(super) fn project_in_repository(&self) -> &str {
         self.root[self.repository.len()..].trim_start_matches('/')
     }
@@ -119,7 +116,7 @@ impl<'t, 'a> Units<'t, 'a> {
         }
     }
 
-    /// Returns where `find_in_parent_folders` looks, nearest first.
+    /// Returns the places where `find_in_parent_folders` looks, nearest first.
     pub(super) fn parents<'p>(
         directory: &'p ProjectPath,
         names: &'p [&str],
@@ -131,7 +128,7 @@ impl<'t, 'a> Units<'t, 'a> {
         places.flatten()
     }
 
-    /// Returns whether there is anything at a place.
+    /// Returns whether anything exists at a place.
     pub(super) fn exists(&self, path: &ProjectPath) -> bool {
         let known = self.parents.read().expect("no task panics");
         if let Some(&exists) = known.get(path) {

@@ -7,7 +7,7 @@ use crate::path::ProjectPath;
 use crate::project::Problems;
 use crate::source::{SourceFile, Sources};
 
-/// What a text says, or what is wrong with it.
+/// Returns the content of a text, or its problems.
 fn parsed(text: &str) -> String {
     match parse(text) {
         Ok(Statement { kind, reason, .. }) => format!("{}: {reason}", kind.keyword()),
@@ -23,7 +23,7 @@ fn parsed(text: &str) -> String {
     }
 }
 
-/// What a block with these attributes says.
+/// Returns the content of a block with these attributes.
 fn block(attributes: &str) -> String {
     parsed(&format!("trigger {{\n{attributes}\n}}\n"))
 }
@@ -174,7 +174,7 @@ fn types_are_checked() {
     ");
 }
 
-/// All of it is what Terramate makes of them.
+/// Everything here matches Terramate's result.
 #[test]
 fn values_are_evaluated_as_far_as_they_need_nothing() {
     for (ctime, reason, says) in [
@@ -285,7 +285,7 @@ fn the_layout_is_that_of_terramate() {
     "#);
 }
 
-/// Texts of what needs care in a string, and of anything.
+/// Strings that need escapes, and arbitrary ones.
 fn reason() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         prop::sample::select(vec![
