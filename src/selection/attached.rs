@@ -1,7 +1,7 @@
 //! Which policies are attached to which stacks.
 //!
-//! An entry of `attach` means what one of `after` means, but belongs to a directory and not to a stack: the
-//! directory itself is what is at and below it.
+//! An entry of `attach` means the same as an entry of `after`, but belongs to a directory instead of a stack:
+//! the directory itself stands for everything at and below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
 use crate::source::Spanned;
 
-/// The beginning of an entry that names a module.
+/// The prefix of an entry that names a module.
 const MODULE: &str = "module:";
 
-/// What each policy of a project is attached to. Policies are numbered as in [`Project::policies`].
+/// The stacks and modules that each policy is attached to. Policies are numbered as in [`Project::policies`].
 #[derive(Debug, Default)]
 pub struct Attached {
     by_stack: Vec<Vec<usize>>,
@@ -25,9 +25,9 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Resolves `attach` of all policies, and adds what is wrong to `problems`: as [`References::resolve`], a
-    /// path that leads out of the project and an invalid tag filter are errors, and an entry that names nothing
-    /// is a warning, unless the project says `references = "strict"`.
+    /// Resolves the `attach` entries of all policies, and adds their problems to `problems`. As with
+    /// [`References::resolve`], a path that leaves the project and an invalid tag filter are errors. An entry
+    /// that names nothing is a warning, or an error with `references = "strict"`.
     ///
     /// [`References::resolve`]: super::reference::References::resolve
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
@@ -57,22 +57,18 @@ impl Attached {
         attached
     }
 
-    /// Returns the policies that are attached to a stack.
     pub fn to_stack(&self, stack: StackIndex) -> &[usize] {
         self.by_stack.get(stack.get()).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the policies that are attached to any stack.
     pub fn policies_of_stacks(&self) -> BTreeSet<usize> {
         self.by_stack.iter().flatten().copied().collect()
     }
 
-    /// Returns the policies that are attached to a module.
     pub fn to_module(&self, module: &str) -> &[usize] {
         self.by_module.get(module).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the modules that policies are attached to.
     pub fn modules(&self) -> impl Iterator<Item = &str> {
         self.by_module.keys().map(String::as_str)
     }
@@ -80,7 +76,7 @@ impl Attached {
     fn add(&mut self, policy: usize, stacks: impl IntoIterator<Item = StackIndex>) {
         for stack in stacks {
             let policies = &mut self.by_stack[stack.get()];
-            // Policies come in the order of their numbers.
+            // Policies come in order of number.
             if policies.last() != Some(&policy) {
                 policies.push(policy);
             }
@@ -88,7 +84,7 @@ impl Attached {
     }
 }
 
-/// Returns the diagnostic of an entry whose module has no block.
+/// Returns the diagnostic for an entry whose module has no block.
 fn unknown_module(project: &Project, entry: &Spanned<String>, module: &str) -> Diagnostic {
     let message = format!("`{}` in `attach` names no module", entry.value);
     let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);

@@ -10,14 +10,13 @@ use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::Project;
 use crate::source::{Span, Spanned};
 
-/// A path that names no stack.
 #[derive(Debug)]
 pub(super) struct Dangling {
     pub(super) path: ProjectPath,
-    /// The instances that the reference asks for, if it has a key in brackets.
+    /// The instances that the reference names, if it has a key in brackets.
     pub(super) key: Option<KeyFilter>,
     pub(super) span: Span,
-    /// What the diagnostic says: instances share the place, and each may name another path.
+    /// The text of the diagnostic: instances share the place, and each may name another path.
     pub(super) message: String,
 }
 
@@ -66,7 +65,7 @@ pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &m
     }
 }
 
-/// Returns the diagnostic of a reference that names nothing.
+/// Returns the diagnostic for a reference that names nothing.
 pub(super) fn names_nothing(
     project: &Project,
     kind: impl Display,

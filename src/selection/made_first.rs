@@ -1,7 +1,7 @@
-//! How far `create_before_destroy` reaches: what is made before it is destroyed needs what it runs after to be made
-//! first as well. Else each of the two would have to go before the other.
+//! The reach of `create_before_destroy`: the dependencies of a stack that is created before it is destroyed
+//! must be created first too. Otherwise each of the two would have to go first.
 //!
-//! This module does not know what is on record; whoever does says so.
+//! This module does not know the state; callers pass what they need of it.
 
 use std::collections::VecDeque;
 
@@ -10,8 +10,8 @@ use crate::project::stack::StackIndex;
 use crate::project::{MadeFirst, Project};
 use crate::selection::graph::{Graph, Precedence};
 
-/// Extends the rule to all that stacks run after which have it, and reports each stack whose own block says the
-/// opposite.
+/// Extends the rule to the dependencies of every stack that has it, and reports each stack whose own block
+/// contradicts that.
 pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnostic>) {
     if !project.states_create_before_destroy() {
         return;
@@ -49,14 +49,14 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
     }
 }
 
-/// Returns whether a stack has the rule by itself.
+/// Returns whether a stack itself declares the rule.
 fn says_so(project: &Project, stack: StackIndex) -> bool {
     let rule = project.rules_of(stack).create_before_destroy;
     rule.is_some_and(|rule| rule.value && rule.from.is_none())
 }
 
-/// Returns the nodes that can be reached from some and are none of these, each with the one that is nearest; of
-/// several, the first.
+/// Returns the nodes reachable from some nodes, without these, each with the nearest of them; of several, the
+/// first.
 pub fn reached(way: &Precedence, from: &[usize]) -> Vec<(usize, usize)> {
     let mut nearest: Vec<Option<usize>> = vec![None; way.n_nodes()];
     let mut open: VecDeque<usize> = from.iter().copied().collect();

@@ -1,5 +1,5 @@
-//! The graph of the stacks on record, which may be gone from the tree: built from what they declared
-//! when they were applied.
+//! The graph of recorded stacks, which may be missing from the project: built from their declarations at the
+//! time of their apply.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use crate::selection::reference::References;
 use crate::source::{FileId, SourceFile, Span, Spanned};
 use crate::state::document::{Document, Entry};
 
-/// The stacks on record, each at the path that is its key, and what each ran after.
+/// The recorded stacks, each at the path that is its key, and the stacks that each ran after.
 #[derive(Debug)]
 pub struct RecordedStacks<'d> {
-    /// The stacks, in path order.
+    /// In path order.
     stacks: Stacks,
-    /// What they declared. What names nothing on record counts for nothing.
+    /// Built from their declarations. A reference to a stack that is not recorded has no effect.
     pub graph: Graph,
-    /// The key of each stack; none for one that is not on record.
+    /// The key of each recorded stack.
     keys: BTreeMap<StackPath, &'d str>,
 }
 
 impl<'d> RecordedStacks<'d> {
-    /// Builds the graph. It has further stacks as well, which declare nothing and are only named by others;
-    /// one at whose path another stack is on record is left out.
+    /// Builds the graph. The other stacks declare nothing, and are only named by recorded ones; one at the
+    /// path of a recorded stack is left out.
     pub fn new<'s>(document: &'d Document, others: impl IntoIterator<Item = &'s Stack>) -> Self {
         let mut project = Project::default();
-        // Whatever a message would point at is in no file.
+        // The declarations are in no file that a message could point at.
         let file = project.sources.add(SourceFile {
             path: ProjectPath::root(),
             text: String::new(),
@@ -56,20 +56,20 @@ impl<'d> RecordedStacks<'d> {
         }
     }
 
-    /// Returns the stacks in path order, each with its key; none for one that is not on record.
+    /// Returns the stacks in path order, each with its key; `None` if it is not recorded.
     pub fn iter(&self) -> impl Iterator<Item = (StackIndex, &StackPath, Option<&'d str>)> {
         let stacks = self.stacks.iter();
         stacks.map(|(index, stack)| (index, &stack.path, self.key(index)))
     }
 
-    /// Returns the key of a stack; none for one that is not on record.
+    /// Returns the key of a stack; `None` if it is not recorded.
     pub fn key(&self, stack: StackIndex) -> Option<&'d str> {
         self.keys.get(&self.stacks[stack].path).copied()
     }
 }
 
-/// Returns for each stack on record the stacks on record that it runs right after, all by key. What is
-/// declared and names nothing on record counts for nothing.
+/// Returns for each recorded stack the recorded stacks that it runs right after, by key. A reference to a
+/// stack that is not recorded has no effect.
 pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     let recorded = RecordedStacks::new(document, []);
     let searches = recorded.graph.searches(Towards::Dependencies, |_| true);
@@ -83,8 +83,8 @@ pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     dependencies.collect()
 }
 
-/// Returns the keys of stacks on record that run after each other in a cycle, of which one of `among` is part, if there
-/// is one: each runs before the next, and the last before the first.
+/// Returns the keys of a cycle of recorded stacks that contains one of `among`, if there is one: each runs
+/// before the next, and the last before the first.
 pub fn cycle_among<'d>(document: &'d Document, among: &[String]) -> Option<Vec<&'d str>> {
     let recorded = RecordedStacks::new(document, []);
     let cycles = recorded.graph.cycles();
@@ -97,7 +97,7 @@ pub fn cycle_among<'d>(document: &'d Document, among: &[String]) -> Option<Vec<&
     keys.find(|keys| keys.iter().any(|key| among.iter().any(|it| it == key)))
 }
 
-/// Returns a stack as it was recorded; without an entry, one that declares nothing.
+/// Returns a stack as recorded; without an entry, one without declarations.
 fn stack(
     path: StackPath,
     name: &str,

@@ -1,16 +1,16 @@
-//! What `after`, `before`, `wants`, `wanted_by` and `replace_triggered_by` name.
+//! The stacks that `after`, `before`, `wants`, `wanted_by` and `replace_triggered_by` name.
 //!
-//! A path names every stack at or below it, a `tag:` filter every stack that matches, and neither
-//! ever the stack that declares it. A directory that contains the declaring stack stands for all
-//! other stacks at or below it, without those nested in the declaring stack, which run after it
-//! anyway. Only `after` takes an ancestor that is itself a stack for that stack alone, so
-//! `after = ["/parent"]` in `/parent/child` is true and harmless.
+//! A path names every stack at or below it, a `tag:` filter every stack that matches, and neither ever the
+//! stack that declares it. A directory that contains the declaring stack stands for all other stacks at or
+//! below it, without those nested in the declaring stack, which run after it anyway. Only in `after`, an
+//! ancestor that is itself a stack stands for that stack alone, so `after = ["/parent"]` in `/parent/child`
+//! is true and harmless.
 //!
 //! The path of a directory with instances names all of them, or, in a reference of one of them, all the
-//! others. A key in brackets after the path chooses one; `[*]` chooses all, without what is nested in them.
+//! others. A key in brackets after the path selects one. `[*]` selects all, without stacks nested in them.
 //!
-//! A directory or tag that names several stacks stays one [`Target`]; only the graph and the
-//! selection look inside, once for all references to it.
+//! A directory or tag that names several stacks stays one [`Target`]. Only the graph and the selection expand
+//! it, once for all references to it.
 
 mod resolver;
 
@@ -25,18 +25,18 @@ use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
 use crate::source::Span;
 
-/// The attribute that a reference stands in.
+/// The attribute of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceKind {
-    /// Runs after what is named.
+    /// Runs after the named stacks.
     After,
-    /// Runs before what is named.
+    /// Runs before the named stacks.
     Before,
-    /// When selected, selects what is named.
+    /// When selected, selects the named stacks.
     Wants,
-    /// Is selected with what is named.
+    /// Is selected with any of the named stacks.
     WantedBy,
-    /// Is replaced when what is named changes, and so runs after it.
+    /// Is replaced when a named stack changes, and so runs after it.
     ReplaceTriggeredBy,
 }
 
@@ -55,19 +55,16 @@ impl fmt::Display for ReferenceKind {
 /// A reference that names at least one stack.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// The stack that declares it.
+    /// The declaring stack.
     pub from: StackIndex,
-    /// The attribute.
     pub kind: ReferenceKind,
-    /// What it names.
     pub target: Target,
-    /// The output of the one stack that it names, if only that counts; see `replace_triggered_by`.
+    /// The only output that counts, in `replace_triggered_by`; see there.
     pub output: Option<String>,
-    /// Where it is written.
     pub span: Span,
 }
 
-/// What a reference names.
+/// The stacks that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
     Stack(StackIndex),
@@ -86,33 +83,32 @@ pub enum Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TagGroupIndex(u32);
 
-/// The stacks that a tag filter means.
+/// The stacks that match a tag filter.
 #[derive(Debug, Clone)]
 pub struct TagGroup {
     pub filter: TagFilter,
-    /// The stacks, in path order.
+    /// In path order.
     pub members: Vec<StackIndex>,
 }
 
 /// All references of a project, by declaring stack, in the order of the attributes above.
 #[derive(Debug, Default)]
 pub struct References {
-    /// The references.
     pub list: Vec<Reference>,
     tag_groups: Vec<TagGroup>,
     dangling: Vec<Dangling>,
 }
 
 impl References {
-    /// Resolves all references of a project, and adds what is wrong to `problems`. Errors are: a path
-    /// that leads out of the project, an invalid tag filter, and the path of the declaring stack in
-    /// `after` or `before`. Warnings are: that path in `wants` or `wanted_by`, and a reference that
-    /// names no other stack, which is an error if the project says `references = "strict"`.
+    /// Resolves all references of a project, and adds their problems to `problems`. Errors: a path that
+    /// leaves the project, an invalid tag filter, and the declaring stack's own path in `after` or `before`.
+    /// Warnings: that path in `wants` or `wanted_by`, and a reference that names no other stack, which is an
+    /// error with `references = "strict"`.
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
         resolver::resolve(project, problems, true)
     }
 
-    /// Resolves all references of stacks that need not be in the tree: nobody asks why one names nothing.
+    /// Resolves the references of recorded stacks, without explaining those that name nothing.
     pub(super) fn of_record(project: &Project) -> Self {
         resolver::resolve(project, &mut Vec::new(), false)
     }
@@ -133,8 +129,8 @@ impl References {
         members
     }
 
-    /// Returns all stacks of a target, in path order. A stack that refers to a group that it belongs
-    /// to does not name all of them: see [`Self::named`].
+    /// Returns all stacks of a target, in path order. A stack that refers to its own group does not name all
+    /// of them: see [`Self::named`].
     pub fn members(&self, target: &Target, stacks: &Stacks) -> Vec<StackIndex> {
         match target {
             Target::Stack(stack) => vec![*stack],
@@ -163,8 +159,7 @@ impl References {
 }
 
 impl Reference {
-    /// Returns whether a reference includes a member of its target, from which the declaring stack
-    /// may leave some out.
+    /// Returns whether a reference includes a member of its target: the declaring stack may leave some out.
     fn is_other(&self, member: StackIndex, stacks: &Stacks) -> bool {
         match self.target {
             Target::Enclosing(_) => {

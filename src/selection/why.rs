@@ -1,5 +1,5 @@
-//! Explains one stack: what selects it or leaves it out, what would select it, and what it runs after
-//! and before.
+//! Explains one stack: what selects or excludes it, what would select it, and its dependencies and
+//! dependents.
 //!
 //! The facts come from the other stages and are collected here; `report` words them.
 
@@ -19,12 +19,11 @@ use crate::source::Span;
 pub struct Link {
     pub later: StackIndex,
     pub earlier: StackIndex,
-    /// The origin of the constraint.
     pub origin: Origin,
 }
 
-/// Returns a shortest chain of constraints because of which `later` runs after `earlier`, from `later`
-/// on; `None` if there is none.
+/// Returns a shortest chain of constraints by which `later` runs after `earlier`, starting at `later`; `None`
+/// if there is none.
 pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Vec<Link>> {
     let steps = graph.neighbours([later], Towards::Dependencies, None);
     let mut links = Vec::new();
@@ -44,15 +43,13 @@ pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Ve
     }
 }
 
-/// The question why a stack is selected, or why not.
+/// The question why a stack is selected or not.
 #[derive(Debug)]
 pub struct Question<'a> {
     pub project: &'a Project,
     pub references: &'a References,
-    /// Its constraints.
     pub graph: &'a Graph,
     pub query: &'a Query,
-    /// What the query selects.
     pub selection: &'a Selection,
     pub stack: StackIndex,
 }
@@ -60,47 +57,46 @@ pub struct Question<'a> {
 /// The answer: why a query selects a stack or not.
 #[derive(Debug)]
 pub struct Why {
-    /// What leaves it out, in the order of the pipeline; nothing if it is selected.
+    /// The reasons against it, in the order of the pipeline; empty if it is selected.
     pub obstacles: Vec<Obstacle>,
     pub inputs: Vec<Input>,
-    /// The stacks that it runs after, selected or not, by path, each with the origins of the
-    /// constraints.
+    /// The stacks that it runs after, selected or not, by path, each with the origins of the constraints.
     pub after: BTreeMap<StackIndex, Vec<Origin>>,
     /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
-    /// The selected stacks that it runs after only because of unselected ones in between.
+    /// The selected stacks that it runs after only through unselected ones.
     pub after_through: Vec<Relative>,
-    /// The selected stacks that it runs before only because of unselected ones in between.
+    /// The selected stacks that it runs before only through unselected ones.
     pub before_through: Vec<Relative>,
-    /// Flags to leave out, which is enough to select the stack if no obstacle is a filter.
+    /// Flags whose removal selects the stack, if no obstacle is a filter.
     pub in_the_way: Vec<BlockingFlag>,
     /// What would select it then, besides passing the filters.
     pub ways: Vec<Alternative>,
 }
 
-/// A flag that excludes stacks, whatever selects them.
+/// A flag that excludes stacks regardless of what selects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockingFlag {
     /// `--exclude` with this argument.
     Exclude(String),
-    /// A flag that takes only neighbours, or excludes them.
+    /// A flag that keeps only neighbours, or drops them.
     Neighbours(Reach),
 }
 
 /// Something that would select a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Alternative {
-    /// Selecting this stack, which wants it there.
+    /// To select this stack, which wants it there.
     Wants(StackIndex, Span),
-    /// Selecting this stack, which it names there in `wanted_by`.
+    /// To select this stack, which it names there in `wanted_by`.
     WantedBy(StackIndex, Span),
-    /// Adding this flag: the stack is a neighbour of this one, which the earlier steps select. It
-    /// replaces the flag with a smaller depth, if there is one.
+    /// To add this flag: the stack is a neighbour of this one, which the earlier steps select. It replaces
+    /// the same flag with a smaller depth, if there is one.
     Neighbour(Reach, StackIndex, Option<Reach>),
 }
 
 impl Alternative {
-    /// Returns whether this is what selected the stack.
+    /// Returns whether this selected the stack.
     fn is(&self, reason: &Reason) -> bool {
         match (self, reason) {
             (Alternative::Wants(_, way), Reason::Wants(_, taken))
@@ -130,7 +126,7 @@ impl Question<'_> {
         let mut in_the_way = Vec::new();
         let mut ways = Vec::new();
         if is_selected {
-            // Where neighbours decide, wants alone do not; and what has selected it has been said.
+            // With neighbour flags, `wants` alone does not select it; and reasons are not repeated.
             if self.reaches(&[Verb::Only, Verb::Exclude]).next().is_none() {
                 ways = self.wanted();
             }
@@ -174,7 +170,7 @@ impl Question<'_> {
         relatives
     }
 
-    /// Returns flags without which the stack would be selected, of as few kinds as possible.
+    /// Returns flags whose removal selects the stack, of as few kinds as possible.
     fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<BlockingFlag>> {
         let excludes = excludes(obstacles);
         let verbs: [&[Verb]; 4] = [
@@ -210,14 +206,14 @@ impl Question<'_> {
         query
     }
 
-    /// Returns the flags about neighbours that do one of these things.
+    /// Returns the neighbour flags with one of these effects.
     fn reaches(&self, verbs: &[Verb]) -> impl Iterator<Item = BlockingFlag> {
         let reaches = self.query.neighbours.iter();
         let reaches = reaches.filter(|reach| verbs.contains(&reach.verb));
         reaches.map(|&reach| BlockingFlag::Neighbours(reach))
     }
 
-    /// Returns the references by which another stack would bring this one along.
+    /// Returns the references by which another stack would select this one.
     fn wanted(&self) -> Vec<Alternative> {
         let Question {
             project: Project { stacks, .. },
@@ -245,9 +241,9 @@ impl Question<'_> {
         ways.collect()
     }
 
-    /// Returns the flags that would bring the stack along with one that is selected.
+    /// Returns the flags that would select the stack as a neighbour of a selected one.
     fn by_neighbours(&self) -> Vec<Alternative> {
-        // The flags start from what is selected without any of them.
+        // The flags start from the selection without any of them.
         let without;
         let start = if self.query.neighbours.is_empty() {
             self.selection

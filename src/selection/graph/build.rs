@@ -10,7 +10,6 @@ use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::reference::{Reference, ReferenceKind, References, Target};
 
 impl Graph {
-    /// Builds the graph.
     pub fn new(stacks: &Stacks, references: &References) -> Self {
         let mut builder = Builder::new(stacks, references);
         builder.nesting();
@@ -25,8 +24,7 @@ impl Graph {
     }
 }
 
-/// Returns the name of a group. A directory has two: one for what runs before it, one for what runs
-/// after it.
+/// Returns the name of a group. A directory has two: one for what runs before it, one for what runs after it.
 fn group_name(kind: OriginKind, named: &str) -> String {
     match kind {
         OriginKind::Before => format!("any of {named}"),
@@ -40,7 +38,7 @@ struct Builder<'a> {
     stacks: &'a Stacks,
     references: &'a References,
     graph: DiGraph<Node, Option<Origin>>,
-    /// The nodes that stand for all instances in a directory, by kind and directory.
+    /// The nodes for all instances of a directory, by kind and directory.
     instances: HashMap<(OriginKind, ProjectPath), NodeIndex>,
 }
 
@@ -59,10 +57,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Ties each stack to those that it is nested in: in each directory above it, to the instance with its
-    /// key, or else to all stacks there. The instance with its key, or a stack without one, waits for
-    /// everything above that the stack has to wait for; several instances may not, since there may be other
-    /// keys further up.
+    /// Connects each stack to those that it is nested in: in each directory above it, to the instance with
+    /// its key, or else to all stacks there. The instance with its key, or a stack without one, waits for
+    /// everything above that the stack waits for. Several instances may not, since other keys may exist
+    /// further up.
     fn nesting(&mut self) {
         for (index, stack) in self.stacks.iter() {
             let key = stack.path.key();
@@ -96,7 +94,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the node of the only stack in a directory, or one that stands for all instances there.
+    /// Returns the node of the only stack in a directory, or the node for all instances there.
     fn instances(&mut self, directory: &ProjectPath, kind: OriginKind) -> NodeIndex {
         let stacks = self.stacks.at(directory.as_str());
         if let Some(only) = stacks.only() {
@@ -115,8 +113,7 @@ impl<'a> Builder<'a> {
         node
     }
 
-    /// Returns the references by which stacks run after what they name, or before it, with the origin that
-    /// they give an edge.
+    /// Returns the references by which stacks run after or before others, with the origin for their edges.
     fn references(
         &self,
         kind: OriginKind,
@@ -171,9 +168,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a node for each directory that a reference names. Each stack is tied to the nearest of
-    /// these directories and each of them to the next one above, so that nested directories stay
-    /// linear too.
+    /// Adds a node for each directory that a reference names. Each stack is connected to the nearest of these
+    /// directories, and each of them to the next one above, so that nested directories stay linear too.
     fn directories(&mut self, kind: OriginKind) {
         let children = self.children(kind);
         let mut directories: BTreeSet<&str> = BTreeSet::new();
@@ -218,8 +214,8 @@ impl<'a> Builder<'a> {
         self.enclosing(kind, &children, &nodes);
     }
 
-    /// Returns the directories that lead from a directory that is referred to down to a stack in it
-    /// that refers to it, each with its children that hold stacks.
+    /// Returns the directories between a directory that a reference names and the stack in it that declares
+    /// the reference, each with its children that contain stacks.
     fn children(&self, kind: OriginKind) -> BTreeMap<&'a str, BTreeMap<&'a str, Child>> {
         let mut children: BTreeMap<&str, BTreeMap<&str, Child>> = BTreeMap::new();
         for (reference, _) in self.references(kind) {
@@ -248,11 +244,11 @@ impl<'a> Builder<'a> {
         children
     }
 
-    /// Ties stacks to directories that contain them: to everything at or below such a directory,
-    /// except what is at or below the stack.
+    /// Connects stacks to directories that contain them: to everything at or below such a directory, except
+    /// for everything at or below the stack.
     ///
-    /// What lies outside a child of a directory is what lies outside that directory, the stack at it,
-    /// and its other children. So each directory on the path needs one node.
+    /// Everything outside of a child of a directory consists of everything outside of the directory, the
+    /// stack at it, and its other children. So each directory on the path needs one node.
     fn enclosing(
         &mut self,
         kind: OriginKind,
@@ -350,8 +346,8 @@ impl<'a> Builder<'a> {
 
     /// Adds nodes for "the first n of some nodes" and "all of them from the n-th on".
     ///
-    /// A stack that refers to its own group means all other members. Two such nodes together leave
-    /// out exactly one member, so this too takes a linear number of edges.
+    /// A stack that refers to its own group means all other members. Two such nodes together leave out
+    /// exactly one member, so this takes a linear number of edges too.
     fn all_but_one(&mut self, members: &[NodeIndex], kind: OriginKind) -> Parts {
         let chain = |builder: &mut Self, members: &mut dyn Iterator<Item = &NodeIndex>| {
             let mut nodes: Vec<NodeIndex> = Vec::new();
@@ -375,20 +371,20 @@ impl<'a> Builder<'a> {
 struct GroupNodes {
     /// In path order.
     members: Vec<StackIndex>,
-    /// For stacks outside the group.
+    /// For stacks outside of the group.
     all: Option<NodeIndex>,
     /// For members.
     parts: Option<Parts>,
 }
 
-/// Nodes for the beginnings and the ends of a list of nodes.
+/// Nodes for the prefixes and the suffixes of a list of nodes.
 struct Parts {
     prefixes: Vec<NodeIndex>,
     suffixes: Vec<NodeIndex>,
 }
 
 impl Parts {
-    /// Returns the nodes that together stand for all of the list but one.
+    /// Returns the nodes that together stand for the list without one position.
     fn without(&self, position: usize) -> impl Iterator<Item = NodeIndex> + use<> {
         let before = position.checked_sub(1);
         let before = before.map(|position| self.prefixes[position]);
@@ -397,16 +393,15 @@ impl Parts {
     }
 }
 
-/// The stacks that a child of a directory holds.
+/// The stacks in a child of a directory.
 struct Child {
-    /// One of them.
     first: StackIndex,
-    /// Whether there are more.
+    /// Whether it has several.
     is_crowded: bool,
 }
 
-/// Returns the steps from a directory down to a path in it, each as a directory and its child; none
-/// if the directory is the path.
+/// Returns the steps from a directory down to a path in it, each as a directory and its child; empty if they
+/// are the same.
 fn steps_down<'p>(directory: &ProjectPath, path: &'p ProjectPath) -> Vec<(&'p str, &'p str)> {
     let shortest = directory.as_str().len();
     let above = path.ancestors().take_while(|above| above.len() >= shortest);

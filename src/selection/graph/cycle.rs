@@ -1,9 +1,9 @@
 //! Cycles: stacks that wait for each other.
 //!
-//! Every reference and every stack that lies on a cycle is part of some reported cycle, and every
-//! cycle is a shortest one through some reference or stack. So the reported cycles show everything
-//! that a user can change. (A list of all cycles could be exponentially long.) Nesting needs no cycle
-//! of its own: the user always breaks a cycle at a reference.
+//! Every reference and every stack on a cycle is part of some reported cycle, and every cycle is a shortest
+//! one through some reference or stack. So the reported cycles show everything that a user can change. (A
+//! list of all cycles could be exponentially long.) Nesting needs no cycle of its own: the user always breaks
+//! a cycle at a reference.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -14,11 +14,11 @@ use petgraph::visit::EdgeRef;
 use super::{Graph, Origin, OriginKind};
 use crate::project::stack::StackIndex;
 
-/// How many cycles of one knot of stacks are reported; the rest are counted.
+/// The maximum number of reported cycles of one component; the rest are counted.
 pub(super) const MAX_CYCLES: usize = 50;
 
-/// How many edges the search for short cycles may examine in one knot. Beyond that, it takes any
-/// cycles, so that a knot of thousands of stacks does not take quadratic time.
+/// The maximum number of edges that the search for short cycles examines in one component. Beyond that, it
+/// takes any cycles, so that a component of thousands of stacks does not take quadratic time.
 const MAX_EFFORT: usize = 100_000;
 
 /// An edge of the graph.
@@ -27,11 +27,8 @@ type Edge = (NodeIndex, NodeIndex);
 /// One step of a cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
-    /// The earlier stack.
     pub from: StackIndex,
-    /// The later stack.
     pub to: StackIndex,
-    /// The origin of the constraint.
     pub origins: Vec<Origin>,
 }
 
@@ -42,19 +39,19 @@ pub struct Cycle {
     pub hops: Vec<Hop>,
 }
 
-/// The cycles of a knot: stacks that can all reach each other.
+/// The cycles of a strongly connected component: stacks that can all reach each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cycles {
-    /// The stacks, in path order.
+    /// In path order.
     pub stacks: Vec<StackIndex>,
-    /// Cycles that cover their constraints.
+    /// Cycles that cover its constraints.
     pub cycles: Vec<Cycle>,
     /// Whether there are more.
     pub is_cut: bool,
 }
 
 impl Graph {
-    /// Returns all cycles, by knot, the smallest paths first.
+    /// Returns all cycles by component, the smallest paths first.
     pub fn cycles(&self) -> Vec<Cycles> {
         let mut knots: Vec<Cycles> = kosaraju_scc(&self.graph)
             .into_iter()
@@ -73,7 +70,7 @@ impl Graph {
             .collect();
         stacks.sort_unstable();
         let references = self.references_in(component, &inside);
-        // Short cycles first, since a long one may cover all that is in a short one.
+        // Short cycles first, since a long one may contain everything in a short one.
         let mut effort = 0;
         let mut searched: Vec<Vec<NodeIndex>> = Vec::new();
         for &(from, to) in &references {
@@ -110,7 +107,7 @@ impl Graph {
             );
             cycles.push(self.cycle(&path));
         }
-        // One path through a group covers what refers to it, but names only one of its stacks.
+        // One path through a group covers its references, but names only one of its stacks.
         let mut named: HashSet<StackIndex> = HashSet::new();
         for cycle in &cycles {
             named.extend(cycle.hops.iter().map(|hop| hop.from));
@@ -144,7 +141,7 @@ impl Graph {
         }
     }
 
-    /// Returns the edges of a knot that references declare, each once.
+    /// Returns the edges of a component that references declare, each once.
     fn references_in(&self, component: &[NodeIndex], inside: &HashSet<NodeIndex>) -> Vec<Edge> {
         let is_reference = |origin: &Option<Origin>| {
             origin.is_some_and(|origin| origin.kind != OriginKind::Nesting)
@@ -165,8 +162,8 @@ impl Graph {
         nodes.filter(|&&node| self.stack(node).is_some()).count()
     }
 
-    /// Returns the nodes of a path through as few stacks as possible, both ends included; of several,
-    /// one through low stack paths. Adds the edges looked at to `effort`.
+    /// Returns a path through as few stacks as possible, both ends included; of several, one through low
+    /// stack paths. Adds the examined edges to `effort`.
     fn shortest_path(
         &self,
         start: NodeIndex,
@@ -175,7 +172,7 @@ impl Graph {
         effort: &mut usize,
     ) -> Vec<NodeIndex> {
         let mut came_from: HashMap<NodeIndex, NodeIndex> = HashMap::from([(start, start)]);
-        // Groups add nothing to the length, so they are passed before the next stacks are.
+        // Groups add nothing to the length, so they are passed before the next stacks.
         let mut queue = VecDeque::from([start]);
         let mut stacks: Vec<NodeIndex> = Vec::new();
         while !came_from.contains_key(&end) {

@@ -1,15 +1,15 @@
-//! A digest of the graph, which tells whether it has changed.
+//! A digest of the graph, to detect changes.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::project::stack::Stacks;
 use crate::selection::reference::{ReferenceKind, References, Target};
 
-/// Returns a digest of all stacks of a project and their constraints. It is the same on every
-/// machine, and does not depend on the files and lines that declare them.
+/// Returns a digest of all stacks of a project and their constraints. It is the same on every machine, and
+/// independent of the files and lines that declare them.
 ///
-/// It covers references as they are declared and the stacks that they name, not the graph that is
-/// built from them, which may differ between versions.
+/// It covers the declared references and the stacks that they name, not the graph that is built from them,
+/// which may differ between versions.
 pub fn digest(stacks: &Stacks, references: &References) -> String {
     // No path contains a NUL.
     let mut lines: BTreeSet<String> = stacks

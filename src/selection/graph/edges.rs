@@ -1,4 +1,4 @@
-//! The graph as a list of edges, for those who put several graphs together.
+//! The graph as a list of edges, for code that merges several graphs.
 
 use petgraph::graph::NodeIndex;
 use petgraph::visit::EdgeRef;
@@ -6,15 +6,13 @@ use petgraph::visit::EdgeRef;
 use super::{Graph, Node, OriginKind};
 use crate::project::stack::StackIndex;
 
-/// An edge between two nodes, of which the first are the stacks, by their index.
+/// An edge between two nodes. The first nodes are the stacks, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphEdge {
-    /// The node that comes first.
     pub earlier: u32,
-    /// The node that comes after it.
     pub later: u32,
-    /// The kind of constraint, and the stack that declares it, or is nested; none for an edge that ties a
-    /// group to a stack or a part of it.
+    /// The kind of constraint, and the stack that declares it or is nested; `None` for an edge between a
+    /// group and its member or part.
     pub declared: Option<(OriginKind, StackIndex)>,
 }
 
@@ -24,8 +22,7 @@ impl Graph {
         self.graph.node_count()
     }
 
-    /// Returns the name of a node that stands for several stacks; none for a stack, and for a part of a
-    /// group.
+    /// Returns the name of a group; `None` for a stack or a part of a group.
     pub fn group_name(&self, node: u32) -> Option<&str> {
         match self.graph.node_weight(NodeIndex::from(node))? {
             Node::Group(name) => Some(name),
@@ -33,7 +30,7 @@ impl Graph {
         }
     }
 
-    /// Returns all edges, in the same sequence for the same stacks and references.
+    /// Returns all edges, in the same order for the same stacks and references.
     pub fn edges(&self) -> impl Iterator<Item = GraphEdge> {
         let node = |index: NodeIndex| u32::try_from(index.index()).expect("it counts in 32 bits");
         self.graph.edge_references().map(move |edge| {

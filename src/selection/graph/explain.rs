@@ -1,7 +1,7 @@
-//! How cycles are explained to people.
+//! Explains cycles to the user.
 //!
-//! Cycles that share a hop or consist of the same references are explained together: what breaks one of
-//! them breaks the others.
+//! Cycles that share a hop or consist of the same references are explained together: breaking one of them
+//! breaks the others.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -12,14 +12,14 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::project::stack::{StackIndex, Stacks};
 use crate::source::{FileId, Sources};
 
-/// Hops drawn with their source lines; the rest are listed in notes.
+/// Hops shown with their source lines; the rest are listed in notes.
 const MAX_DRAWN: usize = 12;
 
 /// Hops and stacks of a cycle that are listed; the rest are counted.
 const MAX_LISTED: usize = 50;
 
 impl Cycles {
-    /// Explains the cycles: one error for each, or for several that are tied together by hops.
+    /// Explains the cycles: one error for each, or for several that share hops.
     pub fn diagnostics(&self, stacks: &Stacks, sources: &Sources) -> Vec<Diagnostic> {
         let alike = self.alike();
         let mut diagnostics: Vec<Diagnostic> = tied(&alike)
@@ -49,8 +49,8 @@ impl Cycles {
         diagnostics
     }
 
-    /// Groups cycles that consist of the same references: a reference to a directory makes a cycle with
-    /// each of its stacks. What breaks the first cycle breaks all of them.
+    /// Groups cycles that consist of the same references: a reference to a directory forms a cycle with each
+    /// of its stacks. Breaking the first cycle breaks all of them.
     fn alike(&self) -> Vec<Vec<&Cycle>> {
         let mut alike: Vec<Vec<&Cycle>> = Vec::new();
         let mut known: HashMap<Vec<(FileId, u32)>, usize> = HashMap::new();
@@ -90,14 +90,14 @@ fn tied<'c>(cycles: &'c [Vec<&'c Cycle>]) -> Vec<Vec<&'c [&'c Cycle]>> {
     all.filter(|members| !members.is_empty()).collect()
 }
 
-/// Explains cycles that are tied together, the hop that most of them share first.
+/// Explains cycles that share hops, starting with the hop that most of them share.
 fn together(cycles: &[&Cycle], stacks: &Stacks, sources: &Sources) -> Diagnostic {
     let mut counts: HashMap<(StackIndex, StackIndex), usize> = HashMap::new();
     for hop in cycles.iter().flat_map(|cycle| &cycle.hops) {
         *counts.entry(hop.ends()).or_default() += 1;
     }
     let hops = cycles.iter().flat_map(|cycle| &cycle.hops);
-    // Of several, one that can be removed, and then the smallest.
+    // Of several, a removable one, and then the smallest.
     let shared = hops.max_by_key(|hop| {
         let is_removable = !hop.declares(OriginKind::Nesting);
         (
@@ -117,7 +117,7 @@ fn together(cycles: &[&Cycle], stacks: &Stacks, sources: &Sources) -> Diagnostic
         format!("stacks wait for each other in {n} cycles, {count} of them through {from} → {to}")
     };
     let mut diagnostic = Diagnostic::error(Code::Cycle, through);
-    // Each cycle from the shared hop on, where it has it.
+    // Each cycle, starting at the shared hop if it has it.
     let turned = |cycle: &Cycle| {
         let start = cycle
             .hops
@@ -156,7 +156,7 @@ fn together(cycles: &[&Cycle], stacks: &Stacks, sources: &Sources) -> Diagnostic
     })
 }
 
-/// Shows a hop where it is declared; `says` is open for what follows.
+/// Shows a hop where it is declared; `says` is completed by the declaration.
 fn show(
     diagnostic: Diagnostic,
     index: usize,
@@ -195,7 +195,7 @@ fn names(hops: &[Hop], stacks: &Stacks) -> String {
 }
 
 impl Cycle {
-    /// Returns where the references of the cycle are, in order.
+    /// Returns the places of the cycle's references, in order.
     fn references(&self) -> Vec<(FileId, u32)> {
         let origins = self.hops.iter().flat_map(|hop| &hop.origins);
         let mut references: Vec<_> = origins
@@ -240,13 +240,12 @@ impl Cycle {
         })
     }
 
-    /// Returns the hops by `before` and by `after`, if one stack declares both of them and nothing
-    /// else makes up the cycle.
+    /// Returns the hops by `before` and by `after`, if one stack declares both and the cycle has no others.
     fn both_ways(&self) -> Option<(&Hop, &Hop)> {
         let [there, back] = self.hops.as_slice() else {
             return None;
         };
-        // The earlier stack of a hop declares its `before`; on the way back it is the later one, which
+        // The earlier stack of a hop declares its `before`. On the way back it is the later one, which
         // declares the `after`.
         let mut turned = [(there, back), (back, there)].into_iter();
         turned.find(|(before, after)| {
@@ -264,7 +263,7 @@ impl Hop {
         self.origins.iter().any(|origin| origin.kind == kind)
     }
 
-    /// Returns what the reference of the hop says, if there is one and it is a plain string.
+    /// Returns the text of the hop's reference, if it is a plain string.
     fn written<'a>(&self, sources: &'a Sources) -> Option<&'a str> {
         let [origin] = self.origins.as_slice() else {
             return None;

@@ -1,12 +1,11 @@
 //! The graph of constraints: which stack runs before which, and why.
 //!
-//! It covers all stacks of the project, and comes from nesting, `before`, `after` and
-//! `replace_triggered_by`. A directory or
-//! tag that names several stacks is a node of its own, with one edge to or from each of its stacks
-//! and one for each reference, so m references to n stacks cost m + n edges, not m × n.
+//! It covers all stacks of the project, and comes from nesting, `before`, `after` and `replace_triggered_by`.
+//! A directory or tag that names several stacks is a node of its own, with one edge to or from each of its
+//! stacks and one for each reference, so m references to n stacks cost m + n edges, not m × n.
 //!
-//! A [`Graph`] may have cycles, which [`Graph::cycles`] finds. A [`Precedence`] is acyclic and has
-//! what order and scheduling need. The graph does not know which stacks are selected.
+//! A [`Graph`] may have cycles, which [`Graph::cycles`] finds. A [`Precedence`] is acyclic and has what
+//! ordering and scheduling need. The graph does not know which stacks are selected.
 
 mod build;
 mod cycle;
@@ -58,11 +57,10 @@ impl fmt::Display for OriginKind {
     }
 }
 
-/// Where a constraint comes from; for nesting, the `stack` block of the inner stack.
+/// The place of a constraint; for nesting, the `stack` block of the inner stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Origin {
     pub kind: OriginKind,
-    /// The place.
     pub span: Span,
 }
 
@@ -70,14 +68,14 @@ pub struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     Stack(StackIndex),
-    /// Several stacks that are referred to together; the text says which.
+    /// Several stacks that a reference names together, with a description.
     Group(String),
     /// A part of a group: see `Builder::all_but_one`.
     Part,
 }
 
-/// All constraints of a project. An edge leads from what runs earlier to what runs later; the edges
-/// that tie a group to its stacks have no origin.
+/// All constraints of a project. An edge leads from the stack that runs earlier to the one that runs later.
+/// Edges between a group and its stacks have no origin.
 #[derive(Debug, Default)]
 pub struct Graph {
     graph: DiGraph<Node, Option<Origin>>,
@@ -88,10 +86,10 @@ pub struct Graph {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relative {
     pub stack: StackIndex,
-    /// The origins of the constraints, from the earlier stack to the later one; more than one where
-    /// several references say the same, or where unselected stacks lie in between.
+    /// The origins of the constraints, from the earlier stack to the later one; several if several references
+    /// agree, or if unselected stacks lie in between.
     pub origins: Vec<Origin>,
-    /// The unselected stacks in between, from the earlier stack to the later one; the first sixteen.
+    /// The unselected stacks in between, from the earlier stack to the later one, at most sixteen.
     pub via: Vec<StackIndex>,
 }
 
@@ -105,10 +103,10 @@ impl Graph {
         (node.index() < self.n_stacks).then(|| StackIndex::new(node.index()))
     }
 
-    /// Returns the selected stacks that must run before `stack`, or that may run only after it, in
-    /// path order. Constraints through unselected stacks count.
+    /// Returns the selected stacks that must run before `stack`, or that may run only after it, in path
+    /// order. Constraints through unselected stacks count.
     ///
-    /// To look from many stacks, use [`Self::searches`].
+    /// To search from many stacks, use [`Self::searches`].
     pub fn relatives(
         &self,
         stack: StackIndex,
@@ -119,13 +117,13 @@ impl Graph {
             graph: self,
             towards,
             is_end: |node| self.stack(node).is_some_and(&is_selected),
-            // To find those that lead nowhere costs more than to follow them once.
+            // For one search, following dead ends costs less than finding them.
             leads: vec![true; self.graph.node_count()],
         };
         search.from(stack)
     }
 
-    /// Gets ready to look for selected stacks from many stacks in one direction.
+    /// Prepares searches for selected stacks in one direction from many stacks.
     pub fn searches(
         &self,
         towards: Towards,
@@ -163,8 +161,8 @@ impl Graph {
         }
     }
 
-    /// Returns the nodes and arrows to draw for the selected stacks. A group that would take
-    /// thousands of arrows between single stacks is drawn as a node of its own.
+    /// Returns the nodes and arrows to draw for the selected stacks. A group that would take thousands of
+    /// arrows between single stacks is drawn as a node of its own.
     pub fn arrows(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Arrow> {
         let degree = |node, direction| self.graph.edges_directed(node, direction).count();
         let n_parts = self
@@ -211,7 +209,7 @@ impl Graph {
         }
     }
 
-    /// Returns a number for each node, which it shares with the nodes of its cycles.
+    /// Returns the strongly connected component of each node, as a number.
     fn knots(&self) -> Vec<usize> {
         let mut knots = vec![0; self.graph.node_count()];
         for component in kosaraju_scc(&self.graph) {
@@ -222,7 +220,7 @@ impl Graph {
         knots
     }
 
-    /// Follows the path from `node` back to the start of a search. `origin` is that of its last edge.
+    /// Follows the path from `node` back to the start of a search. `origin` belongs to its last edge.
     fn route(
         &self,
         origin: Option<Origin>,
@@ -249,12 +247,12 @@ pub struct Searches<'g, F> {
     graph: &'g Graph,
     towards: Towards,
     is_end: F,
-    /// Whether the edges of a node lead to an end, by index: the others are not followed.
+    /// Whether each node leads to an end; others are not followed.
     leads: Vec<bool>,
 }
 
 impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
-    /// Returns what [`Graph::relatives`] returns for a stack.
+    /// Returns the same as [`Graph::relatives`].
     pub fn from(&self, stack: StackIndex) -> Vec<Relative> {
         let start = Graph::node(stack);
         let mut found = self.ends(start);
@@ -285,11 +283,11 @@ impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
             .collect()
     }
 
-    /// Follows the edges from a node, up to the nearest ends.
+    /// Follows the edges from a node to the nearest ends.
     fn ends(&self, start: NodeIndex) -> BTreeMap<NodeIndex, Route> {
         let graph = self.graph;
         let mut found: BTreeMap<NodeIndex, Route> = BTreeMap::new();
-        // The next node on the path back to the start of the search, with the origin of the edge.
+        // The next node on the path back to the start, with the origin of the edge.
         let mut next: HashMap<NodeIndex, (NodeIndex, Vec<Origin>)> = HashMap::new();
         let mut queue = VecDeque::from([start]);
         while let Some(node) = queue.pop_front() {
@@ -305,7 +303,7 @@ impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
                         }
                     }
                 } else if let Some(known) = found.get_mut(&source) {
-                    // Another path adds origins only where no stack lies in between.
+                    // Another path adds origins only if no stack lies in between.
                     if known.via.is_empty() {
                         let route = graph.route(origin, node, start, &next);
                         if route.via.is_empty() {
@@ -327,13 +325,14 @@ impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
     }
 }
 
-/// How many stacks in between are named; a chain of thousands is not repeated for each pair of ends.
+/// The maximum number of named stacks in between. A chain of thousands must not be repeated for each pair of
+/// ends.
 const MAX_VIA: usize = 16;
 
-/// How many arrows between single stacks a group may stand for when it is drawn.
+/// The maximum number of arrows between single stacks that replace a group in a drawing.
 const MAX_DRAWN_PAIRS: usize = 1_000;
 
-/// What lies between a node and the start of a search, from that node on.
+/// The path from a node to the start of a search.
 #[derive(Debug, Clone, Default)]
 struct Route {
     origins: Vec<Origin>,
@@ -343,22 +342,18 @@ struct Route {
 /// An arrow of the drawn graph.
 #[derive(Debug, Clone)]
 pub struct Arrow {
-    /// The earlier end.
     pub from: ArrowEnd,
-    /// The later end.
     pub to: ArrowEnd,
-    /// The origins of the constraint; none where a group is tied to its stacks.
+    /// The origins of the constraint; empty between a group and its stacks.
     pub origins: Vec<Origin>,
-    /// The unselected stacks in between.
     pub via: Vec<StackIndex>,
-    /// Whether the arrow is part of a cycle.
     pub in_cycle: bool,
 }
 
-/// What an arrow connects.
+/// One end of an arrow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArrowEnd {
     Stack(StackIndex),
-    /// A group, by a number of its own and its name; parts of a group have no name.
+    /// A group by number and name; parts of a group have no name.
     Group(usize, String),
 }

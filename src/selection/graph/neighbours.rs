@@ -1,4 +1,4 @@
-//! The neighbours of stacks: what they depend on and what depends on them, to a given depth.
+//! The neighbours of stacks: their dependencies and dependents, to a given depth.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use petgraph::visit::EdgeRef;
 use super::{Graph, Origin};
 use crate::project::stack::StackIndex;
 
-/// The direction in which to look from a stack.
+/// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Towards {
     /// Towards the stacks that run before it.
@@ -19,14 +19,13 @@ pub enum Towards {
     Dependents,
 }
 
-/// The step by which a search reaches a stack from another one.
+/// The step by which a search reaches a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourStep {
-    /// The other stack: one of those at which the search began, or one that it reached earlier.
+    /// The previous stack: a start of the search, or one reached earlier.
     pub from: StackIndex,
-    /// The origin of the constraint between the two.
     pub origin: Origin,
-    /// The number of steps from where the search began.
+    /// The number of steps from the start.
     pub distance: u32,
 }
 
@@ -45,7 +44,7 @@ impl Graph {
     ) -> BTreeMap<StackIndex, NeighbourStep> {
         let mut reached: Vec<Option<NeighbourStep>> = vec![None; self.n_stacks];
         let mut level: Vec<StackIndex> = start.into_iter().collect();
-        // Visited stacks and groups. A group leads to the same stacks from everywhere.
+        // The visited stacks and groups. A group leads to the same stacks from everywhere.
         let mut opened = vec![false; self.graph.node_count()];
         for &stack in &level {
             opened[stack.get()] = true;
@@ -87,8 +86,7 @@ impl Graph {
             .collect()
     }
 
-    /// Returns the stacks one step away from a stack, by path, each with the origins of all
-    /// constraints between the two.
+    /// Returns the stacks one step away, by path, each with the origins of all constraints between the two.
     pub fn constraints(
         &self,
         stack: StackIndex,
@@ -115,7 +113,7 @@ impl Graph {
         found
     }
 
-    /// Returns the nodes next to a node, each with the origin of the edge.
+    /// Returns the adjacent nodes, each with the origin of the edge.
     pub(super) fn edges_towards(
         &self,
         node: NodeIndex,

@@ -1,4 +1,4 @@
-//! The graph as order and scheduling need it: acyclic, and reduced to which nodes wait for which.
+//! The graph for ordering and scheduling: acyclic, and reduced to which nodes wait for which.
 
 use petgraph::visit::EdgeRef;
 
@@ -6,13 +6,13 @@ use super::Graph;
 
 /// Which nodes wait for which. Nodes below [`Precedence::n_stacks`] are stacks, the others groups.
 ///
-/// It has no cycles if it is made from a [`Graph`]: a knot of stacks becomes a single node. A
-/// selection with a stack of a knot is refused earlier; for any other selection the knot is an
-/// unselected node through which constraints hold.
+/// It is acyclic if it is built from a [`Graph`]: a cycle of stacks becomes a single node. A selection with a
+/// stack of a cycle is refused earlier. For any other selection, the cycle is an unselected node through
+/// which constraints hold.
 #[derive(Debug, Clone)]
 pub struct Precedence {
     n_stacks: usize,
-    /// Where the successors of each node start in `successors`, and where the last ones end.
+    /// The start of each node's successors in `successors`, and the end of the last ones.
     offsets: Vec<u32>,
     successors: Vec<Successor>,
 }
@@ -21,7 +21,7 @@ pub struct Precedence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Successor {
     pub node: u32,
-    /// Whether a failure of the other one reaches it. If not, the constraint only orders.
+    /// Whether a failure of the other one skips it. If not, the constraint only orders.
     pub spreads_failure: bool,
 }
 
@@ -43,8 +43,8 @@ impl Precedence {
         Self::from_edges(graph.n_stacks, n_nodes, edges)
     }
 
-    /// Builds one from edges: from which node, to which, and whether a failure spreads along it. The
-    /// edges must not form a cycle, whose nodes would wait for ever.
+    /// Builds a precedence from edges: from which node, to which, and whether a failure spreads along it. The
+    /// edges must not form a cycle, whose nodes would wait forever.
     pub fn from_edges(
         n_stacks: usize,
         n_nodes: usize,
@@ -89,22 +89,20 @@ impl Precedence {
         Self::from_edges(self.n_stacks, self.n_nodes(), edges)
     }
 
-    /// Returns the number of nodes.
     pub fn n_nodes(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Returns the number of stacks, which are the first nodes.
     pub fn n_stacks(&self) -> usize {
         self.n_stacks
     }
 
-    /// Returns the nodes that wait for a node; one may be named more than once.
+    /// Returns the nodes that wait for a node, possibly with repetitions.
     pub fn successors(&self, node: usize) -> &[Successor] {
         &self.successors[self.offsets[node] as usize..self.offsets[node + 1] as usize]
     }
 
-    /// Returns how many nodes each node waits for, counting repetitions.
+    /// Returns the number of nodes that each node waits for, counting repetitions.
     pub fn pending(&self) -> Vec<u32> {
         let mut pending = vec![0; self.n_nodes()];
         for successor in &self.successors {
@@ -113,7 +111,7 @@ impl Precedence {
         pending
     }
 
-    /// Returns for each node whether it is one of some, or transitively waits for one of them.
+    /// Returns for each node whether it is, or transitively waits for, one of some nodes.
     pub fn reached(&self, from: impl Iterator<Item = usize>) -> Vec<bool> {
         let mut is_reached = vec![false; self.n_nodes()];
         let mut open: Vec<usize> = from.collect();
@@ -131,8 +129,8 @@ impl Precedence {
         is_reached
     }
 
-    /// Returns all nodes that transitively wait for a node, and the node itself, each with whether a
-    /// failure of the node reaches it.
+    /// Returns all nodes that transitively wait for a node, and the node itself, each with whether a failure
+    /// of the node spreads to it.
     pub fn reach(&self, node: usize) -> Vec<(usize, bool)> {
         let mut is_reached: Vec<Option<bool>> = vec![None; self.n_nodes()];
         let mut found = vec![node];

@@ -6,7 +6,7 @@ use crate::project::stack::StackIndex;
 /// When a stack can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wave {
-    /// After as many selected stacks as lie on the longest path to it.
+    /// After this many selected stacks on the longest path to it.
     Number(u32),
     /// After stacks of a cycle in which a stack is selected.
     AfterCycle,
@@ -15,7 +15,7 @@ pub enum Wave {
 }
 
 impl Graph {
-    /// Returns the wave of each stack of the project; it has a meaning only for selected stacks.
+    /// Returns the wave of each stack of the project, meaningful only for selected stacks.
     pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Wave> {
         let knots = self.knots();
         let mut sizes = vec![0_u32; knots.len()];
@@ -23,7 +23,7 @@ impl Graph {
             sizes[knot] += 1;
         }
         let is_step = |node: usize| node < self.n_stacks && is_selected(StackIndex::new(node));
-        // A knot in which nothing is selected orders what is around it like any other stack.
+        // A cycle without selected stacks orders its neighbours like any other stack.
         let mut is_unknown = vec![false; knots.len()];
         for (node, &knot) in knots.iter().enumerate() {
             is_unknown[knot] |= sizes[knot] > 1 && is_step(node);

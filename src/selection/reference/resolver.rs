@@ -1,4 +1,4 @@
-//! Resolves what stacks name: from the text of a reference to its target, or what is wrong with it.
+//! Resolves references: from the text to the target, or to a problem.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::project::tag::TagFilter;
 use crate::selection::dangling::{self, Dangling};
 use crate::source::Spanned;
 
-/// How many suggestions are made: each looks at all stacks.
+/// The maximum number of suggestions, each of which examines all stacks.
 const MAX_SUGGESTIONS: usize = 20;
 
-/// Resolves all references of a project: see [`References::resolve`]. Unless `explains`, nobody asks why one
-/// names nothing.
+/// Resolves all references of a project: see [`References::resolve`]. `explains` asks for the reason if a
+/// reference names nothing.
 pub(super) fn resolve(
     project: &Project,
     problems: &mut Vec<Diagnostic>,
@@ -54,7 +54,7 @@ struct ReferenceResolver<'a> {
     project: &'a Project,
     references: References,
     groups_by_filter: HashMap<TagFilter, TagGroupIndex>,
-    /// Whether it is explained why a reference names nothing, which takes looks at the disk.
+    /// Whether references that name nothing are explained, which takes lookups on disk.
     explains: bool,
     suggestions: usize,
     problems: &'a mut Vec<Diagnostic>,
@@ -79,7 +79,8 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Resolves an entry of `replace_triggered_by`: as one of `after`, but what is named must be able to change.
+    /// Resolves an entry of `replace_triggered_by` like one of `after`, except that the named stack must be
+    /// able to change.
     fn trigger(&mut self, from: StackIndex, stack: &Stack, trigger: &Spanned<ReplaceTrigger>) {
         let span = trigger.span;
         let value = trigger.value.reference.clone();
@@ -121,7 +122,7 @@ impl ReferenceResolver<'_> {
         self.references.list.push(reference);
     }
 
-    /// Returns whether a reference names a stack that is not only read.
+    /// Returns whether a reference names a stack that is not read-only.
     fn names_managed(&self, reference: &Reference) -> bool {
         let stacks = &self.project.stacks;
         let is_managed = |stack: StackIndex| {
@@ -256,7 +257,7 @@ impl ReferenceResolver<'_> {
         match (named.next(), named.next()) {
             (Some(only), None) => Some(Target::Stack(only)),
             (Some(_), Some(_)) => Some(Target::Directory(path)),
-            // Another diagnostic explains what is broken there.
+            // Another diagnostic explains the broken file there.
             (None, _) if self.broken_within(&path) || !self.explains => None,
             (None, _) => {
                 let label = dangling::why_nothing(self.project, &path);
@@ -273,8 +274,8 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Splits the key from a reference. A directory whose name looks as if it ended in a
-    /// key takes precedence.
+    /// Splits the key from a reference. A directory whose name looks as if it ended in a key takes
+    /// precedence.
     fn split_key<'w>(&self, stack: &Stack, written: &'w str) -> (&'w str, Option<KeyFilter>) {
         let is_directory = || {
             let path = stack.path.directory().resolve(written).ok();
@@ -325,8 +326,8 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    /// Returns the target for the instances in a directory, without the declaring stack if it is one of
-    /// them. `None` if no other is left.
+    /// Returns the target for the instances in a directory, without the declaring stack if it is one of them;
+    /// `None` if no other is left.
     fn others_beside(
         &self,
         from: StackIndex,
@@ -396,7 +397,7 @@ impl ReferenceResolver<'_> {
         broken.any(|broken| broken.is_at_or_below(directory))
     }
 
-    /// Returns the diagnostic of a path that names no other stack, and remembers it.
+    /// Returns the diagnostic for a path that names no other stack, and remembers it.
     fn dangling(
         &mut self,
         kind: ReferenceKind,

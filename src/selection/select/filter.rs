@@ -1,4 +1,4 @@
-//! What the user asks for, and which stacks pass the filters: the steps before `wants`.
+//! The query, and the filters: the steps before `wants`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,43 +14,40 @@ use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
 use crate::selection::graph::NeighbourStep;
 
-/// What the user asks for.
+/// A query for stacks.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// The stacks that have changed, where only those are wanted.
+    /// Only changed stacks, if set.
     pub changed: Option<Changes>,
-    /// What policies name at the release of a module, where only that is wanted.
+    /// Only stacks that policies name at the release of a module, if set.
     pub released: Option<ReleasedQuery>,
-    /// What the document of applied stacks says, where that is asked.
+    /// The statuses from the state, if the query needs them.
     pub recorded: Option<RecordedQuery>,
-    /// The directory that limits the selection.
     pub directory: ProjectPath,
-    /// How the directory limits the selection.
     pub scope: DirectoryMatch,
-    /// Only stacks that match one of these; any stack if there are none.
+    /// Only stacks that match one of these; all if empty.
     pub globs: Vec<PathFilter>,
-    /// Only stacks that are named here, if present.
+    /// Only these stacks, if set.
     pub named: Option<NamedStacks>,
-    /// Only stacks that match one of these; any stack if there are none.
+    /// Only stacks that match one of these; all if empty.
     pub tags: Vec<TagFilter>,
-    /// No stack with one of these tags.
+    /// No stacks with one of these tags.
     pub no_tags: Vec<String>,
-    /// Which neighbours of the stacks that the filters and `wants` select to take or leave out.
+    /// The neighbours of selected stacks to add, to keep or to drop.
     pub neighbours: Vec<Reach>,
-    /// No stack that matches one of these, whatever wants it.
+    /// No stacks that match one of these, even if others want them.
     pub exclude: Vec<PathFilter>,
 }
 
-/// How the stacks stand according to the document, and what is wanted of that.
+/// The statuses from the state, and the wanted ones.
 #[derive(Debug, Clone)]
 pub struct RecordedQuery {
-    /// How the stacks stand.
     pub standings: Standings,
-    /// Which uncommitted changes count for that.
+    /// Which uncommitted changes count for the statuses.
     pub counted: Counted,
-    /// Whether only stacks are wanted that are not as they were applied.
+    /// Whether only stacks are wanted whose status is not `applied`.
     pub changed: bool,
-    /// Only stacks with one of these statuses; any stack if there are none.
+    /// Only stacks with one of these statuses; all if empty.
     pub statuses: BTreeSet<Status>,
 }
 
@@ -65,26 +62,26 @@ pub enum DirectoryMatch {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedStacks {
-    /// Where they are named, for messages: a file or standard input.
+    /// The source of the list, for messages: a file or standard input.
     pub source: String,
-    /// The stacks, each with the line that names it first, from 1.
+    /// The stacks, each with the first line that names it, from 1.
     pub lines: HashMap<StackIndex, usize>,
-    /// The paths that name no stack of the tree, each with its line: if these may be on record.
+    /// The paths that name no stack of the project, each with its line. They may be recorded.
     pub missing: BTreeMap<String, usize>,
 }
 
-/// Why a stack is not selected: a condition that it does not fulfil.
+/// Why a stack is not selected: a condition that it does not meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
-    /// It has not changed, and no trigger asks for it.
+    /// It did not change, and no trigger marks it.
     Unchanged,
-    /// These triggers ask for it not to count as changed.
+    /// These triggers mark it as unchanged.
     Dismissed(Vec<Trigger>),
     /// No policy names it at the release of a module.
     Unreleased(Box<Released>),
     /// It has this status, which is not wanted.
     Status(Status),
-    /// It does not lie at or below the directory, or is not the stack at it.
+    /// It is not at or below the directory, or not exactly at it.
     Directory(ProjectPath, DirectoryMatch),
     /// It matches none of the globs.
     Globs,
@@ -96,11 +93,11 @@ pub enum Obstacle {
     NoTags(Vec<String>),
     /// It matches each of these arguments of `--exclude`.
     Excluded(Vec<String>),
-    /// It was selected, but only neighbours are wanted, and it is not one.
+    /// It was selected, but only neighbours are wanted, and it is none.
     Only(Reach),
-    /// It was selected, but neighbours of what is selected are not wanted, and it is one.
+    /// It was selected, but neighbours are not wanted, and it is one.
     Neighbour(Reach, NeighbourStep),
-    /// A stack that would bring it along is left out by these.
+    /// These drop a stack that would add it.
     Unreached(Vec<Reach>),
 }
 
@@ -135,8 +132,7 @@ impl Query {
         }
     }
 
-    /// Applies all filters to a stack, in the order of the pipeline. Each gives reasons or an
-    /// obstacle.
+    /// Applies all filters to a stack, in the order of the pipeline. Each gives reasons or an obstacle.
     fn checks<'a>(
         &'a self,
         index: StackIndex,
@@ -232,21 +228,20 @@ impl Query {
         } else if !recorded.statuses.contains(&status) {
             Err(Obstacle::Status(status))
         } else if recorded.changed {
-            // That it has changed has said so.
+            // Its change was already given as a reason.
             Ok(Vec::new())
         } else {
             Ok(vec![Reason::Standing(standing.clone())])
         }
     }
 
-    /// Returns how a stack stands, where that is asked.
+    /// Returns the status of a stack, if the query needs it.
     fn standing(&self, index: StackIndex) -> Option<(&Standing, &RecordedQuery)> {
         let recorded = self.recorded.as_ref()?;
         Some((recorded.standings.stacks.get(&index)?, recorded))
     }
 
-    /// Returns the stacks that are on record and not here, if their status is wanted and their path and tags
-    /// pass the filters.
+    /// Returns the recorded stacks that the project lacks whose status, path and tags pass the filters.
     pub fn missing(&self) -> impl Iterator<Item = (&str, &MissingStack)> {
         let recorded = self.recorded.as_ref();
         let is_narrowed = self.changed.is_some() || self.released.is_some() || self.named.is_some();
@@ -259,8 +254,8 @@ impl Query {
         missing.map(|(key, stack)| (key.as_str(), stack))
     }
 
-    /// Returns whether a stack that is on record and not here passes all filters: a change is that it was
-    /// removed.
+    /// Returns whether a recorded stack that the project lacks passes all filters. Its removal counts as a
+    /// change.
     pub fn passes_missing(&self, key: &str, stack: &MissingStack) -> bool {
         let has_changed = match (&self.changed, &self.recorded) {
             (Some(changes), _) => {
@@ -275,15 +270,15 @@ impl Query {
             statuses.is_none_or(|all| all.is_empty() || all.contains(&stack.standing.status()));
         let named = self.named.as_ref();
         let is_named = named.is_none_or(|named| named.missing.contains_key(key));
-        // Policies name stacks of the tree.
+        // Policies name stacks of the project.
         let is_released = self.released.is_none();
         has_changed && is_released && has_status && is_named && self.places_missing(key, stack)
     }
 
-    /// Returns whether the path and the tags of a stack that is on record and not here pass the filters.
+    /// Returns whether the path and the tags of a recorded stack that the project lacks pass the filters.
     fn places_missing(&self, key: &str, stack: &MissingStack) -> bool {
         let Some(path) = StackPath::parse(key) else {
-            // Whatever that is, it is not hidden from who looks at everything.
+            // An unreadable key is still shown to a user who looks at everything.
             return self.directory.is_root() && self.globs.is_empty();
         };
         let has = |tag: &str| stack.tags.iter().any(|it| it == tag);
@@ -298,7 +293,7 @@ impl Query {
             && !self.exclude.iter().any(|it| it.matches(&path))
     }
 
-    /// Returns what changes are measured from, if only changed stacks are wanted.
+    /// Returns the base of changes, if only changed stacks are wanted.
     pub fn since(&self) -> Option<Since> {
         if let Some(changes) = &self.changed {
             return Some(changes.since.clone());

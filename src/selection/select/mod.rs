@@ -1,7 +1,7 @@
 //! Which stacks a command acts on, and why: one selector for all commands.
 //!
 //! All stacks → changed or released → current directory → globs and names → tags → `wants` and `wanted_by` →
-//! neighbours in the graph → `wants` and `wanted_by` of these. What a selected stack wants is selected
+//! neighbours in the graph → `wants` and `wanted_by` of these. Stacks wanted by a selected stack are selected
 //! transitively and regardless of the other steps. No step selects an excluded stack.
 
 mod filter;
@@ -26,25 +26,23 @@ use crate::selection::graph::{Graph, NeighbourStep, Towards};
 use crate::selection::reference::References;
 use crate::source::Span;
 
-/// What to do with the neighbours of what is selected.
+/// What a flag does with the neighbours of selected stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Select them instead.
+    /// Selects them instead.
     Only,
-    /// Select them as well.
+    /// Selects them too.
     Include,
-    /// Do not select them.
+    /// Drops them.
     Exclude,
 }
 
-/// Which neighbours of the selected stacks to take or leave out.
+/// A neighbour flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// What to do with them.
     pub verb: Verb,
-    /// In which direction they lie.
     pub towards: Towards,
-    /// The greatest number of steps; any number if absent.
+    /// The maximum number of steps; unlimited if `None`.
     pub depth: Option<NonZeroU32>,
 }
 
@@ -76,13 +74,13 @@ pub enum Reason {
     Triggered(Trigger),
     /// Policies name it at the release of a module.
     Released(Box<Released>),
-    /// It stands like this according to the document of applied stacks.
+    /// It has this status in the state.
     Standing(Standing),
-    /// It lies at or below the directory, or is the stack at it.
+    /// It is at or below the directory, or exactly at it.
     Directory(ProjectPath, DirectoryMatch),
     /// It matches this argument of `--match`.
     Glob(String),
-    /// It is named there, on this line.
+    /// The list names it, on this line.
     Named(String, usize),
     /// It matches a tag filter of the command line.
     Tags(TagFilter),
@@ -90,21 +88,21 @@ pub enum Reason {
     Wants(StackIndex, Span),
     /// It names a selected stack in `wanted_by`.
     WantedBy(StackIndex, Span),
-    /// It is a neighbour of what is selected without it, by this step.
+    /// It is a neighbour of a stack that is selected without it, by this step.
     Neighbour(Reach, NeighbourStep),
 }
 
-/// The stacks that a command acts on, each with the reasons why it is selected.
+/// The selected stacks, each with the reasons.
 #[derive(Debug, Default)]
 pub struct Selection {
     stacks: BTreeMap<StackIndex, Vec<Reason>>,
-    /// What was selected before the neighbours were considered.
+    /// The stacks that were selected before neighbours were considered.
     dropped: BTreeMap<StackIndex, Obstacle>,
     since: Option<Since>,
 }
 
 impl Selection {
-    /// Returns the selection of an earlier run, whose reasons are no longer known.
+    /// Returns the selection of an earlier run, without reasons.
     pub fn recorded(stacks: impl IntoIterator<Item = StackIndex>) -> Self {
         Selection {
             stacks: stacks
@@ -120,28 +118,25 @@ impl Selection {
         self.stacks.keys().copied()
     }
 
-    /// Returns what changes are measured from, if only changed stacks were wanted.
+    /// Returns the base of changes, if only changed stacks were wanted.
     pub fn since(&self) -> Option<&Since> {
         self.since.as_ref()
     }
 
-    /// Returns the number of selected stacks.
     pub fn len(&self) -> usize {
         self.stacks.len()
     }
 
-    /// Returns whether nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 
-    /// Returns whether a stack is selected.
     pub fn contains(&self, stack: StackIndex) -> bool {
         self.stacks.contains_key(&stack)
     }
 
-    /// Returns why a stack is selected; nothing if it is not. A stack that passes the filters has
-    /// their reasons; one that is only wanted names the nearest stack that wants it.
+    /// Returns why a stack is selected; empty if it is not. A stack that passes the filters has their
+    /// reasons; one that is only wanted names the nearest stack that wants it.
     pub fn reasons(&self, stack: StackIndex) -> &[Reason] {
         self.stacks.get(&stack).map_or(&[], Vec::as_slice)
     }
@@ -152,7 +147,7 @@ impl Selection {
     }
 }
 
-/// Selects the stacks that a query asks for.
+/// Selects the stacks that match a query.
 pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Query) -> Selection {
     let passing = stacks
         .iter()
@@ -171,8 +166,8 @@ pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Q
     selection
 }
 
-/// Applies the neighbour flags: "only" and "include" start from what the earlier steps have selected,
-/// "exclude" from the result of these two.
+/// Applies the neighbour flags: "only" and "include" start from the result of the earlier steps, "exclude"
+/// from the result of these two.
 fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &mut Selection) {
     let around =
         |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, NeighbourStep>)> {

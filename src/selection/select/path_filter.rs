@@ -1,17 +1,17 @@
-//! What a path or a glob of the command line means.
+//! Paths and globs of the command line.
 
 use std::fmt;
 
 use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
 use crate::pattern::{BadPattern, Pattern};
 
-/// A query for stacks by their paths: a plain path means the stacks at and below it, as in a
-/// reference; a glob means the stacks whose path it matches.
+/// A filter of stacks by path. A plain path matches the stacks at and below it, as in a reference. A glob
+/// matches the stacks whose path it matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFilter {
-    /// As the user wrote it.
+    /// As written by the user.
     pub(super) written: String,
-    /// Any of these is enough: `a*/**` means what `a*` means as well.
+    /// Any of these suffices: `a*/**` includes `a*`.
     meanings: Vec<Meaning>,
     /// Only instances with this key.
     key: Option<KeyFilter>,
@@ -25,13 +25,13 @@ enum Meaning {
 }
 
 impl PathFilter {
-    /// Parses what the user wrote: relative to the project root if it starts with `/`, else to
-    /// `directory`. A glob that ends in `/**` means the directory before it as well. A key in brackets at
-    /// the end, or `[*]`, chooses instances.
+    /// Parses a filter, relative to the project root if it starts with `/`, otherwise to `directory`. A glob
+    /// that ends in `/**` includes the directory before it. A key in brackets at the end, or `[*]`, selects
+    /// instances.
     ///
     /// # Errors
     ///
-    /// If it is not a valid glob, or leads out of the project.
+    /// If it is not a valid glob, or leaves the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         let mut meanings = Vec::new();
         let (mut rest, key) = KeyFilter::split(written);
@@ -45,7 +45,7 @@ impl PathFilter {
             });
         }
         loop {
-            // Stacks are directories, so a slash at the end has no meaning.
+            // Stacks are directories, so a trailing slash has no meaning.
             let glob = rest.trim_end_matches('/');
             if !Pattern::is_pattern(glob) {
                 let path = directory.resolve(rest);
@@ -82,7 +82,7 @@ impl PathFilter {
     }
 }
 
-/// As the user wrote it.
+/// As written by the user.
 impl fmt::Display for PathFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)

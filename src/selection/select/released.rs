@@ -1,4 +1,4 @@
-//! What policies make of the release of a module.
+//! The stacks that policies name at the release of a module.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,29 @@ use crate::release::Consumer;
 #[derive(Debug, Clone)]
 pub struct ReleasedQuery {
     pub module: String,
-    /// Its version before.
     pub old: String,
-    /// The version that was released.
+    /// The released version.
     pub new: String,
     /// The stacks whose calls resolve to the old version.
     pub consumers: BTreeMap<StackIndex, Consumer>,
-    /// The stacks that are named, each with the policies that name it, by name.
+    /// The named stacks, each with the policies that name it, by name.
     pub named: BTreeMap<StackIndex, Vec<String>>,
 }
 
-/// How a stack stands at the release of a module.
+/// The relation of a stack to the release of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Released {
     pub module: String,
-    /// Its version before.
     pub old: String,
-    /// The version that was released.
+    /// The released version.
     pub new: String,
-    /// The policies that name the stack, by name.
+    /// By name.
     pub policies: Vec<String>,
     /// Its call that resolves to the old version, if it has one.
     pub consumer: Option<Consumer>,
 }
 
 impl ReleasedQuery {
-    /// Returns how a stack stands.
     pub(super) fn of(&self, stack: StackIndex) -> Released {
         let policies = self.named.get(&stack);
         Released {

@@ -1,4 +1,4 @@
-//! What selected stacks want: `wants` and `wanted_by`, followed transitively.
+//! The stacks that selected stacks want: `wants` and `wanted_by`, followed transitively.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,11 +11,11 @@ use crate::source::Span;
 pub(super) struct Wants<'a> {
     stacks: &'a Stacks,
     references: &'a References,
-    /// What `wants` names, by declaring stack.
+    /// The targets of `wants`, by declaring stack.
     declared: HashMap<StackIndex, Vec<(&'a Target, Span)>>,
-    /// `wanted_by` is `wants` seen from the other side: for a group, kept once for all its members.
+    /// `wanted_by` is `wants` seen from the other side; for a group, stored once for all its members.
     wanted_by: HashMap<&'a Target, Vec<(StackIndex, Span)>>,
-    /// The targets of `wanted_by` that a stack belongs to.
+    /// The targets of `wanted_by` that contain a stack.
     targets: HashMap<StackIndex, Vec<&'a Target>>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Wants<'a> {
         }
     }
 
-    /// Adds what the selected stacks want, breadth first, except for what is excluded.
+    /// Adds the stacks that selected ones want, breadth first, except for excluded ones.
     pub(super) fn close(&self, query: &Query, selection: &mut Selection) {
         if self.declared.is_empty() && self.wanted_by.is_empty() {
             return;
@@ -87,7 +87,7 @@ impl<'a> Wants<'a> {
                     .entry(target)
                     .or_insert_with(|| self.wanted_by(target));
                 declaring.retain(|here| {
-                    // A stack that names a directory around it does not name what is nested in it.
+                    // A stack that names a directory around it does not name the stacks nested in it.
                     let is_nested =
                         matches!(target, Target::Enclosing(_)) && self.lies_in(stack, here[0].0);
                     if !is_nested {
@@ -111,8 +111,8 @@ impl<'a> Wants<'a> {
             .collect()
     }
 
-    /// Returns the stacks of a target that `from` wants and that no stack has wanted so far. They may
-    /// be selected already.
+    /// Returns the stacks of a target that `from` wants and that no stack has wanted so far. They may already
+    /// be selected.
     fn open(
         &self,
         target: &'a Target,
@@ -121,7 +121,7 @@ impl<'a> Wants<'a> {
     ) -> Vec<StackIndex> {
         let mut members = match opened.get(target) {
             None => self.references.members(target, self.stacks),
-            // What is nested in the stack that came first is wanted by the next one.
+            // A later stack wants the stacks nested in the first one too.
             Some(&Opened::Without(first)) if !self.lies_in(first, from) => {
                 let directory = self.stacks[first].path.directory();
                 self.stacks.at_or_below(directory).collect()
@@ -147,7 +147,7 @@ impl<'a> Wants<'a> {
     }
 }
 
-/// How much of a target is selected because a stack wants it.
+/// The part of a target that some stack wants.
 #[derive(Clone, Copy)]
 enum Opened {
     /// All stacks.
