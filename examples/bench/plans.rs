@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use orch::change::relocate;
-use orch::plan::entry::Action;
-use orch::plan::order::Record;
-use orch::plan::{Fate, PlannedOrder, conditions, left_behind};
+use orch::plan::entry::PlannedAction;
+use orch::plan::order::NamedConstraints;
+use orch::plan::{DestroyOutcome, PlannedOrder, conditions, left_behind};
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::selection::graph::Graph;
@@ -105,15 +105,19 @@ fn table(project: &Project) -> Result<()> {
     let stacks: &Vec<StackIndex> = &project.stacks.iter().map(|(stack, _)| stack).collect();
     let document = &recorded(project, 0)?;
     let with_gone = &recorded(project, N_GONE)?;
-    let removals = (0..N_GONE).map(|number| (gone(number), Action::Delete));
+    let removals = (0..N_GONE).map(|number| (gone(number), PlannedAction::Delete));
     let removals = &removals.collect();
-    let order = |action: Action,
+    let order = |action: PlannedAction,
                  count: usize,
                  document: Option<&Document>,
-                 removals: &BTreeMap<String, Action>| {
+                 removals: &BTreeMap<String, PlannedAction>| {
         let actions = stacks.iter().take(count).map(|&stack| (stack, action));
         let planned = PlannedOrder::new(project, graph, document, actions, removals);
-        let each = if action == Action::Replace { 2 } else { 1 };
+        let each = if action == PlannedAction::Replace {
+            2
+        } else {
+            1
+        };
         ensure!(
             planned.order.sequence.len() == each * count + removals.len(),
             "not all have an operation"
@@ -124,32 +128,32 @@ fn table(project: &Project) -> Result<()> {
     let all = stacks.len();
     let (updates, half) = (10_000.min(all), 5000.min(all));
     print("updates in order, wanted 100 ms", &|| {
-        order(Action::Update, updates, None, none)
+        order(PlannedAction::Update, updates, None, none)
     })?;
     print("replacements in order, wanted 100 ms", &|| {
-        order(Action::Replace, half, None, none)
+        order(PlannedAction::Replace, half, None, none)
     })?;
     print("the same along the record", &|| {
-        order(Action::Replace, half, Some(document), none)
+        order(PlannedAction::Replace, half, Some(document), none)
     })?;
     print("removals alone", &|| {
-        order(Action::Update, 0, Some(with_gone), removals)
+        order(PlannedAction::Update, 0, Some(with_gone), removals)
     })?;
     let rest = updates.saturating_sub(N_GONE);
     print("removals and updates in order, wanted 100 ms", &|| {
-        order(Action::Update, rest, Some(with_gone), removals)
+        order(PlannedAction::Update, rest, Some(with_gone), removals)
     })?;
     let rest = half.saturating_sub(N_GONE / 2);
     print("removals and replacements in order, wanted 100 ms", &|| {
-        order(Action::Replace, rest, Some(with_gone), removals)
+        order(PlannedAction::Replace, rest, Some(with_gone), removals)
     })?;
     print("what stays after the first stack", &|| {
-        let record = Record::new(project, graph, Some(document));
+        let record = NamedConstraints::new(project, graph, Some(document));
         let fate = |stack: StackIndex| match stack.get() {
-            0 => Fate::Goes,
-            _ => Fate::Stays,
+            0 => DestroyOutcome::Goes,
+            _ => DestroyOutcome::Stays,
         };
-        left_behind(project, graph, &record, fate, |_| Fate::Stays);
+        left_behind(project, graph, &record, fate, |_| DestroyOutcome::Stays);
         Ok(())
     })?;
     let first = &BTreeSet::from([stacks[0]]);

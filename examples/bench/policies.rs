@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use orch::policy::{List, PolicyNumber, Worker};
+use orch::policy::{ListKind, PolicyNumber, Worker};
 use regorus::{Engine, Value};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -64,7 +64,7 @@ fn evaluations(programs: &Programs, policy: &str, n_stacks: usize, n_turns: usiz
     let mut worker = Worker::new(programs.worker());
     let loaded = worker.load("policy.rego", policy, timeout)?;
     let (number, _) = loaded.ok().context("the policy is wrong")?;
-    for (list, entries) in [(List::Stacks, &stacks), (List::Workflow, &turns)] {
+    for (list, entries) in [(ListKind::Stacks, &stacks), (ListKind::Workflow, &turns)] {
         for (position, entry) in entries.iter().enumerate() {
             worker.put(list, position, to_raw_value(entry)?);
         }
@@ -119,7 +119,7 @@ fn evaluate(
     stack: &serde_json::Value,
     timeout: Duration,
 ) -> Result<()> {
-    worker.put(List::Stacks, 1, to_raw_value(stack)?);
+    worker.put(ListKind::Stacks, 1, to_raw_value(stack)?);
     let evaluated = worker.evaluate(*policy, input.to_owned(), true, timeout)?;
     let answer = evaluated.map_err(|problem| anyhow::Error::msg(problem.in_file("policy.rego")))?;
     ensure!(!answer.trigger.is_empty(), "nothing follows");

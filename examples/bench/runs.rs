@@ -15,8 +15,10 @@ use orch::project::attempt::Attempts;
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::run::event::{Failure, Reaction};
-use orch::run::execute::{Control, Execution, Executor, Inbox, Signal, Start, StepEnd, execute};
-use orch::run::order::{Direction, Order};
+use orch::run::execute::{
+    Control, Execution, Executor, Inbox, Signal, StepEnd, StepStart, execute,
+};
+use orch::run::order::{Direction, RunOrder};
 use orch::run::schedule::OnError;
 use orch::run::turn::{Step, Turn};
 use orch::selection::graph::Graph;
@@ -122,7 +124,7 @@ struct Nothing;
 impl Executor for Nothing {
     type Command = Nothing;
 
-    fn start(&mut self, start: Start<'_, Nothing>) -> Result<Nothing, Failure> {
+    fn start(&mut self, start: StepStart<'_, Nothing>) -> Result<Nothing, Failure> {
         start.end.tell(StepEnd {
             result: Ok(()),
             changes: None,
@@ -160,7 +162,7 @@ fn scheduling() -> Result<()> {
             let steps: Arc<[Step]> = [Step::Command("command".into())].into();
             let step = || {
                 let inbox = Inbox::without_signals();
-                let order = Order::new(&graph, &selection);
+                let order = RunOrder::new(&graph, &selection);
                 let schedule = order.schedule(Direction::Forward, OnError::SkipDependents);
                 let turn = |stack: &StackIndex| {
                     Turn::of_command(project.stacks[*stack].path.clone(), &steps)

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::language::canonical::{Item, canonical};
+use crate::language::canonical::{BodyItem, canonical};
 use crate::language::parse::parse_whole;
 use crate::language::syntax::Body;
 use crate::source::FileId;
@@ -35,19 +35,19 @@ pub(super) fn text(bytes: Vec<u8>) -> Option<String> {
 }
 
 /// Returns the canonical text of a file without some variables of `run.env`; `None` if it does not parse.
-pub(super) fn said(text: &str, left_out: &BTreeSet<String>) -> Option<String> {
+pub(super) fn canonical_text(text: &str, left_out: &BTreeSet<String>) -> Option<String> {
     let body = parse_whole(FileId::UNPLACED, text).ok()?;
-    Some(said_by(&body, left_out))
+    Some(canonical_body(&body, left_out))
 }
 
 /// Returns the canonical text of a syntax tree without some variables of `run.env`.
-pub(super) fn said_by(body: &Body, left_out: &BTreeSet<String>) -> String {
+pub(super) fn canonical_body(body: &Body, left_out: &BTreeSet<String>) -> String {
     let is_tool = |kind: &str| matches!(kind, "orch" | "terramate");
-    let matters = |around: &[&str], item: Item<'_>| match (around, item) {
-        (["stack"], Item::Attribute(name)) => !is_no_input(name),
-        (["stack"] | [_, "config"], Item::Block("lifecycle"))
-        | ([], Item::Block("module" | "moved" | "removed")) => false,
-        ([_, "config", "run", "env"], Item::Attribute(name)) => !left_out.contains(name),
+    let matters = |around: &[&str], item: BodyItem<'_>| match (around, item) {
+        (["stack"], BodyItem::Attribute(name)) => !is_no_input(name),
+        (["stack"] | [_, "config"], BodyItem::Block("lifecycle"))
+        | ([], BodyItem::Block("module" | "moved" | "removed")) => false,
+        ([_, "config", "run", "env"], BodyItem::Attribute(name)) => !left_out.contains(name),
         _ => true,
     };
     let may_vanish = |around: &[&str], kind: &str| match (around, kind) {
@@ -66,7 +66,7 @@ mod tests {
     use crate::language::parse::{is_whole, parse};
 
     fn plain(text: &str) -> String {
-        said(text, &BTreeSet::new()).unwrap()
+        canonical_text(text, &BTreeSet::new()).unwrap()
     }
 
     #[test]
@@ -113,11 +113,11 @@ mod tests {
             )
         };
         let left_out = BTreeSet::from(["A".to_owned()]);
-        let without = |set: &str| said(&env(set), &left_out).unwrap();
+        let without = |set: &str| canonical_text(&env(set), &left_out).unwrap();
         assert_eq!(without("A = 1"), without("A = 2"));
         assert_eq!(
             without("A = 1"),
-            said("globals {\n  A = 1\n}\n", &left_out).unwrap()
+            canonical_text("globals {\n  A = 1\n}\n", &left_out).unwrap()
         );
         assert_ne!(without("A = 1\nB = 1"), without("A = 1\nB = 2"));
         assert_ne!(plain(&env("A = 1")), plain(&env("A = 2")));
@@ -143,13 +143,13 @@ mod tests {
             let body = parse(FileId::UNPLACED, text).unwrap();
             assert_eq!(is_whole(&body), kept, "{text}");
             if kept {
-                assert_eq!(said_by(&body, &nothing), plain(text));
+                assert_eq!(canonical_body(&body, &nothing), plain(text));
             }
         }
     }
 
     #[test]
     fn what_cannot_be_parsed_says_nothing() {
-        assert_eq!(said("stack {", &BTreeSet::new()), None);
+        assert_eq!(canonical_text("stack {", &BTreeSet::new()), None);
     }
 }

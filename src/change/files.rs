@@ -29,14 +29,14 @@ impl ChangedFiles {
 
     /// Marks configuration files that have the same canonical text as at the base.
     #[must_use]
-    pub fn saying_the_same(self, same: BTreeSet<ProjectPath>) -> Self {
+    pub fn with_unchanged(self, same: BTreeSet<ProjectPath>) -> Self {
         ChangedFiles { same, ..self }
     }
 
     /// Splits off the configuration files with the same canonical text as at the base, which count only where
     /// a file counts by its bytes.
-    pub(super) fn by_meaning(&self) -> (Self, Self) {
-        let files = self.clone().saying_the_same(BTreeSet::new());
+    pub(super) fn split_unchanged(&self) -> (Self, Self) {
+        let files = self.clone().with_unchanged(BTreeSet::new());
         files.partition(|file| !self.same.contains(&file.path))
     }
 

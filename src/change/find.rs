@@ -6,14 +6,14 @@ use super::computed;
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
 use super::inputs::{self, InputProblems, Tree};
-use super::meaning;
 use super::named::{named, touch_named};
-use super::present::{Present, UncommittedChanges};
+use super::present::{CurrentProject, UncommittedChanges};
 use super::removed::{self, Differences};
 use super::since::{Since, SinceBase};
 use super::trigger::{self, Trigger};
-use super::triggers::{TriggerReader, Triggers};
-use super::uncounted::{Ignores, Uncounted};
+use super::triggers::{TriggerEffects, TriggerReader};
+use super::unchanged;
+use super::uncounted::{IgnoreEntries, UncountedFiles};
 use crate::git::{ChangedFile, CommitId};
 use crate::project::discover::Listing;
 use crate::project::stack::{self, StackIndex};
@@ -32,7 +32,7 @@ pub struct Changes {
     pub dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
     /// The files that differ from the base, without ignored files and triggers.
     pub files: ChangedFiles,
-    pub uncounted: Uncounted,
+    pub uncounted: UncountedFiles,
 }
 
 impl Changes {
@@ -54,11 +54,11 @@ impl Changes {
 ///
 /// If git cannot determine the differences, or no thread can be started.
 pub fn find(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     base: Base,
     problems: &mut Problems,
 ) -> Result<Changes, ChangeError> {
-    let Present {
+    let CurrentProject {
         project,
         listing,
         repository,
@@ -101,21 +101,21 @@ pub fn find(
         status: &status,
         removed: &removed,
     };
-    let Triggers {
+    let TriggerEffects {
         triggered,
         dismissed,
     } = reader.read(project, &triggers, problems)?;
-    let entries = Ignores::of(project);
+    let entries = IgnoreEntries::of(project);
     let (files, ignored) = entries.split(files);
-    let files = meaning::with_same(present, &base.commit, files, |_| true)?;
+    let files = unchanged::mark_unchanged(present, &base.commit, files, |_| true)?;
     let (off, off_triggers) = off.without(&directory);
     let (off, off_ignored) = entries.split(off);
-    let uncounted = Uncounted {
+    let uncounted = UncountedFiles {
         counted,
         off: off.except(&files),
         ignored: ignored.and(off_ignored),
         triggers: off_triggers.except(&triggers),
-        same: files.by_meaning().1,
+        same: files.split_unchanged().1,
     };
     // Even if nothing in the project changed, files outside of it that stacks use may have. A warning then
     // says that such changes cannot be seen.
@@ -150,12 +150,12 @@ pub fn find(
 ///
 /// If git cannot determine the differences, or no thread can be started.
 pub fn causes_since(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     commit: &CommitId,
     stacks: &[StackIndex],
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     let project = present.project;
-    let files = meaning::files_since(present, commit)?;
+    let files = unchanged::files_since(present, commit)?;
     let imports = stacks.iter().any(|stack| {
         let directory = project.stacks[*stack].path.directory();
         project.imports.contains_key(directory)
@@ -165,19 +165,19 @@ pub fn causes_since(
         let mut concerned = files::stacks_of(file, &project.stacks);
         imports || concerned.any(|stack| wanted.contains(&stack))
     };
-    let files = meaning::with_same(present, commit, files, concerns)?;
+    let files = unchanged::mark_unchanged(present, commit, files, concerns)?;
     causes_by(present, commit, &files, stacks)
 }
 
 /// Returns which of some stacks changed since a commit, given the files that differ and count. Problems with
 /// inputs are reported elsewhere.
 pub(super) fn causes_by(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     commit: &CommitId,
     files: &ChangedFiles,
     stacks: &[StackIndex],
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
-    let Present {
+    let CurrentProject {
         project,
         listing,
         host,
@@ -203,7 +203,7 @@ pub(super) fn changed_stacks(
     problems: Option<&mut Problems>,
 ) -> Result<BTreeMap<StackIndex, ChangeCause>, ChangeError> {
     let mut changed: BTreeMap<StackIndex, ChangeCause> = BTreeMap::new();
-    let (said, _) = files.by_meaning();
+    let (said, _) = files.split_unchanged();
     for file in said.iter() {
         for stack in files::stacks_of(file, &project.stacks).filter(|&stack| is_wanted(stack)) {
             changed.entry(stack).or_insert_with(|| ChangeCause {

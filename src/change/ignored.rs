@@ -21,14 +21,14 @@ pub(super) struct IgnoreLists(BTreeMap<StackIndex, IgnoreList>);
 #[derive(Debug)]
 pub(super) struct IgnoreList {
     directory: ProjectPath,
-    rule: Arc<Rule>,
+    rule: Arc<IgnoreRule>,
     /// The globs from the stack's directory to files outside of it.
     climbing: Vec<Pattern>,
 }
 
 /// A rule, shared by all stacks that it applies to.
 #[derive(Debug)]
-struct Rule {
+struct IgnoreRule {
     is_all: bool,
     /// The entries, sorted.
     words: Vec<String>,
@@ -41,12 +41,12 @@ struct Rule {
     variables: BTreeSet<String>,
 }
 
-impl Rule {
+impl IgnoreRule {
     fn of(changes: &IgnoredChanges) -> Self {
         let mut words = changes.words();
         words.sort_unstable();
         words.dedup();
-        let mut rule = Rule {
+        let mut rule = IgnoreRule {
             is_all: *changes == IgnoredChanges::All,
             words,
             inside: Vec::new(),
@@ -77,14 +77,14 @@ impl Rule {
 impl IgnoreLists {
     pub(super) fn of(project: &Project) -> Self {
         // By address of the rule: thousands of stacks may share one.
-        let mut rules: HashMap<*const Spanned<IgnoredChanges>, Arc<Rule>> = HashMap::new();
+        let mut rules: HashMap<*const Spanned<IgnoredChanges>, Arc<IgnoreRule>> = HashMap::new();
         let mut lists = BTreeMap::new();
         for (stack, declared) in project.stacks.iter() {
             let Some(changes) = project.rules_of(stack).ignore_changes else {
                 continue;
             };
             let rule = rules.entry(std::ptr::from_ref(changes));
-            let rule = rule.or_insert_with(|| Arc::new(Rule::of(&changes.value)));
+            let rule = rule.or_insert_with(|| Arc::new(IgnoreRule::of(&changes.value)));
             let directory = declared.path.directory();
             let climbing = rule.climbing.iter();
             let climbing = climbing.filter_map(|glob| Pattern::new(directory, glob).ok());

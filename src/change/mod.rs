@@ -23,7 +23,6 @@ mod ignored;
 mod inputs;
 mod left_out;
 mod listed;
-mod meaning;
 mod named;
 mod present;
 mod removed;
@@ -32,12 +31,13 @@ mod shared;
 mod since;
 pub mod trigger;
 mod triggers;
+mod unchanged;
 mod uncounted;
 
 pub use applied::{
-    Clash, Deletion, Difference, Gone, MissingStack, NoEvidence, Pairs, Pending, Range,
-    RangeCommit, Removal, RemovedBy, RemovingBlock, Standing, Standings, Status, deletions,
-    had_stack_on_record, moved_or_removed, relocate, standings,
+    CommitRange, Deletion, Difference, EntryIndex, MissingStack, MoveConflict, NoProof, Pending,
+    ProvenRemoval, RangeCommit, RemovedBy, RemovedDirectory, RemovingBlock, Standing, Standings,
+    Status, deletions, had_stack_on_record, moved_or_removed, relocate, standings,
 };
 pub use call::{CallVersion, FoundCall, ModuleCall};
 pub use calls::calls_of;
@@ -52,8 +52,8 @@ pub use files::ChangedFiles;
 pub use find::{Changes, causes_since, find};
 pub use left_out::{ignored_variables, mark_ignored};
 pub use listed::{add_uncounted, inputs_of, unknown_paths};
-pub use present::{Present, UncommittedChanges};
-pub use rollback::{Lack, Rollback, rollbacks};
+pub use present::{CurrentProject, UncommittedChanges};
+pub use rollback::{MissingCommit, Rollback, rollbacks};
 pub use shared::{SharedData, shared_data};
 pub use since::{AppliedBase, Since, SinceBase};
-pub use uncounted::{Counted, Uncounted};
+pub use uncounted::{CountedStates, UncountedFiles};

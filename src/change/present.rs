@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::computed::HostEnvironment;
-use super::uncounted::Counted;
+use super::uncounted::CountedStates;
 use crate::git::{ChangedFile, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::discover::Listing;
 
 #[derive(Clone, Copy)]
-pub struct Present<'a> {
+pub struct CurrentProject<'a> {
     pub project: &'a Project,
     pub listing: &'a Listing,
     pub repository: &'a Repository,
@@ -22,7 +22,7 @@ pub struct Present<'a> {
 #[derive(Debug, Default)]
 pub struct UncommittedChanges {
     pub status: Vec<ChangedFile>,
-    pub counted: Counted,
+    pub counted: CountedStates,
     /// Files that git reports as changed although they are equal to the base.
     pub same: BTreeSet<ProjectPath>,
 }

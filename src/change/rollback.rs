@@ -20,15 +20,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::applied::Pairs;
+use super::applied::EntryIndex;
 use super::base::fetch_command;
 use super::digest::InputDigests;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::find::causes_by;
-use super::present::Present;
+use super::present::CurrentProject;
 use super::trigger;
-use super::uncounted::Ignores;
+use super::uncounted::IgnoreEntries;
 use crate::git::{BranchWith, ChangedFile, CommitId, GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::config::ProjectSettings;
@@ -42,14 +42,14 @@ pub struct Rollback {
     pub commit: CommitId,
     /// A branch that contains it, as git names it: `origin/feature`.
     pub branch: Option<String>,
-    pub lack: Lack,
+    pub lack: MissingCommit,
     /// The arguments of the `git fetch` that may answer the question.
     pub fetch: Option<Vec<String>>,
 }
 
 /// How HEAD relates to a commit that it lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lack {
+pub enum MissingCommit {
     /// HEAD is an ancestor of it.
     Behind,
     /// Neither is an ancestor of the other.
@@ -66,13 +66,15 @@ impl Rollback {
     pub fn why(&self) -> String {
         let commit = self.named();
         match self.lack {
-            Lack::Behind => format!("HEAD is behind {commit}, which was applied last"),
-            Lack::Apart => format!("HEAD lacks {commit}, which was applied last"),
-            Lack::Unclear => format!(
+            MissingCommit::Behind => format!("HEAD is behind {commit}, which was applied last"),
+            MissingCommit::Apart => format!("HEAD lacks {commit}, which was applied last"),
+            MissingCommit::Unclear => format!(
                 "this shallow clone does not show whether HEAD has {commit}, which was applied last"
             ),
-            Lack::NotHere => format!("{commit}, which was applied last, is not in this clone"),
-            Lack::Lost => {
+            MissingCommit::NotHere => {
+                format!("{commit}, which was applied last, is not in this clone")
+            }
+            MissingCommit::Lost => {
                 format!(
                     "{commit}, which was applied last, is neither in this clone nor on the remote"
                 )
@@ -93,9 +95,9 @@ impl Rollback {
     pub fn effect(&self) -> String {
         let commit = self.named();
         match self.lack {
-            Lack::Behind | Lack::Apart => format!("reverts {commit}"),
-            Lack::Unclear => format!("may revert {commit}"),
-            Lack::NotHere | Lack::Lost => {
+            MissingCommit::Behind | MissingCommit::Apart => format!("reverts {commit}"),
+            MissingCommit::Unclear => format!("may revert {commit}"),
+            MissingCommit::NotHere | MissingCommit::Lost => {
                 format!("may revert {commit}, which is not in this clone")
             }
         }
@@ -120,22 +122,22 @@ impl Rollback {
 /// Returns the stacks that an apply of HEAD would roll back, and from which commit. `fetched` has the
 /// arguments of each `git fetch` that already ran, which is not proposed again.
 pub fn rollbacks(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     digests: &InputDigests,
     document: &Document,
     stacks: &[StackIndex],
     fetched: &BTreeSet<Vec<String>>,
 ) -> Result<BTreeMap<StackIndex, Rollback>, ChangeError> {
-    let pairs = Pairs::new(&present.project.stacks, document);
+    let pairs = EntryIndex::new(&present.project.stacks, document);
     let asked = stacks.iter().filter_map(|&stack| {
         let entry = document.stacks.get(pairs.key(stack)?)?;
         let applied = entry.applied.as_ref();
         let inputs = applied.and_then(|applied| applied.inputs.as_ref());
         let is_same = inputs.is_some_and(|inputs| digests.are(stack, inputs));
-        let question = Question::new(stack, entry, is_same);
+        let question = RollbackQuestion::new(stack, entry, is_same);
         (!question.commits.is_empty()).then_some(question)
     });
-    let asked: Vec<Question> = asked.collect();
+    let asked: Vec<RollbackQuestion> = asked.collect();
     if asked.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -145,7 +147,7 @@ pub fn rollbacks(
     let relations = relations(repository, commits)?;
     let mut lacking: BTreeMap<&CommitId, BTreeSet<StackIndex>> = BTreeMap::new();
     for (&commit, relation) in &relations {
-        let Relation::Lacks {
+        let CommitRelation::Lacks {
             parting: Some(parting),
             ..
         } = relation
@@ -160,16 +162,16 @@ pub fn rollbacks(
     let mut found: BTreeMap<StackIndex, Rollback> = BTreeMap::new();
     for question in &asked {
         let mut named = question.commits.iter();
-        let lacks = |named: &&Named| -> Result<bool, GitError> {
+        let lacks = |named: &&RecordedCommit| -> Result<bool, GitError> {
             if !named.counts(&relations, repository)? {
                 return Ok(false);
             }
             Ok(match &relations[&named.commit] {
-                Relation::Has => false,
-                Relation::Lacks {
+                CommitRelation::Has => false,
+                CommitRelation::Lacks {
                     parting: Some(_), ..
                 } => named.is_dirty || lacking[&named.commit].contains(&question.stack),
-                Relation::Lacks { parting: None, .. } | Relation::NotHere => true,
+                CommitRelation::Lacks { parting: None, .. } | CommitRelation::NotHere => true,
             })
         };
         let lacked = named.find_map(|named| match lacks(&named) {
@@ -182,28 +184,28 @@ pub fn rollbacks(
         };
         let commit = &lacked.commit;
         let (lack, fetch) = match &relations[commit] {
-            Relation::Has => continue,
-            Relation::Lacks { lack, .. } => (*lack, vec!["--unshallow".to_owned()]),
-            Relation::NotHere => (Lack::NotHere, vec![commit.to_string()]),
+            CommitRelation::Has => continue,
+            CommitRelation::Lacks { lack, .. } => (*lack, vec!["--unshallow".to_owned()]),
+            CommitRelation::NotHere => (MissingCommit::NotHere, vec![commit.to_string()]),
         };
         let fetch = remote.clone().map(|remote| match lack {
-            Lack::Unclear => [fetch, vec![remote]].concat(),
+            MissingCommit::Unclear => [fetch, vec![remote]].concat(),
             _ => [vec![remote], fetch].concat(),
         });
         let is_done = fetch.as_ref().is_some_and(|fetch| fetched.contains(fetch));
-        let is_asked = matches!(lack, Lack::Unclear | Lack::NotHere) && !is_done;
+        let is_asked = matches!(lack, MissingCommit::Unclear | MissingCommit::NotHere) && !is_done;
         let rollback = Rollback {
             commit: commit.clone(),
             branch: None,
             lack: match lack {
-                Lack::NotHere if is_done => Lack::Lost,
+                MissingCommit::NotHere if is_done => MissingCommit::Lost,
                 lack => lack,
             },
             fetch: fetch.filter(|_| is_asked),
         };
         found.insert(question.stack, rollback);
     }
-    let is_here = |it: &&Rollback| !matches!(it.lack, Lack::NotHere | Lack::Lost);
+    let is_here = |it: &&Rollback| !matches!(it.lack, MissingCommit::NotHere | MissingCommit::Lost);
     let here = found.values().filter(is_here).map(|it| it.commit.clone());
     let branches = repository.branches_with(&here.collect())?;
     for rollback in found.values_mut() {
@@ -214,13 +216,13 @@ pub fn rollbacks(
 }
 
 /// A stack and its applied commits, the latest first.
-struct Question {
+struct RollbackQuestion {
     stack: StackIndex,
-    commits: Vec<Named>,
+    commits: Vec<RecordedCommit>,
 }
 
 /// A recorded commit.
-struct Named {
+struct RecordedCommit {
     commit: CommitId,
     /// A commit known to have the same inputs. If set, this one counts only as a descendant of it.
     after: Option<CommitId>,
@@ -228,12 +230,12 @@ struct Named {
     is_dirty: bool,
 }
 
-impl Question {
+impl RollbackQuestion {
     fn new(stack: StackIndex, entry: &Entry, is_same: bool) -> Self {
         let mut commits = Vec::new();
         let mut add = |commit: Option<&str>, after: Option<&CommitId>, is_dirty: bool| {
             let commit = commit.and_then(CommitId::new);
-            commits.extend(commit.map(|commit| Named {
+            commits.extend(commit.map(|commit| RecordedCommit {
                 commit,
                 after: after.cloned(),
                 is_dirty,
@@ -252,7 +254,7 @@ impl Question {
             add(of_applied, seen.as_ref(), applied.dirty);
             add(applied.seen.as_deref(), None, false);
         }
-        Question { stack, commits }
+        RollbackQuestion { stack, commits }
     }
 
     fn names(&self, commit: &CommitId) -> bool {
@@ -260,28 +262,28 @@ impl Question {
     }
 }
 
-impl Named {
+impl RecordedCommit {
     /// Returns whether it must be an ancestor of HEAD.
     fn counts(
         &self,
-        relations: &BTreeMap<&CommitId, Relation>,
+        relations: &BTreeMap<&CommitId, CommitRelation>,
         repository: &Repository,
     ) -> Result<bool, GitError> {
         let Some(after) = &self.after else {
             return Ok(true);
         };
-        let is_here = |commit| !matches!(relations[commit], Relation::NotHere);
+        let is_here = |commit| !matches!(relations[commit], CommitRelation::NotHere);
         Ok(is_here(&self.commit)
             && is_here(after)
             && repository.is_ancestor(after, &self.commit)?)
     }
 }
 
-enum Relation {
+enum CommitRelation {
     Has,
     /// HEAD lacks it; with the merge base, if known.
     Lacks {
-        lack: Lack,
+        lack: MissingCommit,
         parting: Option<CommitId>,
     },
     NotHere,
@@ -290,27 +292,27 @@ enum Relation {
 fn relations<'c>(
     repository: &Repository,
     commits: BTreeSet<&'c CommitId>,
-) -> Result<BTreeMap<&'c CommitId, Relation>, GitError> {
+) -> Result<BTreeMap<&'c CommitId, CommitRelation>, GitError> {
     let head = repository.commit("HEAD")?;
     let is_shallow = repository.is_shallow()?;
     let mut relations = BTreeMap::new();
     for commit in commits {
         let is_here = repository.commit(commit.as_str())?.as_ref() == Some(commit);
         let relation = match &head {
-            Some(head) if repository.is_ancestor(commit, head)? => Relation::Has,
-            _ if !is_here => Relation::NotHere,
-            None => Relation::Lacks {
-                lack: Lack::Apart,
+            Some(head) if repository.is_ancestor(commit, head)? => CommitRelation::Has,
+            _ if !is_here => CommitRelation::NotHere,
+            None => CommitRelation::Lacks {
+                lack: MissingCommit::Apart,
                 parting: None,
             },
             Some(head) => {
                 let parting = repository.merge_base(commit, head)?;
                 let lack = match &parting {
-                    Some(parting) if parting == head => Lack::Behind,
-                    _ if is_shallow => Lack::Unclear,
-                    _ => Lack::Apart,
+                    Some(parting) if parting == head => MissingCommit::Behind,
+                    _ if is_shallow => MissingCommit::Unclear,
+                    _ => MissingCommit::Apart,
                 };
-                Relation::Lacks { lack, parting }
+                CommitRelation::Lacks { lack, parting }
             }
         };
         relations.insert(commit, relation);
@@ -320,12 +322,12 @@ fn relations<'c>(
 
 /// Returns the stacks with inputs that `commit` changed since the merge base and that differ at HEAD.
 fn lacked(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     parting: &CommitId,
     commit: &CommitId,
     stacks: &[StackIndex],
 ) -> Result<BTreeSet<StackIndex>, ChangeError> {
-    let Present {
+    let CurrentProject {
         project,
         repository,
         uncommitted,
@@ -340,7 +342,7 @@ fn lacked(
     let mut files = repository.differences(parting, commit)?;
     files.retain(|file| now.contains(&file.path));
     let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
-    let (files, _) = Ignores::of(project).split(files);
+    let (files, _) = IgnoreEntries::of(project).split(files);
     if files.is_empty() {
         return Ok(BTreeSet::new());
     }

@@ -15,7 +15,7 @@ const MAX_STRAYS: usize = 20;
 
 /// The stacks that triggers mark.
 #[derive(Default)]
-pub(super) struct Triggers {
+pub(super) struct TriggerEffects {
     /// The first trigger of each stack by path; one suffices.
     pub(super) triggered: BTreeMap<StackIndex, Trigger>,
     /// All triggers of each stack, by path: any one suffices.
@@ -39,8 +39,8 @@ impl TriggerReader<'_> {
         project: &Project,
         files: &ChangedFiles,
         problems: &mut Problems,
-    ) -> Result<Triggers, GitError> {
-        let mut triggers = Triggers::default();
+    ) -> Result<TriggerEffects, GitError> {
+        let mut triggers = TriggerEffects::default();
         let mut strays = Vec::new();
         for file in files.iter() {
             // A file that a commit deletes may exist again.
@@ -124,7 +124,7 @@ impl TriggerReader<'_> {
     }
 }
 
-impl Triggers {
+impl TriggerEffects {
     fn add(&mut self, stack: StackIndex, trigger: Trigger) {
         match trigger.kind {
             TriggerKind::Changed => _ = self.triggered.entry(stack).or_insert(trigger),

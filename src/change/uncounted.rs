@@ -13,14 +13,14 @@ use crate::project::{Ignore, Problems, Project};
 
 /// The uncommitted changes that count: all that are not disabled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedStates {
     /// The setting that disables untracked files.
     pub untracked: Option<SwitchedOff>,
     /// The setting that disables uncommitted changes.
     pub uncommitted: Option<SwitchedOff>,
 }
 
-impl Counted {
+impl CountedStates {
     /// Returns the setting that disables changes in a state.
     pub fn off(self, state: FileState) -> Option<SwitchedOff> {
         match state {
@@ -34,8 +34,8 @@ impl Counted {
 /// The files that differ from the base and do not count. A file is in at most one of these lists, and in none
 /// if another change of it counts. Those in `same` may still count for stacks that read their bytes.
 #[derive(Debug, Clone, Default)]
-pub struct Uncounted {
-    pub counted: Counted,
+pub struct UncountedFiles {
+    pub counted: CountedStates,
     /// Files that would count if changes in their state were not disabled.
     pub off: ChangedFiles,
     /// Files that the configuration ignores, in any state.
@@ -46,7 +46,7 @@ pub struct Uncounted {
     pub same: ChangedFiles,
 }
 
-impl Uncounted {
+impl UncountedFiles {
     pub fn count(&self) -> usize {
         let all = [&self.off, &self.ignored, &self.triggers, &self.same];
         all.into_iter().map(|files| files.iter().count()).sum()
@@ -56,13 +56,13 @@ impl Uncounted {
     pub fn trigger_of(&self, project: &Project, stack: StackIndex) -> Option<&ChangedFile> {
         let path = &project.stacks[stack].path;
         // Problems in an uncounted file are not reported.
-        let mut unheeded = Problems::default();
+        let mut ignored = Problems::default();
         let mut files = self.triggers.iter();
         files.find(|file| {
             file.change != FileChange::Deleted
                 && trigger::directory_of(&file.path) == *path.directory()
                 && matches!(
-                    trigger::read(&project.root, &file.path, &mut unheeded),
+                    trigger::read(&project.root, &file.path, &mut ignored),
                     TriggerFile::Trigger(statement) if statement.kind == TriggerKind::Changed
                         && (statement.key.is_none() || statement.key.as_ref() == path.key())
                 )
@@ -71,13 +71,13 @@ impl Uncounted {
 }
 
 /// The `ignore` entries of the configuration, by directory.
-pub(super) struct Ignores<'p>(HashMap<&'p str, &'p [Ignore]>);
+pub(super) struct IgnoreEntries<'p>(HashMap<&'p str, &'p [Ignore]>);
 
-impl<'p> Ignores<'p> {
+impl<'p> IgnoreEntries<'p> {
     pub(super) fn of(project: &'p Project) -> Self {
         let scopes = project.scopes.iter();
         let scopes = scopes.filter(|(_, scope)| !scope.ignore.is_empty());
-        Ignores(
+        IgnoreEntries(
             scopes
                 .map(|(directory, scope)| (directory.as_str(), &*scope.ignore))
                 .collect(),

@@ -5,7 +5,7 @@ use crate::duration::local_time;
 use crate::error::Error;
 use crate::notice::Notices;
 use crate::printable::{command_line, printable};
-use crate::record::journal::{Holder, RunRecord, UnreadRun};
+use crate::record::journal::{LockHolder, RunRecord, UnreadRun};
 use crate::run::begun::BeginError;
 use crate::run::recording::{Busy, RecordingNote};
 use crate::source::Sources;
@@ -47,7 +47,7 @@ pub(super) fn show(notices: &Notices, note: &RecordingNote) {
 }
 
 /// Describes a run: its id, command and beginning.
-fn described(holder: &Holder) -> String {
+fn described(holder: &LockHolder) -> String {
     let words: Vec<_> = holder.command.iter().map(|word| word.0.clone()).collect();
     format!(
         "{} (`{}`, begun {})",

@@ -17,7 +17,7 @@ use crate::selection::select::RecordedQuery;
 
 /// Returns the error of an unknown base, with a remedy. `fetched` says whether `--fetch` has done what
 /// it can.
-fn way_out(why: &BaseUnknown, fetched: bool) -> String {
+fn fix(why: &BaseUnknown, fetched: bool) -> String {
     match why {
         BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
             (Some(command), _) if fetched => format!("run `{command}`"),
@@ -80,7 +80,7 @@ impl Context {
                     problem: why.to_string(),
                     command: remedy_command(&why),
                 };
-                let hint = way_out(&why, query.fetch);
+                let hint = fix(&why, query.fetch);
                 let error = Error::described("what has changed is unknown", why);
                 return Err(error.refusing().hint(hint).with_refusal(refusal));
             }

@@ -21,5 +21,5 @@ pub mod why;
 mod why_missing;
 mod workflow;
 
-pub use self::session::{RunOutput, RunSession, RunTerminal, ShownRun};
+pub use self::session::{RunOutput, RunSession, RunTerminal, ToolRun};
 use self::session::{annotate, is_lost};

@@ -24,7 +24,7 @@ use crate::run::following::PreparedFollowUp;
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
 use crate::run::workflow::Follower;
-use crate::state::writer::Ended;
+use crate::state::writer::WriterEnd;
 
 /// Shows a run.
 pub trait RunOutput: Sink {
@@ -41,7 +41,7 @@ pub trait RunOutput: Sink {
 /// Shows the runs of tools.
 pub trait RunTerminal {
     /// Begins to show a run.
-    fn output<'o>(&'o self, run: &ShownRun<'o>) -> Result<Box<dyn RunOutput + 'o>>;
+    fn output<'o>(&'o self, run: &ToolRun<'o>) -> Result<Box<dyn RunOutput + 'o>>;
 
     /// Shows why a tool failed in a stack, with its output.
     fn show_log(
@@ -53,7 +53,7 @@ pub trait RunTerminal {
 }
 
 /// A run of tools that is to be shown.
-pub struct ShownRun<'a> {
+pub struct ToolRun<'a> {
     /// The root of the project.
     pub root: &'a Path,
     pub id: &'a str,
@@ -172,8 +172,8 @@ pub(super) fn annotate(context: &Context, sequence: &[Option<StackIndex>], summa
 }
 
 /// Returns whether anything could not be recorded in the state, and shows what.
-pub(super) fn is_lost(context: &Context, ended: Option<&Ended>, run: &str) -> bool {
-    let Some(Ended::Lost { loss, unkept }) = ended else {
+pub(super) fn is_lost(context: &Context, ended: Option<&WriterEnd>, run: &str) -> bool {
+    let Some(WriterEnd::Lost { loss, unkept }) = ended else {
         return false;
     };
     let error = crate::error::Error::external(format!("not everything is on record: {loss}"));

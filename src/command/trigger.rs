@@ -7,7 +7,9 @@ use tracing::debug;
 
 use super::stack_arg::did_you_mean;
 use crate::author;
-use crate::change::trigger::{Created, NotCreated, TriggerKind, TriggerTarget, create};
+use crate::change::trigger::{
+    CreatedTriggers, TriggerKind, TriggerNotCreated, TriggerTarget, create,
+};
 use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
@@ -36,15 +38,15 @@ pub struct TriggerRequest {
 
 /// Trigger files that were created.
 #[derive(Default)]
-pub struct Triggers {
+pub struct WrittenTriggers {
     targets: Vec<TriggerTarget>,
     files: Vec<ProjectPath>,
     /// Why the last one could not be created.
-    error: Option<NotCreated>,
+    error: Option<TriggerNotCreated>,
     ignores_changes: bool,
 }
 
-impl Triggers {
+impl WrittenTriggers {
     pub fn files(&self) -> &[ProjectPath] {
         &self.files
     }
@@ -52,7 +54,7 @@ impl Triggers {
     /// Says what the files do, and what keeps them from doing it. Fails if one could not be created.
     pub fn note(self, context: &Context) -> Result<()> {
         let notices = &context.notices;
-        let Triggers {
+        let WrittenTriggers {
             targets,
             files,
             error,
@@ -121,8 +123,8 @@ impl Triggers {
 }
 
 impl Context {
-    /// Creates the trigger files that mark some stacks; see [`Triggers::note`].
-    pub fn trigger(&self, request: &TriggerRequest) -> Result<Triggers> {
+    /// Creates the trigger files that mark some stacks; see [`WrittenTriggers::note`].
+    pub fn trigger(&self, request: &TriggerRequest) -> Result<WrittenTriggers> {
         let (path, key) = self.split_key(&request.path);
         let place = self.place(&path)?;
         let targets = if request.is_recursive {
@@ -139,7 +141,7 @@ impl Context {
             vec![self.target_at(place, key, &request.path)?]
         };
         if targets.is_empty() {
-            return Ok(Triggers::default());
+            return Ok(WrittenTriggers::default());
         }
         let kind = if request.ignores_changes {
             TriggerKind::IgnoreChange
@@ -153,8 +155,8 @@ impl Context {
             "{reason} (asked for by {})",
             author::user(repository.as_ref().ok())
         );
-        let Created { files, error } = create(root, &targets, kind, &reason);
-        Ok(Triggers {
+        let CreatedTriggers { files, error } = create(root, &targets, kind, &reason);
+        Ok(WrittenTriggers {
             targets,
             files,
             error,

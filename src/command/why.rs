@@ -13,7 +13,7 @@ use crate::project::stack::StackIndex;
 use crate::report::{Ordered, Story};
 use crate::selection::attached::Attached;
 use crate::selection::select::{Query, Selection};
-use crate::selection::why::{Question, Why, chain};
+use crate::selection::why::{Why, WhyQuestion, chain};
 
 /// Why some stacks are selected or not.
 pub enum Explanation {
@@ -47,7 +47,7 @@ impl StackExplanation {
             .map(|changes| &changes.uncounted);
         let answers = self.answers.iter();
         let questions = answers.map(|answer| self.question(context, answer.stack));
-        let questions: Vec<Question<'_>> = questions.collect();
+        let questions: Vec<WhyQuestion<'_>> = questions.collect();
         let stories = questions.iter().zip(&self.answers);
         let stories = stories.map(|(question, answer)| Story {
             question,
@@ -66,8 +66,8 @@ impl StackExplanation {
         call(&stories)
     }
 
-    fn question<'q>(&'q self, context: &'q Context, stack: StackIndex) -> Question<'q> {
-        Question {
+    fn question<'q>(&'q self, context: &'q Context, stack: StackIndex) -> WhyQuestion<'q> {
+        WhyQuestion {
             project: &context.project,
             references: &context.references,
             graph: &context.graph,

@@ -1,25 +1,25 @@
 //! `orch why` of a stack that is on record and not here
 
 use super::stack_arg::StackArg;
-use crate::change::Counted;
+use crate::change::CountedStates;
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
-use crate::plan::planner::{Foreseen, OnRecord};
+use crate::plan::planner::{ForeseenRemoval, RecordedState};
 use crate::printable::printable;
 use crate::report::MissingStory;
 
 /// Recorded stacks that are not here.
 pub struct MissingExplanation {
-    recorded: OnRecord,
+    recorded: RecordedState,
     /// By key, what an apply would do.
-    stacks: Vec<(String, Foreseen)>,
+    stacks: Vec<(String, ForeseenRemoval)>,
 }
 
 impl MissingExplanation {
     /// Returns the story of each stack.
     pub fn stories(&self) -> Vec<MissingStory<'_>> {
-        let OnRecord {
+        let RecordedState {
             document,
             standings,
         } = &self.recorded;
@@ -48,7 +48,7 @@ impl Context {
         if arg.parts().is_err() {
             return Ok(None);
         }
-        let counted = Counted::default();
+        let counted = CountedStates::default();
         let document = match self.read_and_digest(counted) {
             Ok(document) => document,
             Err(error) => {
@@ -76,7 +76,7 @@ impl Context {
         }
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, false)?;
-        let recorded = OnRecord {
+        let recorded = RecordedState {
             document,
             standings,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Context;
 use crate::change::base::{self, Base, BaseQuery, BaseUnknown, Remedy, ci};
-use crate::change::{self, Changes, Counted, SwitchedOff};
+use crate::change::{self, Changes, CountedStates, SwitchedOff};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::Problems;
 use crate::project::host::host_variable;
@@ -35,10 +35,10 @@ fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
 
 impl Context {
     /// Returns which changes count that are not committed.
-    pub fn counted(&self, query: Option<&ChangeQuery>) -> Counted {
+    pub fn counted(&self, query: Option<&ChangeQuery>) -> CountedStates {
         let settings = &self.workspace.project.settings;
         let asked = |of: fn(&ChangeQuery) -> Option<bool>| query.and_then(of);
-        Counted {
+        CountedStates {
             untracked: switched_off(asked(|query| query.untracked), settings.untracked),
             uncommitted: switched_off(asked(|query| query.uncommitted), settings.uncommitted),
         }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::change::Pairs;
+use crate::change::EntryIndex;
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
 use crate::state::document::Document;
 
 /// Gives the entries of stacks that lie elsewhere now the keys of their new paths.
 pub fn follow_moves(stacks: &Stacks, document: &mut Document) {
-    let moved = Pairs::new(stacks, document).moved(stacks);
+    let moved = EntryIndex::new(stacks, document).moved(stacks);
     document.rename(moved);
 }
 
@@ -20,7 +20,7 @@ pub type FoundMove = (StackPath, String);
 /// and those that a plan has found.
 pub fn follow_all(stacks: &Stacks, found: &[FoundMove], document: &mut Document) {
     follow_moves(stacks, document);
-    let pairs = Pairs::new(stacks, document);
+    let pairs = EntryIndex::new(stacks, document);
     let taken: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
     let is_open = |(path, key): &&FoundMove| {
         let stack = stacks.find(path);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use crate::change::base::fetch_command;
-use crate::change::{Counted, Rollback, rollbacks};
+use crate::change::{CountedStates, Rollback, rollbacks};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
@@ -32,7 +32,7 @@ impl Context {
         let digests = self.digests_on_disk()?;
         loop {
             let fetched = &self.fetched;
-            let found = self.with_present(Counted::default(), |present| {
+            let found = self.with_present(CountedStates::default(), |present| {
                 rollbacks(present, &digests, document, stacks, fetched)
             })?;
             let found =

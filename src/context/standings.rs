@@ -10,7 +10,7 @@ use crate::change::base::{
     BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
 use crate::change::{
-    Counted, InputDigests, NoEvidence, Present, SinceBase, Standings, UncommittedChanges,
+    CountedStates, CurrentProject, InputDigests, NoProof, SinceBase, Standings, UncommittedChanges,
     digests as digests_of, standings,
 };
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
@@ -38,7 +38,7 @@ const MAX_NAMED: usize = 3;
 pub(super) struct Digested {
     digests: Rc<InputDigests>,
     /// Which changes count that are not committed.
-    counted: Counted,
+    counted: CountedStates,
 }
 
 /// Returns the configuration of the state.
@@ -105,7 +105,7 @@ impl Context {
     /// # Errors
     ///
     /// If the document cannot be used; else, if the digests cannot be made.
-    pub fn read_and_digest(&mut self, counted: Counted) -> Result<Document> {
+    pub fn read_and_digest(&mut self, counted: CountedStates) -> Result<Document> {
         self.opened()?;
         let opened = self.state.take().context("it has just been opened")?;
         let reading = thread::spawn(move || {
@@ -162,7 +162,7 @@ impl Context {
         &mut self,
         document: &Document,
         address: String,
-        counted: Counted,
+        counted: CountedStates,
         explains: bool,
     ) -> Result<Standings> {
         self.digest(counted)?;
@@ -222,7 +222,7 @@ impl Context {
         &self,
         document: &Document,
         address: String,
-        counted: Counted,
+        counted: CountedStates,
         explains: bool,
     ) -> Result<Standings> {
         let failed = "failed to compare the stacks with what is on record";
@@ -236,8 +236,8 @@ impl Context {
     /// Calls a function with the project as it is on disk. Git must have been read.
     pub fn with_present<T>(
         &self,
-        counted: Counted,
-        call: impl FnOnce(Present<'_>) -> T,
+        counted: CountedStates,
+        call: impl FnOnce(CurrentProject<'_>) -> T,
     ) -> Result<T> {
         let git = self.known_git()?;
         let status = match &git.status {
@@ -252,7 +252,7 @@ impl Context {
             counted,
             same: BTreeSet::new(),
         };
-        Ok(call(Present {
+        Ok(call(CurrentProject {
             project: &self.project,
             listing: &self.listing,
             repository: &git.repository,
@@ -262,7 +262,7 @@ impl Context {
     }
 
     /// Makes the digests of all stacks, unless that has been done.
-    fn digest(&mut self, counted: Counted) -> Result<()> {
+    fn digest(&mut self, counted: CountedStates) -> Result<()> {
         let done = self.digested.as_ref();
         if done.is_some_and(|done| done.counted == counted) {
             return Ok(());
@@ -371,7 +371,7 @@ impl Context {
 
     /// Returns the digests of all stacks as they are on disk.
     pub fn digests_on_disk(&mut self) -> Result<Rc<InputDigests>> {
-        self.digest(Counted::default())?;
+        self.digest(CountedStates::default())?;
         let digested = self.digested.as_ref().context("digests were made")?;
         Ok(Rc::clone(&digested.digests))
     }
@@ -412,7 +412,7 @@ fn is_written_by_tools(path: &ProjectPath) -> bool {
 /// Notes the stacks that are on record and not here, without evidence that they were removed.
 fn note_absent(notices: &Notices, standings: &Standings) {
     let missing = standings.missing.iter();
-    let absent: Vec<(&String, &NoEvidence)> = missing
+    let absent: Vec<(&String, &NoProof)> = missing
         .filter_map(|(key, missing)| Some((key, missing.evidence.as_ref().err()?)))
         .collect();
     if absent.is_empty() {

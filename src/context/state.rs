@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::state_errors::{clashing, foreign, from_read, from_store, missing};
 use crate::author::Author;
-use crate::change::{Pairs, had_stack_on_record, relocate};
+use crate::change::{EntryIndex, had_stack_on_record, relocate};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::git::{GitError, Repository};
 use crate::notice::Notices;
 use crate::project::Project;
 use crate::project::config::StateConfig;
 use crate::project::stack::StackIndex;
-use crate::state::backend::{Backend, ReadError};
+use crate::state::backend::{Backend, BackendReadError};
 use crate::state::clock::SystemClock;
 use crate::state::document::{Document, Entry};
 use crate::state::edit::Binding;
@@ -114,7 +114,7 @@ pub type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
 impl Workspace {
     /// Returns the entries of the project's stacks.
     pub fn entries_of<'d>(&self, document: &'d Document) -> Entries<'d> {
-        let pairs = Pairs::new(&self.project.stacks, document);
+        let pairs = EntryIndex::new(&self.project.stacks, document);
         let entry = |(stack, key)| Some((stack, (key, document.stacks.get(key)?)));
         pairs.iter().filter_map(entry).collect()
     }
@@ -133,7 +133,7 @@ fn repository_of(project: &Project) -> Result<Option<Repository>> {
 fn merged(
     backend: &Backend,
     notices: &Notices,
-) -> std::result::Result<Option<Document>, ReadError> {
+) -> std::result::Result<Option<Document>, BackendReadError> {
     let mut serial = None;
     loop {
         let Some(read) = backend.read()? else {
@@ -145,7 +145,7 @@ fn merged(
         };
         let record = match backend.record(&lock.run) {
             // What that run has done is not known; what is in the document is.
-            Err(error @ ReadError::Damaged { .. }) => {
+            Err(error @ BackendReadError::Damaged { .. }) => {
                 notices.warning(&error.to_string());
                 return Ok(Some(document));
             }
@@ -196,7 +196,7 @@ fn check_stacks(
     repository: Option<&Repository>,
     document: &Document,
 ) -> Result<()> {
-    if document.stacks.is_empty() || Pairs::exist(&project.stacks, document) {
+    if document.stacks.is_empty() || EntryIndex::exist(&project.stacks, document) {
         return Ok(());
     }
     let was_here = match repository {

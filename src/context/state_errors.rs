@@ -2,37 +2,37 @@
 
 use std::path::Path;
 
-use crate::change::Clash;
+use crate::change::MoveConflict;
 use crate::duration::exact;
 use crate::error::{Error, ErrorKind};
 use crate::printable::{command_line, printable};
-use crate::state::backend::ReadError;
+use crate::state::backend::BackendReadError;
 use crate::state::document::Lock;
 use crate::state::edit::EditError;
 use crate::state::lock::{Held, LockError};
 use crate::state::salvage::Damage;
-use crate::state::store::{Failure, StoreError};
+use crate::state::store::{StoreError, StoreFailure};
 
 pub fn from_store(error: StoreError) -> Error {
     let failure = error.failure;
     let error = Error::external(error);
     match failure {
-        Failure::NoBucket => error.hint(
+        StoreFailure::NoBucket => error.hint(
             "check the name of the bucket in the configuration of the state; orch creates no buckets",
         ),
-        Failure::NotImplemented => error.hint(
+        StoreFailure::NotImplemented => error.hint(
             "use a store that implements conditional writes (`If-None-Match` and `If-Match`)",
         ),
-        Failure::Transient | Failure::Other => error,
+        StoreFailure::Transient | StoreFailure::Other => error,
     }
 }
 
-pub fn from_read(error: ReadError) -> Error {
+pub fn from_read(error: BackendReadError) -> Error {
     match error {
-        ReadError::Store(error) => from_store(error),
-        ReadError::Newer { .. } => Error::new(ErrorKind::Refused, error)
+        BackendReadError::Store(error) => from_store(error),
+        BackendReadError::Newer { .. } => Error::new(ErrorKind::Refused, error)
             .hint("install the version of orch that the others use"),
-        ReadError::Damaged { ref backup, .. } => {
+        BackendReadError::Damaged { ref backup, .. } => {
             let hint = match backup {
                 Some(backup) => {
                     let serial = Path::new(backup).file_stem().unwrap_or_default();
@@ -111,7 +111,7 @@ pub fn missing(address: &str) -> Error {
 }
 
 /// Explains that `moved` blocks contradict what is on record.
-pub fn clashing(clashes: &[Clash]) -> Error {
+pub fn clashing(clashes: &[MoveConflict]) -> Error {
     /// How many are told.
     const MOST: usize = 10;
     let told = clashes.iter().take(MOST);
@@ -122,7 +122,7 @@ pub fn clashing(clashes: &[Clash]) -> Error {
     }
     let error = Error::refused(text);
     match clashes.first() {
-        Some(Clash::Both(from, other, _) | Clash::Same(from, other, _)) => {
+        Some(MoveConflict::Both(from, other, _) | MoveConflict::Same(from, other, _)) => {
             let [from, other] = [from, other].map(|key| command_line(&[key.into()]));
             error
                 .hint(format!(

@@ -6,19 +6,19 @@ use std::iter;
 
 use serde::{Deserialize, Serialize};
 
+use super::completeness::IncompletePlan;
 use super::outputs::Outputs;
-use super::whole::NotWhole;
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct DriverAnswer {
     /// Whether anything exists, if that is known.
     pub exists: Option<bool>,
     /// What the driver makes of the action that it was asked for.
-    pub action: Option<AnswerAction>,
+    pub action: Option<DriverAction>,
     /// Why, in its own words.
     pub reason: Option<String>,
     pub has_changes: bool,
-    pub counts: Option<Counts>,
+    pub counts: Option<ChangeCounts>,
     /// A digest of the changes, if that is known: equal changes have equal digests.
     pub changes: Option<String>,
     /// Whether the plan has everything.
@@ -32,7 +32,7 @@ pub struct Answer {
     pub backend: Option<String>,
     pub tool_version: Option<String>,
     /// What the plan is, if it is not that of the whole stack.
-    pub unasked: Option<NotWhole>,
+    pub unasked: Option<IncompletePlan>,
     /// Whether resources are destroyed and none is left, as far as is known.
     pub leaves_nothing: bool,
 }
@@ -85,7 +85,7 @@ impl ResourceChange {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ChangeCounts {
     #[serde(default)]
     pub add: u64,
     #[serde(default)]
@@ -96,7 +96,7 @@ pub struct Counts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AnswerAction {
+pub enum DriverAction {
     NoOp,
     Update,
     Replace,
@@ -117,7 +117,7 @@ pub enum BadAnswer {
 #[serde(default, deny_unknown_fields)]
 struct Written {
     exists: Option<bool>,
-    action: Option<AnswerAction>,
+    action: Option<DriverAction>,
     reason: Option<String>,
     add: Option<u64>,
     change: Option<u64>,
@@ -125,23 +125,23 @@ struct Written {
     changes: Option<String>,
 }
 
-impl AnswerAction {
+impl DriverAction {
     pub fn word(self) -> &'static str {
         match self {
-            AnswerAction::NoOp => "no-op",
-            AnswerAction::Update => "update",
-            AnswerAction::Replace => "replace",
+            DriverAction::NoOp => "no-op",
+            DriverAction::Update => "update",
+            DriverAction::Replace => "replace",
         }
     }
 }
 
-impl Answer {
+impl DriverAnswer {
     /// Returns whether anything is there to destroy. A status says only that something differs, as far as
     /// anybody knows: where nothing else is said, what is presumed to be there counts as well.
     pub fn is_there(&self, is_presumed: bool) -> bool {
         match (self.exists, self.action) {
-            (Some(exists), _) => exists && self.action != Some(AnswerAction::NoOp),
-            (None, Some(action)) => action != AnswerAction::NoOp,
+            (Some(exists), _) => exists && self.action != Some(DriverAction::NoOp),
+            (None, Some(action)) => action != DriverAction::NoOp,
             (None, None) => self.has_changes || is_presumed,
         }
     }
@@ -158,8 +158,8 @@ impl Answer {
     /// Returns whether anything would change: what the driver says itself counts more than its status.
     pub fn changes_something(&self) -> bool {
         match self.action {
-            Some(AnswerAction::NoOp) => false,
-            Some(AnswerAction::Update | AnswerAction::Replace) => true,
+            Some(DriverAction::NoOp) => false,
+            Some(DriverAction::Update | DriverAction::Replace) => true,
             None => self.has_changes,
         }
     }
@@ -173,7 +173,7 @@ impl Answer {
     /// Returns the same of a plan that leaves something out: which outputs there are is not known.
     #[must_use]
     pub fn left_out(self) -> Self {
-        Answer {
+        DriverAnswer {
             is_complete: false,
             outputs: None,
             outputs_before: None,
@@ -184,10 +184,10 @@ impl Answer {
     /// Returns the answer of a driver whose `plan` says by its exit status whether there are changes, and may
     /// have written more.
     pub fn written(has_changes: bool, text: &[u8]) -> Result<Self, BadAnswer> {
-        let mut answer = Answer {
+        let mut answer = DriverAnswer {
             has_changes,
             is_complete: true,
-            ..Answer::default()
+            ..DriverAnswer::default()
         };
         // A list would be read like the fields of an object in order.
         match text.trim_ascii_start().first() {
@@ -199,7 +199,7 @@ impl Answer {
         let numbers = [written.add, written.change, written.remove];
         if numbers.iter().any(Option::is_some) {
             let [add, change, remove] = numbers.map(Option::unwrap_or_default);
-            answer.counts = Some(Counts {
+            answer.counts = Some(ChangeCounts {
                 add,
                 change,
                 remove,

@@ -8,6 +8,7 @@ mod answer;
 mod backend;
 mod changes;
 mod command;
+mod completeness;
 mod hidden;
 mod output_values;
 mod outputs;
@@ -15,7 +16,6 @@ mod plan_file;
 mod plan_json;
 mod terraform;
 mod value;
-mod whole;
 
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -23,7 +23,7 @@ use crate::project::discover::Listing;
 use crate::project::driver::{DriverBlock, DriverStep, NONE};
 use crate::project::stack::StackIndex;
 
-pub use self::answer::{Answer, AnswerAction, BadAnswer, Counts, ResourceChange};
+pub use self::answer::{BadAnswer, ChangeCounts, DriverAction, DriverAnswer, ResourceChange};
 pub use self::backend::{
     backend_of_tool, local_state, selected_workspace, usual_local_state, workspace_of,
 };
@@ -33,9 +33,9 @@ pub use self::hidden::{hidden_option_of, is_tool, steering, variables_with_words
 pub use self::output_values::{OutputValue, OutputValues};
 pub use self::outputs::{BadOutputs, Outputs, are_incomparable};
 
+pub use self::completeness::IncompletePlan;
 pub use self::plan_file::{ToolPlan, digest_of_file, read_tool_plan};
 pub use self::terraform::{BadPlan, read_plan};
-pub use self::whole::NotWhole;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {

@@ -11,10 +11,10 @@ use rawzip::{CompressionMethod, ZipArchive, ZipSliceArchive};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::completeness::{ExpectedMode, effect};
 use super::plan_json::{PlanJson, VariableJson};
 use super::terraform::parse;
 use super::value::{digest, digest_of};
-use super::whole::{PlanMode, effect};
 use crate::language::NoNamespaces;
 use crate::language::evaluate::evaluate;
 use crate::language::function::from_json;
@@ -42,7 +42,7 @@ pub struct ToolPlan {
 
 /// What a plan file has beside the JSON that the tool shows.
 struct PlanFile {
-    mode: PlanMode,
+    mode: ExpectedMode,
     has_targets: bool,
     /// The files of the configuration, by the key of their module and their name.
     files: BTreeMap<(String, String), Vec<u8>>,
@@ -120,9 +120,9 @@ impl PlanFile {
         }
         Some(PlanFile {
             mode: match number(MODE_FIELD).unwrap_or_default() {
-                0 => PlanMode::Normal,
-                1 => PlanMode::Destroy,
-                2 => PlanMode::RefreshOnly,
+                0 => ExpectedMode::Normal,
+                1 => ExpectedMode::Destroy,
+                2 => ExpectedMode::RefreshOnly,
                 _ => return None,
             },
             has_targets: fields.iter().any(|(number, _)| *number == TARGETS_FIELD),

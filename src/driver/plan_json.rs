@@ -113,7 +113,7 @@ struct OwnedJson {
 }
 
 /// An object of a resource: the address, and the key of a deposed one.
-pub(super) type Object<'a> = (&'a str, Option<&'a str>);
+pub(super) type ResourceObject<'a> = (&'a str, Option<&'a str>);
 
 impl ModuleJson {
     /// Returns whether something exists that the tool has made.
@@ -123,7 +123,7 @@ impl ModuleJson {
     }
 
     /// Returns whether all resources that exist are among these.
-    pub(super) fn owns_only(&self, objects: &BTreeSet<Object<'_>>) -> bool {
+    pub(super) fn owns_only(&self, objects: &BTreeSet<ResourceObject<'_>>) -> bool {
         let mut owned = self.resources.iter().filter(|it| it.mode != "data");
         owned.all(|it| objects.contains(&(&*it.address, it.deposed_key.as_deref())))
             && self.child_modules.iter().all(|it| it.owns_only(objects))

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use super::answer::{Answer, Counts, DEPOSED, ResourceChange};
+use super::answer::{ChangeCounts, DEPOSED, DriverAnswer, ResourceChange};
 use super::command::PlanKind;
+use super::completeness::{IncompletePlan, incompleteness};
 use super::outputs::Outputs;
-use super::plan_json::{Object, PlanJson, ResourceJson, StateJson};
+use super::plan_json::{PlanJson, ResourceJson, ResourceObject, StateJson};
 use super::value::digest;
-use super::whole::{NotWhole, not_whole};
 use crate::printable::printable;
 
 /// The first number of the formats that can be read.
@@ -41,7 +41,7 @@ pub enum BadPlan {
     #[error("`plan` reports changes, but `show -json` prints none")]
     LacksChanges,
     #[error("{0}, but `orch` did not ask for that: check wrapper scripts and `terragrunt.hcl`")]
-    NotWhole(NotWhole),
+    NotWhole(IncompletePlan),
 }
 
 /// Names a format. If it is no version, it is not quoted.
@@ -72,14 +72,18 @@ pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
 /// Something exists if the state has a resource, or an output that is not about to be created: constant
 /// outputs are part of the state before anything was ever applied. `has_changes` says whether the
 /// exit status of `plan` means changes.
-pub fn read_plan(text: impl Read, kind: PlanKind, has_changes: bool) -> Result<Answer, BadPlan> {
+pub fn read_plan(
+    text: impl Read,
+    kind: PlanKind,
+    has_changes: bool,
+) -> Result<DriverAnswer, BadPlan> {
     let plan = parse(text)?;
     check(&plan, kind)?;
     let changed = match kind {
         PlanKind::Normal | PlanKind::Destroy => &plan.resource_changes,
         PlanKind::RefreshOnly => &plan.resource_drift,
     };
-    let mut counts = Counts::default();
+    let mut counts = ChangeCounts::default();
     let mut resources = Vec::new();
     let mut lines = Vec::new();
     for resource in changed {
@@ -136,7 +140,7 @@ pub fn read_plan(text: impl Read, kind: PlanKind, has_changes: bool) -> Result<A
     let after: Outputs = outputs
         .filter_map(|(name, it)| it.output_after(name))
         .collect();
-    let answer = Answer {
+    let answer = DriverAnswer {
         exists: Some(plan.prior_state.as_ref().is_some_and(owns) || had_outputs),
         action: None,
         reason: None,
@@ -155,7 +159,7 @@ pub fn read_plan(text: impl Read, kind: PlanKind, has_changes: bool) -> Result<A
         outputs_before: Some(before),
         backend: None,
         tool_version: Some(plan.terraform_version.clone()).filter(|version| !version.is_empty()),
-        unasked: not_whole(&plan, kind),
+        unasked: incompleteness(&plan, kind),
         leaves_nothing: kind == PlanKind::Normal && leaves_nothing(&plan),
     };
     Ok(match plan.complete {
@@ -203,7 +207,7 @@ fn leaves_nothing(plan: &PlanJson) -> bool {
         let addresses = addresses.into_iter().flatten();
         addresses.map(|address| (address, it.deposed.as_deref()))
     });
-    let objects: BTreeSet<Object<'_>> = objects.collect();
+    let objects: BTreeSet<ResourceObject<'_>> = objects.collect();
     let values = plan.prior_state.as_ref().and_then(|it| it.values.as_ref());
     others.is_empty()
         && gone.iter().any(destroys)

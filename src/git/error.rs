@@ -22,7 +22,7 @@ pub enum GitError {
     Damaged(String),
     #[error("failed to start `git`")]
     Start(#[source] io::Error),
-    #[error("`{command}` failed ({status}){}", said(.stderr))]
+    #[error("`{command}` failed ({status}){}", stderr_text(.stderr))]
     Failed {
         command: String,
         status: ExitStatus,
@@ -70,7 +70,7 @@ impl GitError {
     }
 }
 
-fn said(stderr: &str) -> String {
+fn stderr_text(stderr: &str) -> String {
     let lines = stderr.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     match lines.join("\n    ") {

@@ -10,7 +10,7 @@ use super::syntax::{Block, Body, Expr, ExprKind, TemplatePart, TraversalStep, Tr
 
 /// An attribute or a block of a body, for the question whether it matters.
 #[derive(Debug, Clone, Copy)]
-pub enum Item<'a> {
+pub enum BodyItem<'a> {
     /// The attribute of this name.
     Attribute(&'a str),
     Block(&'a str),
@@ -20,7 +20,7 @@ pub enum Item<'a> {
 /// outermost first; a block for which `may_vanish` holds counts only if something is left in it.
 pub fn canonical(
     body: &Body,
-    matters: &dyn Fn(&[&str], Item<'_>) -> bool,
+    matters: &dyn Fn(&[&str], BodyItem<'_>) -> bool,
     may_vanish: &dyn Fn(&[&str], &str) -> bool,
 ) -> String {
     let mut text = String::new();
@@ -34,7 +34,7 @@ pub fn canonical(
 }
 
 struct Writer<'a> {
-    matters: &'a dyn Fn(&[&str], Item<'_>) -> bool,
+    matters: &'a dyn Fn(&[&str], BodyItem<'_>) -> bool,
     may_vanish: &'a dyn Fn(&[&str], &str) -> bool,
     around: Vec<&'a str>,
 }
@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
     fn body(&mut self, body: &'a Body, text: &mut String) {
         for attribute in &body.attributes {
             let name = &*attribute.name.text;
-            if (self.matters)(&self.around, Item::Attribute(name)) {
+            if (self.matters)(&self.around, BodyItem::Attribute(name)) {
                 text.push_str(name);
                 text.push('=');
                 expr(&attribute.value, text);
@@ -57,7 +57,7 @@ impl<'a> Writer<'a> {
 
     fn block(&mut self, block: &'a Block, text: &mut String) {
         let kind = &*block.kind.text;
-        if !(self.matters)(&self.around, Item::Block(kind)) {
+        if !(self.matters)(&self.around, BodyItem::Block(kind)) {
             return;
         }
         let start = text.len();
@@ -192,9 +192,9 @@ mod tests {
     use crate::language::parse::parse_whole;
     use crate::source::FileId;
 
-    fn said(text: &str) -> String {
+    fn canonical_of(text: &str) -> String {
         let body = parse_whole(FileId::UNPLACED, text).unwrap();
-        let matters = |_: &[&str], item: Item<'_>| !matches!(item, Item::Attribute("x"));
+        let matters = |_: &[&str], item: BodyItem<'_>| !matches!(item, BodyItem::Attribute("x"));
         canonical(&body, &matters, &|around, _| around.is_empty())
     }
 
@@ -210,7 +210,7 @@ mod tests {
             ("", "# nothing\n"),
         ];
         for (one, other) in table {
-            assert_eq!(said(one), said(other), "{one}\n{other}");
+            assert_eq!(canonical_of(one), canonical_of(other), "{one}\n{other}");
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
         ];
         for (at, one) in texts.iter().enumerate() {
             for other in &texts[at + 1..] {
-                assert_ne!(said(one), said(other), "{one}\n{other}");
+                assert_ne!(canonical_of(one), canonical_of(other), "{one}\n{other}");
             }
         }
     }

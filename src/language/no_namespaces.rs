@@ -1,8 +1,8 @@
 //! Expressions that may call functions but use no names.
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces};
-use crate::language::function::{self, Surroundings};
+use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces};
+use crate::language::function::{self, FunctionContext};
 use crate::language::value::Value;
 
 /// No namespaces at all, for the project configuration and trigger files. The text names the place in
@@ -11,7 +11,7 @@ use crate::language::value::Value;
 pub struct NoNamespaces(pub &'static str);
 
 impl Namespaces for NoNamespaces {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         if !["env", "global", "let", "orch", "terramate"].contains(&path.name) {
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl Namespaces for NoNamespaces {
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
-        function::call(call, &Surroundings::none(self.0))
+        function::call(call, &FunctionContext::none(self.0))
     }
 
     fn functions(&self) -> Vec<String> {

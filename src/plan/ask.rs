@@ -7,13 +7,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::code::{Codes, PlanStack};
+use super::code::{PlanCode, PlanStack};
 use super::commands::{
-    ANSWER_FILE, CannotAsk, OUTPUTS_FILE, PLAN_FILE, Preparation, SHOWN_FILE, step_of,
+    ANSWER_FILE, CannotAsk, CommandPreparation, OUTPUTS_FILE, PLAN_FILE, SHOWN_FILE, step_of,
 };
-use super::entry::Asked;
+use super::entry::AskedAction;
 use crate::driver::{
-    Answer, BadAnswer, BadOutputs, BadPlan, ChangedPlan, Driver, Outputs, PlanKind, Tool,
+    BadAnswer, BadOutputs, BadPlan, ChangedPlan, Driver, DriverAnswer, Outputs, PlanKind, Tool,
     backend_of_tool, is_tool, read_plan,
 };
 use crate::on_disk::if_there;
@@ -33,11 +33,11 @@ const MAX_ANSWER: u64 = 1 << 20;
 const MAX_SHOWN: u64 = 256 << 20;
 
 #[derive(Debug, Clone)]
-pub struct Question<'p> {
+pub struct ToolQuestion<'p> {
     pub stack: PlanStack,
     pub driver: Driver<'p>,
     pub kind: PlanKind,
-    pub asked: Asked,
+    pub asked: AskedAction,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct AskOptions<'a> {
 }
 
 #[derive(Debug)]
-pub struct Asking {
+pub struct PreparedQuestions {
     pub execution: Execution,
     pub tasks: Vec<Vec<Task>>,
 }
@@ -87,11 +87,11 @@ pub fn folder_of(folder: &Path, number: usize) -> PathBuf {
 
 /// Evaluates commands, looks programs up, makes folders. After an error nothing may run.
 pub fn prepare(
-    codes: Codes<'_, '_>,
-    questions: &[Question<'_>],
+    codes: PlanCode<'_, '_>,
+    questions: &[ToolQuestion<'_>],
     options: &AskOptions<'_>,
-) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+) -> Result<PreparedQuestions, CannotAsk> {
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
     let mut turns = Vec::with_capacity(questions.len());
     let mut attempts = Vec::with_capacity(questions.len());
     let mut tasks = Vec::with_capacity(questions.len());
@@ -122,11 +122,11 @@ pub fn prepare(
 
 /// Prepares to validate configurations only. Stacks whose tools cannot do that have no turn.
 pub fn prepare_validation(
-    codes: Codes<'_, '_>,
+    codes: PlanCode<'_, '_>,
     stacks: &[(StackIndex, Driver<'_>)],
     options: &AskOptions<'_>,
-) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+) -> Result<PreparedQuestions, CannotAsk> {
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
     let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
     let mut asked = Vec::new();
     for &(stack, driver) in stacks {
@@ -135,7 +135,7 @@ pub fn prepare_validation(
             continue;
         };
         let folder = options.folder.to_owned();
-        let Some(place) = preparation.place(stack, &driver, Asked::Update, folder) else {
+        let Some(place) = preparation.place(stack, &driver, AskedAction::Update, folder) else {
             continue;
         };
         let validated = step_of(&step);
@@ -158,16 +158,16 @@ pub fn prepare_validation(
 
 /// Prepares to initialise stacks that are not. Stacks whose drivers need no `init` have no turn.
 pub fn prepare_init(
-    codes: Codes<'_, '_>,
+    codes: PlanCode<'_, '_>,
     stacks: &[(PlanStack, Driver<'_>)],
     options: &AskOptions<'_>,
-) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+) -> Result<PreparedQuestions, CannotAsk> {
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
     let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
     let mut asked = Vec::new();
     for &(stack, driver) in stacks {
         let folder = options.folder.to_owned();
-        let place = preparation.place(stack, &driver, Asked::Delete, folder);
+        let place = preparation.place(stack, &driver, AskedAction::Delete, folder);
         let (Some(place), Some(step)) = (place, driver.init()) else {
             continue;
         };
@@ -195,18 +195,18 @@ pub fn prepare_init(
 
 /// Returns independent turns with their attempts and commands, given the stack of each.
 pub(super) fn at_once(
-    codes: Codes<'_, '_>,
+    codes: PlanCode<'_, '_>,
     stacks: impl Iterator<Item = PlanStack>,
     jobs: NonZeroUsize,
     (turns, attempts, tasks): (Vec<Turn>, Vec<Attempts>, Vec<Vec<Task>>),
-) -> Asking {
+) -> PreparedQuestions {
     let n = turns.len();
     let precedence = Precedence::from_edges(n, n, std::iter::empty());
     let ranks = (0..n).map(|node| (node, u32::try_from(node).unwrap_or(u32::MAX)));
     let schedule = Schedule::new(precedence, ranks).on_error(OnError::Continue);
     let settings = RunSettings::default();
     let limits = limits(codes.tree.project, &settings, stacks);
-    Asking {
+    PreparedQuestions {
         execution: Execution {
             schedule: schedule.at_once(jobs, &limits),
             turns,
@@ -223,11 +223,11 @@ pub(super) fn at_once(
 }
 
 pub fn check(
-    codes: Codes<'_, '_>,
-    question: &Question<'_>,
+    codes: PlanCode<'_, '_>,
+    question: &ToolQuestion<'_>,
     options: &AskOptions<'_>,
 ) -> Result<(), CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
     let folder = options.folder.to_owned();
     _ = commands(&mut preparation, question, options, folder);
     preparation.finish()
@@ -235,12 +235,12 @@ pub fn check(
 
 /// Returns the steps with their commands; `None` if something is wrong.
 fn commands(
-    preparation: &mut Preparation<'_, '_>,
-    question: &Question<'_>,
+    preparation: &mut CommandPreparation<'_, '_>,
+    question: &ToolQuestion<'_>,
     options: &AskOptions<'_>,
     folder: PathBuf,
 ) -> Option<Vec<(Step, Task)>> {
-    let Question {
+    let ToolQuestion {
         stack,
         driver,
         kind,
@@ -252,7 +252,7 @@ fn commands(
     let init = driver.init().filter(|_| needs_init);
     let asking = driver.asking(*kind, &place.plan_file(), options.extra);
     // The plans of tools have the outputs.
-    let prints = *asked == Asked::Read && driver.tool.is_none();
+    let prints = *asked == AskedAction::Read && driver.tool.is_none();
     let outputs = driver.outputs().filter(|_| prints);
     let steps = init.into_iter().chain(asking).chain(outputs);
     let mut commands = steps.map(|step| Some((step_of(&step), preparation.command(step, &place)?)));
@@ -286,7 +286,7 @@ pub(super) fn limits(
     limits.map(of_turns).collect()
 }
 
-pub(super) fn attempts_of(codes: Codes<'_, '_>, stack: PlanStack) -> Attempts {
+pub(super) fn attempts_of(codes: PlanCode<'_, '_>, stack: PlanStack) -> Attempts {
     let (code, stack) = codes.of(stack);
     Attempts {
         // Those are for the command of `orch run`.
@@ -303,8 +303,8 @@ pub fn answer(
     folder: &Path,
     has_changes: bool,
     is_partial: bool,
-) -> Result<Answer, NoAnswer> {
-    let answer = whole_answer(driver, kind, folder, has_changes)?;
+) -> Result<DriverAnswer, NoAnswer> {
+    let answer = complete_answer(driver, kind, folder, has_changes)?;
     match &answer.unasked {
         Some(unasked) if !(is_partial && unasked.is_partial()) => {
             Err(BadPlan::NotWhole(unasked.clone()).into())
@@ -314,12 +314,12 @@ pub fn answer(
     }
 }
 
-fn whole_answer(
+fn complete_answer(
     driver: &Driver<'_>,
     kind: PlanKind,
     folder: &Path,
     has_changes: bool,
-) -> Result<Answer, NoAnswer> {
+) -> Result<DriverAnswer, NoAnswer> {
     if let Some(tool) = driver.tool {
         let shown = open_shown(folder)?;
         let has_plan = folder.join(PLAN_FILE).exists();
@@ -331,13 +331,13 @@ fn whole_answer(
         };
     }
     let text = written(&folder.join(ANSWER_FILE))?;
-    let answer = Answer::written(has_changes, &text)?;
+    let answer = DriverAnswer::written(has_changes, &text)?;
     let outputs = match kind {
         PlanKind::RefreshOnly => if_there(File::open(folder.join(OUTPUTS_FILE)))?,
         PlanKind::Normal | PlanKind::Destroy => None,
     };
     let outputs = outputs.map(Outputs::printed).transpose()?;
-    Ok(Answer { outputs, ..answer })
+    Ok(DriverAnswer { outputs, ..answer })
 }
 
 /// Opens the plan that a tool has shown in a turn's folder. Fails if it is too long.
@@ -360,14 +360,14 @@ pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) 
 }
 
 /// Adds the place of a built-in tool's state, which only its command shows.
-pub fn of_command(answer: Answer, tool: Tool, root: &Path, plan: &Task) -> Answer {
+pub fn of_command(answer: DriverAnswer, tool: Tool, root: &Path, plan: &Task) -> DriverAnswer {
     let variable = |name: &str| lookup(&plan.environment, name);
     let backend = match tool {
         Tool::Terraform | Tool::OpenTofu => backend_of_tool(root, &plan.directory, &variable),
         // It runs in a cache folder: the directory of the stack says nothing about the state.
         Tool::Terragrunt => None,
     };
-    Answer { backend, ..answer }
+    DriverAnswer { backend, ..answer }
 }
 
 /// Returns what a driver has written to a file; empty if there is none.

@@ -8,7 +8,7 @@ use crate::project::Project;
 use crate::project::stack::{StackIndex, StackMode};
 
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct StackBackend {
     /// The recorded place, with the key of the entry.
     pub recorded: Option<(String, String)>,
     /// The driver's current answer; `None` if it was not asked or does not know.
@@ -19,7 +19,7 @@ pub struct Place {
     pub is_anew: bool,
 }
 
-impl Place {
+impl StackBackend {
     pub fn backend(&self) -> Option<&str> {
         let recorded = self.recorded.as_ref().map(|(_, backend)| backend);
         self.now.as_ref().or(recorded).map(String::as_str)
@@ -27,7 +27,7 @@ impl Place {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Blocked {
+pub struct BlockedStacks {
     pub stacks: BTreeMap<StackIndex, String>,
     /// The problems, with their fixes.
     pub warnings: Vec<String>,
@@ -37,12 +37,12 @@ pub struct Blocked {
 /// Stacks that are only read have no problem.
 pub fn blocked(
     project: &Project,
-    places: &BTreeMap<StackIndex, Place>,
+    places: &BTreeMap<StackIndex, StackBackend>,
     planned: &BTreeSet<StackIndex>,
-) -> Blocked {
+) -> BlockedStacks {
     let path = |stack: StackIndex| &project.stacks[stack].path;
     let is_managed = |stack: StackIndex| project.stacks[stack].mode == StackMode::Manage;
-    let mut blocked = Blocked::default();
+    let mut blocked = BlockedStacks::default();
     let mut by_place: BTreeMap<&str, Vec<StackIndex>> = BTreeMap::new();
     for (&stack, place) in places.iter().filter(|(stack, _)| is_managed(**stack)) {
         if let Some(backend) = place.backend() {

@@ -11,7 +11,7 @@ use crate::project::Project;
 use crate::record::journal::{
     BaseRecord, DirectionRecord, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
 };
-use crate::run::begun::{BeginError, BegunRun, Circumstances};
+use crate::run::begun::{BeginError, BeginOptions, BegunRun};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::{Typed, head, names};
 use crate::run::schedule::OnError;
@@ -63,7 +63,7 @@ pub fn begin(
     run: &DriverRun<'_>,
     project: &Project,
     references: &References,
-    circumstances: Circumstances,
+    circumstances: BeginOptions,
 ) -> Result<BegunRun, BeginError> {
     let uncommitted = circumstances.uncommitted.clone();
     let settings = RunSettings {

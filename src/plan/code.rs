@@ -25,7 +25,7 @@ impl PlanStack {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Code<'a, 'p> {
+pub struct StackCode<'a, 'p> {
     pub project: &'p Project,
     pub environments: &'a Environments<'p>,
 }
@@ -34,7 +34,7 @@ pub struct Code<'a, 'p> {
 #[derive(Debug, Clone, Copy)]
 pub struct RemovedCode<'a, 'p> {
     /// The project that still has it.
-    pub code: Code<'a, 'p>,
+    pub code: StackCode<'a, 'p>,
     pub stack: StackIndex,
     /// The path to destroy: of the stack, or of one of its generations.
     pub path: &'a StackPath,
@@ -43,13 +43,13 @@ pub struct RemovedCode<'a, 'p> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Codes<'a, 'p> {
-    pub tree: Code<'a, 'p>,
+pub struct PlanCode<'a, 'p> {
+    pub tree: StackCode<'a, 'p>,
     pub removed: &'a [RemovedCode<'a, 'p>],
 }
 
-impl<'a, 'p> Codes<'a, 'p> {
-    pub fn of(&self, stack: PlanStack) -> (Code<'a, 'p>, StackIndex) {
+impl<'a, 'p> PlanCode<'a, 'p> {
+    pub fn of(&self, stack: PlanStack) -> (StackCode<'a, 'p>, StackIndex) {
         match stack {
             PlanStack::Here(stack) => (self.tree, stack),
             PlanStack::Removed(position) => {

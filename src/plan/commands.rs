@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::code::{Codes, PlanStack};
-use super::entry::Asked;
+use super::code::{PlanCode, PlanStack};
+use super::entry::AskedAction;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words};
 use crate::path::StackPath;
@@ -102,8 +102,8 @@ impl fmt::Display for CannotAsk {
     }
 }
 
-pub(super) struct Preparation<'a, 'p> {
-    codes: Codes<'a, 'p>,
+pub(super) struct CommandPreparation<'a, 'p> {
+    codes: PlanCode<'a, 'p>,
     run: &'a str,
     finders: HashMap<OsString, ProgramFinder>,
     problems: SharedProblems,
@@ -115,7 +115,7 @@ pub(super) struct Preparation<'a, 'p> {
 }
 
 /// Where the commands of a turn run.
-pub(super) struct Place {
+pub(super) struct CommandPlace {
     stack: PlanStack,
     pub(super) directory: PathBuf,
     environment: Environment,
@@ -124,7 +124,7 @@ pub(super) struct Place {
     initialized: Option<PathBuf>,
 }
 
-impl Place {
+impl CommandPlace {
     pub(super) fn plan_file(&self) -> PathBuf {
         self.folder.join(PLAN_FILE)
     }
@@ -134,9 +134,9 @@ impl Place {
     }
 }
 
-impl<'a, 'p> Preparation<'a, 'p> {
-    pub(super) fn new(codes: Codes<'a, 'p>, run: &'a str) -> Self {
-        Preparation {
+impl<'a, 'p> CommandPreparation<'a, 'p> {
+    pub(super) fn new(codes: PlanCode<'a, 'p>, run: &'a str) -> Self {
+        CommandPreparation {
             codes,
             run,
             finders: HashMap::new(),
@@ -149,7 +149,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
     }
 
     pub(super) fn waiting(self, lock_timeout: Option<Duration>) -> Self {
-        Preparation {
+        CommandPreparation {
             lock_timeout,
             ..self
         }
@@ -193,9 +193,9 @@ impl<'a, 'p> Preparation<'a, 'p> {
         &mut self,
         stack: PlanStack,
         driver: &Driver<'_>,
-        asked: Asked,
+        asked: AskedAction,
         folder: PathBuf,
-    ) -> Option<Place> {
+    ) -> Option<CommandPlace> {
         let (code, index) = self.codes.of(stack);
         let mut environment = match code.environments.of_stack(index) {
             Ok(environment) => environment,
@@ -208,7 +208,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         let directory = directory.to_host(&code.project.root);
         let data = self.set_variables(stack, driver, asked, &folder, &mut environment);
         let initialized = driver.initialized(data.as_deref());
-        Some(Place {
+        Some(CommandPlace {
             stack,
             initialized: initialized.map(|path| directory.join(path)),
             directory,
@@ -217,7 +217,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         })
     }
 
-    pub(super) fn command(&mut self, step: StepPlan<'_>, place: &Place) -> Option<Task> {
+    pub(super) fn command(&mut self, step: StepPlan<'_>, place: &CommandPlace) -> Option<Task> {
         let words = match step.words {
             Words::BuiltIn(mut words) => {
                 let locks = matches!(step.role, StepRole::Plan | StepRole::Act);
@@ -271,7 +271,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
     }
 
     /// Collects options that reach a command from the environment. Any driver may call Terraform.
-    fn add_hidden(&mut self, role: StepRole, place: &Place) {
+    fn add_hidden(&mut self, role: StepRole, place: &CommandPlace) {
         for &variable in variables_with_words(role) {
             let own = place.environment.get(variable);
             let value = match own {
@@ -318,7 +318,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         &self,
         stack: PlanStack,
         driver: &Driver<'_>,
-        asked: Asked,
+        asked: AskedAction,
         folder: &Path,
         environment: &mut Environment,
     ) -> Option<String> {
@@ -358,7 +358,7 @@ impl<'a, 'p> Preparation<'a, 'p> {
         Some(data)
     }
 
-    fn find(&mut self, place: &Place, words: &[OsString]) -> Option<PathBuf> {
+    fn find(&mut self, place: &CommandPlace, words: &[OsString]) -> Option<PathBuf> {
         let name = &words[0];
         let path = match place.environment.get("PATH") {
             Some(own) => own.clone().map(OsString::from),

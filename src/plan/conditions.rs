@@ -14,13 +14,13 @@ const MAX_NAMED: usize = 20;
 
 /// The nearest stacks with work that an entry runs after, looking through stacks without work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Condition {
+pub struct WorkBefore {
     /// The first of them, by path.
     pub stacks: Vec<StackPath>,
     pub has_more: bool,
 }
 
-impl Condition {
+impl WorkBefore {
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
@@ -33,7 +33,7 @@ pub fn conditions(
     graph: &Graph,
     stacks: &[StackIndex],
     working: &BTreeSet<StackIndex>,
-) -> BTreeMap<StackIndex, Condition> {
+) -> BTreeMap<StackIndex, WorkBefore> {
     if working.is_empty() {
         return BTreeMap::new();
     }
@@ -64,7 +64,7 @@ pub fn conditions(
     let condition = |&stack: &StackIndex| {
         let before = &before[stack.get()];
         let path = |&stack: &StackIndex| project.stacks[stack].path.clone();
-        let condition = Condition {
+        let condition = WorkBefore {
             stacks: before.iter().take(MAX_NAMED).map(path).collect(),
             has_more: before.len() > MAX_NAMED,
         };

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::order::Record;
+use super::order::NamedConstraints;
 use super::removal::is_only_forgotten;
-use super::{Fate, left_behind};
-use crate::change::Pairs;
+use super::{DestroyOutcome, left_behind};
+use crate::change::EntryIndex;
 use crate::project::Project;
 use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::order::Direction;
-use crate::run::safeguard::{RunsAfter, Violation};
+use crate::run::safeguard::{EarlyDestroy, Violation};
 use crate::selection::graph::{Graph, Towards};
 use crate::state::document::Document;
 
@@ -41,7 +41,7 @@ impl DestroyingRun {
         }
         let kept = self.dependents_kept(project, graph, document);
         if !kept.is_empty() {
-            let is_removed = |pair: &RunsAfter| project.stacks.named(&pair.dependent).is_none();
+            let is_removed = |pair: &EarlyDestroy| project.stacks.named(&pair.dependent).is_none();
             violations.push(Violation::DependentsKept {
                 has_removed: kept.iter().any(is_removed),
                 pairs: kept,
@@ -51,7 +51,7 @@ impl DestroyingRun {
     }
 
     /// Returns each stack destroyed after one that it runs after, with the closest such stack.
-    fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<RunsAfter> {
+    fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<EarlyDestroy> {
         let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
         let start = self.destroyed.iter().copied();
         let after = graph.neighbours(start, Towards::Dependents, None);
@@ -62,7 +62,7 @@ impl DestroyingRun {
             while !is_destroyed(&before) {
                 before = after[&before].from;
             }
-            RunsAfter {
+            EarlyDestroy {
                 dependent: path(dependent),
                 destroyed: path(before),
             }
@@ -76,8 +76,8 @@ impl DestroyingRun {
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
-    ) -> Vec<RunsAfter> {
-        let pairs = document.map(|document| (document, Pairs::new(&project.stacks, document)));
+    ) -> Vec<EarlyDestroy> {
+        let pairs = document.map(|document| (document, EntryIndex::new(&project.stacks, document)));
         let exists = |stack: StackIndex| {
             if let Some((document, pairs)) = &pairs {
                 let entry = pairs.key(stack).and_then(|key| document.stacks.get(key));
@@ -90,27 +90,27 @@ impl DestroyingRun {
         };
         let fate = |stack: StackIndex| {
             if self.destroyed.contains(&stack) {
-                Fate::Goes
+                DestroyOutcome::Goes
             } else if self.others.contains(&stack) {
                 // The run may create it.
-                Fate::Stays
+                DestroyOutcome::Stays
             } else if document.is_none() && self.done.contains(&stack) || !exists(stack) {
-                Fate::Nothing
+                DestroyOutcome::Nothing
             } else {
-                Fate::Stays
+                DestroyOutcome::Stays
             }
         };
         let of_gone = |key: &str| {
             let entry = document.and_then(|document| document.stacks.get(key));
             if entry.is_some_and(is_only_forgotten) {
-                Fate::Nothing
+                DestroyOutcome::Nothing
             } else {
-                Fate::Stays
+                DestroyOutcome::Stays
             }
         };
-        let record = Record::new(project, graph, document);
+        let record = NamedConstraints::new(project, graph, document);
         let kept = left_behind(project, graph, &record, fate, of_gone).into_iter();
-        let kept = kept.map(|pair| RunsAfter {
+        let kept = kept.map(|pair| EarlyDestroy {
             dependent: pair.stays,
             destroyed: pair.goes,
         });

@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 pub use self::ignored::IgnoredInputs;
 pub use self::mode::PlanMode;
-pub use self::reason::{Reason, ReasonSource};
+pub use self::reason::{PlanReason, ReasonSource};
 pub use self::removed::Removed;
 use crate::change::{Pending, Standing, part_label};
-use crate::driver::{Answer, AnswerAction, Counts, Driver, PlanKind, ResourceChange};
+use crate::driver::{ChangeCounts, Driver, DriverAction, DriverAnswer, PlanKind, ResourceChange};
 use crate::path::{Generation, StackPath};
-use crate::plan::conditions::Condition;
+use crate::plan::conditions::WorkBefore;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Action {
+pub enum PlannedAction {
     NoOp,
     /// Nothing exists yet.
     Create,
@@ -40,24 +40,27 @@ pub enum Action {
     Forget,
 }
 
-impl Action {
+impl PlannedAction {
     pub fn word(self) -> &'static str {
         match self {
-            Action::NoOp => "no-op",
-            Action::Create => "create",
-            Action::Adopt => "adopt",
-            Action::Update => "update",
-            Action::Replace => "replace",
-            Action::Delete => "delete",
-            Action::Read => "read",
-            Action::Forget => "forget",
+            PlannedAction::NoOp => "no-op",
+            PlannedAction::Create => "create",
+            PlannedAction::Adopt => "adopt",
+            PlannedAction::Update => "update",
+            PlannedAction::Replace => "replace",
+            PlannedAction::Delete => "delete",
+            PlannedAction::Read => "read",
+            PlannedAction::Forget => "forget",
         }
     }
 
     pub fn is_work(self) -> bool {
         matches!(
             self,
-            Action::Create | Action::Update | Action::Replace | Action::Delete
+            PlannedAction::Create
+                | PlannedAction::Update
+                | PlannedAction::Replace
+                | PlannedAction::Delete
         )
     }
 }
@@ -66,15 +69,15 @@ impl Action {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct PlanEntry {
     pub stack: StackPath,
-    pub action: Action,
-    pub reason: Reason,
-    pub counts: Option<Counts>,
+    pub action: PlannedAction,
+    pub reason: PlanReason,
+    pub counts: Option<ChangeCounts>,
     pub resources: Vec<ResourceChange>,
     pub is_complete: bool,
     /// Whether the changes are known; else its tool failed, and is asked again during the apply.
     pub is_planned: bool,
     /// The stacks with work that it runs after: it is decided when they have ended.
-    pub after: Condition,
+    pub after: WorkBefore,
     /// Why it is not applied although it should be.
     pub blocked: Option<String>,
     /// The stacks and outputs that replace it if the apply changes them, which needs a new plan.
@@ -102,8 +105,8 @@ impl PlanEntry {
     /// Returns whether it destroys the stack. If a replace creates first, another entry destroys.
     pub fn destroys(&self) -> bool {
         match self.action {
-            Action::Delete => true,
-            Action::Replace => self.generation.is_none(),
+            PlannedAction::Delete => true,
+            PlannedAction::Replace => self.generation.is_none(),
             _ => false,
         }
     }
@@ -122,7 +125,7 @@ impl PlanEntry {
 /// What is known of a stack before its tool is asked.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub struct Known<'a> {
+pub struct StackFacts<'a> {
     /// Its status according to the state; `None` without a state.
     pub standing: Option<&'a Standing>,
     pub driver: Driver<'a>,
@@ -133,7 +136,7 @@ pub struct Known<'a> {
     /// Whether it is recorded, was being replaced, and none of it exists.
     pub is_gone: bool,
     /// Why `replace_triggered_by` replaces it, if so.
-    pub trigger: Option<&'a Reason>,
+    pub trigger: Option<&'a PlanReason>,
     /// Whether it is not recorded, but is known to be a recorded stack that was moved.
     pub is_moved: bool,
     /// The outputs that differ from those that it was applied with, if any, in words.
@@ -146,14 +149,14 @@ pub struct Known<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Need {
-    Settled(Action, Reason),
+pub enum Decision {
+    Settled(PlannedAction, PlanReason),
     /// Asks its tool; the action is a first guess.
-    Ask(PlanKind, Asked),
+    Ask(PlanKind, AskedAction),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskedAction {
     /// Nothing is recorded.
     Create,
     /// Something is recorded, or it is unknown whether anything is.
@@ -168,15 +171,15 @@ pub enum Asked {
     Read,
 }
 
-impl Asked {
+impl AskedAction {
     pub fn word(self) -> &'static str {
         match self {
-            Asked::Create | Asked::Anew => "create",
-            Asked::Update => "update",
+            AskedAction::Create | AskedAction::Anew => "create",
+            AskedAction::Update => "update",
             // A recreated stack is planned after the old one is destroyed.
-            Asked::Delete | Asked::Replace => "delete",
-            Asked::Refresh => "refresh",
-            Asked::Read => "read",
+            AskedAction::Delete | AskedAction::Replace => "delete",
+            AskedAction::Refresh => "refresh",
+            AskedAction::Read => "read",
         }
     }
 }
@@ -196,8 +199,8 @@ pub struct PlanOptions {
     pub is_full: bool,
 }
 
-impl Known<'_> {
-    pub fn need(&self, options: PlanOptions) -> Need {
+impl StackFacts<'_> {
+    pub fn need(&self, options: PlanOptions) -> Decision {
         let asks = |kind: PlanKind| match kind {
             PlanKind::RefreshOnly => {
                 let prints = self.mode == StackMode::Read && self.driver.has(DriverStep::Outputs);
@@ -207,65 +210,68 @@ impl Known<'_> {
         };
         if options.mode == PlanMode::RefreshOnly || self.mode == StackMode::Read {
             let (action, asked, text) = match self.mode {
-                StackMode::Read => (Action::Read, Asked::Read, "it is only read"),
-                StackMode::Manage => (Action::NoOp, Asked::Refresh, "--refresh-only"),
+                StackMode::Read => (PlannedAction::Read, AskedAction::Read, "it is only read"),
+                StackMode::Manage => (PlannedAction::NoOp, AskedAction::Refresh, "--refresh-only"),
             };
             if options.mode != PlanMode::Destroy && asks(PlanKind::RefreshOnly) {
-                return Need::Ask(PlanKind::RefreshOnly, asked);
+                return Decision::Ask(PlanKind::RefreshOnly, asked);
             }
-            return Need::Settled(action, Reason::new(ReasonSource::Config, text));
+            return Decision::Settled(action, PlanReason::new(ReasonSource::Config, text));
         }
         if options.mode == PlanMode::Destroy {
             if self.driver.is_none() {
                 let reason = "the driver `none` destroys nothing";
-                return Need::Settled(Action::NoOp, Reason::new(ReasonSource::Driver, reason));
+                return Decision::Settled(
+                    PlannedAction::NoOp,
+                    PlanReason::new(ReasonSource::Driver, reason),
+                );
             }
             if asks(PlanKind::Destroy) {
-                return Need::Ask(PlanKind::Destroy, Asked::Delete);
+                return Decision::Ask(PlanKind::Destroy, AskedAction::Delete);
             }
-            let reason = Reason::new(ReasonSource::Option, "--destroy");
-            return Need::Settled(Action::Delete, reason);
+            let reason = PlanReason::new(ReasonSource::Option, "--destroy");
+            return Decision::Settled(PlannedAction::Delete, reason);
         }
         let asked = match self.standing {
-            Some(Standing::Pending(Pending::NeverApplied)) if !self.is_moved => Asked::Create,
-            _ => Asked::Update,
+            Some(Standing::Pending(Pending::NeverApplied)) if !self.is_moved => AskedAction::Create,
+            _ => AskedAction::Update,
         };
         if let Some(reason) = self.replaces() {
             if self.is_gone && asks(PlanKind::Normal) {
-                return Need::Ask(PlanKind::Normal, Asked::Create);
+                return Decision::Ask(PlanKind::Normal, AskedAction::Create);
             }
-            let is_there = asked != Asked::Create && !self.is_gone;
+            let is_there = asked != AskedAction::Create && !self.is_gone;
             if is_there && self.driver.is_none() && !self.is_replaced {
                 // No tool created anything, so nothing is destroyed: the stack is recorded again.
-                return Need::Settled(Action::NoOp, reason);
+                return Decision::Settled(PlannedAction::NoOp, reason);
             }
             if is_there && self.is_made_first && asks(PlanKind::Normal) {
-                return Need::Ask(PlanKind::Normal, Asked::Anew);
+                return Decision::Ask(PlanKind::Normal, AskedAction::Anew);
             }
             if is_there && !self.is_made_first && asks(PlanKind::Destroy) {
-                return Need::Ask(PlanKind::Destroy, Asked::Replace);
+                return Decision::Ask(PlanKind::Destroy, AskedAction::Replace);
             }
             if is_there {
-                return Need::Settled(Action::Replace, reason);
+                return Decision::Settled(PlannedAction::Replace, reason);
             }
             if self.is_gone {
-                return Need::Settled(Action::Create, reason);
+                return Decision::Settled(PlannedAction::Create, reason);
             }
         }
         if self.is_as_applied() && (!options.is_full || self.is_never_updated()) {
-            return Need::Settled(Action::NoOp, self.unchanged());
+            return Decision::Settled(PlannedAction::NoOp, self.unchanged());
         }
         if asks(PlanKind::Normal) {
-            return Need::Ask(PlanKind::Normal, asked);
+            return Decision::Ask(PlanKind::Normal, asked);
         }
         let reason = self.because();
-        Need::Settled(
+        Decision::Settled(
             match (asked, self.driver.is_none(), self.standing) {
-                _ if self.is_as_applied() => Action::NoOp,
-                (Asked::Create, true, Some(_)) => Action::Adopt,
-                (_, true, _) => Action::NoOp,
-                (Asked::Create, false, _) => Action::Create,
-                (_, false, _) => Action::Update,
+                _ if self.is_as_applied() => PlannedAction::NoOp,
+                (AskedAction::Create, true, Some(_)) => PlannedAction::Adopt,
+                (_, true, _) => PlannedAction::NoOp,
+                (AskedAction::Create, false, _) => PlannedAction::Create,
+                (_, false, _) => PlannedAction::Update,
             },
             reason,
         )
@@ -284,13 +290,13 @@ impl Known<'_> {
     }
 
     /// Returns why nothing is done: nothing differs, or only ignored inputs do.
-    fn unchanged(&self) -> Reason {
+    fn unchanged(&self) -> PlanReason {
         let ignored = self.ignored.and_then(|ignored| ignored.reason());
-        ignored.unwrap_or_else(|| Reason::new(ReasonSource::State, "unchanged"))
+        ignored.unwrap_or_else(|| PlanReason::new(ReasonSource::State, "unchanged"))
     }
 
     /// Returns why its tool finds changes. If no input differs, the cause lies elsewhere.
-    fn because_of_changes(&self) -> Reason {
+    fn because_of_changes(&self) -> PlanReason {
         if self.standing != Some(&Standing::Applied) || self.outputs_differ.is_some() {
             return self.because();
         }
@@ -302,18 +308,18 @@ impl Known<'_> {
         } else {
             "drift"
         };
-        Reason::new(ReasonSource::Driver, text)
+        PlanReason::new(ReasonSource::Driver, text)
     }
 
-    fn replaces(&self) -> Option<Reason> {
+    fn replaces(&self) -> Option<PlanReason> {
         if self.is_replaced {
-            return Some(Reason::new(ReasonSource::Option, "--replace"));
+            return Some(PlanReason::new(ReasonSource::Option, "--replace"));
         }
         if let Some(trigger) = self.trigger {
             return Some(trigger.clone());
         }
         let is_tainted = matches!(self.standing, Some(Standing::Failed("tainted")));
-        is_tainted.then(|| Reason::new(ReasonSource::State, "tainted"))
+        is_tainted.then(|| PlanReason::new(ReasonSource::State, "tainted"))
     }
 
     fn is_on_record(&self) -> bool {
@@ -322,125 +328,141 @@ impl Known<'_> {
     }
 
     /// Returns why it may need changes, according to the state.
-    fn because(&self) -> Reason {
+    fn because(&self) -> PlanReason {
         use ReasonSource::{Config, State};
         match self.standing {
-            None => Reason::new(Config, "the project keeps no state"),
+            None => PlanReason::new(Config, "the project keeps no state"),
             Some(Standing::Pending(pending)) => match pending {
-                Pending::NeverApplied => Reason::new(State, "not recorded"),
-                Pending::Unknown(why) => Reason::new(State, why.clone()),
+                Pending::NeverApplied => PlanReason::new(State, "not recorded"),
+                Pending::Unknown(why) => PlanReason::new(State, why.clone()),
                 Pending::Differs(difference) => {
                     let cause = difference.cause.as_ref();
                     let file = cause.map(|cause| cause.file.path.relative());
                     let what =
                         file.or_else(|| difference.parts.first().map(|part| part_label(part)));
                     let what = what.unwrap_or("an input");
-                    Reason::new(Config, format!("{what} differs")).said_in(file, None)
+                    PlanReason::new(Config, format!("{what} differs")).at(file, None)
                 }
-                Pending::OtherRules => Reason::new(State, "what counts as an input has changed"),
+                Pending::OtherRules => {
+                    PlanReason::new(State, "what counts as an input has changed")
+                }
                 Pending::OtherIgnored => {
-                    Reason::new(State, "its inputs differ, and `ignore_changes` has changed")
+                    PlanReason::new(State, "its inputs differ, and `ignore_changes` has changed")
                 }
                 Pending::Triggered(file) => {
                     let file = file.relative();
-                    Reason::new(Config, format!("triggered by {file}")).said_in(Some(file), None)
+                    PlanReason::new(Config, format!("triggered by {file}")).at(Some(file), None)
                 }
                 Pending::Generation { of, now } => {
-                    Reason::new(State, format!("{of} has generation {now} now"))
+                    PlanReason::new(State, format!("{of} has generation {now} now"))
                 }
             },
-            Some(Standing::Failed(why)) => Reason::new(State, *why),
-            Some(Standing::Running) => Reason::new(State, "a run is working on it"),
+            Some(Standing::Failed(why)) => PlanReason::new(State, *why),
+            Some(Standing::Running) => PlanReason::new(State, "a run is working on it"),
             Some(Standing::Applied | Standing::Removed | Standing::Absent) => {
-                let differ = self.outputs_differ.map(|text| Reason::new(State, text));
+                let differ = self.outputs_differ.map(|text| PlanReason::new(State, text));
                 differ.unwrap_or_else(|| self.unchanged())
             }
         }
     }
 
     /// Decides by the driver's answer; fails if the driver must not give that answer.
-    pub fn decide(&self, asked: Asked, answer: &Answer) -> Result<(Action, Reason), NotAllowed> {
+    pub fn decide(
+        &self,
+        asked: AskedAction,
+        answer: &DriverAnswer,
+    ) -> Result<(PlannedAction, PlanReason), NotAllowed> {
         allowed(&self.driver, asked, answer)?;
         let because = self.replaces().filter(|_| self.is_gone);
         let because = because.unwrap_or_else(|| self.because());
         let says = |text: &str| {
             let own = answer.reason.clone();
-            Reason::new(ReasonSource::Driver, own.unwrap_or_else(|| text.to_owned()))
+            PlanReason::new(ReasonSource::Driver, own.unwrap_or_else(|| text.to_owned()))
         };
         let has_changes = answer.changes_something();
         Ok(match asked {
-            Asked::Read => (
-                Action::Read,
-                Reason::new(ReasonSource::Config, "it is only read"),
+            AskedAction::Read => (
+                PlannedAction::Read,
+                PlanReason::new(ReasonSource::Config, "it is only read"),
             ),
-            Asked::Refresh if answer.has_drifted() => (Action::NoOp, says("has drifted")),
-            Asked::Refresh => (Action::NoOp, says("has not drifted")),
-            Asked::Replace => {
+            AskedAction::Refresh if answer.has_drifted() => {
+                (PlannedAction::NoOp, says("has drifted"))
+            }
+            AskedAction::Refresh => (PlannedAction::NoOp, says("has not drifted")),
+            AskedAction::Replace => {
                 let reason = self.replaces().unwrap_or(because);
                 if answer.is_there(self.is_on_record()) {
-                    (Action::Replace, reason)
+                    (PlannedAction::Replace, reason)
                 } else {
-                    (Action::Create, reason)
+                    (PlannedAction::Create, reason)
                 }
             }
-            Asked::Anew => (Action::Replace, self.replaces().unwrap_or(because)),
-            Asked::Delete if answer.is_there(self.is_on_record()) => (
-                Action::Delete,
-                Reason::new(ReasonSource::Option, "--destroy"),
+            AskedAction::Anew => (PlannedAction::Replace, self.replaces().unwrap_or(because)),
+            AskedAction::Delete if answer.is_there(self.is_on_record()) => (
+                PlannedAction::Delete,
+                PlanReason::new(ReasonSource::Option, "--destroy"),
             ),
-            Asked::Delete => (Action::NoOp, says("nothing exists")),
-            Asked::Create | Asked::Update if answer.action == Some(AnswerAction::Replace) => {
-                (Action::Replace, says("the driver asks for it"))
+            AskedAction::Delete => (PlannedAction::NoOp, says("nothing exists")),
+            AskedAction::Create | AskedAction::Update
+                if answer.action == Some(DriverAction::Replace) =>
+            {
+                (PlannedAction::Replace, says("the driver asks for it"))
             }
-            Asked::Create => match (answer.exists, has_changes) {
-                (Some(true), true) => (Action::Update, because),
-                (_, true) => (Action::Create, because),
-                (Some(false), false) => (Action::Adopt, says("there is nothing to create")),
-                (_, false) => (Action::Adopt, says("exists, and is not recorded")),
+            AskedAction::Create => match (answer.exists, has_changes) {
+                (Some(true), true) => (PlannedAction::Update, because),
+                (_, true) => (PlannedAction::Create, because),
+                (Some(false), false) => (PlannedAction::Adopt, says("there is nothing to create")),
+                (_, false) => (PlannedAction::Adopt, says("exists, and is not recorded")),
             },
-            Asked::Update if self.standing.is_none() => match (answer.exists, has_changes) {
-                (Some(false), true) => (Action::Create, says("nothing exists")),
-                (_, true) => (Action::Update, says("has changes")),
-                (_, false) => (Action::NoOp, says("has no changes")),
+            AskedAction::Update if self.standing.is_none() => match (answer.exists, has_changes) {
+                (Some(false), true) => (PlannedAction::Create, says("nothing exists")),
+                (_, true) => (PlannedAction::Update, says("has changes")),
+                (_, false) => (PlannedAction::NoOp, says("has no changes")),
             },
-            Asked::Update => match (answer.exists, has_changes) {
+            AskedAction::Update => match (answer.exists, has_changes) {
                 (Some(false), true) => {
                     // An interrupted apply may have been the first.
                     let was_tried =
                         matches!(self.standing, Some(Standing::Failed(_) | Standing::Running));
                     let reason = if was_tried {
                         let text = format!("{}; nothing exists", because.text);
-                        Reason::new(because.source, text)
+                        PlanReason::new(because.source, text)
                     } else {
                         let text = "recorded, and nothing exists any more";
-                        Reason::new(ReasonSource::Driver, text)
+                        PlanReason::new(ReasonSource::Driver, text)
                     };
-                    (Action::Update, reason)
+                    (PlannedAction::Update, reason)
                 }
                 (_, true) if self.replaces().is_none() => {
-                    (Action::Update, self.because_of_changes())
+                    (PlannedAction::Update, self.because_of_changes())
                 }
-                (_, true) => (Action::Update, because),
-                (_, false) if self.is_as_applied() => (Action::NoOp, self.unchanged()),
+                (_, true) => (PlannedAction::Update, because),
+                (_, false) if self.is_as_applied() => (PlannedAction::NoOp, self.unchanged()),
                 (_, false) if matches!(self.standing, Some(Standing::Failed(_))) => {
-                    (Action::NoOp, because)
+                    (PlannedAction::NoOp, because)
                 }
-                (_, false) => (Action::NoOp, says("normalised")),
+                (_, false) => (PlannedAction::NoOp, says("normalised")),
             },
         })
     }
 }
 
 /// Checks that a driver answers with an action that is allowed for the one asked for.
-pub fn allowed(driver: &Driver<'_>, asked: Asked, answer: &Answer) -> Result<(), NotAllowed> {
+pub fn allowed(
+    driver: &Driver<'_>,
+    asked: AskedAction,
+    answer: &DriverAnswer,
+) -> Result<(), NotAllowed> {
     let Some(action) = answer.action else {
         return Ok(());
     };
     let may_replace = driver.block.is_some_and(|block| block.may_replace);
     let (is_allowed, hint) = match (asked, action) {
-        (_, AnswerAction::NoOp)
-        | (Asked::Create | Asked::Anew | Asked::Update, AnswerAction::Update) => (true, ""),
-        (Asked::Update, AnswerAction::Replace) => {
+        (_, DriverAction::NoOp)
+        | (AskedAction::Create | AskedAction::Anew | AskedAction::Update, DriverAction::Update) => {
+            (true, "")
+        }
+        (AskedAction::Update, DriverAction::Replace) => {
             (may_replace, "it may do so only with `may_replace = true`")
         }
         _ => (

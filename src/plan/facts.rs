@@ -1,6 +1,6 @@
 //! The input of policies after a turn: the planned and the applied changes.
 
-use super::entry::{Action, PlanEntry};
+use super::entry::{PlanEntry, PlannedAction};
 use crate::driver::{ChangeKind, Changed, ChangedPlan};
 use crate::path::StackPath;
 use crate::run::turn::Operation;
@@ -53,7 +53,7 @@ pub fn foreseen_facts(
     shown: NamedChanges,
 ) -> Option<TurnFacts> {
     let is_later = operation == Operation::Apply
-        && entry.action == Action::Replace
+        && entry.action == PlannedAction::Replace
         && entry.generation.is_none();
     let is_decided = entry.is_planned && entry.after.is_empty();
     if !is_decided {
@@ -66,7 +66,7 @@ pub fn foreseen_facts(
         NamedChanges::Stack => {
             let kind = match (operation, entry.action) {
                 (Operation::Destroy, _) => ChangeKind::Deleted,
-                (_, Action::Create | Action::Replace) => ChangeKind::Added,
+                (_, PlannedAction::Create | PlannedAction::Replace) => ChangeKind::Added,
                 _ => ChangeKind::Changed,
             };
             stack_changed(&entry.stack, Some(kind))

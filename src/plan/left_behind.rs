@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::plan::order::{Record, Recorded};
+use crate::plan::order::{NamedConstraints, RecordedConstraints};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
 /// The outcome for a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum DestroyOutcome {
     Goes,
     /// It exists, and must be destroyed before the stacks that it runs after.
     Stays,
@@ -33,12 +33,12 @@ pub struct LeftBehind {
 pub fn left_behind(
     project: &Project,
     graph: &Graph,
-    record: &Record<'_>,
-    fate: impl Fn(StackIndex) -> Fate,
-    fate_of_gone: impl Fn(&str) -> Fate,
+    record: &NamedConstraints<'_>,
+    fate: impl Fn(StackIndex) -> DestroyOutcome,
+    fate_of_gone: impl Fn(&str) -> DestroyOutcome,
 ) -> Vec<LeftBehind> {
     let in_tree = project.stacks.iter();
-    let mut fates: Vec<Fate> = in_tree.map(|(stack, _)| fate(stack)).collect();
+    let mut fates: Vec<DestroyOutcome> = in_tree.map(|(stack, _)| fate(stack)).collect();
     fates.extend(record.gone.iter().map(|key| fate_of_gone(key)));
     let tree = Precedence::new(graph);
     let stacks = project.stacks.iter();
@@ -53,8 +53,12 @@ pub fn left_behind(
 }
 
 /// Returns for each kept stack the lowest destroyed one that it runs after.
-fn found(fates: &[Fate], tree: &Precedence, recorded: &Recorded) -> BTreeMap<usize, usize> {
-    let goes = |stack: &usize| fates[*stack] == Fate::Goes;
+fn found(
+    fates: &[DestroyOutcome],
+    tree: &Precedence,
+    recorded: &RecordedConstraints,
+) -> BTreeMap<usize, usize> {
+    let goes = |stack: &usize| fates[*stack] == DestroyOutcome::Goes;
     let going: Vec<usize> = (0..fates.len()).filter(goes).collect();
     if going.is_empty() {
         return BTreeMap::new();
@@ -70,12 +74,12 @@ fn found(fates: &[Fate], tree: &Precedence, recorded: &Recorded) -> BTreeMap<usi
                 for successor in constraints.successors(node) {
                     let next = successor.node as usize;
                     match fates.get(next).filter(|_| is_stack(next)) {
-                        Some(Fate::Goes) => {}
-                        Some(Fate::Stays) => {
+                        Some(DestroyOutcome::Goes) => {}
+                        Some(DestroyOutcome::Stays) => {
                             let known = found.entry(next).or_insert(first);
                             *known = first.min(*known);
                         }
-                        Some(Fate::Nothing) | None => {
+                        Some(DestroyOutcome::Nothing) | None => {
                             if !std::mem::replace(&mut is_opened[next], true) {
                                 open.push(next);
                             }
@@ -101,11 +105,11 @@ mod tests {
         recorded: &[(u32, u32, u64)],
     ) -> Vec<(usize, usize)> {
         let fates = fates.chars().map(|letter| match letter {
-            'g' => Fate::Goes,
-            's' => Fate::Stays,
-            _ => Fate::Nothing,
+            'g' => DestroyOutcome::Goes,
+            's' => DestroyOutcome::Stays,
+            _ => DestroyOutcome::Nothing,
         });
-        let fates: Vec<Fate> = fates.collect();
+        let fates: Vec<DestroyOutcome> = fates.collect();
         let edges = recorded
             .iter()
             .map(|&(earlier, later, serial)| RecordedEdge {
@@ -113,7 +117,7 @@ mod tests {
                 later,
                 serial: Some(serial),
             });
-        let recorded = Recorded {
+        let recorded = RecordedConstraints {
             n_stacks: fates.len(),
             n_nodes: fates.len() + 1,
             edges: edges.collect(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::path::StackPath;
-use crate::plan::order::Record;
+use crate::plan::order::NamedConstraints;
 use crate::project::stack::StackIndex;
 use crate::project::{MadeFirst, Project};
 use crate::selection::graph::Graph;
@@ -24,7 +24,7 @@ pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Docum
     {
         return;
     }
-    let record = Record::new(project, graph, Some(document));
+    let record = NamedConstraints::new(project, graph, Some(document));
     let n_stacks = project.stacks.len();
     let mut sources: BTreeMap<usize, (StackPath, Option<Span>)> = BTreeMap::new();
     for (stack, of_stack) in project.stacks.iter() {
@@ -34,7 +34,7 @@ pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Docum
             sources.insert(stack.get(), (from, rule.span));
         }
     }
-    for (node, key) in record.gone_nodes() {
+    for (node, key) in record.removed_nodes() {
         let path = StackPath::parse(key).filter(|_| is_recorded(key));
         sources.extend(path.map(|path| (node, (path, None))));
     }

@@ -39,11 +39,11 @@ pub mod verify;
 pub use self::approval::DestroyedResources;
 pub use self::begin::{DriverRun, Purpose, begin};
 pub use self::commands::{CannotAsk, HiddenOption, PLAN_FILE};
-pub use self::conditions::{Condition, conditions};
+pub use self::conditions::{WorkBefore, conditions};
 pub use self::destroy_order::DestroyingRun;
 pub use self::environment::{EnvironmentSource, PlannedStack, SavedEnvironment};
 pub use self::followups::{FailedPolicies, PlannedFollowUp, PlannedFollowUps};
-pub use self::left_behind::{Fate, LeftBehind, left_behind};
+pub use self::left_behind::{DestroyOutcome, LeftBehind, left_behind};
 pub use self::planned::{
     FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,
     RequestedOptions, UnplannedRemovals,

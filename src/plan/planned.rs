@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Action, PlanEntry, PlanMode, Removed};
+use super::entry::{PlanEntry, PlanMode, PlannedAction, Removed};
 use super::followups::PlannedFollowUps;
 use crate::change::AppliedBase;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
-use crate::plan::order::{Order, Record, Recorded, Relaxed, Turnarounds, Work};
+use crate::plan::order::{
+    NamedConstraints, OperationOrder, RecordedConstraints, RelaxedEdge, StackWork, Turnarounds,
+};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::schedule::OnError;
@@ -111,7 +113,7 @@ pub enum RelaxedEffect {
 
 #[derive(Debug)]
 pub struct PlannedOrder {
-    pub order: Order,
+    pub order: OperationOrder,
     /// Stacks in the state that are not in this commit: at least those that are destroyed. Their
     /// numbers follow those of the project's stacks.
     pub gone: Vec<StackPath>,
@@ -125,18 +127,21 @@ impl PlannedOrder {
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
-        actions: impl Iterator<Item = (StackIndex, Action)>,
-        gone: &BTreeMap<String, Action>,
+        actions: impl Iterator<Item = (StackIndex, PlannedAction)>,
+        gone: &BTreeMap<String, PlannedAction>,
     ) -> Self {
-        let mut works = vec![Work::default(); project.stacks.len()];
+        let mut works = vec![StackWork::default(); project.stacks.len()];
         for (stack, action) in actions {
-            works[stack.get()] = Work {
-                destroy: matches!(action, Action::Replace | Action::Delete),
-                apply: matches!(action, Action::Create | Action::Update | Action::Replace),
+            works[stack.get()] = StackWork {
+                destroy: matches!(action, PlannedAction::Replace | PlannedAction::Delete),
+                apply: matches!(
+                    action,
+                    PlannedAction::Create | PlannedAction::Update | PlannedAction::Replace
+                ),
             };
         }
         let gone = gone.iter();
-        let gone = gone.filter(|&(_, action)| *action == Action::Delete);
+        let gone = gone.filter(|&(_, action)| *action == PlannedAction::Delete);
         let gone = gone.map(|(key, _)| key.as_str()).collect();
         Self::of(project, graph, document, &works, &gone)
     }
@@ -149,7 +154,7 @@ impl PlannedOrder {
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
-        works: &[Work],
+        works: &[StackWork],
         gone: &BTreeSet<&str>,
     ) -> Self {
         Self::with_late(project, graph, document, works, (gone, &BTreeSet::new()))
@@ -160,29 +165,29 @@ impl PlannedOrder {
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
-        works: &[Work],
+        works: &[StackWork],
         (gone, late): (&BTreeSet<&str>, &BTreeSet<usize>),
     ) -> Self {
         let tree = Precedence::new(graph);
         // The recorded constraints only order destroys.
         if gone.is_empty() && !is_destroyed_beside_others(works) {
-            let nothing = Recorded {
+            let nothing = RecordedConstraints {
                 n_stacks: works.len(),
                 n_nodes: works.len(),
                 edges: Vec::new(),
             };
             return PlannedOrder {
-                order: Order::new(works, &tree, &nothing),
+                order: OperationOrder::new(works, &tree, &nothing),
                 gone: Vec::new(),
                 relaxed: Vec::new(),
             };
         }
-        let record = Record::new(project, graph, document);
-        let works_gone = record.gone.iter().map(|key| Work {
+        let record = NamedConstraints::new(project, graph, document);
+        let works_gone = record.gone.iter().map(|key| StackWork {
             destroy: gone.contains(key),
             apply: false,
         });
-        let works: Vec<Work> = works.iter().copied().chain(works_gone).collect();
+        let works: Vec<StackWork> = works.iter().copied().chain(works_gone).collect();
         let paths = record.gone.iter();
         let paths = paths.map(|key| StackPath::parse(key).expect("a stack on record has a path"));
         let gone: Vec<StackPath> = paths.collect();
@@ -192,15 +197,16 @@ impl PlannedOrder {
             made_first: made_first(project, document, &works, &gone),
             late: late.clone(),
         };
-        let order = Order::with_ties(&works, &tree, &recorded, &turnarounds, |it| places[it]);
+        let order =
+            OperationOrder::with_ties(&works, &tree, &recorded, &turnarounds, |it| places[it]);
         let name = |node: u32| record.name(project, node as usize);
         let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
-            Relaxed::Recorded(edge) => RelaxedConstraint {
+            RelaxedEdge::Recorded(edge) => RelaxedConstraint {
                 effect: RelaxedEffect::Contradicted,
                 earlier: name(edge.earlier),
                 later: name(edge.later),
             },
-            Relaxed::Rule { user, used, .. } => RelaxedConstraint {
+            RelaxedEdge::Rule { user, used, .. } => RelaxedConstraint {
                 effect: if works[used as usize].destroy {
                     RelaxedEffect::DestroyedFirst
                 } else {
@@ -256,7 +262,7 @@ impl PlannedOrder {
 fn made_first(
     project: &Project,
     document: Option<&Document>,
-    works: &[Work],
+    works: &[StackWork],
     gone: &[StackPath],
 ) -> Vec<(usize, usize)> {
     let pair = |(old, path): (usize, &StackPath)| {
@@ -284,8 +290,8 @@ fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
 }
 
 /// Returns whether there is work on more stacks than a destroyed one.
-fn is_destroyed_beside_others(works: &[Work]) -> bool {
-    let working = works.iter().filter(|work| **work != Work::default());
+fn is_destroyed_beside_others(works: &[StackWork]) -> bool {
+    let working = works.iter().filter(|work| **work != StackWork::default());
     works.iter().any(|work| work.destroy) && working.count() > 1
 }
 
@@ -315,15 +321,17 @@ impl Plan {
     ) -> PlannedOrder {
         let entries = self.entries.iter().filter(|entry| entry.blocked.is_none());
         let (removed, here): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.removed.is_some());
-        let gone = removed.into_iter().filter(|it| it.action == Action::Delete);
+        let gone = removed
+            .into_iter()
+            .filter(|it| it.action == PlannedAction::Delete);
         let gone = gone.map(|entry| entry.stack.as_str()).collect();
-        let mut works = vec![Work::default(); project.stacks.len()];
+        let mut works = vec![StackWork::default(); project.stacks.len()];
         for entry in here {
             if let Some(stack) = project.stacks.find(&entry.stack) {
-                works[stack.get()] = Work {
+                works[stack.get()] = StackWork {
                     destroy: entry.destroys(),
                     apply: entry.is_undecided()
-                        || entry.action.is_work() && entry.action != Action::Delete,
+                        || entry.action.is_work() && entry.action != PlannedAction::Delete,
                 };
             }
         }
@@ -331,7 +339,8 @@ impl Plan {
     }
 
     pub fn is_applyable(&self) -> bool {
-        let is_quiet = |entry: &PlanEntry| matches!(entry.action, Action::NoOp | Action::Read);
+        let is_quiet =
+            |entry: &PlanEntry| matches!(entry.action, PlannedAction::NoOp | PlannedAction::Read);
         let is_work = |entry: &PlanEntry| {
             entry.blocked.is_none() && (!is_quiet(entry) || self.accepts_drift(entry))
         };
@@ -343,7 +352,7 @@ impl Plan {
     pub fn accepts_drift(&self, entry: &PlanEntry) -> bool {
         self.mode == PlanMode::RefreshOnly
             && entry.has_drifted
-            && entry.action == Action::NoOp
+            && entry.action == PlannedAction::NoOp
             && entry.blocked.is_none()
     }
 
@@ -356,7 +365,7 @@ impl Plan {
     /// Returns the outcome of an apply. Reads do not count, nor do removals that are not merged.
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
-            let is_quiet = matches!(entry.action, Action::NoOp | Action::Read);
+            let is_quiet = matches!(entry.action, PlannedAction::NoOp | PlannedAction::Read);
             let has_work = !is_quiet || entry.is_undecided() || self.accepts_drift(entry);
             entry.blocked.is_none() && has_work
         };

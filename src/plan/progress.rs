@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::stale::{LastRun, OperationKey, Progress};
+use super::stale::{DoneOperations, LastRun, OperationKey};
 use crate::folder::{GuardedFolder, Unusable, failed};
 use crate::path::StackPath;
 use crate::record::journal::line;
@@ -29,8 +29,8 @@ const FORMAT: u32 = 2;
 
 /// The applied part of a plan file.
 #[derive(Debug, Clone)]
-pub struct AppliedPlan {
-    pub progress: Progress,
+pub struct PlanProgress {
+    pub progress: DoneOperations,
     /// The path of the file in `.orch`.
     path: String,
     text: Vec<u8>,
@@ -102,7 +102,7 @@ pub struct ApplyRun<'a> {
     pub is_followed: bool,
 }
 
-impl AppliedPlan {
+impl PlanProgress {
     /// Reads the progress of a plan; `None` if no run has begun it.
     pub fn read(root: &Path, plan: &str) -> Result<Self, ProgressError> {
         // The plan file is untrusted: its id must not lead to another path.
@@ -120,7 +120,7 @@ impl AppliedPlan {
             return Err(ProgressError::Damaged { path, line, error });
         }
         let text = text.unwrap_or_default();
-        Ok(AppliedPlan {
+        Ok(PlanProgress {
             progress: progress(&path, &text)?,
             path,
             text,
@@ -167,8 +167,8 @@ fn complete(text: &[u8]) -> &[u8] {
     &text[..end.map_or(0, |end| end + 1)]
 }
 
-fn progress(path: &str, text: &[u8]) -> Result<Progress, ProgressError> {
-    let mut progress = Progress::default();
+fn progress(path: &str, text: &[u8]) -> Result<DoneOperations, ProgressError> {
+    let mut progress = DoneOperations::default();
     let lines = complete(text).split_inclusive(|&byte| byte == b'\n');
     for (text, number) in lines.zip(1..) {
         let line = serde_json::from_slice(text).and_then(|line: NumberedLine| {
@@ -362,7 +362,7 @@ mod tests {
     fn a_plan_without_an_id_names_no_file() {
         let root = tempfile::tempdir().unwrap();
         for id in ["", "..", "../lock", "0194B6F0-0000-7000-8000-000000000000"] {
-            let read = AppliedPlan::read(root.path(), id);
+            let read = PlanProgress::read(root.path(), id);
             assert!(matches!(read, Err(ProgressError::Id(_))), "{id}");
         }
     }

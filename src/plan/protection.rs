@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::driver::{Answer, Counts, ResourceChange};
+use crate::driver::{ChangeCounts, DriverAnswer, ResourceChange};
 use crate::git::CommitId;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::printable::printable;
 use crate::project::Project;
 use crate::project::lifecycle::ProtectedResources;
@@ -25,24 +25,24 @@ const MOST: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
-    rule: Rule,
+    rule: ProtectionRule,
     /// A file relative to the project root, and a line.
     place: Option<String>,
     by: ProtectedBy,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Rule {
+enum ProtectionRule {
     Stack,
     /// Some of its resources, or all.
     Resources(ProtectedResources),
 }
 
-impl Rule {
+impl ProtectionRule {
     fn name(&self) -> &'static str {
         match self {
-            Rule::Stack => "prevent_destroy",
-            Rule::Resources(_) => "prevent_resource_destroy",
+            ProtectionRule::Stack => "prevent_destroy",
+            ProtectionRule::Resources(_) => "prevent_resource_destroy",
         }
     }
 }
@@ -68,11 +68,11 @@ enum ProtectedBy {
 fn stated<T>(
     stack: Option<(bool, T)>,
     resources: Option<(&ProtectedResources, T)>,
-) -> impl Iterator<Item = (Rule, T)> {
+) -> impl Iterator<Item = (ProtectionRule, T)> {
     let stack = stack.filter(|(is_protected, _)| *is_protected);
-    let stack = stack.map(|(_, at)| (Rule::Stack, at));
+    let stack = stack.map(|(_, at)| (ProtectionRule::Stack, at));
     let resources = resources.filter(|(protected, _)| !protected.is_empty());
-    let resources = resources.map(|(it, at)| (Rule::Resources(it.clone()), at));
+    let resources = resources.map(|(it, at)| (ProtectionRule::Resources(it.clone()), at));
     stack.into_iter().chain(resources)
 }
 
@@ -96,7 +96,7 @@ impl Protection {
             .collect()
     }
 
-    fn written(project: &Project, (rule, span): (Rule, Span), by: ProtectedBy) -> Self {
+    fn written(project: &Project, (rule, span): (ProtectionRule, Span), by: ProtectedBy) -> Self {
         Protection {
             rule,
             place: Some(project.sources.line(span)),
@@ -106,7 +106,7 @@ impl Protection {
 
     /// Returns the rules for a removed stack: those of its `removed` block, else the recorded ones.
     /// The proof of a removal also checks that the block is committed.
-    pub fn of_gone(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
+    pub fn of_removed(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
             return Self::on_record(entry);
         };
@@ -118,8 +118,8 @@ impl Protection {
         );
         let stated = rules.map(|rule| Self::written(project, rule, ProtectedBy::Tree));
         let is_left_open = |it: &Protection| match it.rule {
-            Rule::Stack => of_stack.is_none(),
-            Rule::Resources(_) => of_resources.is_none(),
+            ProtectionRule::Stack => of_stack.is_none(),
+            ProtectionRule::Resources(_) => of_resources.is_none(),
         };
         let recorded = Self::on_record(entry).into_iter().filter(is_left_open);
         stated.chain(recorded).collect()
@@ -150,7 +150,7 @@ impl Protection {
     /// Returns all rules, since an unreadable HEAD may have any of them.
     pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
-        let rules = [Rule::Stack, Rule::Resources(all)].into_iter();
+        let rules = [ProtectionRule::Stack, ProtectionRule::Resources(all)].into_iter();
         let rules = rules.map(|rule| Protection {
             rule,
             place: None,
@@ -184,11 +184,11 @@ impl Protection {
     }
 
     /// Returns the protected part of the loss.
-    fn loss(&self, destroyed: &Destroyed<'_>) -> Option<Loss> {
+    fn loss(&self, destroyed: &DestroyedPart<'_>) -> Option<ProtectedLoss> {
         match &self.rule {
-            Rule::Stack if destroyed.is_whole => Some(Loss::Stack),
-            Rule::Stack => destroyed.leaves_nothing.then_some(Loss::Rest),
-            Rule::Resources(protected) => {
+            ProtectionRule::Stack if destroyed.is_whole => Some(ProtectedLoss::Stack),
+            ProtectionRule::Stack => destroyed.leaves_nothing.then_some(ProtectedLoss::Rest),
+            ProtectionRule::Resources(protected) => {
                 let gone = destroyed.resources.iter().filter(|it| it.destroys());
                 let addresses = gone.clone().flat_map(ResourceChange::addresses);
                 let matching: HashSet<&str> = protected.among(addresses).into_iter().collect();
@@ -197,14 +197,16 @@ impl Protection {
                 let named = gone.filter(is_named).map(|it| it.base_address().to_owned());
                 let named: Vec<String> = named.collect();
                 if !named.is_empty() {
-                    return Some(Loss::Resources(named));
+                    return Some(ProtectedLoss::Resources(named));
                 }
                 if !destroyed.resources.is_empty() {
                     return None;
                 }
                 match destroyed.counts {
-                    Some(counts) => (counts.remove > 0).then_some(Loss::Unnamed(counts.remove)),
-                    None => destroyed.is_unknown.then_some(Loss::Unknown),
+                    Some(counts) => {
+                        (counts.remove > 0).then_some(ProtectedLoss::Unnamed(counts.remove))
+                    }
+                    None => destroyed.is_unknown.then_some(ProtectedLoss::Unknown),
                 }
             }
         }
@@ -212,21 +214,25 @@ impl Protection {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Destroyed<'a> {
+pub struct DestroyedPart<'a> {
     /// Whether the whole stack is destroyed.
     is_whole: bool,
     /// Whether no resource is left although the stack is kept.
     leaves_nothing: bool,
     resources: &'a [ResourceChange],
-    counts: Option<Counts>,
+    counts: Option<ChangeCounts>,
     /// Whether unknown resources count as destroyed.
     is_unknown: bool,
 }
 
-impl<'a> Destroyed<'a> {
+impl<'a> DestroyedPart<'a> {
     /// Returns the part that an action destroys, given the answer of its driver; `None` if
     /// certainly nothing. `is_made_first`: the old generation is destroyed by an entry of its own.
-    pub fn of_answer(action: Action, answer: &'a Answer, is_made_first: bool) -> Option<Self> {
+    pub fn of_answer(
+        action: PlannedAction,
+        answer: &'a DriverAnswer,
+        is_made_first: bool,
+    ) -> Option<Self> {
         let known = (&*answer.resources, answer.counts, answer.leaves_nothing);
         Self::new(action, known, is_made_first)
     }
@@ -238,14 +244,14 @@ impl<'a> Destroyed<'a> {
     }
 
     fn new(
-        action: Action,
-        (resources, counts, leaves_nothing): (&'a [ResourceChange], Option<Counts>, bool),
+        action: PlannedAction,
+        (resources, counts, leaves_nothing): (&'a [ResourceChange], Option<ChangeCounts>, bool),
         is_made_first: bool,
     ) -> Option<Self> {
-        let is_whole = matches!(action, Action::Delete | Action::Replace);
+        let is_whole = matches!(action, PlannedAction::Delete | PlannedAction::Replace);
         let removes = counts.is_some_and(|counts| counts.remove > 0);
         let destroys = removes || resources.iter().any(ResourceChange::destroys);
-        (action.is_work() && (is_whole || destroys || leaves_nothing)).then_some(Destroyed {
+        (action.is_work() && (is_whole || destroys || leaves_nothing)).then_some(DestroyedPart {
             is_whole,
             leaves_nothing,
             resources,
@@ -256,7 +262,7 @@ impl<'a> Destroyed<'a> {
 
     /// The whole stack, with unknown resources.
     pub fn unknown() -> Self {
-        Destroyed {
+        DestroyedPart {
             is_whole: true,
             leaves_nothing: false,
             resources: &[],
@@ -268,7 +274,7 @@ impl<'a> Destroyed<'a> {
 
 /// The protected part that would be destroyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Loss {
+enum ProtectedLoss {
     Stack,
     /// All resources of the stack.
     Rest,
@@ -281,18 +287,18 @@ enum Loss {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ProtectionRefusal {
     protection: Protection,
-    loss: Loss,
+    loss: ProtectedLoss,
 }
 
-impl Refusal {
+impl ProtectionRefusal {
     /// Returns a refusal if the rules protect anything that would be destroyed.
-    pub fn new(rules: Vec<Protection>, destroyed: &Destroyed<'_>) -> Option<Self> {
+    pub fn new(rules: Vec<Protection>, destroyed: &DestroyedPart<'_>) -> Option<Self> {
         let mut rules = rules.into_iter();
         rules.find_map(|protection| {
             let loss = protection.loss(destroyed)?;
-            Some(Refusal { protection, loss })
+            Some(ProtectionRefusal { protection, loss })
         })
     }
 
@@ -302,19 +308,19 @@ impl Refusal {
 
     /// Returns whether the whole stack is protected, not only some resources.
     pub fn is_of_stack(&self) -> bool {
-        self.protection.rule == Rule::Stack
+        self.protection.rule == ProtectionRule::Stack
     }
 
     /// Describes the protected part of `stack` that would be destroyed.
     fn what(&self, stack: &str) -> String {
         if matches!(self.protection.by, ProtectedBy::Unread { .. }) {
             return match self.loss {
-                Loss::Stack => format!("{stack}, which may be protected"),
+                ProtectedLoss::Stack => format!("{stack}, which may be protected"),
                 _ => format!("resources of {stack}, which may be protected"),
             };
         }
         let (one, more) = match &self.protection.rule {
-            Rule::Resources(ProtectedResources::All(_)) => {
+            ProtectionRule::Resources(ProtectedResources::All(_)) => {
                 (", which is protected", ", which are protected")
             }
             _ => (
@@ -323,27 +329,27 @@ impl Refusal {
             ),
         };
         match &self.loss {
-            Loss::Stack => format!("{stack}, which is protected"),
-            Loss::Rest => format!("all resources of {stack}, which is protected"),
-            Loss::Resources(addresses) => match addresses.len() {
+            ProtectedLoss::Stack => format!("{stack}, which is protected"),
+            ProtectedLoss::Rest => format!("all resources of {stack}, which is protected"),
+            ProtectedLoss::Resources(addresses) => match addresses.len() {
                 1 => format!("a protected resource of {stack}"),
                 more => format!("{more} protected resources of {stack}"),
             },
-            Loss::Unnamed(1) => format!("1 resource of {stack}{one}"),
-            Loss::Unnamed(number) => format!("{number} resources of {stack}{more}"),
-            Loss::Unknown => format!("resources of {stack}{more}"),
+            ProtectedLoss::Unnamed(1) => format!("1 resource of {stack}{one}"),
+            ProtectedLoss::Unnamed(number) => format!("{number} resources of {stack}{more}"),
+            ProtectedLoss::Unknown => format!("resources of {stack}{more}"),
         }
     }
 
-    fn way_out(&self, n_stacks: usize) -> String {
+    fn fix(&self, n_stacks: usize) -> String {
         let Protection { rule, by, .. } = &self.protection;
         let it = if n_stacks == 1 { "it" } else { "them" };
         let name = rule.name();
         match (by, rule, &self.loss) {
             (
                 ProtectedBy::Tree,
-                Rule::Resources(ProtectedResources::Matching(_)),
-                Loss::Resources(_),
+                ProtectionRule::Resources(ProtectedResources::Matching(_)),
+                ProtectedLoss::Resources(_),
             ) => format!("first commit a `{name}` that does not match them"),
             (ProtectedBy::Unread { way_out, .. }, ..) => way_out.clone(),
             (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for {it} first"),
@@ -365,10 +371,10 @@ fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     first.join(", ")
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ProtectionRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "would destroy {}", self.what("it"))?;
-        if let Loss::Resources(addresses) = &self.loss {
+        if let ProtectedLoss::Resources(addresses) = &self.loss {
             let addresses = first_of(addresses.iter().map(String::as_str));
             write!(f, " ({addresses})")?;
         }
@@ -388,7 +394,7 @@ pub struct Protected {
     pub stack: StackPath,
     /// The reason of its entry, or the command.
     pub because: String,
-    pub refusal: Refusal,
+    pub refusal: ProtectionRefusal,
 }
 
 /// Returns the refusals in the order of the stacks. Stacks with the same protection share one.
@@ -398,7 +404,7 @@ pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic
     for own in protected {
         let Protection { by, .. } = &own.refusal.protection;
         let is_known = !matches!(by, ProtectedBy::Unread { .. });
-        if is_known && own.refusal.loss == Loss::Stack {
+        if is_known && own.refusal.loss == ProtectedLoss::Stack {
             let key = (&*own.because, own.refusal.protection.text());
             let group = *whole.entry(key).or_insert(groups.len());
             if let Some(group) = groups.get_mut(group) {
@@ -432,17 +438,17 @@ fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
         let paths = stacks.iter().map(|it| it.stack.as_str());
         Diagnostic::error(Code::Protected, message).note(first_of(paths))
     };
-    if let Loss::Resources(addresses) = &refusal.loss {
+    if let ProtectedLoss::Resources(addresses) = &refusal.loss {
         diagnostic = diagnostic.note(first_of(addresses.iter().map(String::as_str)));
     }
     let protected_by = refusal.protection.text();
     diagnostic
         .note(format!("{because}; {protected_by}"))
-        .help(format!("{}; {leave_out}", refusal.way_out(stacks.len())))
+        .help(format!("{}; {leave_out}", refusal.fix(stacks.len())))
 }
 
 /// Refuses to destroy protected parts of a stack; `None` if it is allowed.
-pub type Refuse<'a> = dyn Fn(&StackPath, &Destroyed<'_>) -> Option<Refusal> + 'a;
+pub type Refuse<'a> = dyn Fn(&StackPath, &DestroyedPart<'_>) -> Option<ProtectionRefusal> + 'a;
 
 /// Enforces the rules in the turns of an apply.
 pub struct Guard<'a>(pub Box<Refuse<'a>>);

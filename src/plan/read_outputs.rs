@@ -8,10 +8,12 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
-use super::ask::{AskOptions, Asking, NoAnswer, at_once, attempts_of, folder_of, open_shown};
-use super::code::{Codes, PlanStack};
-use super::commands::{CannotAsk, OUTPUTS_FILE, Preparation, step_of};
-use super::entry::Asked;
+use super::ask::{
+    AskOptions, NoAnswer, PreparedQuestions, at_once, attempts_of, folder_of, open_shown,
+};
+use super::code::{PlanCode, PlanStack};
+use super::commands::{CannotAsk, CommandPreparation, OUTPUTS_FILE, step_of};
+use super::entry::AskedAction;
 use crate::driver::{BadOutputs, Driver, OutputValues, PlanKind, StepPlan};
 use crate::project::driver::DriverStep;
 use crate::project::stack::{StackIndex, StackMode};
@@ -19,7 +21,7 @@ use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step, Turn};
 
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'p> {
+pub struct OutputSource<'p> {
     pub stack: StackIndex,
     pub driver: Driver<'p>,
     /// Whether its tool refreshes the outputs instead of printing those of its state.
@@ -28,11 +30,11 @@ pub struct Source<'p> {
 
 /// Evaluates commands, looks programs up, makes folders. After an error nothing may run.
 pub fn prepare(
-    codes: Codes<'_, '_>,
-    sources: &[Source<'_>],
+    codes: PlanCode<'_, '_>,
+    sources: &[OutputSource<'_>],
     options: &AskOptions<'_>,
-) -> Result<Asking, CannotAsk> {
-    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+) -> Result<PreparedQuestions, CannotAsk> {
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
     let mut turns = Vec::with_capacity(sources.len());
     let mut attempts = Vec::with_capacity(sources.len());
     let mut tasks = Vec::with_capacity(sources.len());
@@ -40,7 +42,7 @@ pub fn prepare(
         let (stack, driver) = (PlanStack::Here(source.stack), &source.driver);
         let folder = folder_of(options.folder, number);
         fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
-        let Some(place) = preparation.place(stack, driver, Asked::Read, folder) else {
+        let Some(place) = preparation.place(stack, driver, AskedAction::Read, folder) else {
             continue;
         };
         let is_missing = |path: &Path| path.symlink_metadata().is_err();

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::entry::{Action, Asked, Need, NotAllowed, Reason, ReasonSource, Removed, allowed};
-use super::order::Recorded;
-use crate::driver::{Answer, Driver, PlanKind};
+use super::entry::{
+    AskedAction, Decision, NotAllowed, PlanReason, PlannedAction, ReasonSource, Removed, allowed,
+};
+use super::order::RecordedConstraints;
+use crate::driver::{Driver, DriverAnswer, PlanKind};
 use crate::git::CommitId;
 use crate::project::driver::{DriverStep, NONE};
-use crate::state::document::{Action as Written, Entry, Outcome, READ};
+use crate::state::document::{AttemptOutcome, Entry, READ, RunAction as Written};
 
 /// A stack with proof of removal, before its tool is asked.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +24,7 @@ pub fn is_only_forgotten(entry: &Entry) -> bool {
 }
 
 impl RemovedStack<'_> {
-    fn reason(&self) -> Reason {
+    fn reason(&self) -> PlanReason {
         let text = match self.removed {
             Removed::Block {
                 file,
@@ -35,7 +37,7 @@ impl RemovedStack<'_> {
                     ", and what it has made stays"
                 };
                 let text = format!("removed by {file}:{line}{stays}");
-                return Reason::new(ReasonSource::Config, text).said_in(Some(file), Some(*line));
+                return PlanReason::new(ReasonSource::Config, text).at(Some(file), Some(*line));
             }
             Removed::Commit(commit) => {
                 let commit = CommitId::new(commit);
@@ -47,25 +49,25 @@ impl RemovedStack<'_> {
             Removed::Unfinished => "it was never finished".to_owned(),
             Removed::Doubtful | Removed::Unproven => "not in the tree".to_owned(),
         };
-        Reason::new(ReasonSource::Config, text)
+        PlanReason::new(ReasonSource::Config, text)
     }
 
     /// Returns what has to be found out. Fails if the driver has no command that destroys.
-    pub fn need(&self, driver: &Driver<'_>) -> Result<Need, String> {
+    pub fn need(&self, driver: &Driver<'_>) -> Result<Decision, String> {
         if driver.is_none() {
-            return Ok(Need::Settled(Action::Forget, self.reason()));
+            return Ok(Decision::Settled(PlannedAction::Forget, self.reason()));
         }
         if !driver.has(DriverStep::Destroy) {
             return Err(format!("its driver `{}` has no `destroy`", driver.name));
         }
         Ok(if driver.has(DriverStep::Plan) {
-            Need::Ask(PlanKind::Destroy, Asked::Delete)
+            Decision::Ask(PlanKind::Destroy, AskedAction::Delete)
         } else {
             let mut reason = self.reason();
             if self.may_be_destroyed() {
                 reason.text += "; its last destroy did not succeed, and without `plan` its driver cannot tell what is left";
             }
-            Need::Settled(Action::Delete, reason)
+            Decision::Settled(PlannedAction::Delete, reason)
         })
     }
 
@@ -75,27 +77,27 @@ impl RemovedStack<'_> {
         let last = self.entry.last.as_ref();
         intent.is_some_and(|intent| intent.action == Written::Destroy)
             || last.is_some_and(|last| {
-                last.action == Written::Destroy && last.outcome != Outcome::Succeeded
+                last.action == Written::Destroy && last.outcome != AttemptOutcome::Succeeded
             })
     }
 
     /// Returns the action if it is only forgotten, which no tool has to confirm.
-    pub fn forgotten(&self) -> Option<(Action, Reason)> {
+    pub fn forgotten(&self) -> Option<(PlannedAction, PlanReason)> {
         let is_forgotten = is_only_forgotten(self.entry) || self.removed.leaves();
-        is_forgotten.then(|| (Action::Forget, self.reason()))
+        is_forgotten.then(|| (PlannedAction::Forget, self.reason()))
     }
 
     /// Returns the action for the driver's answer. Fails if the answer is not allowed.
     pub fn decide(
         &self,
         driver: &Driver<'_>,
-        answer: &Answer,
-    ) -> Result<(Action, Reason), NotAllowed> {
-        allowed(driver, Asked::Delete, answer)?;
+        answer: &DriverAnswer,
+    ) -> Result<(PlannedAction, PlanReason), NotAllowed> {
+        allowed(driver, AskedAction::Delete, answer)?;
         let action = if answer.is_there(true) {
-            Action::Delete
+            PlannedAction::Delete
         } else {
-            Action::Forget
+            PlannedAction::Forget
         };
         Ok((action, self.reason()))
     }
@@ -103,7 +105,7 @@ impl RemovedStack<'_> {
 
 /// The role of a recorded stack in a plan with removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RemovalRole {
     /// It is to be destroyed.
     Goes,
     /// It exists, and the plan does not touch it: the stacks that it runs after must be kept.
@@ -117,16 +119,19 @@ pub enum Part {
 /// Returns the stacks that cannot be destroyed because kept stacks run after them, each with the
 /// first such stack, searching from the lowest. They in turn hold others. Stacks have their
 /// recorded numbers. Linear in the size of the record.
-pub fn held(recorded: &Recorded, part: impl Fn(usize) -> Part) -> BTreeMap<usize, usize> {
+pub fn held(
+    recorded: &RecordedConstraints,
+    part: impl Fn(usize) -> RemovalRole,
+) -> BTreeMap<usize, usize> {
     let back = recorded.precedence().reversed();
     let n_stacks = recorded.n_stacks;
-    let parts: Vec<Part> = (0..n_stacks).map(&part).collect();
+    let parts: Vec<RemovalRole> = (0..n_stacks).map(&part).collect();
     let mut held = BTreeMap::new();
-    if !parts.contains(&Part::Goes) {
+    if !parts.contains(&RemovalRole::Goes) {
         return held;
     }
     let mut is_seen = vec![false; back.n_nodes()];
-    for first in (0..n_stacks).filter(|&stack| parts[stack] == Part::Holds) {
+    for first in (0..n_stacks).filter(|&stack| parts[stack] == RemovalRole::Holds) {
         // A node, and the kept stack that runs after it.
         let mut open = vec![(first, first)];
         while let Some((node, holder)) = open.pop() {
@@ -136,12 +141,12 @@ pub fn held(recorded: &Recorded, part: impl Fn(usize) -> Part) -> BTreeMap<usize
                     continue;
                 }
                 match parts.get(before) {
-                    Some(Part::Goes) => {
+                    Some(RemovalRole::Goes) => {
                         held.insert(before, holder);
                         open.push((before, before));
                     }
-                    Some(Part::Holds | Part::MovesAway) => {}
-                    Some(Part::Nothing) | None => open.push((before, holder)),
+                    Some(RemovalRole::Holds | RemovalRole::MovesAway) => {}
+                    Some(RemovalRole::Nothing) | None => open.push((before, holder)),
                 }
             }
         }
@@ -157,13 +162,13 @@ mod tests {
     /// Finds the held stacks: `g` goes, `h` holds, `m` moves away; `edges` is the recorded
     /// precedence. The node after the stacks is a group.
     fn answer(parts: &str, edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
-        let parts: Vec<Part> = parts
+        let parts: Vec<RemovalRole> = parts
             .chars()
             .map(|letter| match letter {
-                'g' => Part::Goes,
-                'h' => Part::Holds,
-                'm' => Part::MovesAway,
-                _ => Part::Nothing,
+                'g' => RemovalRole::Goes,
+                'h' => RemovalRole::Holds,
+                'm' => RemovalRole::MovesAway,
+                _ => RemovalRole::Nothing,
             })
             .collect();
         let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
@@ -171,7 +176,7 @@ mod tests {
             later,
             serial: None,
         });
-        let recorded = Recorded {
+        let recorded = RecordedConstraints {
             n_stacks: parts.len(),
             n_nodes: parts.len() + 1,
             edges: edges.collect(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Plan;
-use super::entry::{Action, PlanEntry, Removed};
+use super::entry::{PlanEntry, PlannedAction, Removed};
 use crate::path::StackPath;
 
 #[derive(Debug, Clone, Copy)]
@@ -19,9 +19,11 @@ impl PlanRow<'_> {
     }
 
     /// Returns the action for the whole stack: if its old generation is kept, it is only created.
-    pub fn action(&self) -> Action {
+    pub fn action(&self) -> PlannedAction {
         match self.entry.action {
-            Action::Replace if !self.entry.destroys() && self.old.is_none() => Action::Create,
+            PlannedAction::Replace if !self.entry.destroys() && self.old.is_none() => {
+                PlannedAction::Create
+            }
             action => action,
         }
     }
@@ -29,7 +31,7 @@ impl PlanRow<'_> {
 
 /// The position of an entry in an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Turn {
+enum RowPosition {
     /// First, since other stacks use the outputs.
     Read,
     /// In the sequence of the plan.
@@ -49,10 +51,10 @@ impl Plan {
             turns.entry(stack).or_insert(turn);
         }
         let turn = |entry: &PlanEntry| match turns.get(&entry.stack) {
-            _ if entry.blocked.is_some() => Turn::Blocked,
-            Some(&turn) => Turn::At(turn),
-            None if entry.action == Action::Read => Turn::Read,
-            None => Turn::None,
+            _ if entry.blocked.is_some() => RowPosition::Blocked,
+            Some(&turn) => RowPosition::At(turn),
+            None if entry.action == PlannedAction::Read => RowPosition::Read,
+            None => RowPosition::None,
         };
         let old = self.replaced_generations();
         let is_old = |entry: &PlanEntry| {
@@ -89,7 +91,7 @@ impl Plan {
             };
             let stack = entry.stack.current();
             let made = self.entry(&stack)?.generation;
-            (entry.action == Action::Delete && made == Some(by)).then_some((stack, entry))
+            (entry.action == PlannedAction::Delete && made == Some(by)).then_some((stack, entry))
         });
         old.collect()
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use super::archive::{self, Archive, ReadError, WriteError};
+use super::archive::{self, Archive, ArchiveReadError, ArchiveWriteError};
 use super::environment::SavedEnvironment;
 use crate::driver::Outputs;
 use crate::path::StackPath;
@@ -94,7 +94,7 @@ pub struct SavedStack {
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {
     #[error(transparent)]
-    Archive(#[from] ReadError),
+    Archive(#[from] ArchiveReadError),
     #[error("`plan.json` in it is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
     #[error("orch {orch} wrote it in format {format}, and this orch knows formats up to {FORMAT}")]
@@ -127,7 +127,7 @@ impl SavedPlan {
     }
 
     /// Writes it with the plans of the tools, in the order of their indices.
-    pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), WriteError> {
+    pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), ArchiveWriteError> {
         let json = serde_json::to_vec(self).expect("a plan has only text, numbers and lists");
         archive::write(file, &json, plans)
     }

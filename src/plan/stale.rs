@@ -18,17 +18,17 @@ pub use self::done::{failed_beside, last_run};
 pub use self::reason::Stale;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
-use crate::change::{InputDigests, MissingStack, Pairs, part_label};
+use crate::change::{EntryIndex, InputDigests, MissingStack, part_label};
 use crate::path::{Generation, StackPath};
-use crate::plan::entry::Action;
+use crate::plan::entry::PlannedAction;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
 use crate::selection::graph::Graph;
-use crate::state::document::{Action as Written, Document, Entry, INTERRUPTED, Inputs};
+use crate::state::document::{Document, Entry, INTERRUPTED, Inputs, RunAction as Written};
 
 #[derive(Debug, Clone, Copy)]
-pub struct Present<'a> {
+pub struct CurrentFacts<'a> {
     pub project: &'a Project,
     pub graph: &'a Graph,
     /// The inputs of its stacks; `None` outside of git.
@@ -42,9 +42,9 @@ pub struct Present<'a> {
 
 /// The facts that plans depend on, of all stacks.
 #[derive(Debug)]
-pub struct Grounds<'a> {
-    present: Present<'a>,
-    pairs: Option<Pairs<'a>>,
+pub struct PlanFacts<'a> {
+    present: CurrentFacts<'a>,
+    pairs: Option<EntryIndex<'a>>,
     order: Upstream,
     records: Option<Upstream>,
     /// The recorded outputs, digested on first use.
@@ -52,7 +52,7 @@ pub struct Grounds<'a> {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct DoneOperations {
     pub done: BTreeSet<(StackPath, OperationKey)>,
     /// Operations that are done according to journals; the state takes precedence.
     pub told: BTreeSet<(StackPath, OperationKey)>,
@@ -73,7 +73,7 @@ pub struct LastRun {
     pub has_succeeded: bool,
 }
 
-impl Progress {
+impl DoneOperations {
     /// Returns whether the last operation on a stack was in a run of the plan.
     fn is_in_its_runs(&self, entry: &Entry) -> bool {
         let intent = entry.intent.as_ref().map(|intent| Some(&intent.run));
@@ -156,7 +156,7 @@ fn is_of_plan(entry: &Entry, plan: &str) -> bool {
     last_of_plan(entry, plan).is_some()
 }
 
-fn is_settled(entry: &Entry) -> bool {
+fn is_up_to_date(entry: &Entry) -> bool {
     entry.has_succeeded() && entry.intent.is_none()
 }
 
@@ -164,10 +164,10 @@ fn serial(saved: &SavedPlan) -> u64 {
     saved.plan.state.as_ref().map_or(0, |state| state.serial)
 }
 
-impl<'a> Grounds<'a> {
+impl<'a> PlanFacts<'a> {
     /// Collects the facts of all stacks.
-    pub fn new(present: Present<'a>) -> Self {
-        let Present {
+    pub fn new(present: CurrentFacts<'a>) -> Self {
+        let CurrentFacts {
             project,
             graph,
             document,
@@ -175,13 +175,13 @@ impl<'a> Grounds<'a> {
         } = present;
         let stacks = &project.stacks;
         let paths = stacks.iter().map(|(_, stack)| Some(stack.path.to_string()));
-        let pairs = document.map(|document| Pairs::new(stacks, document));
+        let pairs = document.map(|document| EntryIndex::new(stacks, document));
         let records = document.zip(pairs.as_ref()).map(|(document, pairs)| {
             let own = |stack| pairs.key(stack).map(|key| mark(&document.stacks[key]));
             let own = stacks.iter().map(|(stack, _)| own(stack)).collect();
             Upstream::new(graph, stacks, own)
         });
-        Grounds {
+        PlanFacts {
             order: Upstream::new(graph, stacks, paths.collect()),
             present,
             pairs,
@@ -227,7 +227,7 @@ impl<'a> Grounds<'a> {
         &mut self,
         saved: &SavedPlan,
         driver: &dyn Fn(StackIndex) -> Option<String>,
-        progress: &mut Progress,
+        progress: &mut DoneOperations,
     ) -> Result<(), Vec<Stale>> {
         let stale: Vec<Stale> = self.check_project(saved).into_iter().collect();
         if !stale.is_empty() {
@@ -238,7 +238,7 @@ impl<'a> Grounds<'a> {
         let mut here = Vec::new();
         for of_stack in &saved.stacks {
             let entry = saved.plan.entry(&of_stack.stack);
-            let action = entry.map_or(Action::NoOp, |entry| entry.action);
+            let action = entry.map_or(PlannedAction::NoOp, |entry| entry.action);
             let has_turn = entry.is_some_and(|entry| {
                 entry.action.is_work() || entry.is_undecided() || saved.plan.accepts_drift(entry)
             });
@@ -311,7 +311,7 @@ impl<'a> Grounds<'a> {
         of_stack: &SavedStack,
         stack: StackIndex,
         driver: &dyn Fn(StackIndex) -> Option<String>,
-        progress: &Progress,
+        progress: &DoneOperations,
         changed: &ChangedBefore,
     ) -> Option<Stale> {
         let path = of_stack.stack.clone();

@@ -41,7 +41,7 @@ pub enum Hold {
 
 /// A stack that has to be applied before an old generation may be destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Leaving {
+pub struct LeavingUser {
     pub stack: StackIndex,
     pub must_change: bool,
 }

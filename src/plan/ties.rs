@@ -1,7 +1,7 @@
 //! The stacks that a stack to destroy is related to by the recorded order.
 
-use super::left_behind::Fate;
-use super::order::Recorded;
+use super::left_behind::DestroyOutcome;
+use super::order::RecordedConstraints;
 use crate::selection::graph::Precedence;
 
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct Ties {
 
 impl Ties {
     /// Leaves out constraints that newer declarations contradict.
-    pub fn new(recorded: &Recorded) -> Self {
+    pub fn new(recorded: &RecordedConstraints) -> Self {
         let users = recorded.precedence();
         Ties {
             n_stacks: recorded.n_stacks,
@@ -31,7 +31,11 @@ impl Ties {
     }
 
     /// Returns the kept stacks that ran after one, directly or through stacks that do not exist.
-    pub fn staying_users(&self, stack: usize, fate: impl Fn(usize) -> Fate) -> Vec<usize> {
+    pub fn staying_users(
+        &self,
+        stack: usize,
+        fate: impl Fn(usize) -> DestroyOutcome,
+    ) -> Vec<usize> {
         let mut staying = Vec::new();
         let mut is_seen = vec![false; self.users.n_nodes()];
         is_seen[stack] = true;
@@ -44,9 +48,9 @@ impl Ties {
                 }
                 let is_stack = user < self.n_stacks;
                 match is_stack.then(|| fate(user)) {
-                    Some(Fate::Goes) => {}
-                    Some(Fate::Stays) => staying.push(user),
-                    Some(Fate::Nothing) | None => open.push(user),
+                    Some(DestroyOutcome::Goes) => {}
+                    Some(DestroyOutcome::Stays) => staying.push(user),
+                    Some(DestroyOutcome::Nothing) | None => open.push(user),
                 }
             }
         }
@@ -67,7 +71,7 @@ mod tests {
             later,
             serial: None,
         });
-        Ties::new(&Recorded {
+        Ties::new(&RecordedConstraints {
             n_stacks,
             n_nodes: n_stacks + 1,
             edges: edges.collect(),
@@ -106,9 +110,9 @@ mod tests {
         ] {
             let letters: Vec<char> = fates.chars().collect();
             let fate = |stack: usize| match letters[stack] {
-                'g' => Fate::Goes,
-                's' => Fate::Stays,
-                _ => Fate::Nothing,
+                'g' => DestroyOutcome::Goes,
+                's' => DestroyOutcome::Stays,
+                _ => DestroyOutcome::Nothing,
             };
             let found = ties(letters.len(), edges).staying_users(0, fate);
             assert_eq!(found, expected, "{fates} {edges:?}");

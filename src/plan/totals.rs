@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::Plan;
-use super::entry::{Action, PlanEntry, PlanMode};
-use crate::driver::Counts;
+use super::entry::{PlanEntry, PlanMode, PlannedAction};
+use crate::driver::ChangeCounts;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
@@ -53,12 +53,12 @@ pub struct ResourceTotals {
 impl PlanEntry {
     /// Returns how many resources change, if known. A replaced stack's tool has planned only the
     /// destroy: each of its resources counts as created again.
-    pub fn resource_counts(&self) -> Option<Counts> {
+    pub fn resource_counts(&self) -> Option<ChangeCounts> {
         let counts = self.counts?;
-        if self.action != Action::Replace || self.generation.is_some() {
+        if self.action != PlannedAction::Replace || self.generation.is_some() {
             return Some(counts);
         }
-        Some(Counts {
+        Some(ChangeCounts {
             add: counts.add.max(counts.remove),
             ..counts
         })
@@ -80,14 +80,14 @@ impl Plan {
                 _ if !entry.is_planned => &mut stacks.failed,
                 _ if entry.is_undecided() => &mut stacks.undecided,
                 _ if is_refresh && entry.has_drifted => &mut stacks.drifted,
-                Action::NoOp => &mut stacks.unchanged,
-                Action::Create => &mut stacks.create,
-                Action::Adopt => &mut stacks.adopt,
-                Action::Update => &mut stacks.update,
-                Action::Replace => &mut stacks.replace,
-                Action::Delete => &mut stacks.delete,
-                Action::Read => &mut stacks.read,
-                Action::Forget => &mut stacks.forget,
+                PlannedAction::NoOp => &mut stacks.unchanged,
+                PlannedAction::Create => &mut stacks.create,
+                PlannedAction::Adopt => &mut stacks.adopt,
+                PlannedAction::Update => &mut stacks.update,
+                PlannedAction::Replace => &mut stacks.replace,
+                PlannedAction::Delete => &mut stacks.delete,
+                PlannedAction::Read => &mut stacks.read,
+                PlannedAction::Forget => &mut stacks.forget,
             };
             *total += 1;
             let is_drift = is_refresh && entry.has_drifted;

@@ -1,20 +1,22 @@
 //! `replace_triggered_by`: which stacks are replaced because others have changed, or are about to.
 //!
 //! A trigger implies running after it, so one pass along the graph also finds chains. This module
-//! asks [`Known`] for the status and the recorded facts of stacks.
+//! asks [`TriggerFacts`] for the status and the recorded facts of stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::project::stack::{StackIndex, StackMode, Stacks};
 use crate::selection::graph::{Graph, Precedence};
-use crate::selection::reference::{Reference, ReferenceKind, References, Target};
+use crate::selection::reference::{Reference, ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
 
 /// Returns the outputs that some `replace_triggered_by` names, by stack.
 pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
     let mut named: BTreeMap<StackIndex, BTreeSet<String>> = BTreeMap::new();
     for reference in &references.list {
-        if let (Some(output), Target::Stack(stack)) = (&reference.output, &reference.target) {
+        if let (Some(output), ReferenceTarget::Stack(stack)) =
+            (&reference.output, &reference.target)
+        {
             named.entry(*stack).or_default().insert(output.clone());
         }
     }
@@ -23,7 +25,7 @@ pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<S
 
 /// The action on a stack, as far as it triggers others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
+pub enum TriggerOutlook {
     /// It triggers nothing, or is not part of the plan.
     Still,
     /// It triggers nothing yet; checked again if a stack with work precedes it.
@@ -35,9 +37,9 @@ pub enum Course {
 }
 
 /// The facts about stacks with triggers, and about the triggers.
-pub trait Known {
+pub trait TriggerFacts {
     /// Returns the action on a stack before triggers are considered.
-    fn course(&self, stack: StackIndex) -> Course;
+    fn outlook(&self, stack: StackIndex) -> TriggerOutlook;
 
     /// Returns whether a stack is recorded and in the plan, so that it may be replaced.
     fn may_be_replaced(&self, stack: StackIndex) -> bool;
@@ -53,7 +55,7 @@ pub trait Known {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trigger<'r> {
+pub struct ReplaceCause<'r> {
     pub stack: StackIndex,
     /// The output that counts, if not the whole stack.
     pub output: Option<&'r str>,
@@ -63,11 +65,11 @@ pub struct Trigger<'r> {
 }
 
 #[derive(Debug, Default)]
-pub struct Triggered<'r> {
+pub struct Replacements<'r> {
     /// The stacks to replace, with the first trigger that fires.
-    pub fired: BTreeMap<StackIndex, Trigger<'r>>,
+    pub fired: BTreeMap<StackIndex, ReplaceCause<'r>>,
     /// The stacks that are replaced if a change turns up during the apply.
-    pub open: BTreeMap<StackIndex, Vec<Trigger<'r>>>,
+    pub open: BTreeMap<StackIndex, Vec<ReplaceCause<'r>>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,8 +87,8 @@ pub fn triggered<'r>(
     stacks: &Stacks,
     graph: &Graph,
     references: &'r References,
-    known: &dyn Known,
-) -> Triggered<'r> {
+    known: &dyn TriggerFacts,
+) -> Replacements<'r> {
     let mut by_stack: HashMap<StackIndex, Vec<&Reference>> = HashMap::new();
     for reference in &references.list {
         if reference.kind == ReferenceKind::ReplaceTriggeredBy
@@ -96,18 +98,18 @@ pub fn triggered<'r>(
         }
     }
     if by_stack.is_empty() {
-        return Triggered::default();
+        return Replacements::default();
     }
-    let mut pass = Pass {
+    let mut pass = TriggerPass {
         stacks,
         references,
         known,
         courses: stacks
             .iter()
-            .map(|(stack, _)| known.course(stack))
+            .map(|(stack, _)| known.outlook(stack))
             .collect(),
         summaries: HashMap::new(),
-        found: Triggered::default(),
+        found: Replacements::default(),
     };
     let precedence = Precedence::new(graph);
     let mut pending = precedence.pending();
@@ -120,13 +122,16 @@ pub fn triggered<'r>(
         let mut has_work = is_after_work[node];
         if node < stacks.len() {
             let stack = StackIndex::new(node);
-            if pass.courses[node] == Course::Open && !has_work {
-                pass.courses[node] = Course::Still;
+            if pass.courses[node] == TriggerOutlook::Open && !has_work {
+                pass.courses[node] = TriggerOutlook::Still;
             }
             for reference in by_stack.get(&stack).into_iter().flatten() {
                 pass.look_at(reference);
             }
-            has_work |= matches!(pass.courses[node], Course::Work | Course::Changes);
+            has_work |= matches!(
+                pass.courses[node],
+                TriggerOutlook::Work | TriggerOutlook::Changes
+            );
         }
         for successor in precedence.successors(node) {
             let next = successor.node as usize;
@@ -138,36 +143,41 @@ pub fn triggered<'r>(
         }
     }
     // A stack that is replaced anyway depends on nothing else.
-    let Triggered { fired, open } = &mut pass.found;
+    let Replacements { fired, open } = &mut pass.found;
     open.retain(|stack, _| !fired.contains_key(stack));
     pass.found
 }
 
-struct Pass<'a, 'r> {
+struct TriggerPass<'a, 'r> {
     stacks: &'a Stacks,
     references: &'r References,
-    known: &'a dyn Known,
-    courses: Vec<Course>,
+    known: &'a dyn TriggerFacts,
+    courses: Vec<TriggerOutlook>,
     /// By target, for references from stacks outside of it.
-    summaries: HashMap<&'r Target, Summary>,
-    found: Triggered<'r>,
+    summaries: HashMap<&'r ReferenceTarget, Summary>,
+    found: Replacements<'r>,
 }
 
-impl<'r> Pass<'_, 'r> {
+impl<'r> TriggerPass<'_, 'r> {
     /// Evaluates a reference; all of its stacks have been evaluated.
     fn look_at(&mut self, reference: &'r Reference) {
         let from = reference.from;
-        let trigger = |stack: StackIndex, is_past: bool| Trigger {
+        let trigger = |stack: StackIndex, is_past: bool| ReplaceCause {
             stack,
             output: reference.output.as_deref(),
             is_past,
             span: reference.span,
         };
-        if let (Some(output), Target::Stack(named)) = (&reference.output, &reference.target) {
+        if let (Some(output), ReferenceTarget::Stack(named)) =
+            (&reference.output, &reference.target)
+        {
             // A new output is known once its stack has been applied.
             if self.known.output_differs(from, *named, output) {
                 self.fire(from, trigger(*named, true));
-            } else if matches!(self.courses[named.get()], Course::Changes | Course::Open) {
+            } else if matches!(
+                self.courses[named.get()],
+                TriggerOutlook::Changes | TriggerOutlook::Open
+            ) {
                 self.open(from, trigger(*named, false));
             }
             return;
@@ -185,16 +195,16 @@ impl<'r> Pass<'_, 'r> {
         }
     }
 
-    fn fire(&mut self, from: StackIndex, trigger: Trigger<'r>) {
+    fn fire(&mut self, from: StackIndex, trigger: ReplaceCause<'r>) {
         self.found.fired.entry(from).or_insert(trigger);
-        self.courses[from.get()] = Course::Changes;
+        self.courses[from.get()] = TriggerOutlook::Changes;
     }
 
-    fn open(&mut self, from: StackIndex, trigger: Trigger<'r>) {
+    fn open(&mut self, from: StackIndex, trigger: ReplaceCause<'r>) {
         self.found.open.entry(from).or_default().push(trigger);
         let course = &mut self.courses[from.get()];
-        if *course == Course::Still {
-            *course = Course::Open;
+        if *course == TriggerOutlook::Still {
+            *course = TriggerOutlook::Open;
         }
     }
 
@@ -203,10 +213,10 @@ impl<'r> Pass<'_, 'r> {
         // A stack in the group refers to the others.
         let own = self.stacks[reference.from].path.directory();
         let is_member = match target {
-            Target::Stack(_) | Target::Directory(_) => false,
-            Target::Enclosing(_) => true,
-            Target::Instances(directory) => own == directory,
-            Target::Tag(_) => {
+            ReferenceTarget::Stack(_) | ReferenceTarget::Directory(_) => false,
+            ReferenceTarget::Enclosing(_) => true,
+            ReferenceTarget::Instances(directory) => own == directory,
+            ReferenceTarget::Tag(_) => {
                 let members = self.references.members(target, self.stacks);
                 members.binary_search(&reference.from).is_ok()
             }
@@ -228,9 +238,9 @@ impl<'r> Pass<'_, 'r> {
         let mut summary = Summary::default();
         for stack in named.filter(|&it| self.stacks[it].mode == StackMode::Manage) {
             match self.courses[stack.get()] {
-                Course::Changes => _ = summary.changes.get_or_insert(stack),
-                Course::Open => _ = summary.open.get_or_insert(stack),
-                Course::Still | Course::Work => {}
+                TriggerOutlook::Changes => _ = summary.changes.get_or_insert(stack),
+                TriggerOutlook::Open => _ = summary.open.get_or_insert(stack),
+                TriggerOutlook::Still | TriggerOutlook::Work => {}
             }
             let changed = self.known.changed(stack);
             let is_later = |changed: u64| summary.past.is_none_or(|(last, _)| changed > last);

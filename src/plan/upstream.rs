@@ -21,14 +21,14 @@ pub struct Upstream {
     forward: Precedence,
     backward: Precedence,
     /// The digest of each node's predecessors; if computed, so are those that it depends on.
-    before: Vec<Option<Sum>>,
+    before: Vec<Option<DigestSum>>,
 }
 
 /// A digest of a multiset, the sum of its members' digests: groupings make no difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sum([u64; 4]);
+struct DigestSum([u64; 4]);
 
-impl Sum {
+impl DigestSum {
     /// Returns the digest of one member, of a kind and with parts.
     fn single(kind: u8, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
@@ -39,13 +39,13 @@ impl Sum {
         }
         let hash = hasher.finalize();
         let mut words = hash.chunks_exact(8);
-        Sum(std::array::from_fn(|_| {
+        DigestSum(std::array::from_fn(|_| {
             let word = words.next().and_then(|word| word.try_into().ok());
             u64::from_le_bytes(word.expect("a digest has 32 bytes"))
         }))
     }
 
-    fn add(&mut self, other: Sum) {
+    fn add(&mut self, other: DigestSum) {
         for (word, more) in self.0.iter_mut().zip(other.0) {
             *word = word.wrapping_add(more);
         }
@@ -60,10 +60,10 @@ impl Sum {
 pub fn outputs_digest(outputs: &BTreeMap<String, String>) -> String {
     let parts = outputs.iter().flat_map(|(name, value)| [name, value]);
     let parts: Vec<&[u8]> = parts.map(String::as_bytes).collect();
-    hex(Sum::single(b'o', &parts))
+    hex(DigestSum::single(b'o', &parts))
 }
 
-fn hex(sum: Sum) -> String {
+fn hex(sum: DigestSum) -> String {
     let bytes = sum.to_bytes();
     let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
     digits.take(16).collect()
@@ -114,10 +114,10 @@ impl Upstream {
                 continue;
             }
             let known = open.len();
-            let mut sum = Sum::default();
+            let mut sum = DigestSum::default();
             for predecessor in self.backward.successors(node) {
                 let predecessor = predecessor.node as usize;
-                match self.seen_from_behind(predecessor) {
+                match self.contribution(predecessor) {
                     Some(seen) => sum.add(seen),
                     None => open.push(predecessor),
                 }
@@ -156,19 +156,19 @@ impl Upstream {
     }
 
     /// Returns what a node contributes; `None` if its predecessors have to be computed first.
-    fn seen_from_behind(&self, node: usize) -> Option<Sum> {
+    fn contribution(&self, node: usize) -> Option<DigestSum> {
         match self.own.get(node) {
             Some(Some(own)) => {
                 let path = self.paths[node].to_string();
-                Some(Sum::single(b's', &[path.as_bytes(), own.as_bytes()]))
+                Some(DigestSum::single(b's', &[path.as_bytes(), own.as_bytes()]))
             }
             // Many paths may lead to the same stacks; summing over paths could overflow to the old
             // sum.
             Some(None) => self.before[node].map(|before| {
-                if before == Sum::default() {
+                if before == DigestSum::default() {
                     before
                 } else {
-                    Sum::single(b'v', &[&before.to_bytes()])
+                    DigestSum::single(b'v', &[&before.to_bytes()])
                 }
             }),
             None => self.before[node],

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct PolicyOutput {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub trigger: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

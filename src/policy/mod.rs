@@ -5,7 +5,7 @@
 //! is killed when it takes too long or too much; [`serve()`] is that process. The two exchange lines
 //! of JSON, see `protocol`.
 //!
-//! What an evaluation is given and what becomes of its [`Answer`] is not known here, nor where files are.
+//! What an evaluation is given and what becomes of its [`PolicyOutput`] is not known here, nor where files are.
 
 mod answer;
 #[cfg(feature = "policies")]
@@ -23,9 +23,9 @@ mod serve;
 mod test_rule;
 mod worker;
 
-pub use self::answer::Answer;
+pub use self::answer::PolicyOutput;
 pub use self::problem::{Dialect, LoadProblem, Problem};
-pub use self::protocol::List;
+pub use self::protocol::ListKind;
 pub use self::serve::serve;
 pub use self::test_rule::{RegoFile, TestOutcome, TestRule};
 pub use self::worker::{FoundTests, Loaded, PolicyNumber, Tested, Worker, WorkerError};

@@ -10,7 +10,7 @@ use std::thread;
 use regorus::Value;
 
 use super::Problem;
-use super::protocol::{List, Reply, Request};
+use super::protocol::{ListKind, WorkerReply, WorkerRequest};
 use super::rego::{Policy, Suite};
 
 /// The stack of the thread that evaluates: rules nest.
@@ -32,57 +32,57 @@ pub fn serve(requests: impl BufRead, replies: impl Write + Send + 'static) -> io
     Ok(())
 }
 
-fn evaluate(requests: &Receiver<Request>, mut replies: impl Write) -> io::Result<()> {
+fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::Result<()> {
     let mut worker = Serving {
         policies: Vec::new(),
         stacks: Value::new_array(),
         workflow: Value::new_array(),
         suite: None,
     };
-    let mut tell = |reply: &Reply| {
+    let mut tell = |reply: &WorkerReply| {
         serde_json::to_writer(&mut replies, reply)?;
         writeln!(replies)?;
         replies.flush()
     };
     for request in requests {
         match request {
-            Request::Load { file, text } => {
+            WorkerRequest::Load { file, text } => {
                 let loaded = Policy::load(&file, &text);
                 let dialect = loaded.as_ref().map(|policy| policy.dialect);
-                tell(&Reply::Loaded(dialect.map_err(Clone::clone)))?;
+                tell(&WorkerReply::Loaded(dialect.map_err(Clone::clone)))?;
                 // Only those that are loaded have numbers.
                 worker.policies.extend(loaded);
             }
-            Request::Put { list, entries } => {
+            WorkerRequest::Put { list, entries } => {
                 worker.put(list, entries).map_err(io::Error::other)?;
             }
-            Request::Evaluate {
+            WorkerRequest::Evaluate {
                 policy,
                 input,
                 with_lists,
             } => {
                 let input = worker.input(input.get(), with_lists);
-                tell(&Reply::Ready)?;
+                tell(&WorkerReply::Ready)?;
                 let evaluated = input.and_then(|input| match worker.policies.get_mut(policy) {
                     Some(policy) => policy.evaluate(input),
                     None => Err(Problem::new("the policy was not loaded")),
                 });
-                tell(&Reply::Evaluated(evaluated))?;
+                tell(&WorkerReply::Evaluated(evaluated))?;
             }
-            Request::FindTests { files } => {
+            WorkerRequest::FindTests { files } => {
                 let suite = Suite::load(&files);
-                tell(&Reply::Tests(
+                tell(&WorkerReply::Tests(
                     suite.as_ref().map(Suite::tests).map_err(Clone::clone),
                 ))?;
                 worker.suite = suite.ok();
             }
-            Request::Test { name } => {
-                tell(&Reply::Ready)?;
+            WorkerRequest::Test { name } => {
+                tell(&WorkerReply::Ready)?;
                 let tested = match &mut worker.suite {
                     Some(suite) => suite.run(&name),
                     None => Err((0, Problem::new("the tests were not loaded"))),
                 };
-                tell(&Reply::Tested(tested))?;
+                tell(&WorkerReply::Tested(tested))?;
             }
         }
     }
@@ -98,16 +98,16 @@ struct Serving {
 }
 
 impl Serving {
-    fn list(&mut self, list: List) -> &mut Value {
+    fn list(&mut self, list: ListKind) -> &mut Value {
         match list {
-            List::Stacks => &mut self.stacks,
-            List::Workflow => &mut self.workflow,
+            ListKind::Stacks => &mut self.stacks,
+            ListKind::Workflow => &mut self.workflow,
         }
     }
 
     fn put(
         &mut self,
-        list: List,
+        list: ListKind,
         entries: Vec<(usize, Box<serde_json::value::RawValue>)>,
     ) -> Result<(), String> {
         let list = self.list(list).as_array_mut();
@@ -129,10 +129,10 @@ impl Serving {
         let mut input = Value::from_json_str(input)
             .map_err(|error| Problem::new(format!("in the input: {error}")))?;
         if with_lists && let Ok(entries) = input.as_object_mut() {
-            for list in List::ALL {
+            for list in ListKind::ALL {
                 let name = match list {
-                    List::Stacks => "stacks",
-                    List::Workflow => "workflow",
+                    ListKind::Stacks => "stacks",
+                    ListKind::Workflow => "workflow",
                 };
                 entries.insert(name.into(), self.list(list).clone());
             }

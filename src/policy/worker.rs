@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::memory;
-use super::protocol::{List, Reply, Request};
-use super::{Answer, Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
+use super::protocol::{ListKind, WorkerReply, WorkerRequest};
+use super::{Dialect, LoadProblem, PolicyOutput, Problem, RegoFile, TestOutcome, TestRule};
 use crate::duration;
 
 /// How much memory an evaluation may take besides its input, in bytes.
@@ -77,18 +77,18 @@ impl Worker {
         timeout: Duration,
     ) -> Result<Loaded, WorkerError> {
         let policy = (file.to_owned(), text.to_owned());
-        let request = Request::Load {
+        let request = WorkerRequest::Load {
             file: policy.0.clone(),
             text: policy.1.clone(),
         };
         let process = self.running()?;
         let exchanged = process.ask(&request, timeout);
         match exchanged {
-            Ok(Reply::Loaded(Ok(dialect))) => {
+            Ok(WorkerReply::Loaded(Ok(dialect))) => {
                 self.policies.push(policy);
                 Ok(Ok((PolicyNumber(self.policies.len() - 1), dialect)))
             }
-            Ok(Reply::Loaded(Err(problem))) => Ok(Err(problem)),
+            Ok(WorkerReply::Loaded(Err(problem))) => Ok(Err(problem)),
             Ok(_) => Err(self.out_of_step()),
             Err(death) => {
                 self.restart();
@@ -99,7 +99,7 @@ impl Worker {
     }
 
     /// Puts an entry at a position of a list; one at its end makes it longer.
-    pub fn put(&mut self, list: List, position: usize, entry: Box<RawValue>) {
+    pub fn put(&mut self, list: ListKind, position: usize, entry: Box<RawValue>) {
         let entries = self.entries(list);
         assert!(position <= entries.all.len(), "a list has no gaps");
         if position == entries.all.len() {
@@ -136,7 +136,7 @@ impl Worker {
         input: Box<RawValue>,
         with_lists: bool,
         timeout: Duration,
-    ) -> Result<Result<Answer, Problem>, WorkerError> {
+    ) -> Result<Result<PolicyOutput, Problem>, WorkerError> {
         self.running()?;
         if with_lists && let Err(error) = self.tell_lists() {
             // It may have died since; a new one gets everything.
@@ -144,14 +144,14 @@ impl Worker {
             self.running()?;
             self.tell_lists().map_err(|_| error)?;
         }
-        let request = Request::Evaluate {
+        let request = WorkerRequest::Evaluate {
             policy: policy.0,
             input,
             with_lists,
         };
         let process = self.running()?;
         match process.ask(&request, timeout) {
-            Ok(Reply::Evaluated(result)) => Ok(result),
+            Ok(WorkerReply::Evaluated(result)) => Ok(result),
             Ok(_) => Err(self.out_of_step()),
             Err(death) => {
                 self.restart();
@@ -169,9 +169,9 @@ impl Worker {
         timeout: Duration,
     ) -> Result<FoundTests, WorkerError> {
         let files = files.to_vec();
-        let request = Request::FindTests { files };
+        let request = WorkerRequest::FindTests { files };
         match self.running()?.ask(&request, timeout) {
-            Ok(Reply::Tests(found)) => Ok(found),
+            Ok(WorkerReply::Tests(found)) => Ok(found),
             Ok(_) => Err(self.out_of_step()),
             Err(death) => {
                 self.restart();
@@ -195,8 +195,8 @@ impl Worker {
             _ = self.find_tests(files, timeout)?;
         }
         let name = name.to_owned();
-        match self.running()?.ask(&Request::Test { name }, timeout) {
-            Ok(Reply::Tested(result)) => Ok(result),
+        match self.running()?.ask(&WorkerRequest::Test { name }, timeout) {
+            Ok(WorkerReply::Tested(result)) => Ok(result),
             Ok(_) => Err(self.out_of_step()),
             Err(death) => {
                 self.restart();
@@ -206,16 +206,16 @@ impl Worker {
         }
     }
 
-    fn entries(&mut self, list: List) -> &mut Entries {
+    fn entries(&mut self, list: ListKind) -> &mut Entries {
         match list {
-            List::Stacks => &mut self.stacks,
-            List::Workflow => &mut self.workflow,
+            ListKind::Stacks => &mut self.stacks,
+            ListKind::Workflow => &mut self.workflow,
         }
     }
 
     fn restart(&mut self) {
         self.process = None;
-        for list in List::ALL {
+        for list in ListKind::ALL {
             let entries = self.entries(list);
             entries.untold = (0..entries.all.len()).collect();
         }
@@ -230,13 +230,13 @@ impl Worker {
         if self.process.is_none() {
             let mut process = Process::start(&self.command)?;
             for (file, text) in &self.policies {
-                let request = Request::Load {
+                let request = WorkerRequest::Load {
                     file: file.clone(),
                     text: text.clone(),
                 };
                 // It has been loaded before, and in time.
                 let again = process.ask(&request, Duration::from_mins(1));
-                if !matches!(again, Ok(Reply::Loaded(Ok(_)))) {
+                if !matches!(again, Ok(WorkerReply::Loaded(Ok(_)))) {
                     return Err(io::Error::other("a policy cannot be loaded again").into());
                 }
             }
@@ -249,10 +249,10 @@ impl Worker {
         let Some(process) = &mut self.process else {
             return Ok(());
         };
-        for list in List::ALL {
+        for list in ListKind::ALL {
             let entries = match list {
-                List::Stacks => &mut self.stacks,
-                List::Workflow => &mut self.workflow,
+                ListKind::Stacks => &mut self.stacks,
+                ListKind::Workflow => &mut self.workflow,
             };
             if entries.untold.is_empty() {
                 continue;
@@ -263,7 +263,7 @@ impl Worker {
             let told = positions
                 .into_iter()
                 .map(|position| (position, entries.all[position].clone()));
-            let request = Request::Put {
+            let request = WorkerRequest::Put {
                 list,
                 entries: told.collect(),
             };
@@ -340,7 +340,7 @@ impl Process {
         })
     }
 
-    fn send(&mut self, request: &Request) -> io::Result<()> {
+    fn send(&mut self, request: &WorkerRequest) -> io::Result<()> {
         let requests = self.requests.as_mut().expect("it is closed last");
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
@@ -348,13 +348,15 @@ impl Process {
         requests.flush()
     }
 
-    /// Returns the reply to a request; after [`Reply::Ready`] the one that follows.
-    fn ask(&mut self, request: &Request, timeout: Duration) -> Result<Reply, Death> {
+    /// Returns the reply to a request; after [`WorkerReply::Ready`] the one that follows.
+    fn ask(&mut self, request: &WorkerRequest, timeout: Duration) -> Result<WorkerReply, Death> {
         let begun = Instant::now();
         // An input is as large as it is; what comes of it is not.
         let mut allowed = match request {
-            Request::Load { .. } | Request::FindTests { .. } => self.allowed(),
-            Request::Put { .. } | Request::Evaluate { .. } | Request::Test { .. } => None,
+            WorkerRequest::Load { .. } | WorkerRequest::FindTests { .. } => self.allowed(),
+            WorkerRequest::Put { .. }
+            | WorkerRequest::Evaluate { .. }
+            | WorkerRequest::Test { .. } => None,
         };
         if self.send(request).is_err() {
             return Err(Death::Ended);
@@ -362,7 +364,7 @@ impl Process {
         loop {
             match self.replies.recv_timeout(memory::LOOK) {
                 Ok(line) => match serde_json::from_str(&line) {
-                    Ok(Reply::Ready) => allowed = self.allowed(),
+                    Ok(WorkerReply::Ready) => allowed = self.allowed(),
                     Ok(reply) => return Ok(reply),
                     Err(_) => return Err(Death::Ended),
                 },

@@ -13,7 +13,7 @@ use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, EvalResult, NoValue};
+use crate::language::evaluate::{EvalResult, EvalValue, NoValue};
 use crate::language::syntax::{Expr, ExprKind};
 use crate::language::value::Value;
 use crate::path::{Generation, ProjectPath};
@@ -244,7 +244,7 @@ impl<'p> Environments<'p> {
         let used = self.stacks_used(stack).into_keys();
         let generation = |used: StackIndex| {
             let path = self.project.stacks[used].path.to_string();
-            (path, self.namespaces.generation_seen(used))
+            (path, self.namespaces.generation_for_others(used))
         };
         used.map(generation).collect()
     }
@@ -330,7 +330,7 @@ fn definitions<'p>(
 /// Returns the value of a variable; `None` removes it.
 fn value(
     definition: &EnvDefinition,
-    evaluate: impl FnOnce(&Expr) -> EvalResult<Answer>,
+    evaluate: impl FnOnce(&Expr) -> EvalResult<EvalValue>,
 ) -> Result<Option<String>, Diagnostic> {
     let EnvDefinition { name, value } = definition;
     if is_unset(value) {

@@ -144,7 +144,7 @@ fn too_large(path: &ProjectPath) -> FileError {
     FileError::Wrong(format!("`{path}` is larger than {} MiB", MAX_BYTES >> 20))
 }
 
-impl function::Files for ProjectFiles<'_> {
+impl function::FileReader for ProjectFiles<'_> {
     fn read(&self, written: &str) -> Result<Arc<[u8]>, FileError> {
         let path = self.resolve(written)?;
         self.note(FileRead::Path(path.clone()));

@@ -18,7 +18,7 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 use crate::project::blocks::{no_blocks, only_attributes, value};
-use crate::project::discover::{self, DiscoveredFiles, FileKind, Files, ParsedFile};
+use crate::project::discover::{self, DiscoveredFiles, FileKind, ParsedFile, SourceTree};
 use crate::project::problems::{FileReadError, Problems};
 use crate::project::top_level;
 use crate::source::{Span, Spanned};
@@ -40,7 +40,7 @@ pub(crate) struct Imports {
 
 /// Returns, by directory, what it imports. Directories that import nothing are missing.
 pub(crate) fn resolve(
-    files: &Files,
+    files: &SourceTree,
     found: &mut DiscoveredFiles,
     problems: &mut Problems,
 ) -> HashMap<ProjectPath, Imports> {
@@ -103,7 +103,7 @@ fn with_imports(files: &[ParsedFile]) -> Vec<ParsedFile> {
 }
 
 struct ImportResolver<'a> {
-    files: &'a Files<'a>,
+    files: &'a SourceTree<'a>,
     found: &'a mut DiscoveredFiles,
     problems: &'a mut Problems,
     known: HashMap<ProjectPath, Arc<Body>>,

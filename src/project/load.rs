@@ -16,7 +16,9 @@ use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
-use crate::project::discover::{self, Directory, FileKind, FileTree, Files, Listing, TreeIndex};
+use crate::project::discover::{
+    self, Directory, FileKind, FileTree, Listing, SourceTree, TreeIndex,
+};
 use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
@@ -124,7 +126,7 @@ impl DirectoryScope {
 impl Project {
     pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
-            let files = Files::on_disk(root);
+            let files = SourceTree::on_disk(root);
             let found = discover::read(&files, problems);
             Self::evaluate(&files, found, problems)
         }))
@@ -136,7 +138,7 @@ impl Project {
         problems: &mut Problems,
     ) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
-            let files = Files::on_disk(root);
+            let files = SourceTree::on_disk(root);
             let (found, listing) = discover::read_with_listing(&files, problems);
             (Self::evaluate(&files, found, problems), listing)
         }))
@@ -150,14 +152,14 @@ impl Project {
         problems: &mut Problems,
     ) -> Result<Self, LoadTreeError> {
         pool()?.install(|| {
-            let files = Files::of_tree(root, tree)?;
+            let files = SourceTree::of_tree(root, tree)?;
             let found = discover::read(&files, problems);
             Ok(Self::evaluate(&files, found, problems))
         })
     }
 
     fn evaluate(
-        files: &Files,
+        files: &SourceTree,
         mut found: discover::DiscoveredFiles,
         problems: &mut Problems,
     ) -> Self {
@@ -380,7 +382,7 @@ impl Evaluated {
     fn new(
         directory: Directory,
         imported: &[Imported],
-        project_files: &Files,
+        project_files: &SourceTree,
         sources: &Sources,
     ) -> Self {
         let Directory { path, files } = directory;

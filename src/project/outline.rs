@@ -13,7 +13,7 @@ use crate::language::parse::parse;
 use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::discover::{
-    CONFIGURATION, Files, ParsedFile, declares_root, is_configuration, is_skip_mark, read_text,
+    CONFIGURATION, ParsedFile, SourceTree, declares_root, is_configuration, is_skip_mark, read_text,
 };
 use crate::project::load::pool;
 use crate::project::stack::{self, Declared, FOR_EACH, Stack};
@@ -30,14 +30,14 @@ pub struct Outline<'r> {
 
 /// A stack, or a directory that leads to stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct OutlineEntry {
     /// The path of the stack, or of the directory.
     pub path: StackPath,
-    pub kind: PlaceKind,
+    pub kind: OutlineKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlaceKind {
+pub enum OutlineKind {
     /// A stack with its description, if it has one; or all instances in a directory, without one.
     Stack(Option<String>),
     Directory,
@@ -60,7 +60,12 @@ impl<'r> Outline<'r> {
     /// has no `/`, in path order. The paths of instances in the directory itself begin with `[`. If there
     /// are more than `max`, returns instead the nearest places that lead to all of them; a directory
     /// then stands for its instances.
-    pub fn stacks(&self, directory: &ProjectPath, beginning: &str, max: usize) -> Vec<Place> {
+    pub fn stacks(
+        &self,
+        directory: &ProjectPath,
+        beginning: &str,
+        max: usize,
+    ) -> Vec<OutlineEntry> {
         let Some(mut base) = self.reach(directory) else {
             return Vec::new();
         };
@@ -83,9 +88,9 @@ impl<'r> Outline<'r> {
             for child in self.children(&base) {
                 places.extend(self.place_at(&child));
                 if !self.collect(&child, 0, &mut Vec::new()) {
-                    places.push(Place {
+                    places.push(OutlineEntry {
                         path: child.path.clone().into(),
-                        kind: PlaceKind::Directory,
+                        kind: OutlineKind::Directory,
                     });
                     only = Some(child);
                 }
@@ -100,8 +105,8 @@ impl<'r> Outline<'r> {
 
     /// Returns the instances whose keys the user has begun to type, with quotes, or without them if a
     /// shell has removed them.
-    fn begun_instances(&self, base: &Directory, beginning: &str) -> Vec<Place> {
-        let is_begun = |rest: &str, place: &Place| {
+    fn begun_instances(&self, base: &Directory, beginning: &str) -> Vec<OutlineEntry> {
+        let is_begun = |rest: &str, place: &OutlineEntry| {
             let key = place.path.key();
             key.is_some_and(|key| {
                 format!("[\"{key}\"]").starts_with(rest) || format!("[{key}]").starts_with(rest)
@@ -262,7 +267,7 @@ impl<'r> Outline<'r> {
 
     /// Collects all stacks below a directory. Stops and returns false if there are more than
     /// `max`.
-    fn collect(&self, directory: &Directory, max: usize, found: &mut Vec<Place>) -> bool {
+    fn collect(&self, directory: &Directory, max: usize, found: &mut Vec<OutlineEntry>) -> bool {
         for child in self.children(directory) {
             found.extend(self.stacks_at(&child));
             if found.len() > max || !self.collect(&child, max, found) {
@@ -272,31 +277,31 @@ impl<'r> Outline<'r> {
         true
     }
 
-    fn stacks_at(&self, directory: &Directory) -> impl Iterator<Item = Place> + use<> {
+    fn stacks_at(&self, directory: &Directory) -> impl Iterator<Item = OutlineEntry> + use<> {
         let mut stacks = self.declared(directory, "description");
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        stacks.into_iter().map(|stack| Place {
+        stacks.into_iter().map(|stack| OutlineEntry {
             path: stack.path,
-            kind: PlaceKind::Stack(stack.description),
+            kind: OutlineKind::Stack(stack.description),
         })
     }
 
     /// Returns the stack in a directory, or one place for all its instances.
-    fn place_at(&self, directory: &Directory) -> Option<Place> {
+    fn place_at(&self, directory: &Directory) -> Option<OutlineEntry> {
         let mut stacks = self.stacks_at(directory);
         let first = stacks.next()?;
         if first.path.key().is_none() {
             return Some(first);
         }
-        Some(Place {
+        Some(OutlineEntry {
             path: directory.path.clone().into(),
-            kind: PlaceKind::Stack(None),
+            kind: OutlineKind::Stack(None),
         })
     }
 
     /// Returns the stacks of a directory, with one of their attributes, in any order.
     fn declared(&self, directory: &Directory, attribute: &str) -> Vec<Stack> {
-        let files = Files::on_disk(self.root);
+        let files = SourceTree::on_disk(self.root);
         let attributes = [FOR_EACH, attribute];
         match stack::declared_with(&directory.files, &attributes, &directory.path, &files) {
             Some(Declared::Stack(stack)) => vec![*stack],

@@ -7,7 +7,7 @@ use memchr::memmem;
 use super::load::{LoadTreeError, pool};
 use crate::language::parse::parse;
 use crate::path::{ProjectPath, StackPath};
-use crate::project::discover::{self, FileTree, Files, decode};
+use crate::project::discover::{self, FileTree, SourceTree, decode};
 use crate::project::problems::Problems;
 use crate::project::stack::{self, Declared, FOR_EACH};
 use crate::source::FileId;
@@ -31,7 +31,7 @@ pub(crate) fn stacks_of_tree(
     tree: &dyn FileTree,
 ) -> Result<StacksOfTree, LoadTreeError> {
     pool()?.install(|| {
-        let files = Files::of_tree(root, tree)?;
+        let files = SourceTree::of_tree(root, tree)?;
         let found = discover::read(&files, &mut Problems::default());
         let mut all = StacksOfTree {
             stacks: Vec::new(),

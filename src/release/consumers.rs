@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::asked::{Asked, asked};
+use super::requested::{RequestedVersion, asked};
 use super::versions::{Release, allows};
 use crate::change::{ChangeError, FoundCall, ModuleCall, calls_of};
 use crate::diagnostic::{Code, Diagnostic};
@@ -18,7 +18,7 @@ use crate::version::Constraint;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
     pub call: FoundCall,
-    pub asked: Asked,
+    pub asked: RequestedVersion,
     /// Whether that allows the new version.
     pub allows_new: bool,
 }
@@ -144,7 +144,10 @@ impl Sources {
 /// # Errors
 ///
 /// Why that is not known.
-fn resolve(call: &ModuleCall, release: &Release) -> Result<Option<(Asked, bool)>, String> {
+fn resolve(
+    call: &ModuleCall,
+    release: &Release,
+) -> Result<Option<(RequestedVersion, bool)>, String> {
     let only_terraform = |what: &str| format!("has a {what} that only Terraform knows");
     if is_unknown(call) {
         return Err(only_terraform("source"));
@@ -157,9 +160,11 @@ fn resolve(call: &ModuleCall, release: &Release) -> Result<Option<(Asked, bool)>
     };
     let new = &release.new.version;
     let (resolved, allows_new) = match &asked {
-        Asked::Ref(name) => (release.tagged(name).then_some(&release.old.version), false),
-        Asked::Newest => (release.resolves_to(None), allows(None, new)),
-        Asked::Constraint(written) => {
+        RequestedVersion::Ref(name) => {
+            (release.tagged(name).then_some(&release.old.version), false)
+        }
+        RequestedVersion::Newest => (release.resolves_to(None), allows(None, new)),
+        RequestedVersion::Constraint(written) => {
             let constraint = Constraint::parse(written);
             let constraint = constraint.map_err(|why| format!("asks for a version: {why}"))?;
             let resolved = release.resolves_to(Some(&constraint));

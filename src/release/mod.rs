@@ -2,10 +2,10 @@
 //!
 //! Versions are tags of the repository. This module does not know what policies make of a release.
 
-mod asked;
 mod consumers;
+mod requested;
 mod versions;
 
-pub use self::asked::Asked;
 pub use self::consumers::{Consumer, consumers};
+pub use self::requested::RequestedVersion;
 pub use self::versions::{Release, ReleaseError, ReleaseName, ReleasedVersion};

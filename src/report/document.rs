@@ -112,7 +112,7 @@ impl<'a> ProblemsJson<'a> {
 /// The document that a command writes. It keeps its shape even if errors leave nothing to write: then
 /// lists are empty, and everything else is null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Document {
+pub enum JsonDocument {
     /// Of `orch list`, `orch env`, `orch globals` and `orch validate`.
     Stacks,
     /// Of `orch eval`.
@@ -129,14 +129,14 @@ pub enum Document {
     PolicyGraph,
 }
 
-impl Document {
+impl JsonDocument {
     /// Returns the fields that are lists.
     fn lists(self) -> &'static [&'static str] {
         match self {
-            Document::Stacks => &["stacks"],
-            Document::Evaluation => &["stacks", "expressions"],
-            Document::Graph => &["stacks", "nodes", "edges"],
-            Document::Why => &[
+            JsonDocument::Stacks => &["stacks"],
+            JsonDocument::Evaluation => &["stacks", "expressions"],
+            JsonDocument::Graph => &["stacks", "nodes", "edges"],
+            JsonDocument::Why => &[
                 "stacks",
                 "tags",
                 "reasons",
@@ -145,25 +145,28 @@ impl Document {
                 "runs_after",
                 "runs_before",
             ],
-            Document::WhyAfter => &["stacks", "chain"],
-            Document::Policies => &["policies"],
-            Document::PolicyGraph => &["arrows", "loops"],
+            JsonDocument::WhyAfter => &["stacks", "chain"],
+            JsonDocument::Policies => &["policies"],
+            JsonDocument::PolicyGraph => &["arrows", "loops"],
         }
     }
 
     /// Returns the other fields.
     fn values(self) -> &'static [&'static str] {
         match self {
-            Document::Stacks | Document::Graph | Document::Policies | Document::PolicyGraph => &[],
-            Document::Evaluation => &["path"],
-            Document::Why => &["path", "name", "id", "selected", "would_select"],
-            Document::WhyAfter => &["path", "after", "runs_after", "runs_before"],
+            JsonDocument::Stacks
+            | JsonDocument::Graph
+            | JsonDocument::Policies
+            | JsonDocument::PolicyGraph => &[],
+            JsonDocument::Evaluation => &["path"],
+            JsonDocument::Why => &["path", "name", "id", "selected", "would_select"],
+            JsonDocument::WhyAfter => &["path", "after", "runs_after", "runs_before"],
         }
     }
 }
 
 /// The fields of a document that cannot be filled.
-impl Serialize for Document {
+impl Serialize for JsonDocument {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for value in self.values() {
@@ -188,7 +191,7 @@ struct UnknownSinceJson {
 /// have a base.
 pub fn write_problems(
     out: &mut impl Write,
-    document: Document,
+    document: JsonDocument,
     project: &Project,
     problems: &Problems,
     refused: Option<&Refusal>,
@@ -200,7 +203,7 @@ pub fn write_problems(
         #[serde(skip_serializing_if = "Option::is_none")]
         refused: Option<&'a Refusal>,
         #[serde(flatten)]
-        document: Document,
+        document: JsonDocument,
         #[serde(flatten)]
         since: Option<UnknownSinceJson>,
         #[serde(flatten)]

@@ -93,7 +93,7 @@ struct ListJson<'a, T> {
 
 /// What `orch list` shows.
 #[derive(Debug)]
-pub struct List<'a> {
+pub struct StackList<'a> {
     /// All constraints.
     pub graph: &'a Graph,
     /// The stacks.
@@ -125,9 +125,9 @@ pub fn write_list(
     out: &mut impl Write,
     project: &Project,
     problems: &Problems,
-    list: &List<'_>,
+    list: &StackList<'_>,
 ) -> io::Result<()> {
-    let List {
+    let StackList {
         graph,
         selection,
         listed,

@@ -10,7 +10,7 @@ use quick_junit::{
 use super::quote::quote;
 use super::runs::{Causes, ShownRun, ShownStack, policy_problems, words};
 use crate::printable::printable;
-use crate::record::journal::{RunState, StackState};
+use crate::record::journal::{RunStatus, StackState};
 use crate::record::logs::Logs;
 
 /// How many bytes of output are quoted, for one failed stack and for all together: the whole report
@@ -68,7 +68,7 @@ fn status(run: &ShownRun, stack: ShownStack, logs: &Logs, left: &mut usize) -> T
     let mut status = match &stack.record.state {
         state if state.is_success() => return TestCaseStatus::success(),
         state if state.is_failure() => TestCaseStatus::non_success(NonSuccessKind::Failure),
-        StackState::Started { .. } if run.state != RunState::Running => {
+        StackState::Started { .. } if run.state != RunStatus::Running => {
             TestCaseStatus::non_success(NonSuccessKind::Error)
         }
         _ => {

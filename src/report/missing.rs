@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::document::{FORMAT, ProblemsJson};
 use super::state::{columns, entry_lines};
-use crate::change::{MissingStack, Removal, RemovedBy};
+use crate::change::{MissingStack, ProvenRemoval, RemovedBy};
 use crate::git::CommitId;
-use crate::plan::entry::Action;
-use crate::plan::planner::Foreseen;
+use crate::plan::entry::PlannedAction;
+use crate::plan::planner::ForeseenRemoval;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
 use crate::state::document::Entry;
@@ -67,14 +67,14 @@ impl<'a> MissingJson<'a> {
             why: stack.evidence.as_ref().err().map(|why| WhyJson {
                 kind: why.word(),
                 detail: why.to_string(),
-                way_out: why.way_out(),
+                way_out: why.fix(),
             }),
         }
     }
 }
 
 impl<'a> EvidenceJson<'a> {
-    fn new(removal: &'a Removal) -> Self {
+    fn new(removal: &'a ProvenRemoval) -> Self {
         let (removed_by, commit, block) = match &removal.by {
             RemovedBy::Commit(commit) => ("commit", Some(commit.as_str()), None),
             RemovedBy::Key => ("key", None, None),
@@ -113,7 +113,7 @@ pub struct MissingStory<'a> {
     /// What git proves.
     pub stack: &'a MissingStack,
     /// What becomes of it.
-    pub foreseen: Foreseen,
+    pub foreseen: ForeseenRemoval,
 }
 
 /// How many stacks are named that are destroyed before a stack, after it, or use it; JSON has all.
@@ -134,9 +134,9 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
         };
         line("status", &missing_text(story.stack));
         if let Err(why) = &story.stack.evidence {
-            line("way out", &why.way_out());
+            line("way out", &why.fix());
         }
-        let Foreseen {
+        let ForeseenRemoval {
             action,
             blocked,
             order,
@@ -146,7 +146,7 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
             line("blocked", why);
             line("way out", way_out);
         }
-        if *action == Action::Forget {
+        if *action == PlannedAction::Forget {
             line("plan", "taken off the record; nothing is destroyed");
         }
         for (number, text) in order_texts(order, story.path).iter().enumerate() {

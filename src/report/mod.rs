@@ -38,11 +38,11 @@ mod why;
 
 pub use annotation::{Annotation, write_annotation};
 pub use changes::unknown_path_notes;
-pub use document::{Document, write_problems, write_validation};
+pub use document::{JsonDocument, write_problems, write_validation};
 pub use drawing::{Drawing, write_dot, write_graph_json, write_mermaid};
 pub use format::{ReportFormat, write_report};
 pub use html::write_html;
-pub use json::{List, ShownEnvironment, write_environments, write_list, write_removed};
+pub use json::{ShownEnvironment, StackList, write_environments, write_list, write_removed};
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use missing::{MissingStory, missing_text, write_missing, write_missing_json};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::document::{FORMAT, ProblemsJson};
 use crate::path::StackPath;
-use crate::policy::{Answer, Dialect, Problem};
+use crate::policy::{Dialect, PolicyOutput, Problem};
 use crate::printable::printable;
 use crate::project::{Problems, Project};
 
@@ -78,7 +78,7 @@ pub fn write_answer(
     out: &mut impl Write,
     is_json: bool,
     (file, dialect): (&str, Dialect),
-    answer: Result<&Answer, &Problem>,
+    answer: Result<&PolicyOutput, &Problem>,
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Answered<'a> {
@@ -152,7 +152,7 @@ pub fn write_answer(
     if answer.sample {
         writeln!(out, "sample: true")?;
     }
-    if *answer == Answer::default() {
+    if *answer == PolicyOutput::default() {
         writeln!(out, "nothing follows")?;
     }
     Ok(())

@@ -9,31 +9,31 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::graph::{NeighbourStep, Origin, Towards};
-use crate::selection::select::{DirectoryMatch, Reason};
+use crate::selection::select::{DirectoryMatch, SelectionReason};
 use crate::source::{Sources, Span};
 
 /// Returns why a stack is selected, as text.
-pub fn reason_text(reason: &Reason, stacks: &Stacks, sources: &Sources) -> String {
+pub fn reason_text(reason: &SelectionReason, stacks: &Stacks, sources: &Sources) -> String {
     match reason {
-        Reason::Changed(cause) => cause_text(cause),
-        Reason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
-        Reason::Released(released) => released_text(released),
-        Reason::Standing(standing) => standing_text(standing),
-        Reason::Directory(directory, scope) => directory_text(directory, *scope),
-        Reason::Glob(filter) => format!("matches --match {filter}"),
-        Reason::Named(source, line) => format!("named in {source}, line {line}"),
-        Reason::Tags(filter) => format!("matches --tags {filter}"),
-        Reason::Wants(by, span) => {
+        SelectionReason::Changed(cause) => cause_text(cause),
+        SelectionReason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
+        SelectionReason::Released(released) => released_text(released),
+        SelectionReason::Standing(standing) => standing_text(standing),
+        SelectionReason::Directory(directory, scope) => directory_text(directory, *scope),
+        SelectionReason::Glob(filter) => format!("matches --match {filter}"),
+        SelectionReason::Named(source, line) => format!("named in {source}, line {line}"),
+        SelectionReason::Tags(filter) => format!("matches --tags {filter}"),
+        SelectionReason::Wants(by, span) => {
             format!("wanted by {} ({})", stacks[*by].path, sources.line(*span))
         }
-        Reason::WantedBy(by, span) => {
+        SelectionReason::WantedBy(by, span) => {
             format!(
                 "names {} in `wanted_by` ({})",
                 stacks[*by].path,
                 sources.line(*span)
             )
         }
-        Reason::Neighbour(reach, step) => {
+        SelectionReason::Neighbour(reach, step) => {
             format!(
                 "{} ({reach})",
                 step_text(reach.towards, step, stacks, sources)
@@ -110,36 +110,38 @@ pub(super) enum EvidenceJson<'a> {
 }
 
 /// Returns why a stack is selected, as JSON.
-pub(super) fn reason_json<'a>(reason: &'a Reason, project: &'a Project) -> ReasonJson<'a> {
+pub(super) fn reason_json<'a>(reason: &'a SelectionReason, project: &'a Project) -> ReasonJson<'a> {
     let stack = |stack: StackIndex, span: Span| {
         let (file, line) = project.sources.file_and_line(span);
         let stack = project.stacks[stack].path.as_str();
         Some(EvidenceJson::Stack { stack, file, line })
     };
     let (kind, evidence) = match reason {
-        Reason::Changed(cause) => {
+        SelectionReason::Changed(cause) => {
             let evidence = EvidenceJson::Cause(CauseJson::new(cause));
             ("changed", Some(evidence))
         }
-        Reason::Triggered(trigger) => {
+        SelectionReason::Triggered(trigger) => {
             let evidence = EvidenceJson::Trigger(TriggerJson::new(trigger));
             ("triggered", Some(evidence))
         }
-        Reason::Released(released) => {
+        SelectionReason::Released(released) => {
             let evidence = ReleasedJson::new(released);
             ("policy", Some(EvidenceJson::Released(evidence)))
         }
-        Reason::Standing(standing) => {
+        SelectionReason::Standing(standing) => {
             let evidence = StandingJson::new(standing);
             ("status", Some(EvidenceJson::Standing(evidence)))
         }
-        Reason::Directory(..) => ("directory", None),
-        Reason::Glob(_) => ("match", None),
-        Reason::Named(file, line) => ("named", Some(EvidenceJson::Line { file, line: *line })),
-        Reason::Tags(_) => ("tags", None),
-        Reason::Wants(by, span) => ("wants", stack(*by, *span)),
-        Reason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
-        Reason::Neighbour(reach, step) => {
+        SelectionReason::Directory(..) => ("directory", None),
+        SelectionReason::Glob(_) => ("match", None),
+        SelectionReason::Named(file, line) => {
+            ("named", Some(EvidenceJson::Line { file, line: *line }))
+        }
+        SelectionReason::Tags(_) => ("tags", None),
+        SelectionReason::Wants(by, span) => ("wants", stack(*by, *span)),
+        SelectionReason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
+        SelectionReason::Neighbour(reach, step) => {
             let kind = match reach.towards {
                 Towards::Dependencies => "dependency",
                 Towards::Dependents => "dependent",

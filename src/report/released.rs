@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::changes::{UseJson, chain_text, location_text};
-use crate::release::{Asked, Consumer};
+use crate::release::{Consumer, RequestedVersion};
 use crate::selection::select::Released;
 
 /// Returns which policies name a stack, and what its call makes of the new version.
@@ -51,7 +51,7 @@ fn call_text(released: &Released) -> String {
     };
     let allows = match (allows_new, asked) {
         (true, _) => format!("allows {new}"),
-        (false, Asked::Ref(_)) => format!("stays at {old}"),
+        (false, RequestedVersion::Ref(_)) => format!("stays at {old}"),
         (false, _) => format!("does not allow {new}"),
     };
     format!("its call in {place} ({asked}{via}) resolves to {old} and {allows}")
@@ -102,9 +102,9 @@ impl<'a> CallJson<'a> {
             allows_new,
         } = consumer;
         let (version, git_ref) = match asked {
-            Asked::Newest => (None, None),
-            Asked::Constraint(constraint) => (Some(constraint.as_str()), None),
-            Asked::Ref(name) => (None, Some(name.as_str())),
+            RequestedVersion::Newest => (None, None),
+            RequestedVersion::Constraint(constraint) => (Some(constraint.as_str()), None),
+            RequestedVersion::Ref(name) => (None, Some(name.as_str())),
         };
         CallJson {
             name: &call.call.name,

@@ -16,13 +16,13 @@ use self::stack::nth;
 pub(super) use self::stack::{ShownStack, how_ended};
 pub(super) use self::text::{facts, words};
 pub use self::text::{write_causes, write_run, write_runs};
-use crate::record::journal::{Brief, ReadError, RunRecord, RunState, StackState};
+use crate::record::journal::{Brief, JournalError, RunRecord, RunStatus, StackState};
 
 #[derive(Debug)]
 pub struct ListedRun {
     pub id: String,
     /// What its journal says, if it can be read.
-    pub brief: Result<Brief, ReadError>,
+    pub brief: Result<Brief, JournalError>,
 }
 
 /// A run that is shown in full.
@@ -33,7 +33,7 @@ pub struct ShownRun {
     /// The earlier runs of its workflow, the latest first, as far as they are here.
     pub earlier: Vec<RunRecord>,
     /// How it went.
-    pub state: RunState,
+    pub state: RunStatus,
     /// Where its journal and logs are.
     pub folder: PathBuf,
 }
@@ -43,7 +43,7 @@ impl ShownRun {
     pub fn new(
         mut record: RunRecord,
         earlier: Vec<RunRecord>,
-        state: RunState,
+        state: RunStatus,
         folder: PathBuf,
     ) -> Self {
         record.let_failures_stand();
@@ -60,10 +60,10 @@ impl ShownRun {
     pub(super) fn word<'s>(&self, state: &'s StackState) -> &'s str {
         match state {
             StackState::LeftOut => "left out",
-            StackState::Waiting if self.state == RunState::DryRun => "would run",
-            StackState::Waiting if self.state == RunState::Running => "waiting",
+            StackState::Waiting if self.state == RunStatus::DryRun => "would run",
+            StackState::Waiting if self.state == RunStatus::Running => "waiting",
             StackState::Waiting => "not run",
-            StackState::Started { .. } if self.state == RunState::Running => "running",
+            StackState::Started { .. } if self.state == RunStatus::Running => "running",
             StackState::Started { .. } => "unknown",
             StackState::Ended(ended) => ended.outcome.word(),
         }

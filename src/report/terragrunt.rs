@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer as _};
 use super::runs::{ShownRun, ShownStack};
 use crate::printable::printable;
 use crate::project::tool_options::TOOLS;
-use crate::record::journal::{Argument, OutcomeRecord, RunState, StackState};
+use crate::record::journal::{Argument, OutcomeRecord, RunStatus, StackState};
 
 /// A run in Terragrunt's sense: what happened in one stack. Unknown values are left out.
 #[derive(Serialize)]
@@ -118,7 +118,7 @@ fn result(
             OutcomeRecord::Unconfirmed | OutcomeRecord::Cancelled => ("early exit", None, cause),
             OutcomeRecord::Failed | OutcomeRecord::Other(_) => ("failed", Some("run error"), cause),
         },
-        StackState::Started { .. } if run.state == RunState::Running => ("excluded", None, cause),
+        StackState::Started { .. } if run.state == RunStatus::Running => ("excluded", None, cause),
         StackState::Started { .. } => ("failed", Some("run error"), cause),
         StackState::LeftOut => ("excluded", None, cause),
         StackState::Waiting => match cause {

@@ -8,24 +8,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::record::journal::{Header, RunRecord, UncommittedFile};
-use crate::run::directed::{Directed, Director};
+use crate::run::directed::{DirectedExecutor, Director};
 use crate::run::event::{RunEvent, RunSummary, Sink};
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{
     Commands, Execution, Inbox, Streams, Task, TooFewFiles, execute, make_room,
 };
 use crate::run::following::{
-    FollowUp, FollowUpWork, FollowUps, Followed, Following, PreparedFollowUp,
+    FollowUpTurn, FollowUpTurns, FollowUpWork, FollowedExecutor, PolicyThread, PreparedFollowUp,
 };
 use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
-use crate::run::state::{Confirming, Reports, RunState, StatePlan};
+use crate::run::state::{Confirming, RunState, StatePlan, WriterReports};
 use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
-use crate::state::writer::{Ended, StateWriter};
+use crate::state::writer::{StateWriter, WriterEnd};
 
 /// Under which circumstances a run begins.
 #[derive(Debug)]
-pub struct Circumstances {
+pub struct BeginOptions {
     /// Whether the run is recorded, and locked against others. A project without a marked root keeps
     /// nothing.
     pub is_recorded: bool,
@@ -62,8 +62,8 @@ pub struct BegunRun {
     recording: Recording,
     id: String,
     state: Option<RunState>,
-    following: Option<Following>,
-    followups: FollowUps,
+    following: Option<PolicyThread>,
+    followups: FollowUpTurns,
     /// What is worth telling about how the run is recorded.
     pub notes: Vec<RecordingNote>,
 }
@@ -78,7 +78,7 @@ pub struct EndedRun {
     /// Why its last events did not reach the stream.
     pub problem: Option<io::Error>,
     /// What came of what was to be on record in the state, if anything was.
-    pub state: Option<Ended>,
+    pub state: Option<WriterEnd>,
 }
 
 impl BegunRun {
@@ -95,10 +95,10 @@ impl BegunRun {
         tasks: Vec<Vec<Task>>,
         jobs: NonZeroUsize,
         header: impl FnOnce() -> Header,
-        circumstances: Circumstances,
+        circumstances: BeginOptions,
     ) -> Result<Self, BeginError> {
         make_room(jobs.get().min(execution.turns.len())).map_err(BeginError::Files)?;
-        let Circumstances {
+        let BeginOptions {
             is_recorded,
             allow_concurrent,
             uncommitted: _,
@@ -134,7 +134,7 @@ impl BegunRun {
             id: id.to_owned(),
             state: None,
             following: None,
-            followups: FollowUps::default(),
+            followups: FollowUpTurns::default(),
             notes,
         })
     }
@@ -157,7 +157,7 @@ impl BegunRun {
     pub fn keep_state(
         mut self,
         plan: StatePlan,
-        start: impl FnOnce(Reports) -> io::Result<StateWriter>,
+        start: impl FnOnce(WriterReports) -> io::Result<StateWriter>,
     ) -> io::Result<Self> {
         let writer = start(plan.reports(&self.inbox))?;
         let steps: Arc<[Step]> = [Step::Confirmation, Step::Command("command".into())].into();
@@ -203,7 +203,7 @@ impl BegunRun {
                 }
                 FollowUpWork::Command(_) => (Operation::Run, &plain, None),
             };
-            FollowUp {
+            FollowUpTurn {
                 operation,
                 attempts: prepared.attempts.clone(),
                 steps: steps.clone(),
@@ -223,9 +223,9 @@ impl BegunRun {
         let reopened = n_all - n_reopened..n_all;
         self.execution.n_earlier = unevaluated.len() + usize::from(n_reopened > 0);
         let (followups, earlier) = (followups.collect(), self.inbox.earlier());
-        let following = Following::start(follower, followups, reopened, unevaluated, earlier)?;
+        let following = PolicyThread::start(follower, followups, reopened, unevaluated, earlier)?;
         self.following = Some(following);
-        self.followups = FollowUps::new(prepared);
+        self.followups = FollowUpTurns::new(prepared);
         Ok(self)
     }
 
@@ -317,20 +317,20 @@ impl BegunRun {
         let summary = match &state {
             None => {
                 let executor = commands;
-                let executor = Followed {
+                let executor = FollowedExecutor {
                     executor,
                     following: &following,
                 };
-                let mut directed = Directed { executor, director };
+                let mut directed = DirectedExecutor { executor, director };
                 execute(execution, &mut directed, inbox, &mut on_event)
             }
             Some(state) => {
                 let state = state.clone();
-                let executor = Followed {
+                let executor = FollowedExecutor {
                     executor: Confirming { commands, state },
                     following: &following,
                 };
-                let mut directed = Directed { executor, director };
+                let mut directed = DirectedExecutor { executor, director };
                 execute(execution, &mut directed, inbox, &mut on_event)
             }
         };

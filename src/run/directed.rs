@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use super::event::{Ending, Failure};
-use super::execute::{Executor, Later, Settlement, Start, StepAhead, Task};
+use super::execute::{Executor, Settlement, SettlementSender, StepStart, Task, UpcomingStep};
 use super::state::Findings;
 use super::turn::{Turn, TurnIndex};
 use super::workflow::TurnFacts;
@@ -18,7 +18,7 @@ pub trait Director {
     /// # Errors
     ///
     /// If the attempt fails instead.
-    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure>;
+    fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure>;
 
     /// Hears how a turn ended, and returns what was found out that goes on record with it; `None` if nothing
     /// but the outcome does.
@@ -47,25 +47,25 @@ pub trait Director {
 }
 
 /// The director of a run, if it has one. It is asked from two places, one after the other.
-pub(super) type Directing<'a, 'd> = &'a RefCell<Option<&'d mut dyn Director>>;
+pub(super) type SharedDirector<'a, 'd> = &'a RefCell<Option<&'d mut dyn Director>>;
 
 /// Runs the steps that are needed.
-pub(super) struct Directed<'a, 'd, E> {
+pub(super) struct DirectedExecutor<'a, 'd, E> {
     pub(super) executor: E,
-    pub(super) director: Directing<'a, 'd>,
+    pub(super) director: SharedDirector<'a, 'd>,
 }
 
-impl<E: Executor> Executor for Directed<'_, '_, E> {
+impl<E: Executor> Executor for DirectedExecutor<'_, '_, E> {
     type Command = E::Command;
 
-    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
+    fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         match self.director.borrow_mut().as_mut() {
             Some(director) => director.is_needed(step),
             None => self.executor.is_needed(step),
         }
     }
 
-    fn start(&mut self, start: Start<'_, E::Command>) -> Result<E::Command, Failure> {
+    fn start(&mut self, start: StepStart<'_, E::Command>) -> Result<E::Command, Failure> {
         self.executor.start(start)
     }
 
@@ -76,7 +76,7 @@ impl<E: Executor> Executor for Directed<'_, '_, E> {
             .is_some_and(|director| director.is_unconfirmed(turn))
     }
 
-    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+    fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         self.executor.settle(ending, later)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::path::StackPath;
-use crate::policy::Answer;
+use crate::policy::PolicyOutput;
 use crate::run::turn::TurnIndex;
 
 /// The state of a turn, as policies know it.
@@ -70,7 +70,7 @@ impl TurnState {
 
 /// What policies have answered to the end of a turn, and what became of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evaluated {
+pub struct TurnEvaluation {
     /// The turn; none if it was one of a run that this one resumes.
     pub turn: Option<TurnIndex>,
     /// The stack of the turn.
@@ -86,10 +86,10 @@ pub struct Evaluated {
     /// Turns that were to come anyway.
     pub joined: Vec<Follow>,
     /// What was asked for and does not follow.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedFollowUp>,
 }
 
-impl Evaluated {
+impl TurnEvaluation {
     /// Returns whether the run has failed because of this.
     pub fn is_problem(&self) -> bool {
         let mut policies = self.policies.iter();
@@ -104,7 +104,7 @@ pub struct PolicyAnswer {
     /// Its name.
     pub policy: String,
     /// What it answered; nothing if it failed.
-    pub answer: Answer,
+    pub answer: PolicyOutput,
     /// How it failed, if it did.
     pub problem: Option<String>,
     /// Whether such a failure is no failure of the run.
@@ -146,7 +146,7 @@ pub struct Follow {
 
 /// Why a turn was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+pub struct FollowReason {
     /// The policies that ask for it.
     pub policies: Vec<String>,
     /// The stack of the turn that it follows.
@@ -159,7 +159,7 @@ pub struct Reason {
 
 /// What was asked for and does not follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedFollowUp {
     /// What policies have named.
     pub name: String,
     pub policies: Vec<String>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::path::StackPath;
-use crate::run::evaluated::{Evaluated, Reason};
+use crate::run::evaluated::{FollowReason, TurnEvaluation};
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
@@ -38,7 +38,7 @@ pub enum RunEvent {
         /// The turn itself.
         added: Turn,
         /// Why, if policies ask for it.
-        follows: Option<Reason>,
+        follows: Option<FollowReason>,
     },
     /// The first step of a turn is about to start.
     Started {
@@ -109,7 +109,7 @@ pub enum RunEvent {
     /// It is known how a turn ended, or that it will not run.
     Ended(Ending),
     /// Policies were asked what follows from that.
-    Evaluated(Arc<Evaluated>),
+    Evaluated(Arc<TurnEvaluation>),
     /// What has happened can no longer be kept; the text says by whom, and why.
     NotKept(String),
     /// The run is over: the last event.

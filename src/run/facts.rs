@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::author;
-use crate::change::Pairs;
+use crate::change::EntryIndex;
 use crate::change::base::{self, BaseQuery};
 use crate::context::Context;
 use crate::error::{Error, ErrorContext as _, Result};
@@ -11,7 +11,7 @@ use crate::git::{CommitId, CommitText, GitError, Repository};
 use crate::project::Project;
 use crate::project::host::host_variable;
 use crate::project::stack::StackIndex;
-use crate::run::workflow::{CommitInput, RunFacts, SessionInput, StackOnRecord, state_on_record};
+use crate::run::workflow::{CommitInput, RecordedStack, RunFacts, SessionInput, state_on_record};
 use crate::state::document::{Document, Entry};
 
 const NO_ANSWER: &str = "failed to ask git";
@@ -73,7 +73,7 @@ impl Context {
     /// # Errors
     ///
     /// If the document cannot be used, or git cannot answer.
-    pub fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
+    pub fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, RecordedStack>> {
         let document = self.read_document()?;
         on_record(&self.project, &document)
     }
@@ -95,8 +95,8 @@ impl Context {
 pub fn on_record(
     project: &Project,
     document: &Document,
-) -> Result<BTreeMap<StackIndex, StackOnRecord>> {
-    let pairs = Pairs::new(&project.stacks, document);
+) -> Result<BTreeMap<StackIndex, RecordedStack>> {
+    let pairs = EntryIndex::new(&project.stacks, document);
     let entries = pairs.iter();
     let entries = entries.map(|(stack, key)| (stack, &document.stacks[key]));
     let entries: Vec<(StackIndex, &Entry)> = entries.collect();
@@ -115,7 +115,7 @@ pub fn on_record(
     let texts = texts.context(NO_ANSWER)?;
     let known = |(stack, entry): (StackIndex, &Entry)| {
         let commit = commits.get(&stack);
-        let record = StackOnRecord {
+        let record = RecordedStack {
             state: state_on_record(entry)?,
             is_applied: entry.applied.is_some(),
             // The state does not know the branch from which a commit was applied.

@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-use super::evaluated::{Reason, TurnState};
+use super::evaluated::{FollowReason, TurnState};
 use super::event::{CancelCause, Ending, Failure, Outcome, RunEvent, Turns};
-use super::execute::{Added, Earlier, Executor, Later, Settlement, Start, StepAhead, Task};
+use super::execute::{
+    AddedTurn, EarlierSender, Executor, Settlement, SettlementSender, StepStart, Task, UpcomingStep,
+};
 use super::turn::{Operation, Step, Turn, TurnIndex};
 use super::workflow::{Follower, TurnFacts, TurnKind, WorkflowTurn};
 use crate::path::StackPath;
@@ -22,7 +24,7 @@ use crate::project::stack::StackIndex;
 
 /// What a follow-up of a stack is made of.
 #[derive(Debug, Clone)]
-pub(super) struct FollowUp {
+pub(super) struct FollowUpTurn {
     /// What is done with the stack.
     pub(super) operation: Operation,
     /// What it allows its steps.
@@ -67,18 +69,18 @@ pub enum FollowUpWork {
 
 /// The commands of turns that are added, and the policies that have asked for turns.
 #[derive(Debug, Default)]
-pub(super) struct FollowUps {
+pub(super) struct FollowUpTurns {
     by_stack: HashMap<StackPath, PreparedFollowUp>,
     turns: RefCell<Turns>,
     policies: RefCell<HashMap<TurnIndex, String>>,
 }
 
-impl FollowUps {
+impl FollowUpTurns {
     pub(super) fn new(prepared: Vec<PreparedFollowUp>) -> Self {
         let by_stack = prepared.into_iter().map(|it| (it.stack.clone(), it));
-        FollowUps {
+        FollowUpTurns {
             by_stack: by_stack.collect(),
-            ..FollowUps::default()
+            ..FollowUpTurns::default()
         }
     }
 
@@ -127,7 +129,7 @@ impl FollowUps {
 }
 
 /// What is told of a run to the thread that asks policies.
-enum Told {
+enum FollowerMessage {
     Started(TurnIndex),
     /// A later step of a turn has started.
     Step(TurnIndex, usize),
@@ -136,13 +138,13 @@ enum Told {
     /// A turn has ended, and no policy is asked.
     Over(TurnIndex, TurnState),
     /// A turn has ended, and policies are asked.
-    Ended(TurnIndex, TurnState, Later),
+    Ended(TurnIndex, TurnState, SettlementSender),
 }
 
 /// Policies that follow a run in progress.
 #[derive(Debug)]
-pub(super) struct Following {
-    sender: Sender<Told>,
+pub(super) struct PolicyThread {
+    sender: Sender<FollowerMessage>,
     thread: JoinHandle<()>,
     /// The stacks to which policies are attached.
     attached: HashSet<StackPath>,
@@ -154,7 +156,7 @@ pub(super) struct Following {
     is_given_up: Arc<AtomicBool>,
 }
 
-impl Following {
+impl PolicyThread {
     /// Starts to follow a run. What follow-ups are made of is given by stack. First, some turns of the workflow are
     /// added, which earlier runs have left open; then policies are asked about turns of earlier runs. Both are
     /// given by their positions.
@@ -164,10 +166,10 @@ impl Following {
     /// If the thread cannot be started.
     pub(super) fn start(
         follower: Follower,
-        followups: Vec<FollowUp>,
+        followups: Vec<FollowUpTurn>,
         reopened: Range<usize>,
         unevaluated: Vec<usize>,
-        earlier: Earlier,
+        earlier: EarlierSender,
     ) -> std::io::Result<Self> {
         let attached = follower.attached_paths();
         let (sender, receiver) = mpsc::channel();
@@ -176,7 +178,7 @@ impl Following {
         let thread = thread::Builder::new()
             .name("policies".to_owned())
             .spawn(move || {
-                let mut asking = Asking {
+                let mut asking = AskingThread {
                     follower,
                     followups,
                     is_given_up: given_up,
@@ -189,7 +191,7 @@ impl Following {
                 }
                 asking.follow(&receiver);
             })?;
-        Ok(Following {
+        Ok(PolicyThread {
             sender,
             thread,
             attached,
@@ -204,8 +206,8 @@ impl Following {
     pub(super) fn event(&mut self, event: &RunEvent) {
         self.turns.follow(event);
         match event {
-            RunEvent::Started { turn, attempt: 1 } => self.tell(Told::Started(*turn)),
-            RunEvent::StepStarted { turn, step } => self.tell(Told::Step(*turn, *step)),
+            RunEvent::Started { turn, attempt: 1 } => self.tell(FollowerMessage::Started(*turn)),
+            RunEvent::StepStarted { turn, step } => self.tell(FollowerMessage::Step(*turn, *step)),
             RunEvent::RunTimedOut { .. } => self.is_halted = true,
             RunEvent::Interrupted { .. } => {
                 self.is_halted = true;
@@ -218,14 +220,14 @@ impl Following {
                     Outcome::Unconfirmed => TurnState::Unconfirmed,
                     _ => TurnState::Skipped,
                 };
-                self.tell(Told::Over(ending.turn, state));
+                self.tell(FollowerMessage::Over(ending.turn, state));
             }
             _ => {}
         }
     }
 
     /// Asks the policies of a turn that has ended; returns what that means if there are none.
-    fn ended(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+    fn ended(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         let state = match &ending.outcome {
             Outcome::Succeeded => TurnState::Finished,
             Outcome::Failed(Failure::RunTimedOut(_)) => TurnState::Stopped,
@@ -237,10 +239,10 @@ impl Following {
             Outcome::Skipped { .. } => TurnState::Skipped,
         };
         if self.asks_about(ending.turn) {
-            self.tell(Told::Ended(ending.turn, state, later));
+            self.tell(FollowerMessage::Ended(ending.turn, state, later));
             return None;
         }
-        self.tell(Told::Over(ending.turn, state));
+        self.tell(FollowerMessage::Over(ending.turn, state));
         Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
     }
 
@@ -251,10 +253,10 @@ impl Following {
 
     /// Takes what is known of a turn that has just ended.
     pub(super) fn learn(&self, turn: TurnIndex, facts: TurnFacts) {
-        self.tell(Told::Facts(turn, facts));
+        self.tell(FollowerMessage::Facts(turn, facts));
     }
 
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: FollowerMessage) {
         // The thread ends only when this is dropped, or by a panic, which ends the run too.
         _ = self.sender.send(told);
     }
@@ -280,17 +282,17 @@ fn is_asked(ending: &Ending) -> bool {
 }
 
 /// Asks policies, in a thread of its own.
-struct Asking {
+struct AskingThread {
     follower: Follower,
-    followups: Vec<FollowUp>,
+    followups: Vec<FollowUpTurn>,
     is_given_up: Arc<AtomicBool>,
 }
 
-impl Asking {
-    fn follow(&mut self, told: &Receiver<Told>) {
+impl AskingThread {
+    fn follow(&mut self, told: &Receiver<FollowerMessage>) {
         for told in told {
             match told {
-                Told::Started(turn) => {
+                FollowerMessage::Started(turn) => {
                     let position = self.follower.workflow().position(turn);
                     let of_turn = &self.follower.workflow().turns()[position];
                     let state = match of_turn.kind {
@@ -302,7 +304,7 @@ impl Asking {
                     };
                     self.follower.reaches(position, state);
                 }
-                Told::Step(turn, step) => {
+                FollowerMessage::Step(turn, step) => {
                     let position = self.follower.workflow().position(turn);
                     let of_turn = &self.follower.workflow().turns()[position];
                     // A second attempt has come that far before.
@@ -311,15 +313,15 @@ impl Asking {
                         self.follower.reaches(position, TurnState::Applying);
                     }
                 }
-                Told::Facts(turn, facts) => {
+                FollowerMessage::Facts(turn, facts) => {
                     let position = self.follower.workflow().position(turn);
                     self.follower.learn(position, facts);
                 }
-                Told::Over(turn, state) => {
+                FollowerMessage::Over(turn, state) => {
                     let position = self.follower.workflow().position(turn);
                     self.follower.reaches(position, state);
                 }
-                Told::Ended(turn, state, later) => {
+                FollowerMessage::Ended(turn, state, later) => {
                     let position = self.follower.workflow().position(turn);
                     self.follower.reaches(position, state);
                     later.tell(self.settlement(position, Some(turn)));
@@ -333,7 +335,7 @@ impl Asking {
         let workflow = self.follower.workflow();
         let turns = &workflow.turns()[positions];
         let added = turns.iter().filter_map(|turn| {
-            let reason = turn.after.map(|after| Reason {
+            let reason = turn.after.map(|after| FollowReason {
                 policies: turn.policies.clone(),
                 stack: workflow.turns()[after].path.clone(),
                 after: None,
@@ -348,9 +350,9 @@ impl Asking {
     }
 
     /// Returns what adds a turn of a stack of the tree.
-    fn added(&self, turn: &WorkflowTurn, follows: Option<Reason>) -> Option<Added> {
+    fn added(&self, turn: &WorkflowTurn, follows: Option<FollowReason>) -> Option<AddedTurn> {
         let followup = &self.followups[turn.stack?.get()];
-        Some(Added {
+        Some(AddedTurn {
             turn: Turn {
                 stack: turn.path.clone(),
                 operation: followup.operation,
@@ -378,7 +380,7 @@ impl Asking {
         let workflow = self.follower.workflow();
         let of = |turn: TurnIndex| &workflow.turns()[workflow.position(turn)];
         let added = consequences.queued.iter().filter_map(|follow| {
-            let reason = Reason {
+            let reason = FollowReason {
                 policies: follow.policies.clone(),
                 stack: evaluated.stack.clone(),
                 after: turn,
@@ -398,23 +400,23 @@ impl Asking {
 }
 
 /// Runs turns that policies follow.
-pub(super) struct Followed<'f, E> {
+pub(super) struct FollowedExecutor<'f, E> {
     pub(super) executor: E,
-    pub(super) following: &'f RefCell<Option<Following>>,
+    pub(super) following: &'f RefCell<Option<PolicyThread>>,
 }
 
-impl<E: Executor> Executor for Followed<'_, E> {
+impl<E: Executor> Executor for FollowedExecutor<'_, E> {
     type Command = E::Command;
 
-    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
+    fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         self.executor.is_needed(step)
     }
 
-    fn start(&mut self, start: Start<'_, E::Command>) -> Result<E::Command, Failure> {
+    fn start(&mut self, start: StepStart<'_, E::Command>) -> Result<E::Command, Failure> {
         self.executor.start(start)
     }
 
-    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+    fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         match self.following.borrow_mut().as_mut() {
             Some(following) => following.ended(ending, later),
             None => self.executor.settle(ending, later),

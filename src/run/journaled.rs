@@ -10,12 +10,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::project::attempt::ExitCodes;
-use crate::project::config::{Recorded, TagLimit};
+use crate::project::config::{RecordKind, TagLimit};
 use crate::record::journal::{
-    self, ChangesRecord, Counts, DroppedRecord, Ended, EvaluatedRecord, Event, Finished,
+    self, ChangesRecord, Counts, DroppedRecord, EndedTurnRecord, EvaluatedRecord, Event, Finished,
     FollowRecord, JournalEntry, PolicyRecord, ReasonRecord, ResourcesRecord,
 };
-use crate::run::evaluated::{Evaluated, Follow, Reason, WhyDropped};
+use crate::run::evaluated::{Follow, FollowReason, TurnEvaluation, WhyDropped};
 use crate::run::event::{
     CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
 };
@@ -142,7 +142,7 @@ fn further(turns: &Turns, turn: TurnIndex) -> Option<u32> {
     Some(turns.position_at_stack(turn)).filter(|&position| position > 1)
 }
 
-fn reason_record(reason: &Reason, turns: &Turns) -> ReasonRecord {
+fn reason_record(reason: &FollowReason, turns: &Turns) -> ReasonRecord {
     let (run, turn) = match &reason.earlier {
         Some((run, number)) => (
             Some(run.clone()),
@@ -158,7 +158,7 @@ fn reason_record(reason: &Reason, turns: &Turns) -> ReasonRecord {
     }
 }
 
-fn evaluated_record(evaluated: &Evaluated, turns: &Turns) -> EvaluatedRecord {
+fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecord {
     let policies = evaluated.policies.iter().map(|policy| PolicyRecord {
         policy: policy.policy.clone(),
         trigger: policy.answer.trigger.iter().cloned().collect(),
@@ -214,7 +214,7 @@ fn finished(summary: &RunSummary) -> Finished {
     }
 }
 
-fn ended(ending: &Ending, turns: &Turns) -> Ended {
+fn ended(ending: &Ending, turns: &Turns) -> EndedTurnRecord {
     let path = |turn: TurnIndex| turns[turn].stack.to_string();
     let (failure, cause) = match &ending.outcome {
         Outcome::Succeeded | Outcome::Unconfirmed => (None, None),
@@ -237,7 +237,7 @@ fn ended(ending: &Ending, turns: &Turns) -> Ended {
             (None, Some(cause))
         }
     };
-    Ended {
+    EndedTurnRecord {
         stack: path(ending.turn),
         outcome: (&ending.outcome).into(),
         failure,
@@ -372,17 +372,17 @@ impl RunSettings {
     }
 }
 
-impl From<Recorded> for journal::RecordingRecord {
-    fn from(recording: Recorded) -> Self {
+impl From<RecordKind> for journal::RecordingRecord {
+    fn from(recording: RecordKind) -> Self {
         match recording {
-            Recorded::Apply => journal::RecordingRecord::Apply,
-            Recorded::Destroy => journal::RecordingRecord::Destroy,
-            Recorded::Never => journal::RecordingRecord::Never,
+            RecordKind::Apply => journal::RecordingRecord::Apply,
+            RecordKind::Destroy => journal::RecordingRecord::Destroy,
+            RecordKind::Never => journal::RecordingRecord::Never,
         }
     }
 }
 
-impl Recorded {
+impl RecordKind {
     /// Returns what a journal names.
     ///
     /// # Errors
@@ -390,9 +390,9 @@ impl Recorded {
     /// The word, if only a later `orch` knows it.
     pub fn from_journal(recording: &journal::RecordingRecord) -> Result<Self, &str> {
         match recording {
-            journal::RecordingRecord::Apply => Ok(Recorded::Apply),
-            journal::RecordingRecord::Destroy => Ok(Recorded::Destroy),
-            journal::RecordingRecord::Never => Ok(Recorded::Never),
+            journal::RecordingRecord::Apply => Ok(RecordKind::Apply),
+            journal::RecordingRecord::Destroy => Ok(RecordKind::Destroy),
+            journal::RecordingRecord::Never => Ok(RecordKind::Never),
             journal::RecordingRecord::Other(word) => Err(word),
         }
     }

@@ -9,7 +9,7 @@ use crate::selection::select::Selection;
 
 /// The stacks of a run in order.
 #[derive(Debug)]
-pub struct Order {
+pub struct RunOrder {
     precedence: Precedence,
     /// Breaks ties, by stack: the lower goes first.
     rank: Vec<u32>,
@@ -26,12 +26,12 @@ pub enum Direction {
     Reverse,
 }
 
-impl Order {
+impl RunOrder {
     /// Orders a selection. No cycle of the graph may touch it; the caller has refused that.
     pub fn new(graph: &Graph, selection: &Selection) -> Self {
         let precedence = Precedence::new(graph);
         let rank = (0..).take(precedence.n_stacks()).collect(); // numbered in path order
-        Order::ranked(precedence, rank, selection.stacks())
+        RunOrder::ranked(precedence, rank, selection.stacks())
     }
 
     /// Takes over the sequence of an earlier run, or a part of it: ties are broken as they were. Where
@@ -43,7 +43,7 @@ impl Order {
         for (&stack, position) in sequence.iter().zip(0..) {
             rank[stack.get()] = position;
         }
-        Order::ranked(precedence, rank, sequence.iter().copied())
+        RunOrder::ranked(precedence, rank, sequence.iter().copied())
     }
 
     fn ranked(
@@ -60,7 +60,7 @@ impl Order {
             schedule.settle(turn, true);
         }
         assert!(schedule.is_over(), "every selected stack has its turn");
-        Order {
+        RunOrder {
             precedence,
             rank,
             sequence,

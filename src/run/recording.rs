@@ -10,7 +10,8 @@ use tracing::debug;
 
 use crate::folder::{GuardedFolder, Unusable};
 use crate::record::journal::{
-    Header, Holder, Journal, Liveness, Locking, ProjectLock, ReadError, RunRecord, Runs, UnreadRun,
+    Header, Journal, JournalError, Liveness, LockHolder, Locking, ProjectLock, RunRecord, Runs,
+    UnreadRun,
 };
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
@@ -42,7 +43,7 @@ pub struct Followers {
 #[derive(Debug)]
 pub enum RecordingNote {
     /// The run before this one was killed, and something of it is left to do.
-    Killed(Holder),
+    Killed(LockHolder),
     /// Nothing keeps a second run from starting.
     NoLock(Unusable),
     /// The run is not recorded.
@@ -63,7 +64,7 @@ pub enum Busy {
     /// Another run is in progress, or was killed and left something behind that still runs.
     Held {
         /// Who holds the lock, if they say so.
-        holder: Option<Box<Holder>>,
+        holder: Option<Box<LockHolder>>,
         killed: Option<Box<RunRecord>>,
         /// Whether it runs elsewhere.
         is_elsewhere: bool,
@@ -110,7 +111,7 @@ impl Recording {
                 return Ok((recording, notes));
             }
         };
-        let no_lock = match ProjectLock::lock(&folder, &Holder::of(header)) {
+        let no_lock = match ProjectLock::lock(&folder, &LockHolder::of(header)) {
             Ok(Locking::Ours { lock, killed }) => {
                 recording.lock = Some(lock);
                 if !allow_concurrent {
@@ -244,7 +245,7 @@ fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
         Some((run, Liveness::Unknown)) => Err(Busy::MayBeAlive(run.to_owned())),
         Some((other, _)) => {
             let other = runs.brief(other).ok();
-            let holder = other.map(|other| Holder::of(&other.header));
+            let holder = other.map(|other| LockHolder::of(&other.header));
             Err(held(folder, holder, header))
         }
     }
@@ -264,7 +265,7 @@ fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<(), Bus
     }
 }
 
-fn held(folder: &GuardedFolder, holder: Option<Holder>, header: &Header) -> Busy {
+fn held(folder: &GuardedFolder, holder: Option<LockHolder>, header: &Header) -> Busy {
     let killed = holder.as_ref().and_then(|holder| {
         let runs = Runs::find(folder.clone()).ok()?;
         let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
@@ -281,8 +282,8 @@ fn held(folder: &GuardedFolder, holder: Option<Holder>, header: &Header) -> Busy
 }
 
 /// Returns whether something is left to do of a run that was killed, or may be.
-fn is_unfinished(folder: &GuardedFolder, killed: &Holder) -> bool {
-    let runs = Runs::find(folder.clone()).map_err(ReadError::from);
+fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
+    let runs = Runs::find(folder.clone()).map_err(JournalError::from);
     match runs.and_then(|runs| runs.record(&killed.run)) {
         Ok(record) => record.finished.is_none(),
         Err(error) => !error.is_missing(),

@@ -21,15 +21,15 @@ use crate::git::{GitError, Repository};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::attempt::Attempts;
-use crate::project::config::Recorded;
+use crate::project::config::RecordKind;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
     BaseRecord, FORMAT, Header, PoliciesRecord, RunRecord, Runs, UncommittedFile, arguments,
 };
-use crate::run::begun::{BeginError, BegunRun, Circumstances};
+use crate::run::begun::{BeginError, BeginOptions, BegunRun};
 use crate::run::execute::{Execution, LookupError, ProgramFinder, Task};
-use crate::run::order::{Direction, Order};
+use crate::run::order::{Direction, RunOrder};
 use crate::run::resume::ResumedRun;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::Schedule;
@@ -44,7 +44,7 @@ use crate::selection::reference::References;
 pub struct RunRequest {
     pub command: RunCommand,
     /// The stacks, in order.
-    pub order: Order,
+    pub order: RunOrder,
     /// Which way the run goes.
     pub direction: Direction,
     /// The settings that are given explicitly.
@@ -159,7 +159,7 @@ impl PreparedRun {
         self,
         project: &Project,
         references: &References,
-        circumstances: Circumstances,
+        circumstances: BeginOptions,
     ) -> Result<BegunRun, BeginError> {
         let settings = &self.request.settings;
         let steps: Arc<[Step]> = [Step::Command("command".into())].into();
@@ -224,7 +224,7 @@ impl PreparedRun {
     }
 
     /// Returns what the state records the run as, if that is given explicitly.
-    pub fn recording(&self) -> Option<Recorded> {
+    pub fn recording(&self) -> Option<RecordKind> {
         self.request.settings.recording
     }
 

@@ -10,7 +10,7 @@ use regex::bytes::RegexSet;
 
 use crate::project::Project;
 use crate::project::attempt::{Attempts, DEFAULT_BACKOFF, ExitCodes, Retry, patterns};
-use crate::project::config::{Recorded, TagLimit};
+use crate::project::config::{RecordKind, TagLimit};
 use crate::project::stack::StackIndex;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::{Limit, OnError};
@@ -48,7 +48,7 @@ pub struct RunSettings {
     /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,
     /// What the state records the run as, whatever its command is.
-    pub recording: Option<Recorded>,
+    pub recording: Option<RecordKind>,
 }
 
 /// Why settings cannot be applied.

@@ -10,18 +10,18 @@ use super::tool::{AppliedPlan, ToolPlace};
 use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
-    Action, Applied, Attempt, CHECKS_FAILED, CONDITION, Deposed, Entry, Inputs, Intent,
-    OTHER_BACKEND, Outcome as RecordedOutcome, Refreshed, UNMERGED,
+    Applied, Attempt, AttemptOutcome as RecordedOutcome, CHECKS_FAILED, CONDITION, Deposed, Entry,
+    Inputs, Intent, OTHER_BACKEND, Refreshed, RunAction, UNMERGED,
 };
 use crate::state::writer::Change;
 
 /// What is to be on record of a stack whose command is recorded.
 #[derive(Debug, Clone)]
-pub struct StackRecord {
+pub struct NewEntry {
     /// The key in the document: the path of the stack.
     pub key: String,
     /// What the command does.
-    pub action: Action,
+    pub action: RunAction,
     /// What it is recorded by.
     pub command: String,
     /// The commit of HEAD.
@@ -44,7 +44,7 @@ pub struct StackRecord {
     /// Whether the command makes the stack anew, after it was destroyed.
     pub is_made_anew: bool,
     /// The generation that the command makes beside the current one, if it makes one.
-    pub made: Option<Made>,
+    pub made: Option<NewGeneration>,
     /// The generation that the command destroys, if that is not the current one.
     pub destroyed: Option<Generation>,
     /// Why the command may do only a part of this, or nothing: see [`Attempt::failure`].
@@ -58,7 +58,7 @@ pub struct StackRecord {
 
 /// A generation that is made beside the current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct NewGeneration {
     /// Which one.
     pub generation: Generation,
     /// Where its tool keeps its own state, if that is known.
@@ -98,7 +98,7 @@ pub enum Effect {
     Updated,
 }
 
-impl StackRecord {
+impl NewEntry {
     /// Finds out what the applied plan file does, if there is one.
     ///
     /// # Errors
@@ -110,8 +110,8 @@ impl StackRecord {
         };
         let answer = plan.confirmed()?;
         match answer.destroys {
-            Some(true) => self.action = Action::Destroy,
-            Some(false) => self.action = Action::Apply,
+            Some(true) => self.action = RunAction::Destroy,
+            Some(false) => self.action = RunAction::Apply,
             None => {}
         }
         let unknown = answer.unknown.map(str::to_owned);
@@ -160,7 +160,7 @@ impl StackRecord {
     }
 
     /// Returns what becomes of the entry of a stack with which nothing had to be done.
-    pub fn settled(&self, run: &str, findings: Findings) -> Change {
+    pub fn unchanged(&self, run: &str, findings: Findings) -> Change {
         self.ended(run, None, Some(findings))
     }
 
@@ -171,7 +171,7 @@ impl StackRecord {
         failure: Option<&Failure>,
         findings: Option<Findings>,
     ) -> Change {
-        if self.action == Action::Refresh {
+        if self.action == RunAction::Refresh {
             return self.refreshed(run, failure.is_some(), findings);
         }
         let outcome = failure;
@@ -183,7 +183,7 @@ impl StackRecord {
             .is_none_or(|findings| findings.is_complete);
         let is_done = failure.is_none() && is_complete;
         let destroys_part =
-            self.action == Action::Destroy && self.destroyed.is_none() && !is_complete;
+            self.action == RunAction::Destroy && self.destroyed.is_none() && !is_complete;
         let unknown = self.unknown().filter(|_| failure.is_none());
         if unknown.is_some() || failure.is_none() && destroys_part {
             let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
@@ -192,7 +192,7 @@ impl StackRecord {
         match self.destroyed {
             Some(generation) if is_done => return Change::DestroyedGeneration(generation),
             Some(_) => return Change::Destroying,
-            None if is_done && self.action == Action::Destroy => return Change::Destroyed,
+            None if is_done && self.action == RunAction::Destroy => return Change::Destroyed,
             None => {}
         }
         let at = SystemClock::default().now();

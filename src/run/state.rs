@@ -13,13 +13,14 @@ use std::thread;
 
 use super::event::{Ending, Failure, Outcome, Reaction};
 use super::execute::{
-    Commands, Control, End, Executor, Inbox, Running, Signal, Start, StateAlarm, StepEnd,
+    Commands, Control, Executor, Inbox, Running, Signal, StateAlarm, StepEnd, StepReporter,
+    StepStart,
 };
-pub use super::stack_record::{Effect, Findings, Made, StackRecord};
+pub use super::stack_record::{Effect, Findings, NewEntry, NewGeneration};
 use super::turn::{Step, TurnIndex};
 use crate::path::StackPath;
-use crate::state::document::{Action, Entry};
-use crate::state::writer::{Change, Ended, Report, StateWriter};
+use crate::state::document::{Entry, RunAction};
+use crate::state::writer::{Change, Report, StateWriter, WriterEnd};
 
 /// The ticket of changes that nobody waits for.
 const NO_TICKET: u64 = u64::MAX;
@@ -28,13 +29,13 @@ const NO_TICKET: u64 = u64::MAX;
 #[derive(Debug, Default)]
 struct Intents {
     /// Those that are not confirmed yet.
-    open: HashMap<u64, End>,
+    open: HashMap<u64, StepReporter>,
     /// Those that are confirmed, and were not given up since.
     confirmed: HashSet<u64>,
     /// Those after which a command has been started: what it has done is done.
     begun: HashSet<u64>,
     /// The records of turns whose tool was asked what its plan file does.
-    asked: HashMap<u64, StackRecord>,
+    asked: HashMap<u64, NewEntry>,
 }
 
 type Questions = Arc<Mutex<Intents>>;
@@ -53,9 +54,9 @@ pub struct RunState {
     run: String,
     writer: Arc<StateWriter>,
     /// By turn; none for a stack whose command is not recorded.
-    records: RefCell<Vec<Option<StackRecord>>>,
+    records: RefCell<Vec<Option<NewEntry>>>,
     /// What is put on record of turns that are added, by stack.
-    followups: HashMap<StackPath, StackRecord>,
+    followups: HashMap<StackPath, NewEntry>,
     /// The keys of stacks that have several turns from the beginning.
     several: HashSet<String>,
     /// What is on record of stacks whose turns have ended, by key, if turns may be added; none if nothing is.
@@ -65,12 +66,12 @@ pub struct RunState {
 
 /// Takes what the writer of a state reports: see [`StateWriter::start`].
 #[derive(Debug)]
-pub struct Reports {
+pub struct WriterReports {
     questions: Questions,
     alarm: StateAlarm,
 }
 
-impl Reports {
+impl WriterReports {
     /// Takes a report.
     pub fn take(&self, report: Report) {
         match report {
@@ -101,16 +102,16 @@ fn answered(result: Result<(), Failure>) -> StepEnd {
 /// What is needed to keep the state of a run.
 #[derive(Debug)]
 pub struct StatePlan {
-    records: Vec<Option<StackRecord>>,
+    records: Vec<Option<NewEntry>>,
     /// What is put on record at once, by key.
     changes: Vec<(String, Change)>,
-    followups: HashMap<StackPath, StackRecord>,
+    followups: HashMap<StackPath, NewEntry>,
     questions: Questions,
 }
 
 impl StatePlan {
     /// Plans what is to be on record, by turn.
-    pub fn new(records: Vec<Option<StackRecord>>) -> Self {
+    pub fn new(records: Vec<Option<NewEntry>>) -> Self {
         StatePlan {
             records,
             changes: Vec::new(),
@@ -127,13 +128,13 @@ impl StatePlan {
     }
 
     /// Adds what is put on record of turns that are added, by stack.
-    pub fn add_followups(&mut self, followups: HashMap<StackPath, StackRecord>) {
+    pub fn add_followups(&mut self, followups: HashMap<StackPath, NewEntry>) {
         self.followups = followups;
     }
 
     /// Returns what takes the reports of the writer of the run with this inbox.
-    pub(super) fn reports(&self, inbox: &Inbox) -> Reports {
-        Reports {
+    pub(super) fn reports(&self, inbox: &Inbox) -> WriterReports {
+        WriterReports {
             questions: self.questions.clone(),
             alarm: inbox.state_alarm(),
         }
@@ -165,7 +166,7 @@ impl StatePlan {
 }
 
 impl RunState {
-    fn record(&self, turn: TurnIndex) -> Option<Ref<'_, StackRecord>> {
+    fn record(&self, turn: TurnIndex) -> Option<Ref<'_, NewEntry>> {
         let records = self.records.borrow();
         Ref::filter_map(records, |records| records.get(turn.get())?.as_ref()).ok()
     }
@@ -206,14 +207,14 @@ impl RunState {
                 record.earlier.clone_from(&now);
                 // It was destroyed to be made anew.
                 let is_first = self.several.contains(key) && now.is_none();
-                record.is_made_anew |= is_first && record.action == Action::Apply;
+                record.is_made_anew |= is_first && record.action == RunAction::Apply;
             }
         }
         self.latest.borrow_mut().insert(key.to_owned(), now);
     }
 
     /// Asks for the confirmation of an intent, and before further attempts, whether the lock is still held.
-    fn ask(&self, turn: TurnIndex, end: End) {
+    fn ask(&self, turn: TurnIndex, end: StepReporter) {
         let ticket = ticket(turn);
         let is_confirmed = lock(&self.questions).confirmed.contains(&ticket);
         let Some(record) = self.record(turn) else {
@@ -287,7 +288,7 @@ impl RunState {
     }
 
     /// Waits until everything is in the document, or cannot be any more.
-    pub(super) fn finish(self) -> Ended {
+    pub(super) fn finish(self) -> WriterEnd {
         match Arc::try_unwrap(self.writer) {
             Ok(writer) => writer.finish(None),
             Err(_) => unreachable!("every question has gone with its turn"),
@@ -305,11 +306,11 @@ pub(super) struct Confirming<'a> {
 pub(super) enum Confirmed {
     Command(Running),
     /// Also the command before it, whose log goes on.
-    Question(Question, Option<Running>),
+    Question(OpenIntent, Option<Running>),
 }
 
 /// An intent that is not confirmed yet.
-pub(super) struct Question {
+pub(super) struct OpenIntent {
     ticket: u64,
     key: String,
     questions: Questions,
@@ -319,8 +320,8 @@ pub(super) struct Question {
 impl Executor for Confirming<'_> {
     type Command = Confirmed;
 
-    fn start(&mut self, start: Start<'_, Confirmed>) -> Result<Confirmed, Failure> {
-        let Start {
+    fn start(&mut self, start: StepStart<'_, Confirmed>) -> Result<Confirmed, Failure> {
+        let StepStart {
             index,
             turn,
             attempt,
@@ -337,7 +338,7 @@ impl Executor for Confirming<'_> {
             let state = &self.state;
             state.ask(index, end);
             let record = state.record(index);
-            let question = Question {
+            let question = OpenIntent {
                 ticket: ticket(index),
                 key: record.map(|record| record.key.clone()).unwrap_or_default(),
                 questions: state.questions.clone(),
@@ -345,7 +346,7 @@ impl Executor for Confirming<'_> {
             };
             return Ok(Confirmed::Question(question, previous));
         }
-        let running = self.commands.start(Start {
+        let running = self.commands.start(StepStart {
             index,
             turn,
             attempt,
@@ -374,7 +375,7 @@ impl Control for Confirmed {
     }
 }
 
-impl Question {
+impl OpenIntent {
     /// Gives up the intent: it is as if it had never been. It may have been confirmed just now.
     fn withdraw(&self) {
         let mut intents = lock(&self.questions);

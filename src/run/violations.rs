@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::debug;
 
 use super::resume;
-use super::safeguard::{self, Behind, Disabled, Relation, Violation};
+use super::safeguard::{self, Disabled, HeadRelation, OutdatedHead, Violation};
 use crate::change::base::{self, BaseQuery, BaseUnknown};
 use crate::context::Context;
 use crate::error::{ErrorContext as _, Result};
@@ -129,7 +129,7 @@ impl Context {
 
     /// Compares HEAD with the remote's default branch as this clone knows it; `None` if HEAD has all of it, or the
     /// branch is not known.
-    fn known_behind(&self, repository: &Repository) -> Result<Option<Behind>, GitError> {
+    fn known_behind(&self, repository: &Repository) -> Result<Option<OutdatedHead>, GitError> {
         let upstream =
             match base::default_branch(repository, &BaseQuery::of(&self.project.settings)) {
                 Ok(Some(upstream)) => upstream,
@@ -145,7 +145,7 @@ impl Context {
             return Ok(None);
         }
         let relation = relation(repository, &head, &tip, &tracking)?;
-        Ok(Some(Behind {
+        Ok(Some(OutdatedHead {
             head: Some(head),
             upstream,
             tip,
@@ -175,9 +175,9 @@ impl Context {
                     let tracking = format!("refs/remotes/{upstream}");
                     relation(repository, head, &tip, &tracking)?
                 }
-                None => Relation::Unrelated,
+                None => HeadRelation::Unrelated,
             };
-            Ok(Some(Violation::OutOfSync(Behind {
+            Ok(Some(Violation::OutOfSync(OutdatedHead {
                 head,
                 upstream,
                 tip,
@@ -195,7 +195,7 @@ fn relation(
     head: &CommitId,
     tip: &CommitId,
     last_seen: &str,
-) -> Result<Relation, GitError> {
+) -> Result<HeadRelation, GitError> {
     let present = repository.commit(tip.as_str())?;
     let is_present = present.as_ref() == Some(tip);
     let known = match present.filter(|_| is_present) {
@@ -207,10 +207,10 @@ fn relation(
         None => None,
     };
     Ok(match base {
-        Some(base) if base == *head => Relation::FastForward,
-        Some(_) if !repository.is_shallow()? => Relation::Diverged,
-        _ if repository.is_shallow()? => Relation::Shallow,
-        None if is_present => Relation::Unrelated,
-        _ => Relation::Diverged,
+        Some(base) if base == *head => HeadRelation::FastForward,
+        Some(_) if !repository.is_shallow()? => HeadRelation::Diverged,
+        _ if repository.is_shallow()? => HeadRelation::Shallow,
+        None if is_present => HeadRelation::Unrelated,
+        _ => HeadRelation::Diverged,
     })
 }

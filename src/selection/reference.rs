@@ -9,7 +9,7 @@
 //! The path of a directory with instances names all of them, or, in a reference of one of them, all the
 //! others. A key in brackets after the path selects one. `[*]` selects all, without stacks nested in them.
 //!
-//! A directory or tag that names several stacks stays one [`Target`]. Only the graph and the selection expand
+//! A directory or tag that names several stacks stays one [`ReferenceTarget`]. Only the graph and the selection expand
 //! it, once for all references to it.
 
 mod resolver;
@@ -58,7 +58,7 @@ pub struct Reference {
     /// The declaring stack.
     pub from: StackIndex,
     pub kind: ReferenceKind,
-    pub target: Target,
+    pub target: ReferenceTarget,
     /// The only output that counts, in `replace_triggered_by`; see there.
     pub output: Option<String>,
     pub span: Span,
@@ -66,7 +66,7 @@ pub struct Reference {
 
 /// The stacks that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum ReferenceTarget {
     Stack(StackIndex),
     /// All stacks at or below a directory, which does not contain the declaring stack.
     Directory(ProjectPath),
@@ -131,25 +131,25 @@ impl References {
 
     /// Returns all stacks of a target, in path order. A stack that refers to its own group does not name all
     /// of them: see [`Self::named`].
-    pub fn members(&self, target: &Target, stacks: &Stacks) -> Vec<StackIndex> {
+    pub fn members(&self, target: &ReferenceTarget, stacks: &Stacks) -> Vec<StackIndex> {
         match target {
-            Target::Stack(stack) => vec![*stack],
-            Target::Directory(directory) | Target::Enclosing(directory) => {
+            ReferenceTarget::Stack(stack) => vec![*stack],
+            ReferenceTarget::Directory(directory) | ReferenceTarget::Enclosing(directory) => {
                 stacks.at_or_below(directory).collect()
             }
-            Target::Instances(directory) => stacks.at(directory.as_str()).collect(),
-            Target::Tag(group) => self.tag_group(*group).members.clone(),
+            ReferenceTarget::Instances(directory) => stacks.at(directory.as_str()).collect(),
+            ReferenceTarget::Tag(group) => self.tag_group(*group).members.clone(),
         }
     }
 
     pub fn names(&self, reference: &Reference, stack: StackIndex, stacks: &Stacks) -> bool {
         let is_member = match &reference.target {
-            Target::Stack(named) => *named == stack,
-            Target::Directory(directory) | Target::Enclosing(directory) => {
+            ReferenceTarget::Stack(named) => *named == stack,
+            ReferenceTarget::Directory(directory) | ReferenceTarget::Enclosing(directory) => {
                 stacks[stack].path.directory().is_at_or_below(directory)
             }
-            Target::Instances(directory) => stacks[stack].path.directory() == directory,
-            Target::Tag(group) => {
+            ReferenceTarget::Instances(directory) => stacks[stack].path.directory() == directory,
+            ReferenceTarget::Tag(group) => {
                 let members = &self.tag_group(*group).members;
                 members.binary_search(&stack).is_ok()
             }
@@ -162,13 +162,14 @@ impl Reference {
     /// Returns whether a reference includes a member of its target: the declaring stack may leave some out.
     fn is_other(&self, member: StackIndex, stacks: &Stacks) -> bool {
         match self.target {
-            Target::Enclosing(_) => {
+            ReferenceTarget::Enclosing(_) => {
                 let directory = stacks[self.from].path.directory();
                 !stacks[member].path.directory().is_at_or_below(directory)
             }
-            Target::Stack(_) | Target::Directory(_) | Target::Instances(_) | Target::Tag(_) => {
-                member != self.from
-            }
+            ReferenceTarget::Stack(_)
+            | ReferenceTarget::Directory(_)
+            | ReferenceTarget::Instances(_)
+            | ReferenceTarget::Tag(_) => member != self.from,
         }
     }
 }

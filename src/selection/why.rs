@@ -11,12 +11,14 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Origin, Relative, Towards};
 use crate::selection::reference::{ReferenceKind, References};
-use crate::selection::select::{Obstacle, Query, Reach, Reason, Selection, Verb, select};
+use crate::selection::select::{
+    NeighbourChoice, Obstacle, Query, Reach, Selection, SelectionReason, select,
+};
 use crate::source::Span;
 
 /// A constraint of a [`chain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     pub later: StackIndex,
     pub earlier: StackIndex,
     pub origin: Origin,
@@ -24,13 +26,13 @@ pub struct Link {
 
 /// Returns a shortest chain of constraints by which `later` runs after `earlier`, starting at `later`; `None`
 /// if there is none.
-pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Vec<Link>> {
+pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Vec<ChainLink>> {
     let steps = graph.neighbours([later], Towards::Dependencies, None);
     let mut links = Vec::new();
     let mut at = earlier;
     loop {
         let step = steps.get(&at)?;
-        links.push(Link {
+        links.push(ChainLink {
             later: step.from,
             earlier: at,
             origin: step.origin,
@@ -45,7 +47,7 @@ pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Ve
 
 /// The question why a stack is selected or not.
 #[derive(Debug)]
-pub struct Question<'a> {
+pub struct WhyQuestion<'a> {
     pub project: &'a Project,
     pub references: &'a References,
     pub graph: &'a Graph,
@@ -97,19 +99,19 @@ pub enum Alternative {
 
 impl Alternative {
     /// Returns whether this selected the stack.
-    fn is(&self, reason: &Reason) -> bool {
+    fn is(&self, reason: &SelectionReason) -> bool {
         match (self, reason) {
-            (Alternative::Wants(_, way), Reason::Wants(_, taken))
-            | (Alternative::WantedBy(_, way), Reason::WantedBy(_, taken)) => way == taken,
+            (Alternative::Wants(_, way), SelectionReason::Wants(_, taken))
+            | (Alternative::WantedBy(_, way), SelectionReason::WantedBy(_, taken)) => way == taken,
             _ => false,
         }
     }
 }
 
-impl Question<'_> {
+impl WhyQuestion<'_> {
     /// Answers the question, given the inputs of the stack.
     pub fn answer(&self, inputs: Vec<Input>) -> Why {
-        let Question {
+        let WhyQuestion {
             project,
             graph,
             query,
@@ -127,7 +129,11 @@ impl Question<'_> {
         let mut ways = Vec::new();
         if is_selected {
             // With neighbour flags, `wants` alone does not select it; and reasons are not repeated.
-            if self.reaches(&[Verb::Only, Verb::Exclude]).next().is_none() {
+            if self
+                .reaches(&[NeighbourChoice::Only, NeighbourChoice::Exclude])
+                .next()
+                .is_none()
+            {
                 ways = self.wanted();
             }
             let reasons = selection.reasons(stack);
@@ -144,7 +150,7 @@ impl Question<'_> {
             }
         } else {
             in_the_way = excludes(&obstacles);
-            in_the_way.extend(self.reaches(&[Verb::Only, Verb::Exclude]));
+            in_the_way.extend(self.reaches(&[NeighbourChoice::Only, NeighbourChoice::Exclude]));
             ways = self.wanted();
             ways.extend(self.by_neighbours());
         }
@@ -173,11 +179,11 @@ impl Question<'_> {
     /// Returns flags whose removal selects the stack, of as few kinds as possible.
     fn enough_to_leave_out(&self, obstacles: &[Obstacle]) -> Option<Vec<BlockingFlag>> {
         let excludes = excludes(obstacles);
-        let verbs: [&[Verb]; 4] = [
+        let verbs: [&[NeighbourChoice]; 4] = [
             &[],
-            &[Verb::Exclude],
-            &[Verb::Only],
-            &[Verb::Only, Verb::Exclude],
+            &[NeighbourChoice::Exclude],
+            &[NeighbourChoice::Only],
+            &[NeighbourChoice::Only, NeighbourChoice::Exclude],
         ];
         let mut tried = Vec::new();
         verbs.into_iter().find_map(|verbs| {
@@ -187,7 +193,7 @@ impl Question<'_> {
                 return None;
             }
             let query = self.without(&flags);
-            let Question { project, .. } = self;
+            let WhyQuestion { project, .. } = self;
             let selection = select(&project.stacks, self.references, self.graph, &query);
             tried.push(flags.clone());
             selection.contains(self.stack).then_some(flags)
@@ -207,7 +213,7 @@ impl Question<'_> {
     }
 
     /// Returns the neighbour flags with one of these effects.
-    fn reaches(&self, verbs: &[Verb]) -> impl Iterator<Item = BlockingFlag> {
+    fn reaches(&self, verbs: &[NeighbourChoice]) -> impl Iterator<Item = BlockingFlag> {
         let reaches = self.query.neighbours.iter();
         let reaches = reaches.filter(|reach| verbs.contains(&reach.verb));
         reaches.map(|&reach| BlockingFlag::Neighbours(reach))
@@ -215,7 +221,7 @@ impl Question<'_> {
 
     /// Returns the references by which another stack would select this one.
     fn wanted(&self) -> Vec<Alternative> {
-        let Question {
+        let WhyQuestion {
             project: Project { stacks, .. },
             references,
             stack,
@@ -265,7 +271,7 @@ impl Question<'_> {
             let around = around.filter(|&(it, _)| it != self.stack && start.contains(it));
             let (other, step) = around.min_by_key(|&(it, step)| (step.distance, it))?;
             let reach = Reach {
-                verb: Verb::Include,
+                verb: NeighbourChoice::Include,
                 towards: back,
                 // The smallest depth that reaches the stack.
                 depth: NonZeroU32::new(step.distance),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a run does to the stacks that it is recorded for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Action {
+pub enum RunAction {
     /// It brings about what the configuration says.
     Apply,
     /// It removes what is there.
@@ -17,13 +17,13 @@ pub enum Action {
     Other(String),
 }
 
-impl Action {
+impl RunAction {
     pub fn word(&self) -> &str {
         match self {
-            Action::Apply => "apply",
-            Action::Destroy => "destroy",
-            Action::Refresh => "refresh",
-            Action::Other(word) => word,
+            RunAction::Apply => "apply",
+            RunAction::Destroy => "destroy",
+            RunAction::Refresh => "refresh",
+            RunAction::Other(word) => word,
         }
     }
 }

@@ -13,8 +13,10 @@ use jiff::Timestamp;
 
 use super::document::{Document, MAX_SERIAL, Unreadable};
 use super::holder::{HolderFile, Presence};
-use super::run_record::RunRecord;
-use super::store::{Condition, Failure, Object, PutError, Store, StoreError, Version};
+use super::run_record::RunChanges;
+use super::store::{
+    PutCondition, PutError, Store, StoreError, StoreFailure, StoredObject, Version,
+};
 
 /// The objects of one document.
 pub struct Backend {
@@ -37,7 +39,7 @@ impl std::fmt::Debug for Backend {
 
 /// A document as it was read.
 #[derive(Debug, Clone)]
-pub struct Read {
+pub struct ReadDocument {
     pub document: Document,
     /// Its text.
     pub bytes: Vec<u8>,
@@ -48,7 +50,7 @@ pub struct Read {
 
 /// Why something in the backend cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum BackendReadError {
     /// The store cannot be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -75,7 +77,7 @@ pub(super) enum Swap {
     /// The object is what was put, in this version.
     Done(Version),
     /// It is something else.
-    Refused(Option<Object>),
+    Refused(Option<StoredObject>),
 }
 
 impl Backend {
@@ -120,7 +122,7 @@ impl Backend {
     /// # Errors
     ///
     /// If the store cannot be asked, or the document cannot be used.
-    pub fn read(&self) -> Result<Option<Read>, ReadError> {
+    pub fn read(&self) -> Result<Option<ReadDocument>, BackendReadError> {
         let Some(object) = self.store.get(&self.key())? else {
             return Ok(None);
         };
@@ -133,26 +135,29 @@ impl Backend {
     }
 
     /// Returns what is where the document belongs, readable or not.
-    pub(super) fn object(&self) -> Result<Option<Object>, StoreError> {
+    pub(super) fn object(&self) -> Result<Option<StoredObject>, StoreError> {
         self.store.get(&self.key())
     }
 
     /// Reads what was found where the document belongs.
-    pub(super) fn understood(&self, object: Object) -> Result<Read, ReadError> {
-        let Object {
+    pub(super) fn understood(
+        &self,
+        object: StoredObject,
+    ) -> Result<ReadDocument, BackendReadError> {
+        let StoredObject {
             bytes,
             version,
             age,
         } = object;
         let address = self.address();
         match Document::parse(&bytes) {
-            Ok(document) => Ok(Read {
+            Ok(document) => Ok(ReadDocument {
                 document,
                 bytes,
                 version,
                 age,
             }),
-            Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
+            Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
             Err(why @ Unreadable::Damaged(_)) => {
                 // Where even that cannot be listed, the damage is still what matters.
                 let newest = self
@@ -160,7 +165,7 @@ impl Backend {
                     .ok()
                     .and_then(|serials| serials.last().copied());
                 let backup = newest.map(|serial| self.store.address(&self.backup_key(serial)));
-                Err(ReadError::Damaged {
+                Err(BackendReadError::Damaged {
                     address,
                     why,
                     backup,
@@ -174,16 +179,19 @@ impl Backend {
     /// # Errors
     ///
     /// If the store cannot be asked, or the record cannot be used.
-    pub fn record(&self, run: &str) -> Result<Option<(RunRecord, Option<Duration>)>, ReadError> {
+    pub fn record(
+        &self,
+        run: &str,
+    ) -> Result<Option<(RunChanges, Option<Duration>)>, BackendReadError> {
         let key = self.record_key(run);
         let Some(object) = self.store.get(&key)? else {
             return Ok(None);
         };
         let address = self.store.address(&key);
-        match RunRecord::parse(&object.bytes) {
+        match RunChanges::parse(&object.bytes) {
             Ok(record) => Ok(Some((record, object.age))),
-            Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
-            Err(why) => Err(ReadError::Damaged {
+            Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
+            Err(why) => Err(BackendReadError::Damaged {
                 address,
                 why,
                 backup: None,
@@ -197,7 +205,10 @@ impl Backend {
     }
 
     /// Returns the name of the record of a run for people, and what is there, readable or not.
-    pub(super) fn record_object(&self, run: &str) -> Result<(String, Option<Object>), StoreError> {
+    pub(super) fn record_object(
+        &self,
+        run: &str,
+    ) -> Result<(String, Option<StoredObject>), StoreError> {
         let key = self.record_key(run);
         let object = self.store.get(&key)?;
         Ok((self.store.address(&key), object))
@@ -222,7 +233,7 @@ impl Backend {
     /// # Errors
     ///
     /// If the store cannot be asked, or the backup cannot be used.
-    pub fn backup(&self, serial: u64) -> Result<Option<Document>, ReadError> {
+    pub fn backup(&self, serial: u64) -> Result<Option<Document>, BackendReadError> {
         let key = self.backup_key(serial);
         let Some(object) = self.store.get(&key)? else {
             return Ok(None);
@@ -230,8 +241,8 @@ impl Backend {
         let address = self.store.address(&key);
         match Document::parse(&object.bytes) {
             Ok(document) => Ok(Some(document)),
-            Err(why @ Unreadable::Newer(_)) => Err(ReadError::Newer { address, why }),
-            Err(why) => Err(ReadError::Damaged {
+            Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
+            Err(why) => Err(BackendReadError::Damaged {
                 address,
                 why,
                 backup: None,
@@ -245,7 +256,7 @@ impl Backend {
     }
 
     /// Returns what is where a backup belongs.
-    pub(super) fn backup_object(&self, serial: u64) -> Result<Option<Object>, StoreError> {
+    pub(super) fn backup_object(&self, serial: u64) -> Result<Option<StoredObject>, StoreError> {
         self.store.get(&self.backup_key(serial))
     }
 
@@ -254,7 +265,7 @@ impl Backend {
         &self,
         serial: u64,
         bytes: &[u8],
-        condition: &Condition,
+        condition: &PutCondition,
     ) -> Result<Version, PutError> {
         self.store.put(&self.backup_key(serial), bytes, condition)
     }
@@ -272,7 +283,7 @@ impl Backend {
     pub(super) fn swap(
         &self,
         document: &Document,
-        condition: &Condition,
+        condition: &PutCondition,
     ) -> Result<Swap, StoreError> {
         self.swap_bytes(&self.key(), &document.to_bytes(), condition)
     }
@@ -280,8 +291,8 @@ impl Backend {
     /// Puts a run record if the condition holds.
     pub(super) fn swap_record(
         &self,
-        record: &RunRecord,
-        condition: &Condition,
+        record: &RunChanges,
+        condition: &PutCondition,
     ) -> Result<Swap, StoreError> {
         let key = self.record_key(&record.run);
         self.swap_bytes(&key, &record.to_bytes(), condition)
@@ -293,7 +304,7 @@ impl Backend {
         &self,
         key: &str,
         bytes: &[u8],
-        condition: &Condition,
+        condition: &PutCondition,
     ) -> Result<Swap, StoreError> {
         let lost = match self.store.put(key, bytes, condition) {
             Ok(version) => return Ok(Swap::Done(version)),
@@ -307,8 +318,8 @@ impl Backend {
             return Ok(Swap::Done(object.version.clone()));
         }
         let is_untouched = match condition {
-            Condition::Absent => found.is_none(),
-            Condition::Unchanged(version) => found
+            PutCondition::Absent => found.is_none(),
+            PutCondition::Unchanged(version) => found
                 .as_ref()
                 .is_some_and(|found| found.version == *version),
         };
@@ -375,7 +386,7 @@ impl Backend {
     pub(super) fn put_ticket(&self, ticket: &str) {
         _ = self
             .store
-            .put(&self.ticket_key(ticket), b"{}", &Condition::Absent);
+            .put(&self.ticket_key(ticket), b"{}", &PutCondition::Absent);
     }
 
     /// Removes a ticket. One that stays costs its turn.
@@ -394,7 +405,7 @@ impl Backend {
             doing: "write",
             address: self.store.address(key),
             problem: "the store refuses it although nobody else has written".to_owned(),
-            failure: Failure::Transient,
+            failure: StoreFailure::Transient,
         }
     }
 
@@ -404,19 +415,19 @@ impl Backend {
         let key = format!("{}.probe-{nonce}.json", self.base);
         let probe = || {
             // The bytes tell whose write it was.
-            let put = |text: &str, condition: &Condition| {
+            let put = |text: &str, condition: &PutCondition| {
                 let text = format!("{nonce} {text}");
                 self.swap_bytes(&key, text.as_bytes(), condition)
             };
-            let first = match put("1", &Condition::Absent)? {
+            let first = match put("1", &PutCondition::Absent)? {
                 Swap::Done(version) => version,
                 Swap::Refused(Some(_)) => return Ok(Probe::Ignored),
                 Swap::Refused(None) => return Err(self.refused(&key)),
             };
-            if let Swap::Done(_) = put("2", &Condition::Absent)? {
+            if let Swap::Done(_) = put("2", &PutCondition::Absent)? {
                 return Ok(Probe::Ignored);
             }
-            let old = Condition::Unchanged(first.clone());
+            let old = PutCondition::Unchanged(first.clone());
             match put("3", &old)? {
                 Swap::Done(_) => {}
                 Swap::Refused(Some(found)) if found.version != first => return Ok(Probe::Ignored),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::keys;
 
 /// The graph, by the names of stacks.
-pub type Graph = BTreeMap<String, Vec<String>>;
+pub type CfnginGraph = BTreeMap<String, Vec<String>>;
 
 /// Why a graph cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ fn list(stacks: &[String]) -> String {
 /// # Errors
 ///
 /// If the text is not one, or has a name twice.
-pub fn read(text: &[u8]) -> Result<Graph, CfnginError> {
+pub fn read(text: &[u8]) -> Result<CfnginGraph, CfnginError> {
     let mut text = serde_json::Deserializer::from_slice(text);
     let graph = keys::unique(&mut text).and_then(|graph| text.end().map(|()| graph));
     graph.map_err(CfnginError::NoGraph)
@@ -66,8 +66,8 @@ pub fn keys<'a>(
 pub fn graph(
     dependencies: &BTreeMap<&str, Vec<&str>>,
     name: impl Fn(&str) -> String,
-) -> Result<Graph, CfnginError> {
-    let mut graph = Graph::new();
+) -> Result<CfnginGraph, CfnginError> {
+    let mut graph = CfnginGraph::new();
     let mut keys: BTreeMap<String, &str> = BTreeMap::new();
     for (key, before) in dependencies {
         let own = name(key);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::abandoned::AbandonedSerials;
-pub use super::action::Action;
+pub use super::action::RunAction;
 pub use super::deposed::Deposed;
 pub use super::history::{Write, WrittenStacks};
 pub use super::inputs::{CountedInputs, Inputs};
@@ -206,9 +206,9 @@ pub struct Attempt {
     /// The write that merged it; [`UNMERGED`] before that.
     pub serial: u64,
     /// What was tried.
-    pub action: Action,
+    pub action: RunAction,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: AttemptOutcome,
     /// How it failed, if it did; or what makes it unknown: an option like `-target`, [`PARTIAL_PLAN`],
     /// [`UNREADABLE_PLAN`], [`OUTDATED_PLAN`] or [`OTHER_BACKEND`].
     pub failure: Option<String>,
@@ -229,7 +229,7 @@ pub struct Attempt {
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum AttemptOutcome {
     Succeeded,
     /// It did not.
     Failed,
@@ -244,7 +244,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// What is being done.
-    pub action: Action,
+    pub action: RunAction,
     pub run: String,
     /// Since when.
     pub since: Timestamp,
@@ -326,7 +326,7 @@ impl Document {
                 entry.last = Some(Attempt {
                     serial: self.serial,
                     action: intent.action,
-                    outcome: Outcome::Failed,
+                    outcome: AttemptOutcome::Failed,
                     failure: Some(INTERRUPTED.to_owned()),
                     run: Some(intent.run),
                     at,
@@ -355,7 +355,7 @@ impl Entry {
     /// Returns whether the effect of its last attempt is unknown.
     pub(super) fn is_unknown(&self) -> bool {
         let last = self.last.as_ref().filter(|_| self.intent.is_none());
-        last.is_some_and(|last| last.outcome == Outcome::Unknown)
+        last.is_some_and(|last| last.outcome == AttemptOutcome::Unknown)
     }
 
     /// Gives what has not been merged yet a serial.
@@ -422,7 +422,7 @@ impl Entry {
     /// Returns whether the last attempt succeeded.
     pub fn has_succeeded(&self) -> bool {
         let last = self.last.as_ref();
-        last.is_some_and(|last| last.outcome == Outcome::Succeeded)
+        last.is_some_and(|last| last.outcome == AttemptOutcome::Succeeded)
     }
 }
 

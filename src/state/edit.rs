@@ -6,11 +6,11 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use super::abandoned::{AbandonedSerials, is_abandoned};
-use super::backend::{Backend, Probe, Read, ReadError, Swap};
+use super::backend::{Backend, BackendReadError, Probe, ReadDocument, Swap};
 use super::clock::Clock;
 use super::document::{Document, FORMAT, Write, WrittenStacks};
-use super::lock::{Draft, Freed, LockError, attempts, free, presence, read, retry};
-use super::store::{Condition, StoreError};
+use super::lock::{Freed, LockDraft, LockError, attempts, free, presence, read, retry};
+use super::store::{PutCondition, StoreError};
 use super::timeline::{GAP, Succession};
 use crate::author::Author;
 
@@ -37,7 +37,7 @@ impl<E> From<StoreError> for EditError<E> {
 
 /// A change of the document by a command.
 #[derive(Debug, Clone)]
-pub struct Edit<'a> {
+pub struct DocumentEdit<'a> {
     /// Who changes it.
     pub author: &'a Author,
     /// What the history calls it.
@@ -48,7 +48,7 @@ pub struct Edit<'a> {
     pub dry_run: bool,
 }
 
-impl Edit<'_> {
+impl DocumentEdit<'_> {
     /// Returns what the history is told.
     fn write(&self, at: Timestamp, stacks: WrittenStacks) -> Write {
         Write {
@@ -80,7 +80,7 @@ impl Edit<'_> {
     ) -> Result<(T, Document), EditError<E>> {
         retry(backend, || {
             let now = clock.now();
-            let Some(mut draft) = Draft::read(backend)? else {
+            let Some(mut draft) = LockDraft::read(backend)? else {
                 return Ok(None);
             };
             draft.succeed();
@@ -121,7 +121,7 @@ pub fn touch<E>(
     change: impl Fn(&mut Document) -> Result<(), E>,
 ) -> Result<(), EditError<E>> {
     retry(backend, || {
-        let Read {
+        let ReadDocument {
             mut document,
             version,
             ..
@@ -131,7 +131,7 @@ pub fn touch<E>(
         }
         document.serial += 1;
         change(&mut document).map_err(EditError::Refused)?;
-        let swap = backend.swap(&document, &Condition::Unchanged(version))?;
+        let swap = backend.swap(&document, &PutCondition::Unchanged(version))?;
         Ok(matches!(swap, Swap::Done(_)).then_some(()))
     })
 }
@@ -164,7 +164,7 @@ pub enum InitError {
 
 /// A new document.
 #[derive(Debug)]
-pub struct Created {
+pub struct NewDocument {
     pub document: Document,
     /// Whether the store numbers versions of an object.
     pub is_numbered: bool,
@@ -180,9 +180,9 @@ pub struct Created {
 pub fn init(
     backend: &Backend,
     binding: &Binding,
-    edit: &Edit<'_>,
+    edit: &DocumentEdit<'_>,
     clock: &dyn Clock,
-) -> Result<Created, InitError> {
+) -> Result<NewDocument, InitError> {
     let now = clock.now();
     let lineage = Uuid::new_v4().to_string();
     let Binding {
@@ -215,7 +215,7 @@ pub fn init(
     let backup = backups.last().copied();
     document.remember(edit.write(now, WrittenStacks::default()));
     if edit.dry_run {
-        return Ok(Created {
+        return Ok(NewDocument {
             document,
             is_numbered: true,
             backup,
@@ -225,13 +225,13 @@ pub fn init(
         Probe::Ignored => return Err(InitError::Unconditional(backend.address())),
         Probe::Kept { number } => number,
     };
-    let written = attempts(|| match backend.swap(&document, &Condition::Absent)? {
+    let written = attempts(|| match backend.swap(&document, &PutCondition::Absent)? {
         Swap::Done(_) => Ok(Some(())),
         Swap::Refused(Some(_)) => Err(InitError::Exists(backend.address())),
         Swap::Refused(None) => Ok(None),
     })?;
     written.ok_or_else(|| backend.refused_document())?;
-    Ok(Created {
+    Ok(NewDocument {
         document,
         is_numbered,
         backup,
@@ -288,7 +288,7 @@ pub struct Restoration {
 pub fn restore(
     backend: &Backend,
     restoration: Restoration,
-    edit: &Edit<'_>,
+    edit: &DocumentEdit<'_>,
     clock: &dyn Clock,
 ) -> Result<Document, RestoreError> {
     let serial = restoration.serial;
@@ -312,9 +312,9 @@ pub fn restore(
             })
         };
         let (condition, succession, current) = match backend.object()? {
-            None => (Condition::Absent, lost(0)?, None),
+            None => (PutCondition::Absent, lost(0)?, None),
             Some(object) => {
-                let condition = Condition::Unchanged(object.version.clone());
+                let condition = PutCondition::Unchanged(object.version.clone());
                 let written = highest_serial(&object.bytes);
                 match backend.understood(object) {
                     Ok(read) => {
@@ -331,7 +331,7 @@ pub fn restore(
                         }
                         (condition, succession, Some(read))
                     }
-                    Err(ReadError::Damaged { .. }) => (condition, lost(written)?, None),
+                    Err(BackendReadError::Damaged { .. }) => (condition, lost(written)?, None),
                     Err(other) => return Err(LockError::from(other).into()),
                 }
             }

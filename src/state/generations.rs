@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::document::{Action, Applied, Attempt, Deposed, Document, Entry, Outcome, UNMERGED};
+use super::document::{
+    Applied, Attempt, AttemptOutcome, Deposed, Document, Entry, RunAction, UNMERGED,
+};
 use crate::path::{Generation, StackPath};
 
 /// The failure of a destroy that has left old generations.
@@ -63,8 +65,8 @@ impl Entry {
             intent: None,
             last: Some(Attempt {
                 serial: UNMERGED,
-                action: Action::Destroy,
-                outcome: Outcome::Failed,
+                action: RunAction::Destroy,
+                outcome: AttemptOutcome::Failed,
                 failure: Some(OLD_LEFT.to_owned()),
                 run: Some(run.to_owned()),
                 at,

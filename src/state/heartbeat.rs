@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::backend::{Backend, Swap};
 use super::clock::{Clock, Moment, SystemClock};
 use super::lock::Locked;
-use super::run_record::RunRecord;
-use super::store::{Condition, Version};
+use super::run_record::RunChanges;
+use super::store::{PutCondition, Version};
 
 /// How long to wait after a sign of life that did not arrive.
 const RETRY: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub struct Heartbeat {
 #[derive(Debug)]
 struct Beating {
     backend: Backend,
-    record: RunRecord,
+    record: RunChanges,
     version: Version,
     /// When the last one was sent that arrived.
     sure: Moment,
@@ -98,7 +98,7 @@ impl Beating {
         let begun = Moment::now(&clock);
         self.record.sequence += 1;
         self.record.at = clock.now();
-        let condition = Condition::Unchanged(self.version.clone());
+        let condition = PutCondition::Unchanged(self.version.clone());
         match self.backend.swap_record(&self.record, &condition) {
             Ok(Swap::Done(version)) => {
                 self.version = version;
@@ -107,7 +107,7 @@ impl Beating {
             }
             Ok(Swap::Refused(Some(found))) => {
                 // It may be an earlier one, whose answer was lost.
-                let record = RunRecord::parse(&found.bytes);
+                let record = RunChanges::parse(&found.bytes);
                 let own = record.is_ok_and(|it| it.code == self.record.code && it.broken.is_none());
                 if own {
                     self.version = found.version;

@@ -28,7 +28,7 @@ pub(super) enum Presence {
     /// None that has locked the file, as long as the claim exists.
     Alone(Claim),
     /// Another one, or one that it has started.
-    Another(Holder),
+    Another(FileHolder),
 }
 
 /// The file, locked by this process and the commands that it starts.
@@ -41,7 +41,7 @@ pub(super) struct Claim {
 
 /// The file, locked by others.
 #[derive(Debug)]
-pub(super) struct Holder {
+pub(super) struct FileHolder {
     pub(super) file: File,
     /// The last run that had it locked.
     pub(super) last: String,
@@ -70,7 +70,7 @@ impl HolderFile {
             Ok(()) => Ok(Presence::Alone(Claim::of(file).map_err(unread)?)),
             Err(TryLockError::WouldBlock) => {
                 let last = last_run(&mut file).map_err(unread)?;
-                Ok(Presence::Another(Holder { file, last }))
+                Ok(Presence::Another(FileHolder { file, last }))
             }
             Err(TryLockError::Error(error)) => Err(failed("lock", &self.name, error)),
         }
@@ -113,7 +113,7 @@ impl Claim {
     }
 }
 
-impl Holder {
+impl FileHolder {
     /// Returns whether a run has the file locked, or something that it started.
     pub(super) fn is(&self, run: &str) -> bool {
         self.last == run

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::action::Action;
+use super::action::RunAction;
 
 /// A holder of a lock without an expiry who was heard of so recently is alive.
 pub(super) const ALIVE: Duration = Duration::from_mins(2);
@@ -19,7 +19,7 @@ pub struct Lock {
     /// The run id.
     pub run: String,
     /// What the run does.
-    pub action: Action,
+    pub action: RunAction,
     /// Who started it.
     pub by: String,
     /// The machine.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::backend::ReadError;
+use super::backend::BackendReadError;
 use super::clock::Clock;
 use super::store::{PATIENCE, StoreError};
 
@@ -18,12 +18,12 @@ const RETRY: Duration = Duration::from_secs(1);
 pub fn patiently<T>(
     clock: &dyn Clock,
     note: &dyn Fn(&StoreError),
-    mut read: impl FnMut() -> Result<T, ReadError>,
-) -> Result<T, ReadError> {
+    mut read: impl FnMut() -> Result<T, BackendReadError>,
+) -> Result<T, BackendReadError> {
     let mut failing = None;
     loop {
         let error = match read() {
-            Err(ReadError::Store(error)) if error.is_transient() => error,
+            Err(BackendReadError::Store(error)) if error.is_transient() => error,
             read => return read,
         };
         let now = clock.elapsed();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::backend::Backend;
 use super::clock::Clock;
 use super::document::{Document, Entry};
-use super::lock::{Draft, LockError, held_by_other, retry};
-use super::run_record::RunRecord;
+use super::lock::{LockDraft, LockError, held_by_other, retry};
+use super::run_record::RunChanges;
 use super::salvage;
 use super::store::StoreError;
 use super::written::{RunWrite, Tally};
@@ -67,7 +67,7 @@ impl From<StoreError> for RecoverError {
 /// holds the lock, or if the document cannot be written. Nothing is written then.
 pub fn recover(
     backend: &Backend,
-    record: &RunRecord,
+    record: &RunChanges,
     recovery: &Recovery,
     author: &Author,
     clock: &dyn Clock,
@@ -79,7 +79,7 @@ pub fn recover(
         return Err(RecoverError::Unknown(unknown));
     }
     retry(backend, || {
-        let Some(mut draft) = Draft::read(backend)? else {
+        let Some(mut draft) = LockDraft::read(backend)? else {
             return Ok(None);
         };
         let read = draft.document.clone();

@@ -13,7 +13,7 @@ use super::keys;
 
 /// What a run has changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunRecord {
+pub struct RunChanges {
     /// The number of the format.
     pub format: u32,
     /// The lineage of the document.
@@ -33,7 +33,7 @@ pub struct RunRecord {
     pub stacks: BTreeMap<String, Option<Entry>>,
     /// Who has taken the lock away; from then on the run writes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenLock>,
     /// Only in the copy on the run's own machine: the same stacks as they were before.
     #[serde(
         default,
@@ -48,17 +48,17 @@ pub struct RunRecord {
 
 /// Who has taken a lock away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Broken {
+pub struct BrokenLock {
     /// Who.
     pub by: String,
     /// When.
     pub at: Timestamp,
 }
 
-impl RunRecord {
+impl RunChanges {
     /// Returns the record of a run that has changed nothing yet.
     pub(super) fn new(document: &Document, code: String, run: String, at: Timestamp) -> Self {
-        RunRecord {
+        RunChanges {
             format: FORMAT,
             lineage: document.lineage.clone(),
             serial: document.serial,
@@ -79,7 +79,7 @@ impl RunRecord {
     ///
     /// If it is damaged, or a later version wrote it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
-        parse(bytes, |record: &RunRecord| record.format)
+        parse(bytes, |record: &RunChanges| record.format)
     }
 
     /// Returns the text of the record.

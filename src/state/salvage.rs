@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::backend::{Backend, ReadError};
+use super::backend::{Backend, BackendReadError};
 use super::document::{Document, Entry, Lock, Unreadable};
-use super::run_record::RunRecord;
+use super::run_record::RunChanges;
 use super::store::Version;
 
 /// The damage of a run record.
@@ -39,7 +39,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub(super) struct FoundRecord {
     /// What can be read.
-    pub(super) record: Option<RunRecord>,
+    pub(super) record: Option<RunChanges>,
     /// What cannot.
     pub(super) damage: Option<Damage>,
     /// The version of the object, if it exists.
@@ -53,15 +53,15 @@ pub(super) struct FoundRecord {
 /// # Errors
 ///
 /// If the store cannot be asked, or a later version of `orch` wrote the record.
-pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, ReadError> {
+pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, BackendReadError> {
     let (address, object) = backend.record_object(run)?;
     let Some(object) = object else {
         return Ok(None);
     };
     let (version, age) = (Some(object.version), object.age);
-    let (record, damage) = match RunRecord::parse(&object.bytes) {
+    let (record, damage) = match RunChanges::parse(&object.bytes) {
         Ok(record) => (Some(record), None),
-        Err(why @ Unreadable::Newer(_)) => return Err(ReadError::Newer { address, why }),
+        Err(why @ Unreadable::Newer(_)) => return Err(BackendReadError::Newer { address, why }),
         Err(why @ Unreadable::Damaged(_)) => {
             let (record, lost) = readable(&object.bytes);
             let why = Fault::Unreadable(why);
@@ -87,10 +87,10 @@ pub(super) fn of_lock(
     backend: &Backend,
     document: &Document,
     lock: &Lock,
-) -> Result<Option<FoundRecord>, ReadError> {
+) -> Result<Option<FoundRecord>, BackendReadError> {
     let found = find(backend, &lock.run)?;
     let is_of_lock =
-        |record: &RunRecord| record.code == lock.code && record.lineage == document.lineage;
+        |record: &RunChanges| record.code == lock.code && record.lineage == document.lineage;
     let (why, found) = match found {
         Some(found) if found.record.as_ref().is_none_or(is_of_lock) => return Ok(Some(found)),
         Some(found) => (Fault::Foreign, Some(found)),
@@ -116,7 +116,7 @@ pub(super) fn of_lock(
 
 /// Returns a damaged record without the entries that cannot be read, and the stacks that those are
 /// about, as far as either is known.
-fn readable(bytes: &[u8]) -> (Option<RunRecord>, Option<Vec<String>>) {
+fn readable(bytes: &[u8]) -> (Option<RunChanges>, Option<Vec<String>>) {
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(bytes) else {
         return (None, None);
     };
@@ -126,7 +126,7 @@ fn readable(bytes: &[u8]) -> (Option<RunRecord>, Option<Vec<String>>) {
     };
     // Only the copy of a run on its own machine has these.
     fields.remove("before");
-    let mut record: Option<RunRecord> = serde_json::from_value(Value::Object(fields)).ok();
+    let mut record: Option<RunChanges> = serde_json::from_value(Value::Object(fields)).ok();
     let Some(stacks) = stacks else {
         return (record, None);
     };

@@ -7,9 +7,9 @@
 //! document, and no backup of another timeline is taken for an earlier version of it.
 
 use super::abandoned::{AbandonedSerials, is_abandoned};
-use super::backend::{Backend, Read, ReadError};
+use super::backend::{Backend, BackendReadError, ReadDocument};
 use super::document::Document;
-use super::store::{Condition, PutError, StoreError};
+use super::store::{PutCondition, PutError, StoreError};
 
 /// How many serials are left out where nobody knows the last one that was used: more than one run gives the
 /// document after its backup.
@@ -49,7 +49,7 @@ impl Document {
 
 impl Backend {
     /// Finds out what follows a document that was read; `None` if it is not what was read any more.
-    pub(super) fn succession(&self, read: &Read) -> Result<Option<Succession>, StoreError> {
+    pub(super) fn succession(&self, read: &ReadDocument) -> Result<Option<Succession>, StoreError> {
         let serial = read.document.serial;
         let mut succession = Succession {
             serial: serial + 1,
@@ -87,7 +87,7 @@ impl Backend {
         if self.keeps_no_backups() {
             return Ok(());
         }
-        match self.put_backup(succession.backup, bytes, &Condition::Absent) {
+        match self.put_backup(succession.backup, bytes, &PutCondition::Absent) {
             // Whoever copied it before copied the same.
             Ok(_) | Err(PutError::Refused) => {}
             Err(PutError::Unknown(error)) => return Err(error),
@@ -115,8 +115,9 @@ impl Backend {
                         break;
                     }
                 }
-                Ok(None) | Err(ReadError::Damaged { .. } | ReadError::Newer { .. }) => break,
-                Err(ReadError::Store(error)) => return Err(error),
+                Ok(None)
+                | Err(BackendReadError::Damaged { .. } | BackendReadError::Newer { .. }) => break,
+                Err(BackendReadError::Store(error)) => return Err(error),
             }
         }
         let serials = self.backups()?;
@@ -139,8 +140,11 @@ impl Backend {
         for &serial in serials.iter().rev() {
             let document = match self.backup(serial) {
                 Ok(Some(document)) => document,
-                Ok(None) | Err(ReadError::Damaged { .. } | ReadError::Newer { .. }) => continue,
-                Err(ReadError::Store(error)) => return Err(error),
+                Ok(None)
+                | Err(BackendReadError::Damaged { .. } | BackendReadError::Newer { .. }) => {
+                    continue;
+                }
+                Err(BackendReadError::Store(error)) => return Err(error),
             };
             let mut abandoned = document.abandoned;
             if document.serial < serial {

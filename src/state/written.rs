@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Map;
 
-use super::document::{Action, Document, Entry};
+use super::document::{Document, Entry, RunAction};
 use super::history::{Write, WrittenStacks};
 
 /// How many writes the history remembers.
@@ -17,7 +17,7 @@ const NAMED: usize = 100;
 impl Document {
     /// Returns the serial of the write with which a run has freed its lock, if it has.
     pub fn end_of(&self, run: &str) -> Option<u64> {
-        let ends = [Action::Apply, Action::Destroy, Action::Refresh];
+        let ends = [RunAction::Apply, RunAction::Destroy, RunAction::Refresh];
         let is_end = |write: &&Write| {
             write.run.as_deref() == Some(run) && ends.iter().any(|end| write.what == end.word())
         };

@@ -5,6 +5,7 @@ mod house;
 mod tokens;
 mod uses;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -102,6 +103,37 @@ fn the_program_names_no_room_that_decides() {
             assert!(!is_named, "src/program/{file} names `{room}`");
         }
     }
+}
+
+/// Types that have the name of another one on purpose: what one platform has in place of the other's, and the results of
+/// the library and the program.
+const TWINS: [&str; 6] = [
+    "OutputKeeper",
+    "Result",
+    "Signals",
+    "TerminalModes",
+    "Kept",
+    "Pipes",
+];
+
+#[test]
+fn no_two_types_share_a_name() {
+    let mut found = Vec::new();
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    files(&src, "", &mut found);
+    let mut types: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (file, text) in &found {
+        let tokens = tokens::tokens(text);
+        for [first, second, third] in tokens.array_windows() {
+            let is_public = first.text == "pub" || first.text == ")";
+            let is_type = ["struct", "enum", "trait", "type"].contains(&&*second.text);
+            if is_public && is_type && !TWINS.contains(&&*third.text) {
+                types.entry(third.text.clone()).or_default().push(file);
+            }
+        }
+    }
+    types.retain(|_, files| files.len() > 1);
+    assert!(types.is_empty(), "{types:#?}");
 }
 
 #[test]

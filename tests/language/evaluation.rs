@@ -2,10 +2,10 @@
 
 use orch::diagnostic::{RenderStyle, render};
 use orch::language::evaluate::{
-    Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate,
+    Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue, Unknown, evaluate,
     evaluate_within,
 };
-use orch::language::function::{self, Surroundings};
+use orch::language::function::{self, FunctionContext};
 use orch::language::parse::parse;
 use orch::language::value::Value;
 use orch::path::ProjectPath;
@@ -17,11 +17,11 @@ use crate::parsed;
 struct Fixture;
 
 impl Namespaces for Fixture {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         let value = match path.name {
             "env" => Value::object([("HOME", Value::string("/home/me"))]),
             "later" => {
-                return Err(NoValue::Undecided(Box::new(Undecided {
+                return Err(NoValue::Undecided(Box::new(Unknown {
                     name: "later".into(),
                     when: "known later".into(),
                     span: path.whole_span(),
@@ -29,7 +29,7 @@ impl Namespaces for Fixture {
                 })));
             }
             "secret" => {
-                return Ok(Some(Answer {
+                return Ok(Some(EvalValue {
                     value: Value::object([("password", Value::string("hunter2"))]),
                     is_sensitive: true,
                 }));
@@ -45,9 +45,9 @@ impl Namespaces for Fixture {
 
     /// The functions of the language without a prefix, and two that show what a function is given.
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             prefix: "",
-            ..Surroundings::none("a test")
+            ..FunctionContext::none("a test")
         };
         Ok(Some(match &*call.name.text {
             "count" => (call.values()?.len() as u64).into(),

@@ -14,8 +14,8 @@ mod undecided;
 
 use std::sync::Arc;
 
-use orch::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, evaluate};
-use orch::language::function::{self, Changing, FileError, Files, Surroundings};
+use orch::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate};
+use orch::language::function::{self, FileError, FileReader, FunctionContext, Impure};
 use orch::language::parse::parse_expression;
 use orch::language::syntax::Expr;
 use orch::language::value::{Value, to_json};
@@ -37,7 +37,7 @@ impl Directory {
     ];
 }
 
-impl Files for Directory {
+impl FileReader for Directory {
     fn read(&self, path: &str) -> Result<Arc<[u8]>, FileError> {
         let mut files = Directory::FILES.iter();
         match files.find(|(name, _)| *name == path) {
@@ -72,7 +72,7 @@ impl Files for Directory {
 struct Constants;
 
 impl Namespaces for Constants {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         if path.name != "c" {
             return Ok(None);
         }
@@ -106,11 +106,11 @@ impl Namespaces for Constants {
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             prefix: "",
-            changing: Changing::Allowed,
+            changing: Impure::Allowed,
             files: Some(&Directory),
-            ..Surroundings::none("a test")
+            ..FunctionContext::none("a test")
         };
         function::call(call, &surroundings)
     }

@@ -2,9 +2,9 @@
 //! whatever the name turns out to be.
 
 use orch::language::evaluate::{
-    Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate_within,
+    Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue, Unknown, evaluate_within,
 };
-use orch::language::function::{self, Surroundings};
+use orch::language::function::{self, FunctionContext};
 use orch::language::value::Value;
 use proptest::prelude::*;
 
@@ -14,13 +14,13 @@ use crate::parsed;
 struct Open(Option<Value>);
 
 impl Namespaces for Open {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         if path.name != "u" {
             return Ok(None);
         }
         match &self.0 {
             Some(value) => Ok(Some(value.clone().into())),
-            None => Err(NoValue::Undecided(Box::new(Undecided {
+            None => Err(NoValue::Undecided(Box::new(Unknown {
                 name: "u".to_owned(),
                 when: "known later".to_owned(),
                 span: path.span,
@@ -34,9 +34,9 @@ impl Namespaces for Open {
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             prefix: "",
-            ..Surroundings::none("a test")
+            ..FunctionContext::none("a test")
         };
         function::call(call, &surroundings)
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use orch::plan::archive::{self, Archive, ReadError};
+use orch::plan::archive::{self, Archive, ArchiveReadError};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -94,12 +94,12 @@ fn happen(bytes: &mut Vec<u8>, accidents: &[Accident]) {
 
 /// Requires that something was read as it was written, or refused.
 fn right<T: PartialEq + std::fmt::Debug>(
-    read: Result<T, ReadError>,
+    read: Result<T, ArchiveReadError>,
     written: &T,
 ) -> Result<(), TestCaseError> {
     match read {
         Ok(read) => prop_assert_eq!(&read, written),
-        Err(ReadError::Refused { .. }) => {}
+        Err(ArchiveReadError::Refused { .. }) => {}
         Err(other) => prop_assert!(false, "{other}"),
     }
     Ok(())
@@ -116,7 +116,7 @@ proptest! {
         let file = folder.path().join("changed");
         fs::write(&file, bytes).unwrap();
         match Archive::open(&file) {
-            Err(ReadError::Refused { .. }) => {}
+            Err(ArchiveReadError::Refused { .. }) => {}
             Err(other) => prop_assert!(false, "{other}"),
             Ok(archive) => {
                 prop_assert_eq!(archive.plans(), plans.len());

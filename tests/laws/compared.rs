@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use orch::change::base::{Base, BaseRule};
-use orch::change::{self, ChangeCause, Present, UncommittedChanges, UseKind};
+use orch::change::{self, ChangeCause, CurrentProject, UncommittedChanges, UseKind};
 use orch::diagnostic::Diagnostic;
 use orch::git::Repository;
 use orch::project::environment::{Environments, Variable};
@@ -277,7 +277,7 @@ fn check(before: &Choice, after: &Choice, is_committed: bool) -> Result<(), Test
         status: repository.status().unwrap(),
         ..UncommittedChanges::default()
     };
-    let present = Present {
+    let present = CurrentProject {
         project: &now,
         listing: &listing,
         repository: &repository,

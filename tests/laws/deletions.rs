@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use orch::change::{Deletion, Gone, Range, RangeCommit, deletions};
+use orch::change::{CommitRange, Deletion, RangeCommit, RemovedDirectory, deletions};
 use orch::git::Holds;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -154,7 +154,7 @@ fn range(
     known: &[Vec<usize>],
     base: Option<usize>,
     is_shallow: bool,
-) -> (Range, Vec<usize>) {
+) -> (CommitRange, Vec<usize>) {
     let tip = history.parents.len() - 1;
     let in_base = base.map_or_else(BTreeSet::new, |base| ancestors(known, base));
     let all = ancestors(known, tip);
@@ -176,7 +176,7 @@ fn range(
             is_in_base,
         }
     });
-    let range = Range {
+    let range = CommitRange {
         commits: commits.collect(),
         is_shallow,
     };
@@ -203,8 +203,8 @@ proptest! {
         let common: Vec<Option<usize>> = common.map(Some).chain([None]).collect();
         let (range, numbers) = range(&history, &history.parents, *base.get(&common), false);
         let place = |commit: usize| numbers.iter().position(|&it| it == commit);
-        let gone = seen.iter().map(|&(seen, directory)| Gone { directory, seen: place(seen) });
-        let found = deletions(&range, &gone.collect::<Vec<Gone>>());
+        let gone = seen.iter().map(|&(seen, directory)| RemovedDirectory { directory, seen: place(seen) });
+        let found = deletions(&range, &gone.collect::<Vec<RemovedDirectory>>());
         for (&(seen, directory), found) in seen.iter().zip(&found) {
             let (deleting, lasting) = model(&history, seen, directory);
             match *found {
@@ -246,7 +246,7 @@ proptest! {
             ancestors(&known, seen).into_iter().map(Some).chain([None]).collect();
         let (range, numbers) = range(&history, &known, *base.get(&bases), true);
         let place = numbers.iter().position(|&it| it == seen);
-        let found = deletions(&range, &[Gone { directory, seen: place }]);
+        let found = deletions(&range, &[RemovedDirectory { directory, seen: place }]);
         if let Deletion::By(at) = found[0] {
             let (_, lasting) = model(&history, seen, directory);
             prop_assert!(lasting.contains(&numbers[at]), "{} by {}", seen, numbers[at]);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use orch::change::base::{Base, BaseRule};
 use orch::change::trigger::{Trigger, TriggerKind};
 use orch::change::{
-    AppliedBase, ChangeCause, ChangedFiles, Changes, Counted, Pending, Since, SinceBase, Standing,
-    Standings, Status, Uncounted,
+    AppliedBase, ChangeCause, ChangedFiles, Changes, CountedStates, Pending, Since, SinceBase,
+    Standing, Standings, Status, UncountedFiles,
 };
 use orch::diagnostic::{Diagnostic, RenderStyle, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
@@ -20,8 +20,8 @@ use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, Towards};
 use orch::selection::reference::References;
 use orch::selection::select::{
-    DirectoryMatch, NamedStacks, PathFilter, Query, Reach, RecordedQuery, ReleasedQuery, Selection,
-    Verb, select,
+    DirectoryMatch, NamedStacks, NeighbourChoice, PathFilter, Query, Reach, RecordedQuery,
+    ReleasedQuery, Selection, select,
 };
 use orch::source::Span;
 use tempfile::TempDir;
@@ -116,9 +116,9 @@ impl Loaded {
         });
         let reach = |reach: &ModelReach| Reach {
             verb: match reach.verb {
-                "only" => Verb::Only,
-                "include" => Verb::Include,
-                _ => Verb::Exclude,
+                "only" => NeighbourChoice::Only,
+                "include" => NeighbourChoice::Include,
+                _ => NeighbourChoice::Exclude,
             },
             towards: match reach.towards {
                 "dependencies" => Towards::Dependencies,
@@ -208,7 +208,7 @@ impl Loaded {
             triggered: changes.triggered.iter().map(triggered).collect(),
             dismissed: changes.dismissed.iter().map(dismissed).collect(),
             files: ChangedFiles::default(),
-            uncounted: Uncounted::default(),
+            uncounted: UncountedFiles::default(),
         }
     }
 
@@ -230,7 +230,7 @@ impl Loaded {
             _ => Status::Applied,
         });
         RecordedQuery {
-            counted: Counted::default(),
+            counted: CountedStates::default(),
             standings: Standings {
                 base: AppliedBase {
                     address: "a place".to_owned(),

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use orch::plan::order::{
-    Order, Recorded, RecordedEdge, Relaxed, StackOperation, Turnarounds, Work,
+    OperationOrder, RecordedConstraints, RecordedEdge, RelaxedEdge, StackOperation, StackWork,
+    Turnarounds,
 };
 use orch::run::order;
 use orch::run::schedule::{OnError, Schedule, Skipped};
@@ -38,7 +39,7 @@ type Declaration = (Index, Index, bool, u64);
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     /// The work on the stacks of the tree.
-    in_tree: Vec<Work>,
+    in_tree: Vec<StackWork>,
     tree: Vec<(usize, usize, bool)>,
     n_tree_nodes: usize,
     /// The stacks that are on record and not in the tree: whether each is destroyed.
@@ -55,7 +56,7 @@ pub(crate) struct Case {
 
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let work = (any::<bool>(), prop::bool::weighted(0.6));
-    let work = work.prop_map(|(destroy, apply)| Work { destroy, apply });
+    let work = work.prop_map(|(destroy, apply)| StackWork { destroy, apply });
     let group = (
         any::<bool>(),
         prop::collection::vec(any::<Index>(), 0..4),
@@ -130,8 +131,8 @@ impl Case {
     }
 
     /// The work on all stacks; on those of the tree, if nothing else is destroyed.
-    fn works(&self) -> Vec<Work> {
-        let gone = self.gone.iter().map(|&destroy| Work {
+    fn works(&self) -> Vec<StackWork> {
+        let gone = self.gone.iter().map(|&destroy| StackWork {
             destroy,
             apply: false,
         });
@@ -176,14 +177,14 @@ impl Case {
         pairs
     }
 
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> OperationOrder {
         let made_first = self.made_first();
         let tree = self.tree();
         let turnarounds = Turnarounds {
             made_first,
             late: self.late(),
         };
-        Order::with_ties(&self.works(), &tree, &self.recorded(), &turnarounds, |it| {
+        OperationOrder::with_ties(&self.works(), &tree, &self.recorded(), &turnarounds, |it| {
             it
         })
     }
@@ -219,7 +220,7 @@ impl Case {
             })
     }
 
-    fn recorded(&self) -> Recorded {
+    fn recorded(&self) -> RecordedConstraints {
         let n_stacks = self.n_stacks();
         let edge = |first: usize, second: usize, forward: bool, serial: Option<u64>| {
             let (earlier, later) = if forward {
@@ -247,7 +248,7 @@ impl Case {
                 edges.push(edge(member, n_stacks + number, group.comes_first, None));
             }
         }
-        Recorded {
+        RecordedConstraints {
             n_stacks,
             n_nodes: n_stacks + self.groups.len(),
             edges,
@@ -351,7 +352,7 @@ impl Case {
         // What is made anew first changes nothing, so it stands between others.
         let mut of_changes = recorded.clone();
         close_through(&mut of_changes, |stack| {
-            work(stack) == Work::default() || is_made(stack)
+            work(stack) == StackWork::default() || is_made(stack)
         });
         close_through(&mut recorded, |stack| {
             !work(stack).destroy || work(stack).apply
@@ -378,11 +379,11 @@ impl Case {
     /// Which operations wait for which, by all rules, if this is left out of what they ask for. Checks that
     /// each of it is left out since it would close a cycle with what is asked for by the rules before it, and
     /// with what is kept of its own rule.
-    fn model(&self, left_out: &[Relaxed]) -> Result<Ways, TestCaseError> {
+    fn model(&self, left_out: &[RelaxedEdge]) -> Result<Ways, TestCaseError> {
         let mut asked = self.asked();
         let mut relaxed = Vec::new();
         for left_out in left_out {
-            if let Relaxed::Rule { rule, user, used } = *left_out {
+            if let RelaxedEdge::Rule { rule, user, used } = *left_out {
                 prop_assert!(asked.remove(&(rule, user, used)), "{:?}", left_out);
                 relaxed.push((rule, user, used));
             }
@@ -459,7 +460,7 @@ proptest! {
     fn operations_wait_for_what_the_rules_say_and_the_lowest_that_may_goes_first(case in case()) {
         let order = case.order();
         let (_, left_out) = case.model_record();
-        let left_out: Vec<Relaxed> = left_out.into_iter().map(Relaxed::Recorded).collect();
+        let left_out: Vec<RelaxedEdge> = left_out.into_iter().map(RelaxedEdge::Recorded).collect();
         let (of_record, of_rules) = order.relaxed.split_at(left_out.len());
         prop_assert_eq!(of_record, &left_out);
 
@@ -564,19 +565,19 @@ proptest! {
         let works = |destroy: bool| {
             let works = loaded.project.stacks.iter().map(|(stack, _)| {
                 let is_selected = selection.contains(stack);
-                Work { destroy: is_selected && destroy, apply: is_selected && !destroy }
+                StackWork { destroy: is_selected && destroy, apply: is_selected && !destroy }
             });
-            works.collect::<Vec<Work>>()
+            works.collect::<Vec<StackWork>>()
         };
         let precedence = Precedence::new(&loaded.graph);
-        let recorded = Recorded::as_in_the_tree(&precedence);
-        let forward = Order::new(&works(false), &precedence, &recorded);
-        let run = order::Order::new(&loaded.graph, &selection);
-        let stacks = |order: &Order| order.sequence.iter().map(|it| it.stack).collect::<Vec<_>>();
+        let recorded = RecordedConstraints::as_in_the_tree(&precedence);
+        let forward = OperationOrder::new(&works(false), &precedence, &recorded);
+        let run = order::RunOrder::new(&loaded.graph, &selection);
+        let stacks = |order: &OperationOrder| order.sequence.iter().map(|it| it.stack).collect::<Vec<_>>();
         let expected: Vec<usize> = run.sequence.iter().map(|stack| stack.get()).collect();
         prop_assert_eq!(stacks(&forward), expected);
 
-        let backward = Order::new(&works(true), &precedence, &recorded);
+        let backward = OperationOrder::new(&works(true), &precedence, &recorded);
         prop_assert_eq!(&backward.relaxed, &[]);
         let sequence = stacks(&backward);
         prop_assert_eq!(sequence.len(), forward.sequence.len());

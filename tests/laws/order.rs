@@ -1,6 +1,6 @@
 //! The order of a selection, its waves, and who runs after whom.
 
-use orch::run::order::Order;
+use orch::run::order::RunOrder;
 use orch::selection::graph::{Graph, Origin, Relative, Towards, Wave};
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ proptest! {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&query);
         let selected = loaded.selected(&selection);
-        let order = Order::new(&loaded.graph, &selection);
+        let order = RunOrder::new(&loaded.graph, &selection);
         let sequence = loaded.numbers(order.sequence.iter().copied());
         prop_assert_eq!(&sequence, &loaded.model.order(&selected));
         let waves = loaded.graph.waves(|stack| selection.contains(stack));
@@ -62,7 +62,7 @@ proptest! {
     ) {
         let order = |loaded: &Loaded, query| {
             let selection = loaded.select(query);
-            let order = Order::new(&loaded.graph, &selection);
+            let order = RunOrder::new(&loaded.graph, &selection);
             let paths = loaded.numbers(order.sequence).into_iter();
             paths.map(|stack| loaded.model.path(stack).to_owned()).collect::<Vec<String>>()
         };

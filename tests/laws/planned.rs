@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::StackPath;
-use orch::plan::order::Record;
-use orch::plan::{Fate, conditions, left_behind};
+use orch::plan::order::NamedConstraints;
+use orch::plan::{DestroyOutcome, conditions, left_behind};
 use orch::project::stack::StackIndex;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -56,18 +56,18 @@ proptest! {
     #[test]
     fn what_stays_is_left_behind_if_it_runs_after_what_goes_through_what_does_neither(
         tree in acyclic_tree(),
-        fates in prop::collection::vec(select(vec![Fate::Goes, Fate::Stays, Fate::Nothing]), 64),
+        fates in prop::collection::vec(select(vec![DestroyOutcome::Goes, DestroyOutcome::Stays, DestroyOutcome::Nothing]), 64),
     ) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
         let fate = |stack: usize| fates[stack % 64];
-        let record = Record::new(&loaded.project, &loaded.graph, None);
+        let record = NamedConstraints::new(&loaded.project, &loaded.graph, None);
         let of_index = |stack| fate(loaded.number(stack));
         let found = left_behind(&loaded.project, &loaded.graph, &record, of_index, |_| unreachable!());
-        let reaches = model.closure(|stack| fate(stack) == Fate::Nothing);
+        let reaches = model.closure(|stack| fate(stack) == DestroyOutcome::Nothing);
         let all = || 0..model.stacks.len();
-        let expected = all().filter(|&stays| fate(stays) == Fate::Stays).filter_map(|stays| {
-            let goes = all().find(|&goes| fate(goes) == Fate::Goes && reaches[goes][stays])?;
+        let expected = all().filter(|&stays| fate(stays) == DestroyOutcome::Stays).filter_map(|stays| {
+            let goes = all().find(|&goes| fate(goes) == DestroyOutcome::Goes && reaches[goes][stays])?;
             Some((model.path(stays), model.path(goes)))
         });
         let found: BTreeMap<&str, &str> = found.iter().map(|it| (it.stays.as_str(), it.goes.as_str())).collect();

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::{KeyFilter, ProjectPath, StackPath};
-use orch::plan::order::{Order, Record, RecordedEdge, Relaxed, Turnarounds, Work};
+use orch::plan::order::{
+    NamedConstraints, OperationOrder, RecordedEdge, RelaxedEdge, StackWork, Turnarounds,
+};
 use orch::plan::{PlannedOrder, RelaxedEffect};
 use orch::run::turn::Operation;
 use orch::selection::graph::Precedence;
@@ -119,7 +121,7 @@ fn stacks_of(
 }
 
 /// The pairs of stacks that a record means.
-fn pairs(record: &Record<'_>, name: impl Fn(u32) -> String) -> Pairs {
+fn pairs(record: &NamedConstraints<'_>, name: impl Fn(u32) -> String) -> Pairs {
     let n_stacks = record.recorded.n_stacks;
     let mut before: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut after: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -193,7 +195,7 @@ proptest! {
         now.directories.retain(|it| it.holds != Holds::Stack || !matches!(fates[&it.stack.directory], Fate::Gone(_)));
         let loaded = Loaded::new(&now);
         let document = document(&all, |stack| fate(&all, stack));
-        let record = Record::new(&loaded.project, &loaded.graph, Some(&document));
+        let record = NamedConstraints::new(&loaded.project, &loaded.graph, Some(&document));
 
         let gone: Set = (0..all.stacks.len()).filter(|&it| matches!(fate(&all, it), Fate::Gone(_))).collect();
         let names: Vec<&str> = gone.iter().map(|&stack| all.path(stack)).collect();
@@ -213,24 +215,24 @@ proptest! {
 
         // A plan looks only at what lies between the stacks that it works on, if it destroys one.
         let is_one = |of: u64, stack: usize| of >> (stack % 64) & 1 == 1;
-        let work = |stack| Work { destroy: is_one(destroyed, stack), apply: is_one(applied, stack) };
-        let works: Vec<Work> = (0..loaded.project.stacks.len()).map(work).collect();
+        let work = |stack| StackWork { destroy: is_one(destroyed, stack), apply: is_one(applied, stack) };
+        let works: Vec<StackWork> = (0..loaded.project.stacks.len()).map(work).collect();
         let of_gone = record.gone.iter().enumerate();
         let of_gone = of_gone.map(|(number, key)| (*key, is_one(destroyed, works.len() + number)));
         let of_gone: Vec<(&str, bool)> = of_gone.collect();
         let mut keys: BTreeSet<&str> =
             of_gone.iter().filter(|(_, is_destroyed)| *is_destroyed).map(|(key, _)| *key).collect();
         let planned_works = works.clone();
-        let works: Vec<Work> = works
+        let works: Vec<StackWork> = works
             .into_iter()
-            .chain(of_gone.iter().map(|&(_, destroy)| Work { destroy, apply: false }))
+            .chain(of_gone.iter().map(|&(_, destroy)| StackWork { destroy, apply: false }))
             .collect();
         let in_tree = loaded.project.stacks.iter().map(|(_, stack)| stack.path.as_str());
         let paths: Vec<StackPath> =
             in_tree.chain(record.gone.iter().copied()).map(|it| StackPath::parse(it).unwrap()).collect();
         let lower = |stack: usize| paths.iter().filter(|other| **other < paths[stack]).count();
         let whole =
-            Order::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &Turnarounds::default(), lower);
+            OperationOrder::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &Turnarounds::default(), lower);
         keys.insert("/what/nobody/knows");
         let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &planned_works, &keys);
         prop_assert_eq!(&planned.order.sequence, &whole.sequence);
@@ -246,10 +248,10 @@ proptest! {
         let mut of_rules = BTreeSet::new();
         for left_out in &whole.relaxed {
             match *left_out {
-                Relaxed::Recorded(edge) => {
+                RelaxedEdge::Recorded(edge) => {
                     relaxed.insert((RelaxedEffect::Contradicted, name(edge.earlier), name(edge.later)));
                 }
-                Relaxed::Rule { rule, user, used } => {
+                RelaxedEdge::Rule { rule, user, used } => {
                     let effect = match rule {
                         4 => RelaxedEffect::DestroyedFirst,
                         _ => RelaxedEffect::ChangedFirst,

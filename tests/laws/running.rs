@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use orch::run::order::{Direction, Order};
+use orch::run::order::{Direction, RunOrder};
 use orch::run::schedule::{Limit, OnError, Skipped};
 use orch::run::turn::TurnIndex;
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ proptest! {
             at_once: NonZeroUsize::new(limit.0).expect("not zero"),
             nodes: (0..model.stacks.len()).filter(|&stack| is_limited(&limit, stack)).map(|stack| loaded.index(stack).get()).collect(),
         };
-        let order = Order::new(&loaded.graph, &selection);
+        let order = RunOrder::new(&loaded.graph, &selection);
         let turns = loaded.numbers(order.sequence_of_turns(direction));
         let number = |turn: TurnIndex| turns[turn.get()];
         let turn_of = |stack: usize| {
@@ -145,7 +145,7 @@ proptest! {
     fn a_serial_run_is_the_sequence_and_in_reverse_exactly_the_reversed_one((tree, query) in with_runnable_query()) {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&query);
-        let order = Order::new(&loaded.graph, &selection);
+        let order = RunOrder::new(&loaded.graph, &selection);
         for direction in DIRECTIONS {
             let mut expected = order.sequence.clone();
             if direction == Direction::Reverse {
@@ -169,7 +169,7 @@ proptest! {
     fn a_stopped_schedule_starts_nothing_more((tree, query) in with_runnable_query(), after in 0..5_usize) {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&query);
-        let order = Order::new(&loaded.graph, &selection);
+        let order = RunOrder::new(&loaded.graph, &selection);
         let mut schedule = order.schedule(Direction::Forward, OnError::Continue);
         let started: Vec<_> = (0..after).map_while(|_| schedule.start_next()).collect();
         schedule.stop();

@@ -12,9 +12,9 @@ use orch::project::attempt::{Attempts, Retry};
 use orch::project::stack::StackIndex;
 use orch::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
 use orch::run::execute::{
-    Control, End, Execution, Executor, Inbox, Signal, Start, StepEnd, execute,
+    Control, Execution, Executor, Inbox, Signal, StepEnd, StepReporter, StepStart, execute,
 };
-use orch::run::order::{Direction, Order};
+use orch::run::order::{Direction, RunOrder};
 use orch::run::schedule::{Limit, OnError};
 use orch::run::turn::{Step, Turn, TurnIndex};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn end(fate: &Fate, attempts: u32) -> (bool, u32) {
 /// Commands that end when a thread of its own draws them.
 struct Fake {
     fates: Vec<Fate>,
-    to_conductor: Sender<(End, i32)>,
+    to_conductor: Sender<(StepReporter, i32)>,
 }
 
 struct Nothing;
@@ -70,7 +70,7 @@ impl Control for Nothing {
 impl Executor for Fake {
     type Command = Nothing;
 
-    fn start(&mut self, start: Start<'_, Nothing>) -> Result<Nothing, Failure> {
+    fn start(&mut self, start: StepStart<'_, Nothing>) -> Result<Nothing, Failure> {
         let status = status(&self.fates[start.index.get()], start.attempt);
         self.to_conductor.send((start.end, status)).unwrap();
         Ok(Nothing)
@@ -78,7 +78,7 @@ impl Executor for Fake {
 }
 
 /// Ends commands in an order of its own.
-fn conduct(started: &Receiver<(End, i32)>, draws: &[Index]) {
+fn conduct(started: &Receiver<(StepReporter, i32)>, draws: &[Index]) {
     let mut draws = draws.iter().cycle();
     let mut running = Vec::new();
     while let Ok(command) = started.recv() {
@@ -87,7 +87,7 @@ fn conduct(started: &Receiver<(End, i32)>, draws: &[Index]) {
             thread::yield_now();
             running.extend(started.try_iter());
             let draw = draws.next().expect("it begins anew").index(running.len());
-            let (end, status): (End, i32) = running.swap_remove(draw);
+            let (end, status): (StepReporter, i32) = running.swap_remove(draw);
             end.tell(StepEnd {
                 result: if status == 0 {
                     Ok(())
@@ -119,7 +119,7 @@ proptest! {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
         let selection = loaded.select(&query);
-        let order = Order::new(&loaded.graph, &selection);
+        let order = RunOrder::new(&loaded.graph, &selection);
         let sequence = order.sequence_of_turns(direction);
         let all: Vec<StackIndex> = loaded.project.stacks.iter().map(|(index, _)| index).collect();
         let limits: Vec<Limit> = limits

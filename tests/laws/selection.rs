@@ -1,7 +1,7 @@
 //! Which stacks are selected, and why, or why not.
 
 use orch::selection::graph::{NeighbourStep, Towards};
-use orch::selection::select::{Obstacle, Reason};
+use orch::selection::select::{Obstacle, SelectionReason};
 use orch::source::Span;
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ struct Scene {
 
 impl Scene {
     /// Checks that a reason is true.
-    fn reason(&self, stack: usize, reason: &Reason) -> Result<(), TestCaseError> {
+    fn reason(&self, stack: usize, reason: &SelectionReason) -> Result<(), TestCaseError> {
         let Scene {
             loaded,
             query,
@@ -29,28 +29,28 @@ impl Scene {
         let path = loaded.model.path(stack);
         let here = loaded.model.directory(stack);
         let is_filtered = match reason {
-            Reason::Changed(cause) => {
+            SelectionReason::Changed(cause) => {
                 prop_assert_eq!(cause.file.path.as_str(), place_of(here, "changed"));
                 let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.changed.contains(&stack))
             }
-            Reason::Triggered(trigger) => {
+            SelectionReason::Triggered(trigger) => {
                 prop_assert_eq!(trigger.file.as_str(), place_of(here, "trigger"));
                 let changes = query.changes.as_ref();
                 changes.is_some_and(|changes| changes.triggered.contains(&stack))
             }
-            Reason::Released(released) => {
+            SelectionReason::Released(released) => {
                 let named = query.released.as_ref();
                 released.policies == ["p"] && named.is_some_and(|named| named.contains(&stack))
             }
-            Reason::Directory(directory, _) => directory.as_str() == query.directory,
-            Reason::Glob(text) => {
+            SelectionReason::Directory(directory, _) => directory.as_str() == query.directory,
+            SelectionReason::Glob(text) => {
                 query.globs.contains(text) && loaded.model.glob_means(query, text, stack)
             }
-            Reason::Named(source, line) => {
+            SelectionReason::Named(source, line) => {
                 source == "a list" && loaded.model.line(query, stack) == Some(*line)
             }
-            Reason::Tags(filter) => {
+            SelectionReason::Tags(filter) => {
                 let filter = filter.to_string();
                 let tags = &loaded.model.stacks[stack].tags;
                 let is_it = |written: &String| {
@@ -59,16 +59,18 @@ impl Scene {
                 };
                 query.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
             }
-            Reason::Standing(standing) => {
+            SelectionReason::Standing(standing) => {
                 let standings = query.standings.as_ref();
                 standings
                     .is_some_and(|standings| standings.statuses[stack] == standing.status().word())
             }
-            Reason::Wants(by, span) => return self.want(loaded.number(*by), stack, "wants", *span),
-            Reason::WantedBy(by, span) => {
+            SelectionReason::Wants(by, span) => {
+                return self.want(loaded.number(*by), stack, "wants", *span);
+            }
+            SelectionReason::WantedBy(by, span) => {
                 return self.want(loaded.number(*by), stack, "wanted_by", *span);
             }
-            Reason::Neighbour(reach, step) => {
+            SelectionReason::Neighbour(reach, step) => {
                 let flag = reach.to_string();
                 let mut reached = steps.reached.iter();
                 let found =
@@ -265,7 +267,7 @@ proptest! {
 
 impl Scene {
     /// Checks that what the filters let pass has the reason of each of them.
-    fn is_complete(&self, stack: usize, reasons: &[Reason]) -> Result<(), TestCaseError> {
+    fn is_complete(&self, stack: usize, reasons: &[SelectionReason]) -> Result<(), TestCaseError> {
         let Scene { query, steps, .. } = self;
         let is_only = |reached: &&(ModelReach, Set)| reached.0.verb == "only";
         let mut only = steps.reached.iter().filter(is_only);
@@ -274,37 +276,39 @@ impl Scene {
         if !steps.selected.contains(&stack) || !steps.filtered.contains(&stack) || !kept {
             return Ok(());
         }
-        let has = |test: fn(&Reason) -> bool| reasons.iter().filter(|reason| test(reason)).count();
+        let has = |test: fn(&SelectionReason) -> bool| {
+            reasons.iter().filter(|reason| test(reason)).count()
+        };
         let in_set = |set: fn(&crate::selector::ModelChanges) -> &Set| {
             let changes = query.changes.as_ref();
             usize::from(changes.is_some_and(|changes| set(changes).contains(&stack)))
         };
         let is_given = |is_given: bool| usize::from(is_given);
         prop_assert_eq!(
-            has(|it| matches!(it, Reason::Changed(_))),
+            has(|it| matches!(it, SelectionReason::Changed(_))),
             in_set(|changes| &changes.changed)
         );
         prop_assert_eq!(
-            has(|it| matches!(it, Reason::Triggered(_))),
+            has(|it| matches!(it, SelectionReason::Triggered(_))),
             in_set(|changes| &changes.triggered)
         );
         let standings = query.standings.as_ref();
         let tells_status = standings.is_some_and(|it| it.changed || !it.wanted.is_empty());
         prop_assert_eq!(
-            has(|it| matches!(it, Reason::Standing(_))),
+            has(|it| matches!(it, SelectionReason::Standing(_))),
             is_given(tells_status)
         );
-        prop_assert_eq!(has(|it| matches!(it, Reason::Directory(..))), 1);
+        prop_assert_eq!(has(|it| matches!(it, SelectionReason::Directory(..))), 1);
         prop_assert_eq!(
-            has(|it| matches!(it, Reason::Glob(_))),
+            has(|it| matches!(it, SelectionReason::Glob(_))),
             is_given(!query.globs.is_empty())
         );
         prop_assert_eq!(
-            has(|it| matches!(it, Reason::Named(..))),
+            has(|it| matches!(it, SelectionReason::Named(..))),
             is_given(query.named.is_some())
         );
         prop_assert_eq!(
-            has(|it| matches!(it, Reason::Tags(_))),
+            has(|it| matches!(it, SelectionReason::Tags(_))),
             is_given(!query.tags.is_empty())
         );
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use orch::plan::triggers::{Course, Known, triggered};
+use orch::plan::triggers::{TriggerFacts, TriggerOutlook, triggered};
 use orch::project::stack::{StackIndex, Stacks};
 use orch::project::{Problems, Project};
 use orch::selection::graph::Graph;
@@ -27,7 +27,7 @@ struct Node {
     triggers: Vec<Named>,
     after: Vec<usize>,
     has_tag: bool,
-    course: Course,
+    course: TriggerOutlook,
     is_on_record: bool,
     changed: Option<u64>,
     applied: u64,
@@ -43,10 +43,10 @@ fn node() -> impl Strategy<Value = Node> {
         2 => (0..4_usize).prop_map(Named::Tag),
     ];
     let course = prop_oneof![
-        2 => Just(Course::Still),
-        6 => Just(Course::Open),
-        1 => Just(Course::Work),
-        1 => Just(Course::Changes),
+        2 => Just(TriggerOutlook::Still),
+        6 => Just(TriggerOutlook::Open),
+        1 => Just(TriggerOutlook::Work),
+        1 => Just(TriggerOutlook::Changes),
     ];
     (
         prop::collection::vec(named, 0..3),
@@ -110,7 +110,7 @@ fn members(nodes: &[Node], number: usize, named: &Named) -> Vec<usize> {
 /// Decides stack by stack: the fired ones, and the open ones.
 fn model(nodes: &[Node]) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let (mut fired, mut open) = (BTreeSet::new(), BTreeSet::new());
-    let mut courses: Vec<Course> = Vec::new();
+    let mut courses: Vec<TriggerOutlook> = Vec::new();
     let mut before: Vec<BTreeSet<usize>> = Vec::new();
     for (number, node) in nodes.iter().enumerate() {
         let named = node.triggers.iter().map(|it| members(nodes, number, it));
@@ -119,10 +119,11 @@ fn model(nodes: &[Node]) -> (BTreeSet<usize>, BTreeSet<usize>) {
         for &other in &nearest {
             all.extend(&before[other]);
         }
-        let has_work = |it: &usize| matches!(courses[*it], Course::Work | Course::Changes);
+        let has_work =
+            |it: &usize| matches!(courses[*it], TriggerOutlook::Work | TriggerOutlook::Changes);
         let mut course = node.course;
-        if course == Course::Open && !all.iter().any(has_work) {
-            course = Course::Still;
+        if course == TriggerOutlook::Open && !all.iter().any(has_work) {
+            course = TriggerOutlook::Still;
         }
         let mut is_fired = false;
         let mut is_open = false;
@@ -130,21 +131,24 @@ fn model(nodes: &[Node]) -> (BTreeSet<usize>, BTreeSet<usize>) {
             for member in members(nodes, number, named) {
                 if let Named::Output(_) = named {
                     is_fired |= node.differs.contains(&member);
-                    is_open |= matches!(courses[member], Course::Changes | Course::Open);
+                    is_open |= matches!(
+                        courses[member],
+                        TriggerOutlook::Changes | TriggerOutlook::Open
+                    );
                 } else {
                     let is_past = nodes[member].changed.is_some_and(|it| it > node.applied);
-                    is_fired |= courses[member] == Course::Changes || is_past;
-                    is_open |= courses[member] == Course::Open;
+                    is_fired |= courses[member] == TriggerOutlook::Changes || is_past;
+                    is_open |= courses[member] == TriggerOutlook::Open;
                 }
             }
         }
         if is_fired {
             fired.insert(number);
-            course = Course::Changes;
+            course = TriggerOutlook::Changes;
         } else if is_open {
             open.insert(number);
-            if course == Course::Still {
-                course = Course::Open;
+            if course == TriggerOutlook::Still {
+                course = TriggerOutlook::Open;
             }
         }
         courses.push(course);
@@ -165,8 +169,8 @@ impl Answers<'_> {
     }
 }
 
-impl Known for Answers<'_> {
-    fn course(&self, stack: StackIndex) -> Course {
+impl TriggerFacts for Answers<'_> {
+    fn outlook(&self, stack: StackIndex) -> TriggerOutlook {
         self.node(stack).course
     }
 

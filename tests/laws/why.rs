@@ -2,8 +2,8 @@
 
 use orch::path::ProjectPath;
 use orch::project::stack::StackIndex;
-use orch::selection::select::{NamedStacks, Obstacle, Query, Verb, select};
-use orch::selection::why::{Alternative, BlockingFlag, Question, Why};
+use orch::selection::select::{NamedStacks, NeighbourChoice, Obstacle, Query, select};
+use orch::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
@@ -35,7 +35,7 @@ impl Scene {
             ..
         } = &self.loaded;
         let selection = select(&project.stacks, references, graph, &self.query);
-        let question = Question {
+        let question = WhyQuestion {
             project,
             references,
             graph,
@@ -105,7 +105,7 @@ impl Scene {
                     prop_assert!(self.selects(&wanting, stack));
                 }
                 Alternative::Neighbour(reach, other, instead) => {
-                    prop_assert_eq!(reach.verb, Verb::Include);
+                    prop_assert_eq!(reach.verb, NeighbourChoice::Include);
                     prop_assert!(self.selects(&freed, *other), "it is said to be selected");
                     let mut query = freed.clone();
                     query.neighbours.retain(|other| Some(*other) != *instead);

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::evidence::{NoEvidence, Removal, RemovedBy};
+use super::proof::{NoProof, ProvenRemoval, RemovedBy};
 use crate::change::error::ChangeError;
-use crate::change::present::Present;
+use crate::change::present::CurrentProject;
 use crate::git::{
     CommitId, CommitTree, FileChange, FileState, GitError, Holds, Repository, TreeScope,
 };
@@ -15,27 +15,27 @@ use crate::project::discover::{CONFIGURATION, FileTree as _, is_configuration};
 use crate::project::{self, LoadTreeError, StacksOfTree, is_parsable, pool};
 
 /// The files and stacks of a commit in the directories of missing stacks.
-pub(super) struct AtCommit<'p> {
-    present: Present<'p>,
+pub(super) struct CommitContent<'p> {
+    present: CurrentProject<'p>,
     commit: CommitId,
     /// The files that the commit still has in those directories.
     files: BTreeMap<ProjectPath, Vec<ProjectPath>>,
-    stacks: Stacks,
+    stacks: StacksAtCommit,
     /// The stacks of directories at other commits, read on first use.
-    at_others: RefCell<HashMap<(CommitId, ProjectPath), Rc<Stacks>>>,
+    at_others: RefCell<HashMap<(CommitId, ProjectPath), Rc<StacksAtCommit>>>,
 }
 
 /// What still speaks for the existence of a stack in a commit.
-pub(super) enum Rest {
+pub(super) enum Remainder {
     /// The stack, and this file or directory of it.
     Stack(ProjectPath),
     /// Another reason not to count the stack as removed.
-    Other(NoEvidence),
+    Other(NoProof),
 }
 
 /// The stacks of a commit in some directories.
 #[derive(Default)]
-struct Stacks {
+struct StacksAtCommit {
     paths: BTreeSet<StackPath>,
     /// The directories with a stack, with or without instances.
     directories: BTreeSet<ProjectPath>,
@@ -44,15 +44,15 @@ struct Stacks {
     broken: Vec<ProjectPath>,
 }
 
-impl<'p> AtCommit<'p> {
+impl<'p> CommitContent<'p> {
     /// Reads some directories of a commit.
     pub(super) fn read(
-        present: Present<'p>,
+        present: CurrentProject<'p>,
         commit: &CommitId,
         directories: Vec<ProjectPath>,
     ) -> Result<Self, ChangeError> {
         let mut files: BTreeMap<ProjectPath, Vec<ProjectPath>> = BTreeMap::new();
-        let mut stacks = Stacks::default();
+        let mut stacks = StacksAtCommit::default();
         if !directories.is_empty() {
             let mut found = present.repository.recorded_below(commit, &directories)?;
             found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -65,9 +65,9 @@ impl<'p> AtCommit<'p> {
                     }
                 }
             }
-            stacks = Stacks::read(present, commit, &directories)?;
+            stacks = StacksAtCommit::read(present, commit, &directories)?;
         }
-        Ok(AtCommit {
+        Ok(CommitContent {
             present,
             commit: commit.clone(),
             files,
@@ -77,10 +77,10 @@ impl<'p> AtCommit<'p> {
     }
 
     /// Checks HEAD like [`Self::rest`], and returns why the stack does not count as removed there.
-    pub(super) fn check(&self, path: &StackPath, holds: Holds) -> Result<bool, NoEvidence> {
+    pub(super) fn check(&self, path: &StackPath, holds: Holds) -> Result<bool, NoProof> {
         self.rest(path, holds).map_err(|rest| match rest {
-            Rest::Stack(file) => self.why_not_here(path.directory(), &file),
-            Rest::Other(why) => why,
+            Remainder::Stack(file) => self.why_not_here(path.directory(), &file),
+            Remainder::Other(why) => why,
         })
     }
 
@@ -90,14 +90,14 @@ impl<'p> AtCommit<'p> {
     /// # Errors
     ///
     /// With what the commit still has of the stack.
-    pub(super) fn rest(&self, path: &StackPath, holds: Holds) -> Result<bool, Rest> {
+    pub(super) fn rest(&self, path: &StackPath, holds: Holds) -> Result<bool, Remainder> {
         let directory = path.directory();
         let files = self.files.get(directory).map_or(&[][..], Vec::as_slice);
         let is_own_configuration = |file: &&ProjectPath| {
             file.parent().as_ref() == Some(directory) && is_configuration(file.basename().as_ref())
         };
         let still_there =
-            |file: &ProjectPath| Rest::Other(NoEvidence::CodeStillThere(file.clone()));
+            |file: &ProjectPath| Remainder::Other(NoProof::CodeStillThere(file.clone()));
         match holds {
             Holds::NoDirectory => Ok(false),
             Holds::Nothing => {
@@ -113,22 +113,22 @@ impl<'p> AtCommit<'p> {
             }
             Holds::Wanted => {
                 let file = files.iter().find(is_own_configuration);
-                let stack = || Rest::Stack(file.unwrap_or(directory).clone());
+                let stack = || Remainder::Stack(file.unwrap_or(directory).clone());
                 if path.key().is_none() || self.stacks.paths.contains(path) {
                     return Err(stack());
                 }
                 if let Some(broken) = self.stacks.broken_in(directory) {
-                    let why = NoEvidence::Broken(Some(self.commit.clone()), broken.clone());
-                    return Err(Rest::Other(why));
+                    let why = NoProof::Broken(Some(self.commit.clone()), broken.clone());
+                    return Err(Remainder::Other(why));
                 }
                 if self.stacks.with_for_each.contains(directory) {
                     Ok(true)
                 } else if self.stacks.unknown.contains(directory) {
-                    let why = NoEvidence::UnknownKeys(self.commit.clone());
-                    Err(Rest::Other(why))
+                    let why = NoProof::UnknownKeys(self.commit.clone());
+                    Err(Remainder::Other(why))
                 } else if self.stacks.directories.contains(directory) {
-                    let why = NoEvidence::NoLongerForEach(directory.clone());
-                    Err(Rest::Other(why))
+                    let why = NoProof::NoLongerForEach(directory.clone());
+                    Err(Remainder::Other(why))
                 } else {
                     Err(stack())
                 }
@@ -137,7 +137,7 @@ impl<'p> AtCommit<'p> {
     }
 
     /// Returns why a stack that HEAD has is missing from the project, given one of its files.
-    fn why_not_here(&self, directory: &ProjectPath, file: &ProjectPath) -> NoEvidence {
+    fn why_not_here(&self, directory: &ProjectPath, file: &ProjectPath) -> NoProof {
         let mut status = self.present.uncommitted.status.iter();
         let is_touched = status.any(|changed| {
             changed.path.parent().as_ref() == Some(directory)
@@ -145,11 +145,11 @@ impl<'p> AtCommit<'p> {
         });
         let host = file.to_host(&self.present.project.root);
         if is_touched {
-            NoEvidence::NotCommitted
+            NoProof::NotCommitted
         } else if host.symlink_metadata().is_ok() {
-            NoEvidence::CodeStillThere(file.clone())
+            NoProof::CodeStillThere(file.clone())
         } else {
-            NoEvidence::SparseCheckout(file.clone())
+            NoProof::SparseCheckout(file.clone())
         }
     }
 
@@ -165,13 +165,13 @@ impl<'p> AtCommit<'p> {
         &self,
         directory: &ProjectPath,
         commit: &CommitId,
-    ) -> Result<Rc<Stacks>, ChangeError> {
+    ) -> Result<Rc<StacksAtCommit>, ChangeError> {
         let key = (commit.clone(), directory.clone());
         if let Some(known) = self.at_others.borrow().get(&key) {
             return Ok(Rc::clone(known));
         }
         let directories = BTreeSet::from([directory.clone()]);
-        let stacks = Rc::new(Stacks::read(self.present, commit, &directories)?);
+        let stacks = Rc::new(StacksAtCommit::read(self.present, commit, &directories)?);
         self.at_others.borrow_mut().insert(key, Rc::clone(&stacks));
         Ok(stacks)
     }
@@ -181,27 +181,27 @@ impl<'p> AtCommit<'p> {
         &self,
         path: &StackPath,
         seen: &CommitId,
-    ) -> Result<Result<Removal, NoEvidence>, ChangeError> {
+    ) -> Result<Result<ProvenRemoval, NoProof>, ChangeError> {
         let directory = path.directory();
         let stacks = self.stacks_at(directory, seen)?;
         if let Some(broken) = stacks.broken_in(directory) {
-            let why = NoEvidence::Broken(Some(seen.clone()), broken.clone());
+            let why = NoProof::Broken(Some(seen.clone()), broken.clone());
             return Ok(Err(why));
         }
         Ok(if stacks.paths.contains(path) {
-            Ok(Removal {
+            Ok(ProvenRemoval {
                 seen: Some(seen.clone()),
                 by: RemovedBy::Key,
             })
         } else if stacks.unknown.contains(directory) {
-            Err(NoEvidence::UnknownKeys(seen.clone()))
+            Err(NoProof::UnknownKeys(seen.clone()))
         } else {
-            Err(NoEvidence::NotInSeen(seen.clone()))
+            Err(NoProof::NotInSeen(seen.clone()))
         })
     }
 }
 
-impl Stacks {
+impl StacksAtCommit {
     /// Returns a file directly in a directory that does not parse.
     fn broken_in(&self, directory: &ProjectPath) -> Option<&ProjectPath> {
         let mut broken = self.broken.iter();
@@ -210,7 +210,7 @@ impl Stacks {
 
     /// Reads a commit at and below some directories.
     fn read(
-        present: Present<'_>,
+        present: CurrentProject<'_>,
         commit: &CommitId,
         directories: &BTreeSet<ProjectPath>,
     ) -> Result<Self, ChangeError> {
@@ -248,7 +248,7 @@ impl Stacks {
             .collect();
         let of_stacks = paths.iter().map(|path| path.directory().clone());
         let directories = of_stacks.chain(with_for_each.iter().cloned()).collect();
-        Ok(Stacks {
+        Ok(StacksAtCommit {
             paths,
             directories,
             // With the files that functions read, `for_each` has a value.
@@ -264,7 +264,7 @@ impl Stacks {
 
 /// Returns a configuration file that differs from HEAD and does not parse as HEAD has it.
 pub(super) fn broken_file(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     head: &CommitId,
 ) -> Result<Option<ProjectPath>, ChangeError> {
     let status = present.uncommitted.status.iter();

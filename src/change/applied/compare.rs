@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::ignored::{Since, Verdict};
-use super::pairs::Pairs;
+use super::entry_index::EntryIndex;
+use super::ignored::{DifferenceVerdict, FilesSince};
 use super::removed::evidence;
 use super::{
-    Difference, MissingStack, NoEvidence, Pending, Standing, Standings, clean_commit, differs,
+    Difference, MissingStack, NoProof, Pending, Standing, Standings, clean_commit, differs,
 };
 use crate::change::digest::{InputDigest, InputDigests};
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
 use crate::change::ignored::{IgnoreList, IgnoreLists};
-use crate::change::present::Present;
+use crate::change::present::CurrentProject;
 use crate::change::since::AppliedBase;
 use crate::change::trigger::{self, AskingTrigger, BadTrigger};
 use crate::git::CommitId;
@@ -26,19 +26,19 @@ use crate::state::document::{Applied, Document, Entry};
 /// Where digests differ and `explains` is set, git finds the changed file, with one diff for each applied
 /// commit.
 pub fn standings(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     digests: &InputDigests,
     document: &Document,
     address: String,
     explains: bool,
 ) -> Result<Standings, ChangeError> {
-    let Present {
+    let CurrentProject {
         project,
         repository,
         ..
     } = present;
-    let pairs = Pairs::new(&project.stacks, document);
-    let triggers = Triggers::read(project)?;
+    let pairs = EntryIndex::new(&project.stacks, document);
+    let triggers = ChangeTriggers::read(project)?;
     let entry = |stack: StackIndex| pairs.key(stack).map(|key| &document.stacks[key]);
     let lists = IgnoreLists::of(project);
     let mut stacks: BTreeMap<StackIndex, Standing> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub fn standings(
         let standing = Standing::new(entry(*stack), lock, ignores_all, digest, &asking);
         stacks.insert(*stack, standing);
     }
-    let mut since = Since::new(present);
+    let mut since = FilesSince::new(present);
     let mut ignored = BTreeMap::new();
     for (&stack, standing) in &mut stacks {
         let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
@@ -149,7 +149,7 @@ fn other_generation(applied: &Applied, document: &Document) -> Option<Pending> {
 /// Leaves ignored differences out of the status of a stack where digests cannot, and returns the ignored ones
 /// by name.
 fn leave_out(
-    since: &mut Since<'_>,
+    since: &mut FilesSince<'_>,
     (stack, list): (StackIndex, &IgnoreList),
     applied: &Applied,
     now: &InputDigest,
@@ -168,12 +168,12 @@ fn leave_out(
     match standing {
         Standing::Pending(Pending::OtherIgnored) => {
             match since.decide(stack, list, applied_at, now)? {
-                Verdict::Ignored(names) => {
+                DifferenceVerdict::Ignored(names) => {
                     *standing = Standing::of_triggers(applied, &asking());
                     return Ok(names);
                 }
-                Verdict::Differs => *standing = Standing::Pending(differs(applied, now)),
-                Verdict::Unknown => {}
+                DifferenceVerdict::Differs => *standing = Standing::Pending(differs(applied, now)),
+                DifferenceVerdict::Unknown => {}
             }
             Ok(Vec::new())
         }
@@ -186,9 +186,9 @@ fn leave_out(
 
 /// Returns the entries that belong to no stack.
 fn missing(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     document: &Document,
-    pairs: &Pairs<'_>,
+    pairs: &EntryIndex<'_>,
 ) -> Result<BTreeMap<String, MissingStack>, ChangeError> {
     let here: HashSet<&str> = pairs.iter().map(|(_, key)| key).collect();
     let missing = document.stacks.iter().map(|(key, entry)| (&**key, entry));
@@ -199,7 +199,7 @@ fn missing(
     }
     let mut evidence = evidence(present, document, &missing)?;
     let stack = |(key, entry): (&str, &Entry)| {
-        let evidence = evidence.remove(key).unwrap_or(Err(NoEvidence::NotAPath));
+        let evidence = evidence.remove(key).unwrap_or(Err(NoProof::NotAPath));
         let stack = MissingStack {
             standing: match evidence {
                 Ok(_) => Standing::Removed,
@@ -216,16 +216,16 @@ fn missing(
 }
 
 /// The triggers that mark stacks as changed, by directory.
-struct Triggers(HashMap<ProjectPath, Vec<AskingTrigger>>);
+struct ChangeTriggers(HashMap<ProjectPath, Vec<AskingTrigger>>);
 
-impl Triggers {
+impl ChangeTriggers {
     fn read(project: &Project) -> Result<Self, BadTrigger> {
         let mut triggers: HashMap<ProjectPath, Vec<AskingTrigger>> = HashMap::new();
         for trigger in trigger::asking(&project.root)? {
             let directory = trigger.directory().clone();
             triggers.entry(directory).or_default().push(trigger);
         }
-        Ok(Triggers(triggers))
+        Ok(ChangeTriggers(triggers))
     }
 
     /// Returns the files of the triggers that mark a stack as changed, by path.

@@ -3,30 +3,30 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::at_commit::{AtCommit, Rest};
-use super::evidence::{NoEvidence, Removal, RemovedBy};
-use super::likeness::{self, Likeness, RemovedEntry, destinations};
+use super::at_commit::{CommitContent, Remainder};
+use super::proof::{NoProof, ProvenRemoval, RemovedBy};
 use super::range::holdings;
+use super::similarity::{self, RemovedEntry, Similarity, destinations};
 use crate::change::base::{self, BaseQuery, BaseUnknown, DefaultTip, Remedy};
 use crate::change::error::ChangeError;
-use crate::change::present::Present;
+use crate::change::present::CurrentProject;
 use crate::git::{CommitId, CommitTree, Holds, Repository};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::{Problems, Project};
 use crate::state::document::{Document, Entry};
 
 /// A stack that HEAD has removed.
-pub(super) struct RemovedStack<'e> {
+pub(super) struct RemovedFromHead<'e> {
     pub(super) key: &'e str,
     pub(super) entry: &'e Entry,
     /// Its path, and the path to which a `moved` block of HEAD moves it.
     pub(super) places: Vec<StackPath>,
-    pub(super) removal: Removal,
+    pub(super) removal: ProvenRemoval,
 }
 
 /// The default branch, if HEAD is not at its tip.
-struct Branch<'p> {
-    present: Present<'p>,
+struct DefaultBranch<'p> {
+    present: CurrentProject<'p>,
     tip: DefaultTip,
     /// Whether HEAD is an ancestor of the branch.
     is_behind: bool,
@@ -34,17 +34,17 @@ struct Branch<'p> {
 
 /// Returns why removed stacks are not removed on the default branch, by key.
 pub(super) fn still_there<'e>(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     head: &CommitId,
     document: &Document,
-    removed: &[RemovedStack<'e>],
-) -> Result<Vec<(&'e str, NoEvidence)>, ChangeError> {
+    removed: &[RemovedFromHead<'e>],
+) -> Result<Vec<(&'e str, NoProof)>, ChangeError> {
     if removed.is_empty() {
         return Ok(Vec::new());
     }
     let repository = present.repository;
     let query = BaseQuery::of(&present.project.settings);
-    let all = |why: NoEvidence| {
+    let all = |why: NoProof| {
         let keys = removed.iter().map(|stack| stack.key);
         Ok(keys.map(|key| (key, why.clone())).collect())
     };
@@ -53,22 +53,22 @@ pub(super) fn still_there<'e>(
         Ok(_) => return Ok(Vec::new()),
         Err(BaseUnknown::Git(error)) => return Err(error.into()),
         Err(BaseUnknown::Refused { problem, remedy }) => {
-            return all(NoEvidence::NoDefaultBranch { problem, remedy });
+            return all(NoProof::NoDefaultBranch { problem, remedy });
         }
         Err(BaseUnknown::Unclear(problem)) => {
             let remedy = Remedy::Advice("set `config.git.default_branch`".to_owned());
             let problem = problem.to_string();
-            return all(NoEvidence::NoDefaultBranch { problem, remedy });
+            return all(NoProof::NoDefaultBranch { problem, remedy });
         }
     };
     let own = Repository::open(&present.project.root)?;
     let tree = CommitTree::new(own, tip.commit.clone());
     let project = Project::load_tree(&present.project.root, &tree, &mut Problems::default())?;
     if let Some(broken) = project.broken.first() {
-        return all(NoEvidence::Broken(Some(tip.commit), broken.clone()));
+        return all(NoProof::Broken(Some(tip.commit), broken.clone()));
     }
     let is_behind = repository.is_ancestor(head, &tip.commit)?;
-    let branch = Branch {
+    let branch = DefaultBranch {
         present,
         tip,
         is_behind,
@@ -78,9 +78,9 @@ pub(super) fn still_there<'e>(
     Ok(found)
 }
 
-impl Branch<'_> {
-    fn has(&self, place: ProjectPath) -> NoEvidence {
-        NoEvidence::OnDefaultBranch {
+impl DefaultBranch<'_> {
+    fn has(&self, place: ProjectPath) -> NoProof {
+        NoProof::OnDefaultBranch {
             tip: self.tip.clone(),
             place,
             is_behind: self.is_behind,
@@ -90,8 +90,8 @@ impl Branch<'_> {
     /// Returns the stacks of which the branch still has files at their paths.
     fn by_place<'e>(
         &self,
-        removed: &[RemovedStack<'e>],
-    ) -> Result<Vec<(&'e str, NoEvidence)>, ChangeError> {
+        removed: &[RemovedFromHead<'e>],
+    ) -> Result<Vec<(&'e str, NoProof)>, ChangeError> {
         let places = removed.iter().flat_map(|stack| &stack.places);
         let mut directories: Vec<ProjectPath> = places.map(|it| it.directory().clone()).collect();
         directories.sort_unstable();
@@ -102,7 +102,7 @@ impl Branch<'_> {
         let holds: HashMap<&ProjectPath, Holds> = holds.collect();
         let there = holds.iter().filter(|(_, it)| **it != Holds::NoDirectory);
         let there = there.map(|(directory, _)| (*directory).clone()).collect();
-        let at_tip = AtCommit::read(self.present, &self.tip.commit, there)?;
+        let at_tip = CommitContent::read(self.present, &self.tip.commit, there)?;
         let mut found = Vec::new();
         for stack in removed {
             for path in &stack.places {
@@ -114,12 +114,12 @@ impl Branch<'_> {
                 let why = match at_tip.rest(path, holds) {
                     Ok(_) => continue,
                     Err(
-                        Rest::Stack(file)
-                        | Rest::Other(
-                            NoEvidence::CodeStillThere(file) | NoEvidence::NoLongerForEach(file),
+                        Remainder::Stack(file)
+                        | Remainder::Other(
+                            NoProof::CodeStillThere(file) | NoProof::NoLongerForEach(file),
                         ),
                     ) => self.has(file),
-                    Err(Rest::Other(why)) => why,
+                    Err(Remainder::Other(why)) => why,
                 };
                 found.push((stack.key, why));
             }
@@ -133,8 +133,8 @@ impl Branch<'_> {
         &self,
         project: &Project,
         document: &Document,
-        removed: &[RemovedStack<'e>],
-    ) -> Result<Vec<(&'e str, NoEvidence)>, ChangeError> {
+        removed: &[RemovedFromHead<'e>],
+    ) -> Result<Vec<(&'e str, NoProof)>, ChangeError> {
         let stacks = project.stacks.iter().map(|(_, stack)| stack);
         let by_id = stacks.filter_map(|stack| {
             let id = stack.id.as_ref()?.value.to_ascii_lowercase();
@@ -159,13 +159,14 @@ impl Branch<'_> {
             let stack = removed.iter().find(|stack| stack.key == key);
             stack.map(|stack| stack.places[0].clone())
         };
-        for (seen, stacks) in by_seen(removed) {
+        for (seen, stacks) in by_applied_commit(removed) {
             let commits = (seen, &self.tip.commit);
-            let looks = likeness::moved(self.present.repository, commits, &stacks, &destinations)?;
+            let looks =
+                similarity::moved(self.present.repository, commits, &stacks, &destinations)?;
             found.extend(looks.into_iter().filter_map(|(key, likeness)| {
                 let why = match likeness {
-                    Likeness::Moved(to) => self.has(to),
-                    Likeness::Unknown => NoEvidence::TooManyFiles(path(key)?),
+                    Similarity::Moved(to) => self.has(to),
+                    Similarity::Unknown => NoProof::TooManyFiles(path(key)?),
                 };
                 Some((key, why))
             }));
@@ -175,8 +176,8 @@ impl Branch<'_> {
 }
 
 /// Returns the stacks that a commit has deleted, by the commit that was applied.
-fn by_seen<'r, 'e>(
-    removed: &'r [RemovedStack<'e>],
+fn by_applied_commit<'r, 'e>(
+    removed: &'r [RemovedFromHead<'e>],
 ) -> BTreeMap<&'r CommitId, Vec<RemovedEntry<'e>>> {
     let mut by_seen: BTreeMap<&CommitId, Vec<RemovedEntry<'e>>> = BTreeMap::new();
     for stack in removed {

@@ -7,7 +7,7 @@ use crate::git::Holds;
 
 /// All commits that a tip has and a base lacks, and their parents.
 #[derive(Debug)]
-pub struct Range {
+pub struct CommitRange {
     /// The commits, children before parents.
     pub commits: Vec<RangeCommit>,
     /// Whether history is missing from the clone, so that a commit without known parents may have some.
@@ -26,7 +26,7 @@ pub struct RangeCommit {
 
 /// A directory that no longer holds what it held at a commit.
 #[derive(Debug, Clone, Copy)]
-pub struct Gone {
+pub struct RemovedDirectory {
     /// Its index in [`RangeCommit::holds`].
     pub directory: usize,
     /// The index of the commit that had it; `None` if that is the base itself and no commit of the range has
@@ -50,11 +50,13 @@ pub enum Deletion {
 /// Returns which commit of `SEEN..TIP` deletes the content of each directory.
 ///
 /// Unknown content counts against a deletion: as missing before it and as present after it.
-pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
+pub fn deletions(range: &CommitRange, gone: &[RemovedDirectory]) -> Vec<Deletion> {
     let commits = &range.commits;
     let seen: BTreeSet<Option<usize>> = gone.iter().map(|gone| gone.seen).collect();
-    let since = seen.into_iter().map(|seen| (seen, Since::new(range, seen)));
-    let since: HashMap<Option<usize>, Since> = since.collect();
+    let since = seen
+        .into_iter()
+        .map(|seen| (seen, CommitsSince::new(range, seen)));
+    let since: HashMap<Option<usize>, CommitsSince> = since.collect();
     let mut found: Vec<Deletion> = gone
         .iter()
         .map(|gone| {
@@ -65,12 +67,12 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
             }
         })
         .collect();
-    let may_hold = |commit: &RangeCommit, gone: &Gone| {
+    let may_hold = |commit: &RangeCommit, gone: &RemovedDirectory| {
         matches!(commit.holds[gone.directory], Holds::Wanted | Holds::Unknown)
     };
     // A merge that lacks what one side lacks either merges that deletion or drops the other side's content. A
     // merge that lacks what all sides have deletes it: no conflict leads there.
-    let deletes = |commit: &RangeCommit, gone: &Gone| {
+    let deletes = |commit: &RangeCommit, gone: &RemovedDirectory| {
         let mut before = commit.parents.iter();
         let had = |parent: &usize| commits[*parent].holds[gone.directory] == Holds::Wanted;
         !commit.parents.is_empty() && !may_hold(commit, gone) && before.all(had)
@@ -113,14 +115,14 @@ pub fn deletions(range: &Range, gone: &[Gone]) -> Vec<Deletion> {
 }
 
 /// The commits of `SEEN..TIP`.
-struct Since {
+struct CommitsSince {
     is_since: Vec<bool>,
     /// Whether a shallow clone hides some of them or their parents.
     is_cut_off: bool,
 }
 
-impl Since {
-    fn new(range: &Range, seen: Option<usize>) -> Self {
+impl CommitsSince {
+    fn new(range: &CommitRange, seen: Option<usize>) -> Self {
         let commits = &range.commits;
         let mut is_since: Vec<bool> = commits.iter().map(|commit| !commit.is_in_base).collect();
         if let Some(seen) = seen {
@@ -135,7 +137,7 @@ impl Since {
                 }
             }
         }
-        let mut since = Since {
+        let mut since = CommitsSince {
             is_since,
             is_cut_off: false,
         };

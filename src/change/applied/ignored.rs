@@ -11,8 +11,8 @@ use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::change::ignored::IgnoreList;
 use crate::change::inputs::{InputProblems, Tree, owners};
-use crate::change::meaning::{files_since, says_the_same};
-use crate::change::present::Present;
+use crate::change::present::CurrentProject;
+use crate::change::unchanged::{files_since, is_unchanged};
 use crate::git::{ChangedFile, CommitId, FileChange};
 use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
@@ -26,7 +26,7 @@ const ENVIRONMENT: &str = "environment ";
 
 /// Whether the differences of a stack are ignored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum DifferenceVerdict {
     /// All of them are ignored.
     Ignored(Vec<String>),
     /// At least one of them counts.
@@ -35,14 +35,14 @@ pub(super) enum Verdict {
 }
 
 /// The files that changed since some commits.
-pub(super) struct Since<'a> {
-    present: Present<'a>,
+pub(super) struct FilesSince<'a> {
+    present: CurrentProject<'a>,
     files: HashMap<CommitId, Option<Vec<ChangedFile>>>,
 }
 
-impl<'a> Since<'a> {
-    pub(super) fn new(present: Present<'a>) -> Self {
-        Since {
+impl<'a> FilesSince<'a> {
+    pub(super) fn new(present: CurrentProject<'a>) -> Self {
+        FilesSince {
             present,
             files: HashMap::new(),
         }
@@ -93,7 +93,7 @@ impl<'a> Since<'a> {
                     continue;
                 }
                 let is_named = if list.is_all() {
-                    !says_the_same(present, commit, file, list.variables())?
+                    !is_unchanged(present, commit, file, list.variables())?
                 } else {
                     is_ignored(list, file)
                 };
@@ -123,7 +123,7 @@ impl<'a> Since<'a> {
         let present = self.present;
         let stacks = &present.project.stacks;
         let counts = |file: &ChangedFile| -> Result<bool, ChangeError> {
-            let says_the_same = || says_the_same(present, Some(commit), file, list.variables());
+            let says_the_same = || is_unchanged(present, Some(commit), file, list.variables());
             Ok(!is_ignored(list, file) && !says_the_same()?)
         };
         if counts(&cause.file)? {
@@ -147,31 +147,31 @@ impl<'a> Since<'a> {
         list: &IgnoreList,
         (applied, commit): (&Applied, Option<&CommitId>),
         now: &InputDigest,
-    ) -> Result<Verdict, ChangeError> {
+    ) -> Result<DifferenceVerdict, ChangeError> {
         let present = self.present;
         let stacks = &present.project.stacks;
         let mut names = Vec::new();
         for part in differing(applied.inputs.as_ref(), now) {
             if let Some(variable) = part.strip_prefix(ENVIRONMENT) {
                 if !list.variables().contains(variable) {
-                    return Ok(Verdict::Differs);
+                    return Ok(DifferenceVerdict::Differs);
                 }
                 names.push(format!("env.{variable}"));
                 continue;
             }
             let Some(commit) = commit else {
-                return Ok(Verdict::Unknown);
+                return Ok(DifferenceVerdict::Unknown);
             };
             let Some(files) = self.files(commit)? else {
-                return Ok(Verdict::Unknown);
+                return Ok(DifferenceVerdict::Unknown);
             };
             let mut is_elsewhere = false;
             for file in files {
                 if is_ignored(list, file) {
                     names.push(file.path.relative().to_owned());
-                } else if !says_the_same(present, Some(commit), file, list.variables())? {
+                } else if !is_unchanged(present, Some(commit), file, list.variables())? {
                     if part == OWN && owners(stacks, &file.path).first() == Some(stack) {
-                        return Ok(Verdict::Differs);
+                        return Ok(DifferenceVerdict::Differs);
                     }
                     is_elsewhere = true;
                 }
@@ -179,12 +179,12 @@ impl<'a> Since<'a> {
             // The other files that changed may belong to the part, or, for the stack's own directory, be
             // linked from it.
             if is_elsewhere && (part != OWN || has_links(present, stack)) {
-                return Ok(Verdict::Unknown);
+                return Ok(DifferenceVerdict::Unknown);
             }
         }
         names.sort_unstable();
         names.dedup();
-        Ok(Verdict::Ignored(names))
+        Ok(DifferenceVerdict::Ignored(names))
     }
 }
 
@@ -204,7 +204,7 @@ pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<Str
 }
 
 /// Returns whether the directory of a stack has links.
-fn has_links(present: Present<'_>, stack: StackIndex) -> bool {
+fn has_links(present: CurrentProject<'_>, stack: StackIndex) -> bool {
     let problems = InputProblems::default();
     let nothing = ChangedFiles::default();
     let tree = Tree::new(&present.project.root, present.listing, &nothing, &problems);

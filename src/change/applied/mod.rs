@@ -8,24 +8,24 @@ mod at_commit;
 mod compare;
 mod default_branch;
 mod deletions;
-mod evidence;
-mod given_up;
+mod entry_index;
 mod ignored;
-mod likeness;
-mod pairs;
 mod past;
+mod proof;
 mod range;
 mod relocate;
+mod relocation_blocks;
 mod removed;
+mod similarity;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::compare::standings;
-pub use self::deletions::{Deletion, Gone, Range, RangeCommit, deletions};
-pub use self::evidence::{NoEvidence, Removal, RemovedBy, RemovingBlock, moved_or_removed};
-pub use self::pairs::Pairs;
+pub use self::deletions::{CommitRange, Deletion, RangeCommit, RemovedDirectory, deletions};
+pub use self::entry_index::EntryIndex;
 pub use self::past::had_stack_on_record;
-pub use self::relocate::{Clash, relocate};
+pub use self::proof::{NoProof, ProvenRemoval, RemovedBy, RemovingBlock, moved_or_removed};
+pub use self::relocate::{MoveConflict, relocate};
 use super::cause::ChangeCause;
 use super::digest::InputDigest;
 use super::since::AppliedBase;
@@ -34,8 +34,8 @@ use crate::path::{Generation, ProjectPath, StackPath};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{
-    Action, Applied, Attempt, CONDITION, Entry, Lock, OTHER_BACKEND, OUTDATED_PLAN, Outcome,
-    PARTIAL_PLAN, UNREADABLE_PLAN,
+    Applied, Attempt, AttemptOutcome, CONDITION, Entry, Lock, OTHER_BACKEND, OUTDATED_PLAN,
+    PARTIAL_PLAN, RunAction, UNREADABLE_PLAN,
 };
 
 /// The status of each stack of a project, according to the document.
@@ -59,7 +59,7 @@ pub struct MissingStack {
     pub name: String,
     pub tags: Vec<String>,
     /// The proof, or why there is none.
-    pub evidence: Result<Removal, NoEvidence>,
+    pub evidence: Result<ProvenRemoval, NoProof>,
 }
 
 impl MissingStack {
@@ -82,7 +82,7 @@ impl Standings {
     /// them.
     pub fn lose_commits(&mut self) {
         for stack in self.missing.values_mut() {
-            if let Err(NoEvidence::NotInClone {
+            if let Err(NoProof::NotInClone {
                 is_shallow: false,
                 is_lost,
                 ..
@@ -111,9 +111,9 @@ pub enum Standing {
     /// It was never applied, or it changed since.
     Pending(Pending),
     Applied,
-    /// It is recorded and missing, and its removal is proven: see [`Removal`].
+    /// It is recorded and missing, and its removal is proven: see [`ProvenRemoval`].
     Removed,
-    /// It is recorded and missing, without proof: see [`NoEvidence`].
+    /// It is recorded and missing, without proof: see [`NoProof`].
     Absent,
 }
 
@@ -226,10 +226,10 @@ impl Standing {
             return Some(Standing::Failed("tainted"));
         }
         let last = entry.last.as_ref()?;
-        if last.outcome == Outcome::Unknown {
+        if last.outcome == AttemptOutcome::Unknown {
             return Some(Standing::Pending(Pending::Unknown(unknown(last))));
         }
-        let has_failed = last.outcome != Outcome::Succeeded;
+        let has_failed = last.outcome != AttemptOutcome::Succeeded;
         let checks = entry.applied.as_ref().and_then(|it| it.checks.as_deref());
         if has_failed && last.failure.as_deref() == Some(CONDITION) && checks.is_some() {
             return Some(Standing::Failed("a postcondition failed"));
@@ -251,7 +251,7 @@ impl Standing {
 /// Returns why the result of an attempt is unknown.
 fn unknown(attempt: &Attempt) -> String {
     let action = match &attempt.action {
-        Action::Other(_) => "attempt",
+        RunAction::Other(_) => "attempt",
         action => action.word(),
     };
     match attempt.failure.as_deref() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::deletions::{Range, RangeCommit};
+use super::deletions::{CommitRange, RangeCommit};
 use crate::change::error::ChangeError;
 use crate::git::{CommitId, GitError, HistoryCommit, Holds, Repository, Search};
 use crate::path::ProjectPath;
@@ -13,8 +13,8 @@ use crate::project::discover::{CONFIGURATION, is_configuration};
 use crate::project::{has_stack_block, pool};
 
 /// The commits since some applied commits, and the directories with `stack` blocks in each.
-pub(super) struct Since {
-    pub(super) range: Range,
+pub(super) struct AppliedRange {
+    pub(super) range: CommitRange,
     pub(super) ids: Vec<CommitId>,
     /// The index of each applied commit in the range.
     pub(super) places: HashMap<CommitId, usize>,
@@ -24,7 +24,7 @@ pub(super) struct Since {
     pub(super) seen: HashMap<CommitId, Arc<[Holds]>>,
 }
 
-impl Since {
+impl AppliedRange {
     /// Reads the history of HEAD since `seen`, a set of its ancestors.
     pub(super) fn read(
         repository: &Repository,
@@ -60,7 +60,7 @@ impl Since {
             holds: Arc::clone(holds),
             is_in_base: true,
         });
-        let range = Range {
+        let range = CommitRange {
             commits: since.chain(in_base).collect(),
             is_shallow: repository.is_shallow()?,
         };
@@ -70,7 +70,7 @@ impl Since {
         );
         ids.truncate(n_range);
         let places = places.into_iter().filter(|(_, at)| *at < n_range).collect();
-        Ok(Since {
+        Ok(AppliedRange {
             range,
             ids,
             places,

@@ -10,7 +10,7 @@ use crate::state::document::Document;
 
 /// A contradiction between a `moved` block and the state. The last field is the place of the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Clash {
+pub enum MoveConflict {
     /// The first was moved to the second, and both are recorded.
     Both(String, String, String),
     /// Both were moved to the same stack.
@@ -19,18 +19,18 @@ pub enum Clash {
     OtherId(String, String, String, String),
 }
 
-impl fmt::Display for Clash {
+impl fmt::Display for MoveConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Clash::Both(from, to, place) => write!(
+            MoveConflict::Both(from, to, place) => write!(
                 f,
                 "{place} says that `{from}` is `{to}` now, and both are on record"
             ),
-            Clash::Same(first, second, place) => write!(
+            MoveConflict::Same(first, second, place) => write!(
                 f,
                 "{place} and others say that `{first}` and `{second}` are the same stack now, and both are on record"
             ),
-            Clash::OtherId(from, to, owner, place) => write!(
+            MoveConflict::OtherId(from, to, owner, place) => write!(
                 f,
                 "{place} says that `{from}` is `{to}` now, and the id on record says that it is `{owner}`"
             ),
@@ -38,11 +38,13 @@ impl fmt::Display for Clash {
     }
 }
 
-impl Clash {
+impl MoveConflict {
     /// Returns the recorded stack that was moved.
     pub fn from(&self) -> &str {
         match self {
-            Clash::Both(from, ..) | Clash::Same(from, ..) | Clash::OtherId(from, ..) => from,
+            MoveConflict::Both(from, ..)
+            | MoveConflict::Same(from, ..)
+            | MoveConflict::OtherId(from, ..) => from,
         }
     }
 }
@@ -59,7 +61,7 @@ impl Clash {
 pub fn relocate(
     project: &Project,
     document: &mut Document,
-) -> Result<BTreeMap<String, String>, Vec<Clash>> {
+) -> Result<BTreeMap<String, String>, Vec<MoveConflict>> {
     if project.moves.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -112,7 +114,7 @@ impl<'a> Relocation<'a> {
         }
     }
 
-    fn found(&self) -> Result<Found, Vec<Clash>> {
+    fn found(&self) -> Result<Found, Vec<MoveConflict>> {
         let stacks = &self.project.stacks;
         let recorded = self.document.stacks.keys();
         let recorded: Vec<StackPath> = recorded.filter_map(|key| StackPath::parse(key)).collect();
@@ -130,7 +132,7 @@ impl<'a> Relocation<'a> {
                     let owner = stacks[owner].path.to_string();
                     let (old, new) = (old.to_string(), new.to_string());
                     let place = self.place(&old);
-                    clashes.push(Clash::OtherId(old, new, owner, place));
+                    clashes.push(MoveConflict::OtherId(old, new, owner, place));
                     continue;
                 }
                 None => {}
@@ -138,12 +140,12 @@ impl<'a> Relocation<'a> {
             if let Some(other) = self.entry_of(target).filter(|other| *other != old.as_str()) {
                 let (old, other) = (old.to_string(), other.to_owned());
                 let place = self.place(&old);
-                clashes.push(Clash::Both(old, other, place));
+                clashes.push(MoveConflict::Both(old, other, place));
                 continue;
             }
             if let Some(first) = by_target.insert(new.to_string(), old.to_string()) {
                 let place = self.place(&first);
-                clashes.push(Clash::Same(first, old.to_string(), place));
+                clashes.push(MoveConflict::Same(first, old.to_string(), place));
             }
             found.insert(old.to_string(), (new.to_string(), target));
         }
@@ -159,7 +161,7 @@ impl<'a> Relocation<'a> {
             };
             let path = StackPath::parse(&old);
             if path.is_none_or(|path| stacks.find(&path).is_none()) {
-                clashes.push(Clash::Both(old.clone(), new, self.place(&old)));
+                clashes.push(MoveConflict::Both(old.clone(), new, self.place(&old)));
             }
             open.extend(by_target.get(&old).cloned());
         }

@@ -2,33 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::at_commit::{AtCommit, broken_file};
-use super::default_branch::{RemovedStack, still_there};
-use super::deletions::{Deletion, Gone, deletions};
-use super::evidence::{NoEvidence, Removal, RemovedBy};
-use super::given_up::GivenUp;
-use super::likeness::{Likeness, RemovedEntry, destinations, moved};
-use super::range::Since;
+use super::at_commit::{CommitContent, broken_file};
+use super::default_branch::{RemovedFromHead, still_there};
+use super::deletions::{Deletion, RemovedDirectory, deletions};
+use super::proof::{NoProof, ProvenRemoval, RemovedBy};
+use super::range::AppliedRange;
+use super::relocation_blocks::RelocationBlocks;
+use super::similarity::{RemovedEntry, Similarity, destinations, moved};
 use crate::change::base::{self, BaseQuery};
 use crate::change::error::ChangeError;
-use crate::change::present::Present;
+use crate::change::present::CurrentProject;
 use crate::git::{BranchWith, CommitId, GitError, Holds};
 use crate::path::{ProjectPath, StackPath};
 use crate::state::document::{Document, Entry};
 
 /// For each stack, the proof of its removal, or why there is none.
-pub(super) type Evidence<'e> = BTreeMap<&'e str, Result<Removal, NoEvidence>>;
+pub(super) type Proofs<'e> = BTreeMap<&'e str, Result<ProvenRemoval, NoProof>>;
 
 /// Returns the proof for some recorded stacks that the project lacks, or why there is none.
 pub(super) fn evidence<'e>(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     document: &Document,
     missing: &[(&'e str, &'e Entry)],
-) -> Result<Evidence<'e>, ChangeError> {
-    let none = |why: NoEvidence| missing.iter().map(move |(key, _)| (*key, Err(why.clone())));
+) -> Result<Proofs<'e>, ChangeError> {
+    let none = |why: NoProof| missing.iter().map(move |(key, _)| (*key, Err(why.clone())));
     let repository = present.repository;
     let Some(head) = repository.commit("HEAD")? else {
-        return Ok(none(NoEvidence::NoHead).collect());
+        return Ok(none(NoProof::NoHead).collect());
     };
     if let Some(broken) = broken(present, &head)? {
         return Ok(none(broken).collect());
@@ -38,7 +38,7 @@ pub(super) fn evidence<'e>(
         Some((*key, *entry, path))
     });
     let stacks: Vec<(&'e str, &'e Entry, StackPath)> = stacks.collect();
-    let given_up = GivenUp::read(present, &head, stacks.iter().map(|(.., path)| path))?;
+    let given_up = RelocationBlocks::read(present, &head, stacks.iter().map(|(.., path)| path))?;
     let directories = stacks.iter().flat_map(|(.., path)| given_up.places(path));
     let directories: BTreeSet<&ProjectPath> = directories.map(StackPath::directory).collect();
     let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
@@ -48,18 +48,18 @@ pub(super) fn evidence<'e>(
         if leaves {
             last_commit(entry)
         } else {
-            seen(entry)
+            newest_commit_with_inputs(entry)
         }
     });
-    let seens = Seens::new(present, &head, known)?;
-    let since = Since::read(repository, &head, &seens.in_head, &directories)?;
+    let seens = AppliedCommits::new(present, &head, known)?;
+    let since = AppliedRange::read(repository, &head, &seens.in_head, &directories)?;
     let there = directories.iter().zip(since.head.iter());
     let there = there.filter(|(_, holds)| **holds != Holds::NoDirectory);
     let there: Vec<ProjectPath> = there.map(|(directory, _)| directory.clone()).collect();
-    let at_head = AtCommit::read(present, &head, there)?;
+    let at_head = CommitContent::read(present, &head, there)?;
 
     // The answers that need no history, by index.
-    let known = Known {
+    let known = RemovalFacts {
         given_up: &given_up,
         at_head: &at_head,
         seens: &seens,
@@ -69,36 +69,36 @@ pub(super) fn evidence<'e>(
     let decided = stacks
         .iter()
         .map(|(_, entry, path)| known.decide(entry, path));
-    let mut decided: Vec<Option<Decided>> = decided.collect::<Result<_, ChangeError>>()?;
+    let mut decided: Vec<Option<Proof>> = decided.collect::<Result<_, ChangeError>>()?;
     let undecided = || (0..stacks.len()).filter(|&at| decided[at].is_none());
     let gone = undecided().map(|at| {
         let (_, entry, path) = &stacks[at];
         let seen = seens.of(entry).ok();
-        Gone {
+        RemovedDirectory {
             directory: known.place(path),
             seen: seen.and_then(|seen| since.places.get(seen).copied()),
         }
     });
-    let gone: Vec<Gone> = gone.collect();
+    let gone: Vec<RemovedDirectory> = gone.collect();
     let found: Vec<(usize, Deletion)> = undecided().zip(deletions(&since.range, &gone)).collect();
     for (at, deletion) in found {
         let id = |commit: usize| since.ids[commit].clone();
         let (_, entry, _) = &stacks[at];
         let evidence = seens.of(entry).and_then(|seen| match deletion {
-            Deletion::By(commit) => Ok(Removal {
+            Deletion::By(commit) => Ok(ProvenRemoval {
                 seen: Some(seen.clone()),
                 by: RemovedBy::Commit(id(commit)),
             }),
-            Deletion::Undone(deleted, again) => Err(NoEvidence::CameBack(id(deleted), id(again))),
-            Deletion::Never => Err(NoEvidence::NeverDeleted(seen.clone())),
-            Deletion::Unknown => Err(NoEvidence::Unconnected {
+            Deletion::Undone(deleted, again) => Err(NoProof::CameBack(id(deleted), id(again))),
+            Deletion::Never => Err(NoProof::NeverDeleted(seen.clone())),
+            Deletion::Unknown => Err(NoProof::Unconnected {
                 commit: seen.clone(),
                 remote: seens.remote.clone(),
             }),
         });
         decided[at] = Some(evidence);
     }
-    let mut evidence: Evidence<'e> = none(NoEvidence::NotAPath).collect();
+    let mut evidence: Proofs<'e> = none(NoProof::NotAPath).collect();
     for ((key, ..), decided) in stacks.iter().zip(decided) {
         if let Some(decided) = decided {
             evidence.insert(*key, decided);
@@ -110,19 +110,19 @@ pub(super) fn evidence<'e>(
 }
 
 /// The proof of one removal, or why there is none.
-type Decided = Result<Removal, NoEvidence>;
+type Proof = Result<ProvenRemoval, NoProof>;
 
 /// The facts about missing stacks, apart from the history.
-struct Known<'k, 'p> {
-    given_up: &'k GivenUp<'p>,
-    at_head: &'k AtCommit<'p>,
-    seens: &'k Seens,
-    since: &'k Since,
+struct RemovalFacts<'k, 'p> {
+    given_up: &'k RelocationBlocks<'p>,
+    at_head: &'k CommitContent<'p>,
+    seens: &'k AppliedCommits,
+    since: &'k AppliedRange,
     /// The sorted directories of the stacks.
     directories: &'k [ProjectPath],
 }
 
-impl Known<'_, '_> {
+impl RemovalFacts<'_, '_> {
     /// Returns the index of a stack's directory.
     fn place(&self, path: &StackPath) -> usize {
         let found = self.directories.binary_search(path.directory());
@@ -130,7 +130,7 @@ impl Known<'_, '_> {
     }
 
     /// Returns the proof for a stack; `None` if only the history since its apply can provide it.
-    fn decide(&self, entry: &Entry, path: &StackPath) -> Result<Option<Decided>, ChangeError> {
+    fn decide(&self, entry: &Entry, path: &StackPath) -> Result<Option<Proof>, ChangeError> {
         let leaves = self.given_up.leaves(path);
         let mut places = self.given_up.places(path);
         let by_key = places.try_fold(false, |any, path| {
@@ -150,7 +150,7 @@ impl Known<'_, '_> {
         }
         let seen = match self.seens.of(entry) {
             Ok(seen) if self.since.seen[seen][self.place(path)] == Holds::Wanted => seen,
-            Ok(seen) => return Ok(Some(Err(NoEvidence::NotInSeen(seen.clone())))),
+            Ok(seen) => return Ok(Some(Err(NoProof::NotInSeen(seen.clone())))),
             Err(why) => return Ok(Some(Err(why))),
         };
         let by_key = if by_key {
@@ -160,7 +160,7 @@ impl Known<'_, '_> {
         };
         Ok(match (by_key, block) {
             (Some(Err(why)), _) => Some(Err(why)),
-            (_, Some(by)) => Some(Ok(Removal {
+            (_, Some(by)) => Some(Ok(ProvenRemoval {
                 seen: Some(seen.clone()),
                 by,
             })),
@@ -170,11 +170,11 @@ impl Known<'_, '_> {
 
     /// Returns the proof for a stack that a block only removes from the state. That needs no code, but must
     /// not undo later commits.
-    fn left(&self, entry: &Entry, by: RemovedBy) -> Decided {
+    fn left(&self, entry: &Entry, by: RemovedBy) -> Proof {
         let last = last_commit(entry).map(|commit| self.seens.in_head(commit));
         let last = last.transpose()?;
-        Ok(Removal {
-            seen: seen(entry).filter(|seen| last == Some(seen)),
+        Ok(ProvenRemoval {
+            seen: newest_commit_with_inputs(entry).filter(|seen| last == Some(seen)),
             by,
         })
     }
@@ -182,29 +182,29 @@ impl Known<'_, '_> {
 
 /// Returns a configuration file that does not parse in the project or at HEAD. A file equal to HEAD's was
 /// parsed with the project.
-fn broken(present: Present<'_>, head: &CommitId) -> Result<Option<NoEvidence>, ChangeError> {
+fn broken(present: CurrentProject<'_>, head: &CommitId) -> Result<Option<NoProof>, ChangeError> {
     if let Some(file) = present.project.broken.first() {
-        return Ok(Some(NoEvidence::Broken(None, file.clone())));
+        return Ok(Some(NoProof::Broken(None, file.clone())));
     }
     let broken = broken_file(present, head)?;
-    Ok(broken.map(|file| NoEvidence::Broken(Some(head.clone()), file)))
+    Ok(broken.map(|file| NoProof::Broken(Some(head.clone()), file)))
 }
 
-type Compared = (CommitId, CommitId);
+type CommitPair = (CommitId, CommitId);
 
 /// Withdraws the proof of stacks that seem to have moved, by HEAD or in the deleting commit: the content may
 /// have changed since.
 fn block_moved<'e>(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     head: &CommitId,
     document: &Document,
     stacks: &[(&'e str, &'e Entry, StackPath)],
-    evidence: &mut Evidence<'e>,
+    evidence: &mut Proofs<'e>,
 ) -> Result<(), GitError> {
     let repository = present.repository;
-    let mut by_commits: BTreeMap<Compared, Vec<RemovedEntry<'e>>> = BTreeMap::new();
+    let mut by_commits: BTreeMap<CommitPair, Vec<RemovedEntry<'e>>> = BTreeMap::new();
     for (key, entry, path) in stacks {
-        if let Some(Ok(Removal {
+        if let Some(Ok(ProvenRemoval {
             seen: Some(seen),
             by: RemovedBy::Commit(deletion),
         })) = evidence.get(key)
@@ -227,12 +227,12 @@ fn block_moved<'e>(
     for ((old, later), removed) in by_commits {
         for (key, likeness) in moved(repository, (&old, &later), &removed, &destinations)? {
             let why = match likeness {
-                Likeness::Moved(to) => NoEvidence::LooksMoved {
+                Similarity::Moved(to) => NoProof::LooksMoved {
                     from: paths[key].clone(),
                     is_recorded: destinations[&to].is_recorded,
                     to,
                 },
-                Likeness::Unknown => NoEvidence::TooManyFiles(paths[key].clone()),
+                Similarity::Unknown => NoProof::TooManyFiles(paths[key].clone()),
             };
             evidence.insert(key, Err(why));
         }
@@ -242,23 +242,23 @@ fn block_moved<'e>(
 
 /// Withdraws the proof of stacks that the default branch still has.
 fn block_on_default_branch<'e>(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     head: &CommitId,
     document: &Document,
-    given_up: &GivenUp<'_>,
+    given_up: &RelocationBlocks<'_>,
     stacks: &[(&'e str, &'e Entry, StackPath)],
-    evidence: &mut Evidence<'e>,
+    evidence: &mut Proofs<'e>,
 ) -> Result<(), ChangeError> {
     let removed = stacks.iter().filter_map(|(key, entry, path)| {
         let removal = evidence.get(key)?.as_ref().ok()?.clone();
-        Some(RemovedStack {
+        Some(RemovedFromHead {
             key,
             entry,
             places: given_up.places(path).cloned().collect(),
             removal,
         })
     });
-    let removed: Vec<RemovedStack<'_>> = removed.collect();
+    let removed: Vec<RemovedFromHead<'_>> = removed.collect();
     let still_there = still_there(present, head, document, &removed)?;
     // The first reason is the plainest.
     for (key, why) in still_there.into_iter().rev() {
@@ -268,17 +268,17 @@ fn block_on_default_branch<'e>(
 }
 
 /// The applied commits and their relation to HEAD.
-struct Seens {
+struct AppliedCommits {
     in_head: BTreeSet<CommitId>,
     /// Why the other commits prove nothing.
-    others: HashMap<CommitId, NoEvidence>,
+    others: HashMap<CommitId, NoProof>,
     /// The remote to fetch from.
     remote: Option<String>,
 }
 
-impl Seens {
+impl AppliedCommits {
     fn new(
-        present: Present<'_>,
+        present: CurrentProject<'_>,
         head: &CommitId,
         known: impl Iterator<Item = CommitId>,
     ) -> Result<Self, GitError> {
@@ -293,7 +293,7 @@ impl Seens {
             }
         }
         let lacking = repository.not_in_history(&here, head)?;
-        let mut seens = Seens {
+        let mut seens = AppliedCommits {
             in_head: here
                 .into_iter()
                 .filter(|it| !lacking.contains(it))
@@ -322,23 +322,23 @@ impl Seens {
         for commit in lacking {
             let is_behind = !lacked_by_branch.contains(&commit);
             let why = match &branch {
-                Some(branch) if is_behind => NoEvidence::BranchBehind {
+                Some(branch) if is_behind => NoProof::BranchBehind {
                     commit: commit.clone(),
                     branch: branch.clone(),
                 },
-                _ if is_shallow => NoEvidence::Unconnected {
+                _ if is_shallow => NoProof::Unconnected {
                     commit: commit.clone(),
                     remote: remote.clone(),
                 },
                 _ => {
                     let branch = branches.remove(&commit).unwrap_or(BranchWith::Unknown);
-                    NoEvidence::OtherHistory(commit.clone(), branch)
+                    NoProof::OtherHistory(commit.clone(), branch)
                 }
             };
             seens.others.insert(commit, why);
         }
         for commit in missing {
-            let why = NoEvidence::NotInClone {
+            let why = NoProof::NotInClone {
                 commit: commit.clone(),
                 is_shallow,
                 remote: remote.clone(),
@@ -350,25 +350,25 @@ impl Seens {
     }
 
     /// Returns the applied commit if HEAD has it.
-    fn of(&self, entry: &Entry) -> Result<&CommitId, NoEvidence> {
-        let Some(seen) = seen(entry) else {
+    fn of(&self, entry: &Entry) -> Result<&CommitId, NoProof> {
+        let Some(seen) = newest_commit_with_inputs(entry) else {
             let is_dirty = entry.applied.as_ref().is_some_and(|applied| applied.dirty);
             return Err(if entry.applied.is_none() {
-                NoEvidence::NeverApplied
+                NoProof::NeverApplied
             } else if is_dirty {
-                NoEvidence::AppliedDirty
+                NoProof::AppliedDirty
             } else {
-                NoEvidence::NoCommit
+                NoProof::NoCommit
             });
         };
         self.in_head(seen)
     }
 
-    fn in_head(&self, commit: CommitId) -> Result<&CommitId, NoEvidence> {
+    fn in_head(&self, commit: CommitId) -> Result<&CommitId, NoProof> {
         match (self.in_head.get(&commit), self.others.get(&commit)) {
             (Some(commit), _) => Ok(commit),
             (None, Some(why)) => Err(why.clone()),
-            (None, None) => Err(NoEvidence::OtherHistory(commit, BranchWith::Unknown)),
+            (None, None) => Err(NoProof::OtherHistory(commit, BranchWith::Unknown)),
         }
     }
 }
@@ -378,12 +378,12 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
     let applied = entry.applied.as_ref();
     let applied = applied.and_then(|applied| applied.commit.as_deref());
     let tried = || entry.last.as_ref().and_then(|last| last.commit.as_deref());
-    seen(entry).or_else(|| CommitId::new(applied.or_else(tried)?))
+    newest_commit_with_inputs(entry).or_else(|| CommitId::new(applied.or_else(tried)?))
 }
 
 /// Returns the newest commit known to have the applied inputs. It need not be published: HEAD and the default
 /// branch decide.
-fn seen(entry: &Entry) -> Option<CommitId> {
+fn newest_commit_with_inputs(entry: &Entry) -> Option<CommitId> {
     let applied = entry.applied.as_ref()?;
     let commit = applied.commit.as_deref().filter(|_| !applied.dirty);
     CommitId::new(applied.seen.as_deref().or(commit)?)

@@ -3,13 +3,13 @@
 use super::{BaseUnknown, Remedy};
 
 /// A problem without its fix.
-pub(super) struct Refusal(String);
+pub(super) struct BaseRefusal(String);
 
-pub(super) fn refuse(problem: impl Into<String>) -> Refusal {
-    Refusal(problem.into())
+pub(super) fn refuse(problem: impl Into<String>) -> BaseRefusal {
+    BaseRefusal(problem.into())
 }
 
-impl Refusal {
+impl BaseRefusal {
     pub(super) fn remedy<T>(self, remedy: Remedy) -> Result<T, BaseUnknown> {
         Err(BaseUnknown::Refused {
             problem: self.0,

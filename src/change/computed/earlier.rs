@@ -113,11 +113,11 @@ impl<'a> EarlierTree<'a> {
 
     /// Loads the project without reporting its problems.
     pub(super) fn load(&self) -> Result<Project, ChangeError> {
-        let mut unheeded = Problems::default();
+        let mut ignored = Problems::default();
         Ok(project::Project::load_tree(
             self.root(),
             self,
-            &mut unheeded,
+            &mut ignored,
         )?)
     }
 

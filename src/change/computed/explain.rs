@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::concerned::stack_list;
+use super::affected::stack_list;
 use super::trace::{Side, each_use};
 use crate::change::cause::{ChangeCause, Use, UseKind};
 use crate::change::files::ChangedFiles;

@@ -7,7 +7,7 @@ use super::{HostEnvironment, environments};
 use crate::change::cause::{ChangeCause, Ignored, Input, InputLocation, Use, UseKind};
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
-use crate::change::inputs::{InputProblems, Inputs, Tree, place_read};
+use crate::change::inputs::{CollectedInputs, InputProblems, Tree, place_read};
 use crate::change::named::reads;
 use crate::project::discover::Listing;
 use crate::project::function_files::FileRead;
@@ -35,8 +35,8 @@ pub fn add_computed(
         return Ok(());
     }
     let nothing = ChangedFiles::default();
-    let unheeded = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, files.unwrap_or(&nothing), &unheeded);
+    let ignored = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, files.unwrap_or(&nothing), &ignored);
     let mut found = project::pool()?.install(|| evaluate(project, host, &tree, stack));
     let is_computed = |cause: &&ChangeCause| {
         matches!(
@@ -79,8 +79,8 @@ fn evaluate(
         was: false,
     };
     let own = |path| project.stacks.nearest_above(path).any(|own| own == stack);
-    let mut inputs = Inputs::default();
-    let add_read = |inputs: &mut Inputs, read: &FileRead, chain: &[Use]| {
+    let mut inputs = CollectedInputs::default();
+    let add_read = |inputs: &mut CollectedInputs, read: &FileRead, chain: &[Use]| {
         let place = match read {
             FileRead::Path(path) => place_read(path.clone(), None),
             FileRead::Matching(directory, pattern) => place_read(directory.clone(), Some(pattern)),

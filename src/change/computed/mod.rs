@@ -3,7 +3,7 @@
 //! The values of a stack are compared with those that it would have without the counted changes. Only stacks
 //! that a changed file may affect are evaluated, and the project at the base is loaded only if there are any.
 
-mod concerned;
+mod affected;
 mod earlier;
 mod explain;
 mod listed;
@@ -11,7 +11,7 @@ mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::concerned::Concerned;
+use self::affected::AffectedStacks;
 use self::earlier::EarlierTree;
 use self::explain::Explainer;
 pub use self::listed::add_computed;
@@ -46,8 +46,8 @@ pub(super) fn changed_stacks(
         return Ok(BTreeMap::new());
     }
     // Problems with links are reported with other inputs.
-    let unheeded = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, files, &unheeded);
+    let ignored = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, files, &ignored);
     let find = || {
         let side = Side {
             project,
@@ -58,7 +58,7 @@ pub(super) fn changed_stacks(
         let mut found: BTreeMap<StackIndex, ChangeCause> = wanted
             .filter_map(|(index, stack)| Some((index, trace::read_in_block(side, &tree, stack)?)))
             .collect();
-        let concerned = Concerned::find(project, &tree, files, &is_wanted);
+        let concerned = AffectedStacks::find(project, &tree, files, &is_wanted);
         if concerned.is_empty() {
             return Ok(found);
         }
@@ -91,7 +91,7 @@ fn environments<'p>(project: &'p Project, host: &HostEnvironment) -> Environment
 
 /// Returns the directories whose configuration at the base is needed: those with changes, those of the
 /// compared stacks, and all their ancestors.
-fn region(project: &Project, concerned: &Concerned) -> BTreeSet<ProjectPath> {
+fn region(project: &Project, concerned: &AffectedStacks) -> BTreeSet<ProjectPath> {
     let differing = concerned.directories.iter();
     // Stacks below these may not have been part of the project at the base.
     let below = differing
@@ -113,7 +113,7 @@ fn compare(
     host: &HostEnvironment,
     tree: &EarlierTree<'_>,
     files: &ChangedFiles,
-    concerned: &Concerned,
+    concerned: &AffectedStacks,
     found: &mut BTreeMap<StackIndex, ChangeCause>,
 ) -> Result<(), ChangeError> {
     let earlier = tree.load()?;

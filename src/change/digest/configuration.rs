@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use rayon::prelude::*;
 
 use super::present::PresentFiles;
-use crate::change::canonical::{said, said_by, text};
+use crate::change::canonical::{canonical_body, canonical_text, text};
 use crate::git::{CommitId, GitError, Repository};
 use crate::language::syntax::Body;
 use crate::path::ProjectPath;
@@ -102,8 +102,8 @@ impl<'a> Configuration<'a> {
 
     fn read(&self, path: &ProjectPath, text: &str, left_out: &BTreeSet<String>) -> Option<String> {
         match self.bodies.get(path) {
-            Some(body) => Some(said_by(body, left_out)),
-            None => said(text, left_out),
+            Some(body) => Some(canonical_body(body, left_out)),
+            None => canonical_text(text, left_out),
         }
     }
 }

@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::own::Own;
+use super::ignore_filter::{FilteredDigests, IgnoreFilter};
+use super::own_files::OwnFiles;
 use super::part::PartDigest;
-use super::sieve::{Sieve, View};
 use super::{CountedDigest, Digester, Parts, all_of, finished, merged, modules, prefixed};
 use crate::change::ignored::{IgnoreList, covers};
 use crate::change::inputs::{InputGraph, InputNode};
 use crate::path::ProjectPath;
 use crate::project::stack::StackIndex;
 
-impl View<'_> {
+impl FilteredDigests<'_> {
     /// Returns the digests of nodes, and of the modules behind them.
-    fn of<'v>(&'v self, whole: &'v Whole<'_, '_>) -> (&'v [PartDigest], &'v [PartDigest]) {
+    fn of<'v>(&'v self, whole: &'v AllDigests<'_, '_>) -> (&'v [PartDigest], &'v [PartDigest]) {
         if self.ignored.is_empty() {
             (whole.nodes, whole.modules)
         } else {
@@ -29,7 +29,7 @@ impl View<'_> {
 }
 
 /// The filtered digests by their globs.
-pub(super) type Views<'a> = HashMap<Vec<String>, View<'a>>;
+pub(super) type FilteredDigestSets<'a> = HashMap<Vec<String>, FilteredDigests<'a>>;
 
 fn key(list: &IgnoreList) -> Vec<String> {
     let mut key: Vec<String> = list.outside().map(ToString::to_string).collect();
@@ -39,7 +39,7 @@ fn key(list: &IgnoreList) -> Vec<String> {
 }
 
 /// The digests without any filter.
-pub(super) struct Whole<'s, 'a> {
+pub(super) struct AllDigests<'s, 'a> {
     pub(super) graph: &'s InputGraph<'a>,
     pub(super) nodes: &'s [PartDigest],
     pub(super) modules: &'s [PartDigest],
@@ -64,14 +64,14 @@ impl<'a> Digester<'a> {
     }
 
     /// Returns the filtered digests for some lists.
-    pub(super) fn views(&self, whole: &Whole<'_, 'a>) -> Views<'a> {
-        let mut views = Views::new();
+    pub(super) fn views(&self, whole: &AllDigests<'_, 'a>) -> FilteredDigestSets<'a> {
+        let mut views = FilteredDigestSets::new();
         for list in self.lists.iter().filter(|list| !list.is_all()) {
             let key = key(list);
             if views.contains_key(&key) {
                 continue;
             }
-            let mut view = View::default();
+            let mut view = FilteredDigests::default();
             for glob in list.outside() {
                 let directory = glob.directory();
                 let at = self.files.at(directory.as_str());
@@ -81,7 +81,7 @@ impl<'a> Digester<'a> {
             }
             if !view.ignored.is_empty() {
                 let (nodes, modules) = {
-                    let sieve = Sieve {
+                    let sieve = IgnoreFilter {
                         list,
                         view: &view,
                         inside: Vec::new(),
@@ -104,8 +104,8 @@ impl<'a> Digester<'a> {
         &'v self,
         stack: StackIndex,
         list: &'v IgnoreList,
-        views: &'v Views<'a>,
-    ) -> Option<Sieve<'v>> {
+        views: &'v FilteredDigestSets<'a>,
+    ) -> Option<IgnoreFilter<'v>> {
         let view = views.get(&key(list))?;
         let mut inside: Vec<&ProjectPath> = Vec::new();
         if list.has_inside() {
@@ -116,7 +116,7 @@ impl<'a> Digester<'a> {
             inside.extend(files.map(|file| &file.path));
         }
         inside.dedup();
-        Some(Sieve { list, view, inside })
+        Some(IgnoreFilter { list, view, inside })
     }
 
     /// Returns the digest of the counted inputs of a stack, given the digest of all inputs, the files of its
@@ -124,9 +124,9 @@ impl<'a> Digester<'a> {
     pub(super) fn counted(
         &self,
         (stack, candidate): (StackIndex, usize),
-        sieve: &Sieve<'_>,
-        whole: &Whole<'_, 'a>,
-        own: Option<&Own<'a>>,
+        sieve: &IgnoreFilter<'_>,
+        whole: &AllDigests<'_, 'a>,
+        own: Option<&OwnFiles<'a>>,
         (all, variables): (&str, &BTreeMap<String, PartDigest>),
     ) -> CountedDigest {
         let ignored = sieve.list.words().to_vec();
@@ -164,8 +164,8 @@ impl<'a> Digester<'a> {
     fn own_modules(
         &self,
         candidate: usize,
-        whole: &Whole<'_, 'a>,
-        sieve: &Sieve<'_>,
+        whole: &AllDigests<'_, 'a>,
+        sieve: &IgnoreFilter<'_>,
     ) -> BTreeMap<usize, PartDigest> {
         let graph = whole.graph;
         let mut found: Vec<usize> = vec![candidate];
@@ -202,7 +202,10 @@ impl<'a> Digester<'a> {
 }
 
 /// Returns the modules that a node uses through files that are not ignored.
-fn left<'n>(node: &'n InputNode<'_>, sieve: &'n Sieve<'_>) -> impl Iterator<Item = usize> + 'n {
+fn left<'n>(
+    node: &'n InputNode<'_>,
+    sieve: &'n IgnoreFilter<'_>,
+) -> impl Iterator<Item = usize> + 'n {
     let edges = node.edges.iter();
     let edges = edges.filter(|edge| !sieve.drops_way(&edge.steps));
     edges.map(|edge| edge.target)

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use rayon::prelude::*;
 
+use super::ignore_filter::IgnoreFilter;
 use super::part::PartDigest;
-use super::sieve::Sieve;
 use super::{Digester, Parts, finished};
 use crate::project::environment::{Environments, Variable};
 use crate::project::function_files::FileRead;
@@ -15,7 +15,7 @@ use crate::source::Span;
 
 /// What the environment of a stack makes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Environment {
+pub(super) struct EnvironmentDigests {
     /// The parts of all variables.
     pub(super) all: BTreeMap<String, PartDigest>,
     /// The parts of the counted variables, if some are ignored.
@@ -27,22 +27,22 @@ impl Digester<'_> {
     pub(super) fn environments(
         &self,
         stacks: &[StackIndex],
-        sieves: &[Option<Sieve<'_>>],
-    ) -> Vec<Environment> {
+        sieves: &[Option<IgnoreFilter<'_>>],
+    ) -> Vec<EnvironmentDigests> {
         let has_any = self
             .project
             .scopes
             .values()
             .any(|scope| !scope.env.is_empty());
         if !self.project.settings.environment || !has_any {
-            return vec![Environment::default(); stacks.len()];
+            return vec![EnvironmentDigests::default(); stacks.len()];
         }
         let namespaces = ProjectNamespaces::new(self.project, std::iter::empty()).portable();
         let basis = namespaces.basis();
         let size = stacks.len().div_ceil(rayon::current_num_threads()).max(1);
-        let of_part = |(stacks, sieves): (&[StackIndex], &[Option<Sieve<'_>>])| {
+        let of_part = |(stacks, sieves): (&[StackIndex], &[Option<IgnoreFilter<'_>>])| {
             let environments = Environments::of(basis.clone().into());
-            let of_stack = |(&stack, sieve): (&StackIndex, &Option<Sieve<'_>>)| {
+            let of_stack = |(&stack, sieve): (&StackIndex, &Option<IgnoreFilter<'_>>)| {
                 let (mut all, mut counted) = (Parts::new(), Parts::new());
                 let sieve = sieve.as_ref().filter(|sieve| !sieve.is_idle());
                 for variable in environments.variables(stack) {
@@ -52,7 +52,7 @@ impl Digester<'_> {
                         self.add_variable(&variable, sieve, &mut counted);
                     }
                 }
-                Environment {
+                EnvironmentDigests {
                     all: finished(all),
                     counted: finished(counted),
                 }
@@ -61,13 +61,18 @@ impl Digester<'_> {
                 .iter()
                 .zip(sieves)
                 .map(of_stack)
-                .collect::<Vec<Environment>>()
+                .collect::<Vec<EnvironmentDigests>>()
         };
         let parts = stacks.par_chunks(size).zip(sieves.par_chunks(size));
         parts.flat_map_iter(of_part).collect()
     }
 
-    fn add_variable(&self, variable: &Variable<'_>, sieve: Option<&Sieve<'_>>, parts: &mut Parts) {
+    fn add_variable(
+        &self,
+        variable: &Variable<'_>,
+        sieve: Option<&IgnoreFilter<'_>>,
+        parts: &mut Parts,
+    ) {
         let name = format!("environment {}", variable.definition.name.text);
         let hasher = parts.entry(name).or_default();
         match &variable.value {

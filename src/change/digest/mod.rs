@@ -11,11 +11,11 @@
 mod configuration;
 mod counted;
 mod environment;
-mod own;
+mod ignore_filter;
+mod own_files;
 mod part;
 mod places;
 mod present;
-mod sieve;
 #[cfg(test)]
 mod tests;
 
@@ -29,11 +29,11 @@ use rayon::prelude::*;
 use serde_json::Map;
 
 use self::configuration::{Configuration, texts};
-use self::counted::Whole;
+use self::counted::AllDigests;
+use self::ignore_filter::IgnoreFilter;
 use self::part::{PartDigest, PartHasher};
-use self::places::Places;
+use self::places::PlaceDigests;
 use self::present::PresentFiles;
-use self::sieve::Sieve;
 use super::cause::{InputLocation, Use, UseKind};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
@@ -133,7 +133,7 @@ pub fn digests(
                 project,
                 tree: &tree,
                 files: &files,
-                places: Places::new(&tree, &files, Configuration::new(&texts, listing)),
+                places: PlaceDigests::new(&tree, &files, Configuration::new(&texts, listing)),
                 lists: IgnoreLists::of(project),
             };
             digester.digest(&stacks)
@@ -188,7 +188,7 @@ struct Digester<'a> {
     project: &'a Project,
     tree: &'a Tree<'a>,
     files: &'a PresentFiles,
-    places: Places<'a>,
+    places: PlaceDigests<'a>,
     lists: IgnoreLists,
 }
 
@@ -227,7 +227,7 @@ impl<'a> Digester<'a> {
             finished(parts)
         });
         let shared: Vec<BTreeMap<String, PartDigest>> = shared.collect();
-        let whole = Whole {
+        let whole = AllDigests {
             graph: &graph,
             nodes: &nodes,
             modules: &modules,
@@ -242,7 +242,7 @@ impl<'a> Digester<'a> {
             let list = self.lists.get(stack).filter(|list| !list.is_all())?;
             self.sieve(stack, list, &views)
         });
-        let sieves: Vec<Option<Sieve<'_>>> = sieves.collect();
+        let sieves: Vec<Option<IgnoreFilter<'_>>> = sieves.collect();
         let environments = self.environments(stacks, &sieves);
         let groups = groups.iter().enumerate();
         let candidates = groups.flat_map(|(candidate, group)| group.iter().map(move |_| candidate));
@@ -267,7 +267,7 @@ impl<'a> Digester<'a> {
     }
 
     /// Returns the digest of a directory's own uses, without the modules behind its modules.
-    fn node(&self, node: &InputNode<'_>, sieve: Option<&Sieve<'_>>) -> PartDigest {
+    fn node(&self, node: &InputNode<'_>, sieve: Option<&IgnoreFilter<'_>>) -> PartDigest {
         let found = node.recorded().iter();
         let found = found.filter(|found| !sieve.is_some_and(|sieve| sieve.drops_way(&found.steps)));
         let places: BTreeMap<String, &InputLocation> = found
@@ -287,7 +287,7 @@ impl<'a> Digester<'a> {
         graph: &InputGraph<'a>,
         candidate: usize,
         module: &dyn Fn(usize) -> PartDigest,
-        sieve: Option<&Sieve<'_>>,
+        sieve: Option<&IgnoreFilter<'_>>,
         parts: &mut Parts,
     ) {
         let drops = |steps: &[Use]| sieve.is_some_and(|sieve| sieve.drops_way(steps));
@@ -315,14 +315,14 @@ impl<'a> Digester<'a> {
     }
 
     /// Adds the inputs that a stack's configuration names, and the files that functions in its block read.
-    fn add_named(&self, stack: StackIndex, sieve: Option<&Sieve<'_>>, parts: &mut Parts) {
+    fn add_named(&self, stack: StackIndex, sieve: Option<&IgnoreFilter<'_>>, parts: &mut Parts) {
         for (kind, entry) in named(self.project, stack) {
             let place = match &entry.value {
                 Watch::File(path) => InputLocation::Path(path.clone()),
                 Watch::Pattern(pattern) => InputLocation::Matching(pattern.clone()),
             };
             let (word, part) = match kind {
-                UseKind::Import => ("import", self.places.said(&place, sieve)),
+                UseKind::Import => ("import", self.places.configuration_digest(&place, sieve)),
                 _ => ("watch", self.places.part(&place, sieve)),
             };
             let name = format!("{word} {place}");
@@ -333,7 +333,7 @@ impl<'a> Digester<'a> {
         }
     }
 
-    fn add_read(&self, read: &FileRead, sieve: Option<&Sieve<'_>>, parts: &mut Parts) {
+    fn add_read(&self, read: &FileRead, sieve: Option<&IgnoreFilter<'_>>, parts: &mut Parts) {
         let place = match read {
             FileRead::Path(path) => place_read(path.clone(), None),
             FileRead::Matching(directory, pattern) => place_read(directory.clone(), Some(pattern)),

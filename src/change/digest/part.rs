@@ -35,9 +35,9 @@ impl PartHasher {
     }
 
     /// Adds a configuration file by its canonical text; an empty one does not count.
-    pub(super) fn saying(&mut self, file: &PresentFile, said: &str) {
+    pub(super) fn add_canonical(&mut self, file: &PresentFile, said: &str) {
         self.is_dirty |= !file.is_committed;
-        if let Some(line) = file.line_saying(said).filter(|_| !said.is_empty()) {
+        if let Some(line) = file.canonical_line(said).filter(|_| !said.is_empty()) {
             self.text(&line);
         }
     }
@@ -55,4 +55,4 @@ impl PartHasher {
     }
 }
 
-pub(super) type Known = RwLock<HashMap<InputLocation, PartDigest>>;
+pub(super) type KnownDigests = RwLock<HashMap<InputLocation, PartDigest>>;

@@ -7,31 +7,31 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 
 use super::configuration::Configuration;
-use super::part::{Known, PartDigest, PartHasher};
+use super::ignore_filter::IgnoreFilter;
+use super::part::{KnownDigests, PartDigest, PartHasher};
 use super::present::{PresentFile, PresentFiles};
-use super::sieve::Sieve;
 use crate::change::cause::InputLocation;
 use crate::change::inputs::{Tree, moved};
 use crate::path::ProjectPath;
 use crate::pattern::Pattern;
 
 /// Digests each place once; shared by all threads.
-pub(super) struct Places<'a> {
+pub(super) struct PlaceDigests<'a> {
     tree: &'a Tree<'a>,
     files: &'a PresentFiles,
     configuration: Configuration<'a>,
-    known: Known,
+    known: KnownDigests,
     /// The files of places, needed only if some are ignored.
     reached: RwLock<HashMap<InputLocation, Arc<[&'a PresentFile]>>>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> PlaceDigests<'a> {
     pub(super) fn new(
         tree: &'a Tree<'a>,
         files: &'a PresentFiles,
         configuration: Configuration<'a>,
     ) -> Self {
-        Places {
+        PlaceDigests {
             tree,
             files,
             configuration,
@@ -51,7 +51,11 @@ impl<'a> Places<'a> {
     }
 
     /// Returns the digest of a place without ignored files.
-    pub(super) fn part(&self, place: &InputLocation, sieve: Option<&Sieve<'_>>) -> PartDigest {
+    pub(super) fn part(
+        &self,
+        place: &InputLocation,
+        sieve: Option<&IgnoreFilter<'_>>,
+    ) -> PartDigest {
         let Some(sieve) = sieve else {
             return self.digest(place);
         };
@@ -71,7 +75,11 @@ impl<'a> Places<'a> {
         }
     }
 
-    fn once(known: &Known, place: &InputLocation, make: impl FnOnce() -> PartDigest) -> PartDigest {
+    fn once(
+        known: &KnownDigests,
+        place: &InputLocation,
+        make: impl FnOnce() -> PartDigest,
+    ) -> PartDigest {
         if let Some(part) = known.read().expect("no task panics").get(place) {
             return *part;
         }
@@ -82,34 +90,38 @@ impl<'a> Places<'a> {
     }
 
     /// Returns whether a place reaches an ignored file of the stack's directory.
-    pub(super) fn reaches(&self, place: &InputLocation, sieve: &Sieve<'_>) -> bool {
+    pub(super) fn reaches(&self, place: &InputLocation, sieve: &IgnoreFilter<'_>) -> bool {
         let files = self.files_at(place);
         files.iter().any(|file| sieve.is_inside(&file.path))
     }
 
     /// Returns the digest of the configuration files at a place by their canonical texts, without ignored
     /// files.
-    pub(super) fn said(&self, place: &InputLocation, sieve: Option<&Sieve<'_>>) -> PartDigest {
+    pub(super) fn configuration_digest(
+        &self,
+        place: &InputLocation,
+        sieve: Option<&IgnoreFilter<'_>>,
+    ) -> PartDigest {
         let mut hasher = PartHasher::default();
         let nothing = BTreeSet::new();
         let variables = sieve.map_or(&nothing, |sieve| sieve.list.variables());
         for file in self.found_at(place) {
             if !sieve.is_some_and(|sieve| sieve.drops(&file.path)) {
-                self.add_said(file, variables, &mut hasher);
+                self.add_canonical(file, variables, &mut hasher);
             }
         }
         hasher.finish()
     }
 
     /// Adds a file, by its canonical text if it is a configuration file.
-    pub(super) fn add_said(
+    pub(super) fn add_canonical(
         &self,
         file: &PresentFile,
         variables: &BTreeSet<String>,
         hasher: &mut PartHasher,
     ) {
         match self.configuration.of(&file.path, variables) {
-            Some(said) => hasher.saying(file, &said),
+            Some(said) => hasher.add_canonical(file, &said),
             None => hasher.file(file),
         }
     }
@@ -150,7 +162,7 @@ impl<'a> Places<'a> {
         if !way.links.is_empty() && path.is_at_or_below(&end) {
             return;
         }
-        self.whole(&end, found);
+        self.at_or_below(&end, found);
         self.behind_links(&end, found);
     }
 
@@ -170,7 +182,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    fn whole(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
+    fn at_or_below(&self, path: &ProjectPath, found: &mut Vec<&'a PresentFile>) {
         self.at(std::slice::from_ref(path), found);
         for file in self.files.below(path) {
             found.push(file);
@@ -194,7 +206,7 @@ impl<'a> Places<'a> {
                 };
                 self.around(&end, found);
                 if !link.is_at_or_below(&end) {
-                    self.whole(&end, found);
+                    self.at_or_below(&end, found);
                     open.push(end);
                 }
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::change::trigger;
-use crate::change::uncounted::Ignores;
+use crate::change::uncounted::IgnoreEntries;
 use crate::git::{
     ChangedFile, CommitId, GitError, RecordedFile, RecordedMode, Repository, blob_id, is_blob,
     is_executable,
@@ -37,7 +37,7 @@ impl PresentFile {
     }
 
     /// Returns the line to digest for a canonical text, whatever the permissions; `None` if it was deleted.
-    pub(super) fn line_saying(&self, said: &str) -> Option<String> {
+    pub(super) fn canonical_line(&self, said: &str) -> Option<String> {
         self.recorded.as_ref()?;
         let (path, mode) = (self.path.as_str(), RecordedMode::File.as_str());
         Some(format!("{path}\0{mode} says\n{said}"))
@@ -108,7 +108,7 @@ impl PresentFiles {
                 file.recorded = mode.zip(id);
             }
         }
-        let ignores = Ignores::of(project);
+        let ignores = IgnoreEntries::of(project);
         let triggers = trigger::directory();
         let counts = |file: &PresentFile| {
             !file.path.is_at_or_below(&triggers)

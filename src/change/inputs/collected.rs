@@ -4,21 +4,21 @@ use std::cmp::Reverse;
 use std::collections::hash_map::{Entry, HashMap};
 
 use super::chain::ChainBudget;
-use super::covered::Touch;
+use super::linked_changes::Touch;
 use crate::change::cause::{Ignored, Input, InputLocation, Use, UseKind};
 use crate::git::ChangedFile;
 
 /// The inputs of one stack as they are found. A place that several chains of one kind reach counts once, with
 /// the shortest chain by which it changed.
 #[derive(Default)]
-pub(in crate::change) struct Inputs {
+pub(in crate::change) struct CollectedInputs {
     all: Vec<Input>,
     /// The index, by kind of chain and place.
     known: HashMap<(usize, InputLocation), usize>,
     budget: ChainBudget,
 }
 
-impl Inputs {
+impl CollectedInputs {
     /// Adds an input reached through the chain to a module and further steps.
     pub(in crate::change) fn add(
         &mut self,

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use super::extract::{PathBase, plain_path};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
-    Answer, Budget, Call, EvalResult, NamePath, Namespaces, evaluate_within,
+    Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate_within,
 };
-use crate::language::function::{self, Surroundings};
+use crate::language::function::{self, FunctionContext};
 use crate::language::syntax::{Body, Expr};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
@@ -84,7 +84,7 @@ impl<'b> Constants<'b> {
 }
 
 impl Namespaces for Constants<'_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         let namespace = match path.name {
             "path" => {
                 let places = [("module", MODULE), ("root", ROOT), ("cwd", ROOT)];
@@ -120,9 +120,9 @@ impl Namespaces for Constants<'_> {
                 return Ok(Some(Value::string(text)));
             }
         }
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             prefix: "",
-            ..Surroundings::none("a module")
+            ..FunctionContext::none("a module")
         };
         function::call(call, &surroundings)
     }

@@ -37,17 +37,17 @@ pub(super) const READERS: [&str; 10] = [
 pub(super) struct NamedInput {
     /// `None` in JSON.
     pub(super) span: Option<Span>,
-    pub(super) what: What,
+    pub(super) what: Dependency,
 }
 
 /// A module or file that a Terraform file names.
-pub(super) enum What {
+pub(super) enum Dependency {
     /// A local module, by its source.
     Module(Box<str>),
     /// A module by name, whose source is an expression.
     Computed(Box<str>, Box<Expr>),
     /// A file that a function reads.
-    Read(Read),
+    Read(ReadCall),
     /// A file whose path is an expression.
     ComputedRead(Box<ComputedRead>),
     /// A module outside of the project, if calls are collected.
@@ -65,7 +65,7 @@ pub(super) struct CallText {
 }
 
 /// A call of a function that reads a file.
-pub(super) struct Read {
+pub(super) struct ReadCall {
     pub(super) function: Box<str>,
     pub(super) base: PathBase,
     /// Absolute, or relative to the base; for `fileset`, the directory.
@@ -178,7 +178,7 @@ pub(super) fn native(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Dia
                 .filter_map(|name| block.body.attribute(name));
             named.extend(paths.map(|path| NamedInput {
                 span: Some(path.value.span),
-                what: What::ComputedRead(Box::new(ComputedRead {
+                what: Dependency::ComputedRead(Box::new(ComputedRead {
                     reader: reader.into(),
                     path: path.value.clone(),
                     pattern: None,
@@ -204,29 +204,29 @@ fn reads(body: &Body, named: &mut Vec<NamedInput>) {
 }
 
 /// Returns the dependency of a module's source; `None` if the module is outside of the project.
-pub(super) fn module(name: &str, source: &Expr) -> Option<What> {
+pub(super) fn module(name: &str, source: &Expr) -> Option<Dependency> {
     let path = match literal(source) {
         Some(path) => path,
         None => match literal_path(source) {
             Some((PathBase::Module, path)) => path,
             _ if is_elsewhere(source) => return None,
-            _ => return Some(What::Computed(name.into(), Box::new(source.clone()))),
+            _ => return Some(Dependency::Computed(name.into(), Box::new(source.clone()))),
         },
     };
     local_module(&path)
 }
 
 /// Returns the module in a local directory.
-pub(super) fn local_module(source: &str) -> Option<What> {
+pub(super) fn local_module(source: &str) -> Option<Dependency> {
     // A heredoc ends with a line break.
     let source = source.trim_end_matches(['\n', '\r']);
-    (is_local(source) || is_absolute(source)).then(|| What::Module(source.into()))
+    (is_local(source) || is_absolute(source)).then(|| Dependency::Module(source.into()))
 }
 
 /// Returns the call of a module outside of the project.
-pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> What {
+pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> Dependency {
     let whole = literal(source);
-    What::Elsewhere(Box::new(CallText {
+    Dependency::Elsewhere(Box::new(CallText {
         name: name.into(),
         is_open: whole.is_none(),
         source: whole.unwrap_or_else(|| start(source)).trim_end().into(),
@@ -267,7 +267,7 @@ pub(super) fn is_local(source: &str) -> bool {
 }
 
 /// Returns the dependency of a function call.
-pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<What> {
+pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<Dependency> {
     let function = name.text.strip_prefix("core::").unwrap_or(&name.text);
     let is_set = function == "fileset";
     if !is_set && !READERS.contains(&function) {
@@ -283,13 +283,13 @@ pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<What> {
         None => Some(None),
     };
     Some(match literal_path(argument).zip(text(pattern)) {
-        Some(((base, path), pattern)) => What::Read(Read {
+        Some(((base, path), pattern)) => Dependency::Read(ReadCall {
             function: function.into(),
             base,
             path: path.into(),
             pattern,
         }),
-        None => What::ComputedRead(Box::new(ComputedRead {
+        None => Dependency::ComputedRead(Box::new(ComputedRead {
             reader: function.into(),
             path: argument.clone(),
             pattern: pattern.cloned(),
@@ -393,15 +393,15 @@ fn location(expr: &Expr) -> Option<PathBase> {
 #[cfg(test)]
 pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {
-        What::Module(source) => format!("module {source}"),
-        What::Computed(name, _) => format!("computed {name}"),
-        What::ComputedRead(read) => format!("computed {}", read.reader),
-        What::Elsewhere(call) => {
+        Dependency::Module(source) => format!("module {source}"),
+        Dependency::Computed(name, _) => format!("computed {name}"),
+        Dependency::ComputedRead(read) => format!("computed {}", read.reader),
+        Dependency::Elsewhere(call) => {
             let more = if call.is_open { "…" } else { "" };
             format!("{} {}{more} {:?}", call.name, call.source, call.version)
         }
-        What::Read(read) => {
-            let Read {
+        Dependency::Read(read) => {
+            let ReadCall {
                 function,
                 base,
                 path,

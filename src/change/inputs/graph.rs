@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::chain::MAX_CHAIN;
-use super::collected::Inputs;
+use super::collected::CollectedInputs;
 use super::node::InputNode;
 use super::terraform;
 use super::terragrunt;
@@ -223,7 +223,7 @@ impl<'a> InputGraph<'a> {
     }
 
     /// Adds all recorded inputs of the only candidate and of the modules that it uses.
-    pub(super) fn add_inputs(&self, tree: &Tree<'a>, inputs: &mut Inputs) {
+    pub(super) fn add_inputs(&self, tree: &Tree<'a>, inputs: &mut CollectedInputs) {
         let candidate = 0;
         self.add_inputs_from(candidate, inputs, |way, node, inputs| {
             for read in &node.root_reads {
@@ -247,8 +247,8 @@ impl<'a> InputGraph<'a> {
     fn add_inputs_from(
         &self,
         start: usize,
-        inputs: &mut Inputs,
-        add_others: impl Fn(&[&Use], &InputNode, &mut Inputs),
+        inputs: &mut CollectedInputs,
+        add_others: impl Fn(&[&Use], &InputNode, &mut CollectedInputs),
     ) {
         let mut walk = NodeWalk::new(start);
         while let Some(index) = walk.next(&self.nodes, |_| true) {

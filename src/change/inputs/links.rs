@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::collected::Inputs;
-use super::covered::{Touch, link_use};
+use super::collected::CollectedInputs;
 use super::follow::links_in;
+use super::linked_changes::{Touch, link_use};
 use super::node::{FoundInput, InputNode};
 use super::tree::Tree;
 use crate::change::cause::{ChangeCause, InputLocation};
@@ -54,7 +54,12 @@ pub(super) fn changed_stacks(
 }
 
 /// Adds the targets of a stack's links.
-pub(super) fn add_inputs(tree: &Tree, stacks: &Stacks, stack: StackIndex, inputs: &mut Inputs) {
+pub(super) fn add_inputs(
+    tree: &Tree,
+    stacks: &Stacks,
+    stack: StackIndex,
+    inputs: &mut CollectedInputs,
+) {
     let is_own = |directory: &ProjectPath| owners(stacks, directory).any(|owner| owner == stack);
     let mut add = |link: &ProjectPath| {
         for found in found(tree, link, tree.touch(link)) {

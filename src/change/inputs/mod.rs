@@ -14,11 +14,11 @@ mod called;
 mod chain;
 mod collected;
 mod constants;
-mod covered;
 mod extract;
 mod follow;
 mod graph;
 mod json;
+mod linked_changes;
 mod links;
 mod node;
 mod problems;
@@ -31,10 +31,10 @@ mod walk;
 use std::collections::BTreeMap;
 
 pub(super) use self::called::calls;
-pub(super) use self::collected::Inputs;
-pub(super) use self::covered::{Touch, moved};
+pub(super) use self::collected::CollectedInputs;
 pub(super) use self::follow::links_in;
 pub(super) use self::graph::{InputGraph, each_root_read};
+pub(super) use self::linked_changes::{Touch, moved};
 pub(super) use self::links::owners;
 pub(super) use self::node::InputNode;
 pub(super) use self::problems::InputProblems;
@@ -83,7 +83,7 @@ pub(super) fn add_inputs(
     stacks: &Stacks,
     stack: StackIndex,
     terragrunt: bool,
-    inputs: &mut Inputs,
+    inputs: &mut CollectedInputs,
 ) {
     let directory = stacks[stack].path.directory().clone();
     graph::InputGraph::new(tree, &[directory], terragrunt).add_inputs(tree, inputs);

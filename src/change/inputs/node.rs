@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use super::chain::ChainBudget;
-use super::covered::Touch;
-use super::tree::{Module, Tree};
+use super::linked_changes::Touch;
+use super::tree::{ModuleDirectory, Tree};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Use};
 use crate::git::ChangedFile;
@@ -18,7 +18,7 @@ pub(in crate::change) struct InputNode<'a> {
     /// All inputs reached without another module, if they are recorded.
     record: Option<NodeInputs<'a>>,
     /// The modules that it uses, in the order written.
-    pub(in crate::change) edges: Vec<Edge>,
+    pub(in crate::change) edges: Vec<ModuleUse>,
     /// Reads of a file that differs for each stack.
     pub(super) root_reads: Vec<RootRead>,
     /// Calls of modules outside of the project, if they are collected.
@@ -43,7 +43,7 @@ pub(in crate::change) struct FoundInput<'a> {
 }
 
 /// The use of a module.
-pub(in crate::change) struct Edge {
+pub(in crate::change) struct ModuleUse {
     pub(in crate::change) steps: Vec<Use>,
     pub(in crate::change) directory: ProjectPath,
     /// The target's node, once it exists.
@@ -100,14 +100,14 @@ impl<'a> InputNode<'a> {
     pub(super) fn module(
         &mut self,
         steps: Vec<Use>,
-        module: &Module<'a>,
+        module: &ModuleDirectory<'a>,
         location: impl FnOnce() -> Option<InputLocation>,
     ) {
         self.input(&steps, module.touch.clone(), location);
         if let Ok(directory) = &module.directory
             && (module.touch.is_none() || self.record.is_some())
         {
-            self.edges.push(Edge {
+            self.edges.push(ModuleUse {
                 steps,
                 directory: directory.clone(),
                 target: usize::MAX,

@@ -14,10 +14,10 @@ const MAX_PER_FILE: usize = 50;
 
 /// Problems by file, each once.
 #[derive(Default)]
-pub(crate) struct InputProblems(Mutex<BTreeMap<ProjectPath, OfFile>>);
+pub(crate) struct InputProblems(Mutex<BTreeMap<ProjectPath, ProblemsOfFile>>);
 
 #[derive(Default)]
-struct OfFile {
+struct ProblemsOfFile {
     text: String,
     /// In order of discovery.
     diagnostics: Vec<Diagnostic>,

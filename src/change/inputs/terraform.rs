@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::constants::{Constants, path_of};
-use super::extract::{self, CallText, ComputedRead, NamedInput, PathBase, Read, What, is_absolute};
+use super::extract::{
+    self, CallText, ComputedRead, Dependency, NamedInput, PathBase, ReadCall, is_absolute,
+};
 use super::json::json;
 use super::links;
 use super::node::{InputNode, RootRead};
 use super::text::{self, LineStarts};
-use super::tree::{Absent, Tree, place_read};
+use super::tree::{NoModule, Tree, place_read};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Location, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
@@ -72,7 +74,10 @@ pub(super) fn node<'a>(
             Ok(named) if named.is_empty() => {}
             Ok(named) => {
                 let is_text = |named: &NamedInput| {
-                    !matches!(named.what, What::Computed(..) | What::ComputedRead(_))
+                    !matches!(
+                        named.what,
+                        Dependency::Computed(..) | Dependency::ComputedRead(_)
+                    )
                 };
                 let (named, others): (Vec<_>, Vec<_>) = named.into_iter().partition(is_text);
                 TerraformFile {
@@ -145,22 +150,22 @@ impl ComputedFile {
         };
         for NamedInput { span, what } in self.named {
             let unknown = match what {
-                What::Computed(name, source) => {
+                Dependency::Computed(name, source) => {
                     if let Some(text) = constants.text(&source) {
                         file.add_newer(span, module_of(&text), node);
                         continue;
                     }
                     unknown_module(&name, span, file.path)
                 }
-                What::ComputedRead(read) => {
+                Dependency::ComputedRead(read) => {
                     if let Some((text, pattern)) = texts(&read, constants) {
-                        let read = path_of(text).map(|(base, path)| Read {
+                        let read = path_of(text).map(|(base, path)| ReadCall {
                             function: read.reader,
                             base,
                             path: path.into(),
                             pattern,
                         });
-                        file.add_newer(span, read.map(What::Read), node);
+                        file.add_newer(span, read.map(Dependency::Read), node);
                     } else {
                         let location = file.location(span);
                         let kind = UseKind::Read(read.reader);
@@ -185,7 +190,7 @@ fn texts(read: &ComputedRead, constants: &Constants) -> Option<(String, Option<B
 }
 
 /// Returns the module that a text names as a source.
-fn module_of(text: &str) -> Option<What> {
+fn module_of(text: &str) -> Option<Dependency> {
     match path_of(text.to_owned()) {
         Some((PathBase::Module, path)) => extract::local_module(&path),
         _ => extract::local_module(text),
@@ -256,7 +261,7 @@ impl<'a> TerraformFile<'_, 'a> {
     }
 
     /// Adds an input that the first digest rules did not follow.
-    fn add_newer(&self, span: Option<Span>, what: Option<What>, node: &mut InputNode<'a>) {
+    fn add_newer(&self, span: Option<Span>, what: Option<Dependency>, node: &mut InputNode<'a>) {
         let named = what.map(|what| NamedInput { span, what });
         node.has_newer |= named.is_some();
         self.add(named.into_iter().collect(), node);
@@ -266,10 +271,10 @@ impl<'a> TerraformFile<'_, 'a> {
         for NamedInput { span, what } in named {
             let location = self.location(span);
             match what {
-                What::Module(source) => self.module(source, span, location, node),
-                What::Computed(..) | What::ComputedRead(_) => {}
-                What::Read(read) => self.read(read, span, location, node),
-                What::Elsewhere(call) => {
+                Dependency::Module(source) => self.module(source, span, location, node),
+                Dependency::Computed(..) | Dependency::ComputedRead(_) => {}
+                Dependency::Read(read) => self.read(read, span, location, node),
+                Dependency::Elsewhere(call) => {
                     let CallText {
                         name,
                         source,
@@ -302,7 +307,7 @@ impl<'a> TerraformFile<'_, 'a> {
         let module = directory.map(|directory| (self.tree.module(&directory), directory));
         let absent = module
             .as_ref()
-            .map_or(Some(Absent::Outside), |(module, _)| {
+            .map_or(Some(NoModule::Outside), |(module, _)| {
                 module.directory.as_ref().err().copied()
             });
         if let Some(absent) = absent {
@@ -319,7 +324,13 @@ impl<'a> TerraformFile<'_, 'a> {
         node.module(vec![step], &module, || Some(InputLocation::Path(directory)));
     }
 
-    fn read(&self, read: Read, span: Option<Span>, location: Location, node: &mut InputNode<'a>) {
+    fn read(
+        &self,
+        read: ReadCall,
+        span: Option<Span>,
+        location: Location,
+        node: &mut InputNode<'a>,
+    ) {
         let step = Use {
             kind: UseKind::Read(read.function),
             location,
@@ -406,18 +417,18 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
 /// Warns that the directory of a module is missing.
 pub(super) fn absent_module(
     source: &str,
-    absent: Absent,
+    absent: NoModule,
     span: Option<Span>,
     file: &ProjectPath,
 ) -> Diagnostic {
     let (code, what, label, help) = match absent {
-        Absent::Outside => (
+        NoModule::Outside => (
             Code::OutsideProject,
             "leads out of the project",
             "not below the project root",
             "changes there cannot be seen; move the module into the project",
         ),
-        Absent::Missing => (
+        NoModule::Missing => (
             Code::UnknownModule,
             "does not exist",
             "no such directory",

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
-use super::covered::{Covered, Touch, link_use};
 use super::follow::{Links, ResolvedPath};
+use super::linked_changes::{LinkedChanges, Touch, link_use};
 use super::problems::InputProblems;
 use crate::change::cause::{InputLocation, Use};
 use crate::change::files::ChangedFiles;
@@ -17,7 +17,7 @@ use crate::pattern::Pattern;
 use crate::project::discover::{Listing, is_configuration};
 
 /// A directory and a pattern below it.
-type Set = (ProjectPath, Box<str>);
+type FileSet = (ProjectPath, Box<str>);
 
 /// Answers questions about the tree; shared by all threads.
 pub(in crate::change) struct Tree<'a> {
@@ -28,23 +28,23 @@ pub(in crate::change) struct Tree<'a> {
     pub(super) takes_calls: bool,
     /// Whether changed Terraform files are checked even if no candidate uses them.
     pub(in crate::change) checks: bool,
-    covered: Covered<'a>,
+    covered: LinkedChanges<'a>,
     /// By path as written: thousands of stacks name one module.
-    modules: RwLock<HashMap<ProjectPath, Arc<Module<'a>>>>,
+    modules: RwLock<HashMap<ProjectPath, Arc<ModuleDirectory<'a>>>>,
     /// By directory and pattern.
-    sets: RwLock<HashMap<Set, Option<Touch<'a>>>>,
+    sets: RwLock<HashMap<FileSet, Option<Touch<'a>>>>,
 }
 
 /// A module directory.
-pub(super) struct Module<'a> {
+pub(super) struct ModuleDirectory<'a> {
     /// The change in it, or on the way to it.
     pub(super) touch: Option<Touch<'a>>,
     /// The directory without links.
-    pub(super) directory: Result<ProjectPath, Absent>,
+    pub(super) directory: Result<ProjectPath, NoModule>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absent {
+pub(super) enum NoModule {
     Outside,
     Missing,
 }
@@ -61,7 +61,7 @@ impl<'a> Tree<'a> {
             records: false,
             takes_calls: false,
             checks: true,
-            covered: Covered::new(Links::new(root, listing), changed),
+            covered: LinkedChanges::new(Links::new(root, listing), changed),
             modules: RwLock::default(),
             sets: RwLock::default(),
         }
@@ -223,21 +223,21 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the module of a directory, examined once.
-    pub(super) fn module(&self, directory: &ProjectPath) -> Arc<Module<'a>> {
+    pub(super) fn module(&self, directory: &ProjectPath) -> Arc<ModuleDirectory<'a>> {
         let known = self.modules.read().expect("no task panics");
         if let Some(module) = known.get(directory) {
             return module.clone();
         }
         drop(known);
         let way = self.links().follow(directory);
-        let module = Arc::new(Module {
+        let module = Arc::new(ModuleDirectory {
             touch: self
                 .touch_by_way(directory, &way)
                 .or_else(|| self.covered.touch(way.end.as_ref()?)),
             directory: match way.end {
-                None => Err(Absent::Outside),
+                None => Err(NoModule::Outside),
                 Some(end) if self.is_directory(&end) => Ok(end),
-                Some(_) => Err(Absent::Missing),
+                Some(_) => Err(NoModule::Missing),
             },
         });
         let mut known = self.modules.write().expect("no task panics");

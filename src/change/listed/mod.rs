@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::cause::{Input, InputLocation, Location, UncountedChange, Use, UseKind, WhyUncounted};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
-use super::inputs::{self, InputProblems, Inputs, Touch, Tree};
+use super::inputs::{self, CollectedInputs, InputProblems, Touch, Tree};
 use super::named::{named, touch_named};
-use super::uncounted::{Ignores, Uncounted};
+use super::uncounted::{IgnoreEntries, UncountedFiles};
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
@@ -72,11 +72,11 @@ pub fn unknown_paths(
 pub fn add_uncounted(
     project: &Project,
     listing: &Listing,
-    uncounted: &Uncounted,
+    uncounted: &UncountedFiles,
     stack: StackIndex,
     inputs: &mut [Input],
 ) -> Result<(), ChangeError> {
-    let ignores = Ignores::of(project);
+    let ignores = IgnoreEntries::of(project);
     let why = |file: &ChangedFile| match ignores.find(file) {
         Some(by) => Some(WhyUncounted::ignored(by, project)),
         None => uncounted.counted.off(file.state).map(WhyUncounted::Off),
@@ -92,8 +92,8 @@ pub fn add_uncounted(
         }
         // Problems in uncounted files are not reported.
         let (touched, _) = list(project, listing, files, stack)?;
-        let unheeded = InputProblems::default();
-        let tree = Tree::new(&project.root, listing, files, &unheeded);
+        let unreported = InputProblems::default();
+        let tree = Tree::new(&project.root, listing, files, &unreported);
         for input in &mut *inputs {
             let found = match touched.same(input) {
                 Some(touched) => touched.change.clone().zip(Some(touched.links.clone())),
@@ -125,12 +125,12 @@ fn list(
     listing: &Listing,
     changed: &ChangedFiles,
     stack: StackIndex,
-) -> Result<(Inputs, InputProblems), ChangeError> {
+) -> Result<(CollectedInputs, InputProblems), ChangeError> {
     let problems = InputProblems::default();
     let tree = Tree::new(&project.root, listing, changed, &problems).recording();
-    let (said, _) = changed.by_meaning();
+    let (said, _) = changed.split_unchanged();
     let imported = Tree::new(&project.root, listing, &said, &problems);
-    let mut inputs = Inputs::default();
+    let mut inputs = CollectedInputs::default();
     let own = InputLocation::Path(project.stacks[stack].path.directory().clone());
     let mut own_changes = said.iter().filter(|file| {
         let mut concerned = files::stacks_of(file, &project.stacks);

@@ -13,7 +13,7 @@ use super::{TriggerKind, directory};
 use crate::path::{InstanceKey, ProjectPath};
 
 #[derive(Debug, thiserror::Error)]
-pub enum NotCreated {
+pub enum TriggerNotCreated {
     /// Something else is in the place of a directory.
     #[error("`{}` is {is}, and triggers are written only below a directory", path.relative())]
     NoDirectory {
@@ -40,16 +40,21 @@ pub struct TriggerTarget {
 
 /// The created triggers by path, and the error that stopped the creation, if any.
 #[derive(Debug)]
-pub struct Created {
+pub struct CreatedTriggers {
     pub files: Vec<ProjectPath>,
-    pub error: Option<NotCreated>,
+    pub error: Option<TriggerNotCreated>,
 }
 
 /// Creates a trigger for each target in the project at `root`.
 ///
 /// Links are not followed: nothing is written outside of the project.
-pub fn create(root: &Path, marked: &[TriggerTarget], kind: TriggerKind, reason: &str) -> Created {
-    let mut created = Created {
+pub fn create(
+    root: &Path,
+    marked: &[TriggerTarget],
+    kind: TriggerKind,
+    reason: &str,
+) -> CreatedTriggers {
+    let mut created = CreatedTriggers {
         files: Vec::new(),
         error: None,
     };
@@ -78,7 +83,7 @@ fn create_one(
     target: &TriggerTarget,
     kind: TriggerKind,
     text: &str,
-) -> Result<ProjectPath, NotCreated> {
+) -> Result<ProjectPath, TriggerNotCreated> {
     let mut location = directory();
     make_directory(root, &location)?;
     for name in target.directory.components() {
@@ -98,12 +103,12 @@ fn create_one(
         Err(source) => {
             // A partly written trigger would be broken.
             _ = fs::remove_file(host);
-            Err(NotCreated::Io { path, source })
+            Err(TriggerNotCreated::Io { path, source })
         }
     }
 }
 
-fn make_directory(root: &Path, path: &ProjectPath) -> Result<(), NotCreated> {
+fn make_directory(root: &Path, path: &ProjectPath) -> Result<(), TriggerNotCreated> {
     let host = path.to_host(root);
     let made = fs::create_dir(&host).or_else(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Ok(()),
@@ -111,7 +116,7 @@ fn make_directory(root: &Path, path: &ProjectPath) -> Result<(), NotCreated> {
     });
     let io = |source| {
         let path = path.clone();
-        NotCreated::Io { path, source }
+        TriggerNotCreated::Io { path, source }
     };
     made.map_err(io)?;
     let kind = host.symlink_metadata().map_err(io)?.file_type();
@@ -120,5 +125,5 @@ fn make_directory(root: &Path, path: &ProjectPath) -> Result<(), NotCreated> {
     }
     let path = path.clone();
     let is = what(kind);
-    Err(NotCreated::NoDirectory { path, is })
+    Err(TriggerNotCreated::NoDirectory { path, is })
 }

@@ -9,7 +9,7 @@ mod create;
 mod file;
 mod text;
 
-pub use create::{Created, NotCreated, TriggerTarget, create};
+pub use create::{CreatedTriggers, TriggerNotCreated, TriggerTarget, create};
 pub use file::{AskingTrigger, BadTrigger, asking, check_all};
 pub(crate) use file::{TriggerFile, is_nameable, is_trigger_name, read, understand};
 

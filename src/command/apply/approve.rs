@@ -5,7 +5,7 @@ use super::verified::VerifiedPlan;
 use crate::error::{Error, Result};
 use crate::plan::DestroyedResources;
 use crate::plan::upstream::Upstream;
-use crate::plan::verify::Todo;
+use crate::plan::verify::RemainingWork;
 use crate::printable::{count, printable};
 
 /// What has been approved already.
@@ -28,7 +28,7 @@ impl Approval {
 /// The part of a verified plan that is left, as far as it is approved. Only this can be applied.
 pub(super) struct ApprovedPlan<'s> {
     pub(super) verified: &'s VerifiedPlan,
-    pub(super) to_do: Todo<'s>,
+    pub(super) to_do: RemainingWork<'s>,
     /// The digests of the outputs that stacks are applied with.
     pub(super) upstream: Upstream,
     /// Whether the user refused it: only policies are evaluated.

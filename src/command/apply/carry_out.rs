@@ -11,7 +11,7 @@ use super::followed::{ApplyPolicies, Following, earlier_workflow};
 use super::lock::{HeldLock, action_of, before_planning};
 use super::unconfirmed::{Unconfirmed, plan_again};
 use super::verified::VerifiedPlan;
-use crate::change::Pairs;
+use crate::change::EntryIndex;
 use crate::command::plan::cannot_ask;
 use crate::command::workflow::{EarlierWorkflow, warn_of_unevaluated};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
@@ -20,18 +20,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::DestroyedResources;
-use crate::plan::apply::{self, ApplyOptions, ApplyStack, Surroundings};
-use crate::plan::code::{Code, Codes, RemovedCode};
+use crate::plan::apply::{self, ApplyOptions, ApplyProject, ApplyStack};
+use crate::plan::code::{PlanCode, RemovedCode, StackCode};
 use crate::plan::planner::{Commits, Protections};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
-use crate::plan::verify::{Todo, upstream};
+use crate::plan::verify::{RemainingWork, upstream};
 use crate::printable::{count, printable};
 use crate::project::environment::Environments;
 use crate::project::namespaces::Generations;
 use crate::project::stack::StackIndex;
 use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
-use crate::selection::reference::{ReferenceKind, Target};
+use crate::selection::reference::{ReferenceKind, ReferenceTarget};
 
 impl Apply<'_> {
     /// Carries out the rest of the plan. Fails even after success if stacks with something to do
@@ -120,7 +120,7 @@ impl Apply<'_> {
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
                 let lockable = Lockable::new(&mut verified.context, document)?;
-                lockable.move_seen(&verified.context.project, document);
+                lockable.record_newer_commits(&verified.context.project, document);
             }
             drop((lock, verified));
             return self.keep(&left, ExitStatus::Success);
@@ -185,7 +185,7 @@ impl Apply<'_> {
     fn unapproved_resources(
         &self,
         verified: &VerifiedPlan,
-        to_do: &Todo<'_>,
+        to_do: &RemainingWork<'_>,
     ) -> Vec<DestroyedResources<'_>> {
         if self.is_from_file || self.allows.resource_destroy {
             return Vec::new();
@@ -245,7 +245,7 @@ impl Apply<'_> {
         let keys: BTreeSet<&str> = failed_beside(document, &self.saved.plan.id, here)
             .into_iter()
             .collect();
-        let pairs = Pairs::new(&verified.context.project.stacks, document);
+        let pairs = EntryIndex::new(&verified.context.project.stacks, document);
         let failed = pairs.iter().filter(|(_, key)| keys.contains(key));
         let failed = failed.map(|(stack, _)| verified.context.project.stacks[stack].path.clone());
         let failed: Vec<StackPath> = failed.collect();
@@ -426,15 +426,15 @@ impl Apply<'_> {
             done: &to_do.done,
             lock_timeout: self.lock_timeout,
         };
-        let codes = Codes {
-            tree: Code {
+        let codes = PlanCode {
+            tree: StackCode {
                 project: &context.project,
                 environments: &environments,
             },
             removed: &of_commands,
         };
         let prepared = apply::prepare(
-            Surroundings {
+            ApplyProject {
                 codes,
                 graph: &context.graph,
                 references: &context.references,
@@ -470,7 +470,8 @@ impl Apply<'_> {
         let triggers = references
             .filter(|it| it.from == stack && it.kind == ReferenceKind::ReplaceTriggeredBy);
         let before = triggers.filter_map(|reference| {
-            let (Some(output), Target::Stack(named)) = (&reference.output, &reference.target)
+            let (Some(output), ReferenceTarget::Stack(named)) =
+                (&reference.output, &reference.target)
             else {
                 return None;
             };

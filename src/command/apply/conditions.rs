@@ -7,10 +7,10 @@ use super::Apply;
 use crate::context::Context;
 use crate::error::{ErrorContext as _, Result};
 use crate::plan::Purpose;
-use crate::plan::checks::{Checked, Checker, Itself, Mentioned, StackOutputs, mentioned};
+use crate::plan::checks::{Checked, Checker, MentionedStacks, SelfValue, StackOutputs, mentioned};
 use crate::plan::entry::PlanMode;
-use crate::plan::planner::{Origin, OutputReader};
-use crate::plan::verify::Todo;
+use crate::plan::planner::{OutputReader, RunOrigin};
+use crate::plan::verify::RemainingWork;
 use crate::project::lifecycle::ConditionKind;
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
@@ -24,7 +24,7 @@ impl Apply<'_> {
         &self,
         context: &'l Context,
         document: Option<&Document>,
-        to_do: &mut Todo<'_>,
+        to_do: &mut RemainingWork<'_>,
         may_add: bool,
     ) -> Result<Option<Checker<'l>>> {
         let applied = to_do.stacks.iter().filter(|it| it.work.apply);
@@ -43,7 +43,7 @@ impl Apply<'_> {
             tools: &self.tools(),
             jobs: self.jobs,
             document,
-            origin: Origin {
+            origin: RunOrigin {
                 purpose: Purpose::Plan,
                 base: None,
                 is_recorded: true,
@@ -56,8 +56,8 @@ impl Apply<'_> {
             checker.set(stack, StackOutputs::Later);
         }
         let kinds = [
-            (ConditionKind::Precondition, Itself::Nothing),
-            (ConditionKind::Postcondition, Itself::Later),
+            (ConditionKind::Precondition, SelfValue::Nothing),
+            (ConditionKind::Postcondition, SelfValue::Later),
         ];
         let mut looked_at = BTreeSet::new();
         let mut unknown = BTreeSet::new();
@@ -65,7 +65,7 @@ impl Apply<'_> {
             let stacks: Vec<_> = applied.iter().map(|&stack| (stack, itself)).collect();
             let found = decided(&reader, &mut checker, kind, &stacks)?;
             for (stack, of_stack) in &found {
-                let Mentioned {
+                let MentionedStacks {
                     stacks,
                     itself,
                     computes,
@@ -98,7 +98,7 @@ fn decided<'l>(
     reader: &OutputReader<'_>,
     checker: &mut Checker<'l>,
     kind: ConditionKind,
-    stacks: &[(StackIndex, Itself)],
+    stacks: &[(StackIndex, SelfValue)],
 ) -> Result<BTreeMap<StackIndex, Checked<'l>>> {
     loop {
         let found = checker.check_all(kind, stacks);
@@ -113,7 +113,7 @@ fn decided<'l>(
 }
 
 /// Notes on stacks why their preconditions do not hold.
-fn note_failed(to_do: &mut Todo<'_>, checked: &BTreeMap<StackIndex, Checked<'_>>) {
+fn note_failed(to_do: &mut RemainingWork<'_>, checked: &BTreeMap<StackIndex, Checked<'_>>) {
     for stack in &mut to_do.stacks {
         let checked = stack.stack.here().and_then(|here| checked.get(&here));
         let failed = checked.and_then(|checked| checked.failed.first());

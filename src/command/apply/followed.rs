@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use super::Apply;
-use crate::change::{Pairs, Rollback};
+use crate::change::{EntryIndex, Rollback};
 use crate::command::RunSession;
 use crate::command::workflow::{EarlierWorkflow, TRACKED, check_digests};
 use crate::context::Context;
@@ -12,23 +12,23 @@ use crate::driver::Driver;
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::path::StackPath;
-use crate::plan::apply::{ApplyOptions, Applying, FollowUpStack, FollowUps};
-use crate::plan::code::Codes;
+use crate::plan::apply::{ApplyFollowUps, ApplyOptions, FollowUpStack, PreparedApply};
+use crate::plan::code::PlanCode;
 use crate::plan::entry::PlanMode;
 use crate::plan::planner::Drivers;
-use crate::plan::stale::Progress;
+use crate::plan::stale::DoneOperations;
 use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
-use crate::record::journal::{AskedRecord, PoliciesRecord, ReadError, RunRecord, Runs};
+use crate::record::journal::{AskedRecord, JournalError, PoliciesRecord, RunRecord, Runs};
 use crate::run::facts::on_record;
 use crate::run::following::PreparedFollowUp;
 use crate::run::policies::LoadedPolicies;
-use crate::run::state::StackRecord;
+use crate::run::state::NewEntry;
 use crate::run::state_lock::StateLock;
 use crate::run::workflow::{
     Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
 };
-use crate::state::document::{Action, Document};
+use crate::state::document::{Document, RunAction};
 
 /// The policies of an apply as they are now.
 pub(super) struct ApplyPolicies {
@@ -73,10 +73,10 @@ impl FollowedApply {
         &self,
         environments: &Environments<'_>,
         lock: &StateLock,
-    ) -> HashMap<StackPath, StackRecord> {
+    ) -> HashMap<StackPath, NewEntry> {
         let project = environments.namespaces().project();
         let records = self.drivers.iter().map(|(stack, driver)| {
-            let action = Action::Apply;
+            let action = RunAction::Apply;
             let command = format!("{driver} {}", action.word());
             let record = lock.record(environments, *stack, action, command);
             (project.stacks[*stack].path.clone(), record)
@@ -123,10 +123,10 @@ impl Apply<'_> {
         &self,
         context: &'l Context,
         document: Option<&Document>,
-        codes: Codes<'a, 'l>,
+        codes: PlanCode<'a, 'l>,
         options: &ApplyOptions<'_>,
         following: Following,
-        applying: &mut Applying<'a, 'l>,
+        applying: &mut PreparedApply<'a, 'l>,
     ) -> Result<FollowedApply> {
         let ApplyOptions {
             run,
@@ -180,7 +180,7 @@ impl Apply<'_> {
             .filter(|(_, it)| it.problem.is_none())
             .map(|((stack, _), it)| (stack, it.driver.name.to_owned()))
             .collect();
-        let followups = FollowUps {
+        let followups = ApplyFollowUps {
             codes,
             run: run.to_owned(),
             folder: folder.to_owned(),
@@ -252,7 +252,7 @@ impl Apply<'_> {
 pub(super) fn earlier_workflow(
     context: &Context,
     document: Option<&Document>,
-    progress: &Progress,
+    progress: &DoneOperations,
 ) -> Result<Option<EarlierWorkflow>> {
     let project = &context.project;
     let root = &project.root;
@@ -280,7 +280,7 @@ pub(super) fn earlier_workflow(
     let Some(document) = document else {
         return Ok(Some(workflow));
     };
-    let pairs = Pairs::new(&project.stacks, document);
+    let pairs = EntryIndex::new(&project.stacks, document);
     for (stack, of_stack) in project.stacks.iter() {
         let entry = pairs.key(stack).map(|key| &document.stacks[key]);
         let last = workflow.earlier.last(&of_stack.path);
@@ -295,7 +295,7 @@ pub(super) fn earlier_workflow(
 
 /// Reads the journal of a run that has applied a part of the plan.
 fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
-    let read = || -> std::result::Result<Option<RunRecord>, ReadError> {
+    let read = || -> std::result::Result<Option<RunRecord>, JournalError> {
         let Some(folder) = GuardedFolder::find(root)? else {
             return Ok(None);
         };
@@ -315,7 +315,7 @@ fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
 /// Returns the turns that an apply begins with, and after these those that earlier runs have left open: how many
 /// these are, and who has asked for turns where that is not the run itself.
 fn turns(
-    applying: &Applying<'_, '_>,
+    applying: &PreparedApply<'_, '_>,
     run: &str,
     earlier: Option<&EarlierWorkflow>,
     facts: &RunFacts,
@@ -357,7 +357,7 @@ fn turns(
 }
 
 /// Returns the stack of each turn that an apply begins with, if one has several.
-fn turn_stacks(applying: &Applying<'_, '_>) -> Vec<String> {
+fn turn_stacks(applying: &PreparedApply<'_, '_>) -> Vec<String> {
     let turns = &applying.execution.turns;
     let stacks: BTreeSet<&StackPath> = turns.iter().map(|turn| &turn.stack).collect();
     let is_any_twice = stacks.len() < turns.len();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::ApplyTerminal;
-use crate::change::Counted;
+use crate::change::CountedStates;
 use crate::error::Result;
 use crate::plan::entry::PlanMode;
 use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock};
-use crate::state::document::Action;
+use crate::state::document::RunAction;
 
 /// The lock, held since before the plan was made.
 pub struct HeldLock {
@@ -18,11 +18,11 @@ pub struct HeldLock {
 }
 
 /// Returns what an apply of plans in a mode does.
-pub(super) fn action_of(mode: PlanMode) -> Action {
+pub(super) fn action_of(mode: PlanMode) -> RunAction {
     match mode {
-        PlanMode::Normal => Action::Apply,
-        PlanMode::Destroy => Action::Destroy,
-        PlanMode::RefreshOnly => Action::Refresh,
+        PlanMode::Normal => RunAction::Apply,
+        PlanMode::Destroy => RunAction::Destroy,
+        PlanMode::RefreshOnly => RunAction::Refresh,
     }
 }
 
@@ -42,7 +42,7 @@ pub fn before_planning(
         return Ok(None);
     }
     let run = new_id(&context.project.root);
-    let document = context.read_and_digest(Counted::default())?;
+    let document = context.read_and_digest(CountedStates::default())?;
     let lockable = Lockable::new(&mut context, &document)?;
     let request = LockRequest {
         run: &run,

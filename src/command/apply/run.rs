@@ -8,20 +8,20 @@ use super::Apply;
 use super::followed::FollowedApply;
 use super::unconfirmed::Unconfirmed;
 use super::verified::VerifiedPlan;
-use crate::command::{RunSession, ShownRun, annotate, is_lost};
+use crate::command::{RunSession, ToolRun, annotate, is_lost};
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::notice::Notices;
 use crate::path::StackPath;
-use crate::plan::apply::{Applying, KeptGeneration};
+use crate::plan::apply::{KeptGeneration, PreparedApply};
 use crate::plan::progress::ApplyRun;
-use crate::plan::verify::{Recording, Todo, unknown_progress};
+use crate::plan::verify::{ApplyRecording, RemainingWork, unknown_progress};
 use crate::plan::{DriverRun, Purpose, begin};
 use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
 use crate::record::journal::PoliciesRecord;
-use crate::run::begun::Circumstances;
+use crate::run::begun::BeginOptions;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::Typed;
@@ -63,15 +63,15 @@ impl Apply<'_> {
         &self,
         verified: &VerifiedPlan,
         run: &str,
-        applying: Applying<'_, '_>,
-        to_do: &Todo<'_>,
+        applying: PreparedApply<'_, '_>,
+        to_do: &RemainingWork<'_>,
         mut lock: Option<StateLock>,
         followed: Option<FollowedApply>,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let context = &verified.context;
         let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
         let removed: Vec<StackPath> = removed.collect();
-        let Applying {
+        let PreparedApply {
             execution,
             tasks,
             mut director,
@@ -92,7 +92,7 @@ impl Apply<'_> {
         if let Some(lock) = lock {
             let generations = Arc::new(self.generations(context));
             let environments = context.evaluator().in_generations(generations);
-            let recording = Recording {
+            let recording = ApplyRecording {
                 environments: &environments,
                 project: &context.project,
                 lock: &lock,
@@ -113,7 +113,7 @@ impl Apply<'_> {
         if let Some(followed) = followed {
             followed.follow(&mut session)?;
         }
-        let output = self.terminal.output(&ShownRun {
+        let output = self.terminal.output(&ToolRun {
             root,
             id: run,
             folder: folder.as_deref(),
@@ -191,7 +191,7 @@ impl Apply<'_> {
             base: None,
             policies,
         };
-        let circumstances = Circumstances {
+        let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
             allow_concurrent: false,
             uncommitted: verified.uncommitted.clone(),

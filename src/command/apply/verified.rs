@@ -4,17 +4,17 @@ use std::path::Path;
 
 use super::Apply;
 use super::followed::{ApplyPolicies, earlier_workflow};
-use crate::change::{Counted, Standings};
+use crate::change::{CountedStates, Standings};
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::SavedPlan;
 use crate::plan::entry::PlanMode;
 use crate::plan::planner::{Removals, refuse, refuse_left_behind};
-use crate::plan::progress::AppliedPlan;
+use crate::plan::progress::PlanProgress;
 use crate::plan::protection::Destroyer;
-use crate::plan::stale::{OperationKey, Progress};
-use crate::plan::verify::{Todo, Verification, removals_of, to_do, unknown_progress};
+use crate::plan::stale::{DoneOperations, OperationKey};
+use crate::plan::verify::{RemainingWork, Verification, removals_of, to_do, unknown_progress};
 use crate::project::Problems;
 use crate::record::journal::UncommittedFile;
 use crate::run::policies::LoadedPolicies;
@@ -32,9 +32,9 @@ pub(super) struct VerifiedPlan {
     /// What is not committed, if that is known.
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// What has been done of the plan.
-    pub(super) progress: Progress,
+    pub(super) progress: DoneOperations,
     /// What runs on this machine have applied of it, if it comes from a file.
-    pub(super) applied: Option<AppliedPlan>,
+    pub(super) applied: Option<PlanProgress>,
     /// What is known for the policies that follow the apply, if any does.
     pub(super) policies: Option<ApplyPolicies>,
 }
@@ -72,7 +72,7 @@ impl Apply<'_> {
         let applied = self.applied(&context.project.root)?;
         let mut progress = match &applied {
             Some(applied) => applied.progress.clone(),
-            None => Progress::default(),
+            None => DoneOperations::default(),
         };
         let mut document = None;
         if context.project.settings.state.is_some() {
@@ -81,7 +81,7 @@ impl Apply<'_> {
                 lock.follow(&context.project.stacks, &self.saved.moves());
                 lock.document().clone()
             } else {
-                let mut read = context.read_and_digest(Counted::default())?;
+                let mut read = context.read_and_digest(CountedStates::default())?;
                 follow_all(&context.project.stacks, &self.saved.moves(), &mut read);
                 read
             });
@@ -129,11 +129,11 @@ impl Apply<'_> {
     }
 
     /// Reads what runs on this machine have applied of a plan in a file.
-    fn applied(&self, root: &Path) -> Result<Option<AppliedPlan>> {
+    fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
         if !self.is_from_file {
             return Ok(None);
         }
-        let read = AppliedPlan::read(root, &self.saved.plan.id);
+        let read = PlanProgress::read(root, &self.saved.plan.id);
         read.map(Some).map_err(unknown_progress)
     }
 
@@ -151,7 +151,7 @@ impl Apply<'_> {
     ) -> Result<Standings> {
         let address = self.saved.plan.state.as_ref();
         let address = address.map_or_else(String::new, |state| state.address.clone());
-        context.standings_in(document, address, Counted::default(), false)
+        context.standings_in(document, address, CountedStates::default(), false)
     }
 
     /// Loads the project as it is now, and the policies that follow. `is_again` says whether its warnings have been shown.
@@ -199,12 +199,12 @@ impl Apply<'_> {
 
 impl VerifiedPlan {
     /// Returns what is left to do of a plan.
-    pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> Todo<'s> {
+    pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
         to_do(&self.context, saved, self.document.as_ref(), &self.progress)
     }
 
     /// Returns the removed stacks that are to be destroyed.
-    pub(super) fn removals<'d>(&'d self, to_do: &Todo<'_>) -> Removals<'d> {
+    pub(super) fn removals<'d>(&'d self, to_do: &RemainingWork<'_>) -> Removals<'d> {
         self.recorded()
             .map(|(document, standings)| removals_of(document, standings, to_do))
             .unwrap_or_default()

@@ -6,7 +6,7 @@ use crate::change::Rollback;
 use crate::context::{Context, RollbackFlags};
 use crate::error::{Error, Result};
 use crate::path::StackPath;
-use crate::plan::apply::Places;
+use crate::plan::apply::TurnPlaces;
 use crate::plan::facts::{NamedChanges, foreseen_facts};
 use crate::plan::planner::{AskedTools, Drivers, Removals, taken};
 use crate::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPlan};
@@ -76,7 +76,7 @@ impl Context {
             return Ok(PlannedFollowUps::default());
         }
         let follower = self.follower_of_plan(policies, &foreseeing, turns)?;
-        let (schedule, places) = Places::of(&order.order, &self.project, &self.graph);
+        let (schedule, places) = TurnPlaces::of(&order.order, &self.project, &self.graph);
         let drivers = Drivers::new(self, document);
         let has_tool =
             |stack: &&StackIndex| drivers.of(**stack).is_some_and(|it| it.tool.is_some());

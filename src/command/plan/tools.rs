@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::starts::PlanStarts;
 use crate::command::run::show_missing;
-use crate::command::{RunSession, RunTerminal, ShownRun};
+use crate::command::{RunSession, RunTerminal, ToolRun};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
@@ -16,7 +16,7 @@ use crate::printable::printable;
 use crate::project::discover::RootRule;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::{failure_reason, failure_text, first_error};
-use crate::run::begun::Circumstances;
+use crate::run::begun::BeginOptions;
 use crate::run::event::Ending;
 use crate::run::request::Typed;
 use crate::run::schedule::OnError;
@@ -75,7 +75,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
         policies: None,
         base: origin.base,
     };
-    let circumstances = Circumstances {
+    let circumstances = BeginOptions {
         is_recorded: origin.is_recorded && context.rule != RootRule::WorkingDirectory,
         allow_concurrent: false,
         uncommitted: None,
@@ -94,7 +94,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
     );
     let session = RunSession::new(context, begun, false)?;
     let folder = session.folder().map(Path::to_owned);
-    let output = terminal.output(&ShownRun {
+    let output = terminal.output(&ToolRun {
         root: &context.project.root,
         id,
         folder: folder.as_deref(),

@@ -12,7 +12,7 @@ use crate::project::module::ModuleSource;
 use crate::project::stack::StackIndex;
 use crate::release::Release;
 use crate::run::facts::repository_facts;
-use crate::run::workflow::{StackInput, StackOnRecord};
+use crate::run::workflow::{RecordedStack, StackInput};
 
 #[derive(Serialize)]
 struct Input<'a> {
@@ -57,10 +57,10 @@ pub(super) fn input(
     release: &Release,
     project: &Project,
     repository: &Repository,
-    consumers: &[(StackIndex, Option<StackOnRecord>)],
+    consumers: &[(StackIndex, Option<RecordedStack>)],
 ) -> Result<Box<RawValue>> {
     let facts = repository_facts(project, repository)?;
-    let stack = |(stack, record): &(StackIndex, Option<StackOnRecord>)| {
+    let stack = |(stack, record): &(StackIndex, Option<RecordedStack>)| {
         let mut input = StackInput::new(&project.stacks[*stack], &facts);
         if let Some(record) = record {
             record.clone().tell(&mut input);

@@ -11,7 +11,7 @@ use crate::git::{GitError, Repository};
 use crate::printable::count;
 use crate::project::stack::StackIndex;
 use crate::release::{Release, ReleaseError, ReleaseName, consumers};
-use crate::run::workflow::StackOnRecord;
+use crate::run::workflow::RecordedStack;
 use crate::selection::select::ReleasedQuery;
 
 const FETCH_TAGS: &str = "git fetch --tags";
@@ -60,7 +60,7 @@ impl Context {
         }
         let stacks = consumers.keys();
         let stacks = stacks.map(|stack| (*stack, records.get(stack).cloned()));
-        let stacks: Vec<(StackIndex, Option<StackOnRecord>)> = stacks.collect();
+        let stacks: Vec<(StackIndex, Option<RecordedStack>)> = stacks.collect();
         Ok(ReleasedQuery {
             module: module.clone(),
             old: old.to_string(),

@@ -9,12 +9,12 @@ use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
 use crate::git::Repository;
-use crate::policy::Answer;
+use crate::policy::PolicyOutput;
 use crate::printable::printable;
 use crate::project::policy::{OnPolicyError, PolicyBlock};
 use crate::project::stack::StackIndex;
 use crate::release::Release;
-use crate::run::workflow::{StackNames, StackOnRecord};
+use crate::run::workflow::{RecordedStack, StackNames};
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
@@ -26,7 +26,7 @@ impl Context {
         &mut self,
         release: &Release,
         repository: &Repository,
-        consumers: &[(StackIndex, Option<StackOnRecord>)],
+        consumers: &[(StackIndex, Option<RecordedStack>)],
     ) -> Result<BTreeMap<StackIndex, Vec<String>>> {
         let module = &release.module.name;
         let is_attached = |attached: &crate::selection::attached::Attached, position: usize| {
@@ -62,7 +62,7 @@ impl Context {
                     continue;
                 }
             };
-            let Answer {
+            let PolicyOutput {
                 trigger,
                 sample,
                 prints,

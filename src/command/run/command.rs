@@ -11,7 +11,7 @@ use crate::project::stack::StackIndex;
 use crate::run::run_command::RunCommand;
 
 /// What was evaluated for some stacks.
-pub(super) struct Evaluated {
+pub(super) struct EvaluatedCommand {
     pub(super) environments: Vec<(StackIndex, Environment)>,
     pub(super) command: RunCommand,
     /// What is wrong, with the stacks for which it is.
@@ -25,11 +25,11 @@ pub(super) fn evaluated(
     words: &[OsString],
     is_eval: bool,
     stacks: &[StackIndex],
-) -> Result<Evaluated> {
+) -> Result<EvaluatedCommand> {
     let of_all = || stacks.iter().copied();
     if !is_eval {
         let known = context.in_generations(|context| context.evaluator().of_stacks(of_all()))?;
-        return Ok(Evaluated {
+        return Ok(EvaluatedCommand {
             environments: known.0,
             command: RunCommand::plain(words.to_vec()),
             problems: known.1,
@@ -52,7 +52,7 @@ pub(super) fn evaluated(
         let (commands, wrong) = template.of_stacks(namespaces, of_all());
         (known, commands, [shared, wrong].concat())
     })?;
-    Ok(Evaluated {
+    Ok(EvaluatedCommand {
         environments,
         command: RunCommand::evaluated(words.to_vec(), commands),
         problems,

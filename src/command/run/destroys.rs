@@ -6,7 +6,7 @@ use super::resumed::Resumed;
 use crate::context::{Context, follow_moves};
 use crate::error::{Error, Result};
 use crate::plan::DestroyingRun;
-use crate::project::config::{Recorded, Safeguard};
+use crate::project::config::{RecordKind, Safeguard};
 use crate::project::stack::StackIndex;
 use crate::run::request::PreparedRun;
 use crate::run::run_command::RunCommand;
@@ -61,7 +61,7 @@ impl DestroyGuard {
         }
         self.disabled = in_force()?;
         let is_recorded =
-            context.project.settings.state.is_some() && run.recording() != Some(Recorded::Never);
+            context.project.settings.state.is_some() && run.recording() != Some(RecordKind::Never);
         let document = is_recorded.then(|| context.read_document()).transpose();
         let document = document.unwrap_or_else(|error| {
             context.notices.warning(&format!(

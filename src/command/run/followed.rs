@@ -8,7 +8,7 @@ use crate::command::RunSession;
 use crate::command::workflow::{EarlierWorkflow, TRACKED, check_digests};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
-use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::config::{RecordKind, RecordPatterns};
 use crate::project::environment::{Environment, lookup};
 use crate::project::host::host_variable;
 use crate::project::policy::PolicyRun;
@@ -63,7 +63,7 @@ pub(super) fn mode(
     let flags = &options.policies;
     let recording = options.settings.recording;
     // Without a record, nothing but these makes policies follow.
-    if recording == Some(Recorded::Never) && flags.mode.is_none() && resumed.is_none() {
+    if recording == Some(RecordKind::Never) && flags.mode.is_none() && resumed.is_none() {
         return without_policies(options);
     }
     let patterns = patterns(context)?;
@@ -75,7 +75,7 @@ pub(super) fn mode(
         Some(mode) => mode,
         None if resumed.is_some_and(|resumed| resumed.record.kind == TASK) => PolicyRun::Task,
         None if resumed.is_some() => PolicyRun::Tracked,
-        None if kind == Some(Recorded::Apply) && !is_reverse => {
+        None if kind == Some(RecordKind::Apply) && !is_reverse => {
             context.project.settings.policies.run
         }
         None => PolicyRun::Off,
@@ -86,7 +86,7 @@ pub(super) fn mode(
     let followup = flags.followup.as_deref().map(shell_words::split);
     let followup = followup.and_then(Result::ok).unwrap_or_default();
     let followup: Vec<OsString> = followup.into_iter().map(OsString::from).collect();
-    let follows_destroy = says(&followup) == Some(Recorded::Destroy);
+    let follows_destroy = says(&followup) == Some(RecordKind::Destroy);
     let hint = "leave out `--policies`";
     let turns = run.sequence.iter().zip(&run.tasks);
     let destroys_somewhere = || {
@@ -94,7 +94,7 @@ pub(super) fn mode(
         turns.any(|(&stack, task)| destroys(&patterns, command.of(stack), &task.environment))
     };
     // Regardless of what is put on record in the state.
-    let is_destroy = || [kind, found].contains(&Some(Recorded::Destroy)) || destroys_somewhere();
+    let is_destroy = || [kind, found].contains(&Some(RecordKind::Destroy)) || destroys_somewhere();
     if is_reverse || is_destroy() {
         let what = if is_reverse {
             "`--reverse`"
@@ -151,7 +151,7 @@ fn patterns(context: &Context) -> Result<RecordPatterns> {
 
 fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Environment) -> bool {
     let found = patterns.recognize(command, |name| lookup(environment, name));
-    found.is_some_and(|it| it.recorded == Recorded::Destroy)
+    found.is_some_and(|it| it.recorded == RecordKind::Destroy)
 }
 
 impl FollowedRun {
@@ -288,7 +288,7 @@ impl FollowedRun {
         run: &PreparedRun,
         document: Option<&Document>,
     ) -> Result<()> {
-        let is_left_alone = run.recording() == Some(Recorded::Never);
+        let is_left_alone = run.recording() == Some(RecordKind::Never);
         if context.project.settings.state.is_none() || is_left_alone {
             return Ok(());
         }

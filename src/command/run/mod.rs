@@ -31,10 +31,10 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
 use crate::report::CommandLines;
-use crate::run::begun::{Circumstances, EndedRun};
+use crate::run::begun::{BeginOptions, EndedRun};
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
-use crate::run::order::{Direction, Order};
+use crate::run::order::{Direction, RunOrder};
 use crate::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
 use crate::run::run_command::RunCommand;
 use crate::run::safeguard::{Disabled, guards};
@@ -169,7 +169,7 @@ fn request(
     resumed: Option<Resumed>,
 ) -> RunRequest {
     let base = selection.since().map(BaseRecord::of);
-    let forward = || Order::new(&context.graph, selection);
+    let forward = || RunOrder::new(&context.graph, selection);
     let options_settings = options.settings.clone();
     let (order, direction, settings, earlier) = match resumed {
         Some(Resumed { run, settings, .. }) => {
@@ -369,7 +369,7 @@ impl LockedRun {
             followed.complete(&mut run)?;
         }
         let (sequence, jobs) = (run.sequence.clone(), run.jobs());
-        let circumstances = Circumstances {
+        let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
             allow_concurrent: self.allow_concurrent,
             uncommitted: self.uncommitted,

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use super::destroys::DestroyGuard;
 use super::followed::FollowedRun;
 use super::{PreparedCommand, RunOptions};
-use crate::change::Counted;
+use crate::change::CountedStates;
 use crate::context::{Context, RollbackFlags, follow_moves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::notice::Notices;
 use crate::path::StackPath;
-use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::config::{RecordKind, RecordPatterns};
 use crate::project::environment::{Environments, lookup};
 use crate::project::host::host_variable;
 use crate::project::stack::StackIndex;
@@ -20,10 +20,10 @@ use crate::project::tool_use::{ToolUse, wrapped_tool};
 use crate::run::execute::{Inbox, Task};
 use crate::run::request::PreparedRun;
 use crate::run::run_command::RunCommand;
-use crate::run::state::{StackRecord, StatePlan};
+use crate::run::state::{NewEntry, StatePlan};
 use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
 use crate::run::tool::{AppliedPlan, ToolPlace};
-use crate::state::document::{Action, Document};
+use crate::state::document::{Document, RunAction};
 
 /// The way out where the state is in the way.
 const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";
@@ -40,7 +40,7 @@ type Actions = Vec<Option<RecordedAs>>;
 
 /// What a command is recorded as.
 struct RecordedAs {
-    action: Action,
+    action: RunAction,
     /// The pattern or program that it is recorded by.
     command: String,
     /// Why it may do only a part of that, or nothing.
@@ -58,9 +58,9 @@ impl RecordedAs {
         lock: &StateLock,
         environments: &Environments<'_>,
         stack: StackIndex,
-    ) -> StackRecord {
+    ) -> NewEntry {
         let record = lock.record(environments, stack, self.action, self.command);
-        StackRecord {
+        NewEntry {
             unknown: self.unknown,
             plan_file: self.plan_file,
             places: self.places,
@@ -96,7 +96,7 @@ pub(super) fn lock(
         ErrorKind::Configuration => error.hint(NO_RECORD),
         _ => error,
     };
-    let read = context.read_and_digest(Counted::default());
+    let read = context.read_and_digest(CountedStates::default());
     let mut document = read.map_err(with_hint)?;
     follow_moves(&context.project.stacks, &mut document);
     // What is refused needs no lock.
@@ -105,10 +105,10 @@ pub(super) fn lock(
     context.refuse_protected(run, command, &document)?;
     check_stacks(context, flags, &document, &recorded(run, &actions))?;
     let mut each = actions.iter().flatten();
-    let action = if each.any(|it| it.action == Action::Apply) {
-        Action::Apply
+    let action = if each.any(|it| it.action == RunAction::Apply) {
+        RunAction::Apply
     } else {
-        Action::Destroy
+        RunAction::Destroy
     };
     let request = LockRequest {
         run: &run.id,
@@ -144,7 +144,7 @@ fn check_stacks(
 struct Recorder {
     root: PathBuf,
     /// What every command is recorded as.
-    forced: Option<Action>,
+    forced: Option<RunAction>,
     patterns: RecordPatterns,
 }
 
@@ -153,9 +153,9 @@ impl Recorder {
     fn new(context: &Context, run: &PreparedRun) -> Result<Option<Self>> {
         let project = &context.project;
         let forced = match run.recording() {
-            Some(Recorded::Apply) => Some(Action::Apply),
-            Some(Recorded::Destroy) => Some(Action::Destroy),
-            Some(Recorded::Never) => return Ok(None),
+            Some(RecordKind::Apply) => Some(RunAction::Apply),
+            Some(RecordKind::Destroy) => Some(RunAction::Destroy),
+            Some(RecordKind::Never) => return Ok(None),
             None => None,
         };
         let Some(block) = &project.settings.state else {
@@ -205,9 +205,9 @@ impl Recorder {
             (None, found) => {
                 let found = found?;
                 let action = match found.recorded {
-                    Recorded::Apply => Action::Apply,
-                    Recorded::Destroy => Action::Destroy,
-                    Recorded::Never => return None,
+                    RecordKind::Apply => RunAction::Apply,
+                    RecordKind::Destroy => RunAction::Destroy,
+                    RecordKind::Never => return None,
                 };
                 (action, found.pattern.to_owned())
             }
@@ -217,7 +217,7 @@ impl Recorder {
             None => AppliedPlan::of(&uses, task),
         };
         let action = match plan_file.as_ref().and_then(AppliedPlan::destroys) {
-            Some(true) => Action::Destroy,
+            Some(true) => RunAction::Destroy,
             _ => action,
         };
         Some(RecordedAs {
@@ -308,7 +308,7 @@ impl HeldState {
         context: &mut Context,
         run: &PreparedRun,
         followed: &mut FollowedRun,
-    ) -> Result<HashMap<StackPath, StackRecord>> {
+    ) -> Result<HashMap<StackPath, NewEntry>> {
         let Some(recorder) = Recorder::new(context, run)? else {
             return Ok(HashMap::new());
         };

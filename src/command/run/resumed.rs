@@ -12,7 +12,7 @@ use crate::git::GitError;
 use crate::notice::Notices;
 use crate::printable::{count, printable};
 use crate::project::Project;
-use crate::project::config::Recorded;
+use crate::project::config::RecordKind;
 use crate::project::host::host_environment;
 use crate::project::policy::PolicyRun;
 use crate::project::stack::Stacks;
@@ -70,7 +70,7 @@ impl Resumed {
         let stacks = &context.project.stacks;
         let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(explained)?;
         let notices = &context.notices;
-        report_gone(notices, &resumed, asked.allow_stale)?;
+        report_removed(notices, &resumed, asked.allow_stale)?;
         let workflow = workflow(&context.project, &earlier)?;
         if let Some(workflow) = &workflow {
             workflow.warn(notices);
@@ -292,7 +292,7 @@ fn named(stacks: &Stacks, moved: &[&MovedStack], with_files: bool) -> String {
 }
 
 /// Refuses, or notes, that stacks no longer exist.
-fn report_gone(notices: &Notices, resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
+fn report_removed(notices: &Notices, resumed: &ResumedRun, allow_stale: bool) -> Result<()> {
     let Some(first) = resumed.gone.first() else {
         return Ok(());
     };
@@ -362,7 +362,7 @@ fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings
     }
     if options.settings.recording.is_none() {
         let recording = header.settings.recording.as_ref();
-        let recording = recording.map(Recorded::from_journal).transpose();
+        let recording = recording.map(RecordKind::from_journal).transpose();
         settings.recording = recording.map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--record`", word);
             Error::refused(unknown.to_string())

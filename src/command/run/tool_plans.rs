@@ -1,7 +1,7 @@
 //! What the plan files of tools do that a run applies.
 
 use crate::context::Context;
-use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::config::{RecordKind, RecordPatterns};
 use crate::project::environment::lookup;
 use crate::project::host::host_variable;
 use crate::project::tool_use::ToolUse;
@@ -13,7 +13,7 @@ impl Context {
     /// Asks the tools of a run what the plan files do that it applies: those that they apply directly, or that are
     /// recorded.
     pub(super) fn ask_tools(&self, run: &mut PreparedRun, command: &RunCommand) {
-        let is_recorded = !matches!(run.recording(), None | Some(Recorded::Never));
+        let is_recorded = !matches!(run.recording(), None | Some(RecordKind::Never));
         let state = self.project.settings.state.as_ref();
         // A run that needs these patterns is refused later if they are wrong.
         let patterns = state.and_then(|block| block.patterns(&host_variable).ok());

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Map;
 
-use super::existing::{ExistingStacks, NOTHING_VERIFIED, Verification, find_existing};
+use super::existing::{ExistingStacks, NOTHING_VERIFIED, ToolCheck, find_existing};
 use super::{ProjectState, WriteOptions};
-use crate::change::{Pairs, relocate, trigger};
+use crate::change::{EntryIndex, relocate, trigger};
 use crate::context::{Context, clashing};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::path::{Generation, StackPath};
@@ -15,13 +15,15 @@ use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::{StackIndex, StackMode};
 use crate::report::{DocumentChange, Written};
 use crate::run::state_lock::{Published, declared};
-use crate::state::document::{Action, Applied, Attempt, Document, Entry, Outcome, READ, UNMERGED};
+use crate::state::document::{
+    Applied, Attempt, AttemptOutcome, Document, Entry, READ, RunAction, UNMERGED,
+};
 
 /// Which stacks are recorded as applied at HEAD.
 pub struct AdoptRequest<'a> {
     pub stacks: &'a [StackIndex],
     /// None if no tool is asked.
-    pub verification: Option<Verification<'a>>,
+    pub verification: Option<ToolCheck<'a>>,
     pub options: &'a WriteOptions,
 }
 
@@ -90,7 +92,7 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
 fn note_upstream(context: &Context, document: &mut Document, existing: &ExistingStacks) {
     let stacks = &context.project.stacks;
     let mut own: Vec<Option<String>> = vec![None; stacks.len()];
-    for (stack, key) in Pairs::new(stacks, document).iter() {
+    for (stack, key) in EntryIndex::new(stacks, document).iter() {
         let outputs = document.stacks[key].outputs.as_ref();
         own[stack.get()] = outputs.map(outputs_digest);
     }
@@ -163,8 +165,8 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
             }),
             last: Some(Attempt {
                 serial: UNMERGED,
-                action: Action::Apply,
-                outcome: Outcome::Succeeded,
+                action: RunAction::Apply,
+                outcome: AttemptOutcome::Succeeded,
                 failure: None,
                 run: None,
                 at,

@@ -13,8 +13,8 @@ use crate::exit::ExitStatus;
 use crate::notice::Notices;
 use crate::path::StackPath;
 use crate::plan::SavedPlan;
-use crate::plan::entry::{Action, PlanEntry, PlanMode, PlanOptions};
-use crate::plan::planner::{AskedTools, Drivers, Made, PlanRequest, Planner, Removals};
+use crate::plan::entry::{PlanEntry, PlanMode, PlanOptions, PlannedAction};
+use crate::plan::planner::{AskedTools, Drivers, NewPlan, PlanRequest, Planner, Removals};
 use crate::printable::printable;
 use crate::project::Problems;
 use crate::project::driver::{DriverStep, NONE};
@@ -24,7 +24,7 @@ use crate::selection::select::{Query, Selection};
 
 /// The tools that are asked about such stacks.
 #[derive(Clone, Copy)]
-pub struct Verification<'a> {
+pub struct ToolCheck<'a> {
     /// Shows their run.
     pub terminal: &'a dyn RunTerminal,
     /// How many of them run at once.
@@ -81,7 +81,7 @@ impl ExistingStacks {
     pub(super) fn check_applied(&self) -> Result<()> {
         self.check(
             |entry, _| {
-                let is_as_applied = matches!(entry.action, Action::NoOp | Action::Adopt | Action::Read);
+                let is_as_applied = matches!(entry.action, PlannedAction::NoOp | PlannedAction::Adopt | PlannedAction::Read);
                 is_as_applied && entry.after.is_empty()
             },
             "are not as HEAD says, according to their tools",
@@ -92,14 +92,14 @@ impl ExistingStacks {
     /// Refuses stacks of which nothing exists, according to their tools. It notes those whose tools do not say.
     pub(super) fn check_existence(&mut self) -> Result<()> {
         self.check(
-            |entry, exists| entry.action != Action::Create || exists != Some(false),
+            |entry, exists| entry.action != PlannedAction::Create || exists != Some(false),
             "do not exist, according to their tools",
             "remove them from the file, or add `--no-verify` to record them anyway",
         )?;
         let stacks = self.stacks.iter();
         let untold = stacks.filter(|(_, it)| {
             let action = it.planned.as_ref().map(|entry| entry.action);
-            action == Some(Action::Create) && it.exists.is_none()
+            action == Some(PlannedAction::Create) && it.exists.is_none()
         });
         let untold: Vec<(StackPath, String)> = untold
             .map(|(path, it)| {
@@ -194,7 +194,7 @@ impl ExistingStacks {
 pub(super) fn find_existing(
     context: &mut Context,
     stacks: &[StackIndex],
-    verification: Option<Verification<'_>>,
+    verification: Option<ToolCheck<'_>>,
 ) -> Result<ExistingStacks> {
     let mut existing = unasked(context, stacks)?;
     let Some(verification) = verification else {
@@ -223,7 +223,7 @@ pub(super) fn find_existing(
 fn planned(
     context: &mut Context,
     paths: &[StackPath],
-    verification: Verification<'_>,
+    verification: ToolCheck<'_>,
 ) -> Result<(SavedPlan, AskedTools)> {
     let request = PlanRequest {
         tools: &Tools {
@@ -269,7 +269,7 @@ fn planned(
         recorded: recorded.as_ref(),
         is_applied_now: false,
     };
-    let Made { saved, asked, .. } = planner.plan(context, Removals::default())?;
+    let NewPlan { saved, asked, .. } = planner.plan(context, Removals::default())?;
     Ok((saved, asked))
 }
 

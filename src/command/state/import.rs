@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::Map;
 
-use super::existing::{ExistingStacks, NOTHING_VERIFIED, Verification, find_existing};
+use super::existing::{ExistingStacks, NOTHING_VERIFIED, ToolCheck, find_existing};
 use super::{ProjectState, WriteOptions};
 use crate::command::RunTerminal;
 use crate::context::Context;
@@ -20,7 +20,7 @@ use crate::printable::printable;
 use crate::project::Project;
 use crate::report::{DocumentChange, Written};
 use crate::selection::recorded;
-use crate::state::cfngin::{self, CfnginError, Graph};
+use crate::state::cfngin::{self, CfnginError, CfnginGraph};
 use crate::state::clock::Clock as _;
 use crate::state::document::{Applied, Document, Entry};
 
@@ -134,7 +134,7 @@ fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
 
 /// A graph that is about to be recorded.
 struct Imported<'a> {
-    graph: &'a Graph,
+    graph: &'a CfnginGraph,
     /// The stacks that names mean here.
     keys: &'a BTreeMap<&'a str, String>,
     commit: Option<&'a str>,
@@ -189,7 +189,7 @@ impl Imported<'_> {
             return find_existing(context, &stacks, None);
         };
         let jobs = NonZeroUsize::MIN;
-        let mut existing = find_existing(context, &stacks, Some(Verification { terminal, jobs }))?;
+        let mut existing = find_existing(context, &stacks, Some(ToolCheck { terminal, jobs }))?;
         existing.check_existence()?;
         for path in elsewhere {
             existing.leave_unverified("not in the working tree", path);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 pub use self::adopt::{AdoptRequest, adopt};
-pub use self::existing::Verification;
+pub use self::existing::ToolCheck;
 pub use self::import::{ImportRequest, import};
 pub use self::read::{backups, cfngin_graph, document, entry, graph, list, show};
 pub use self::recover::{RecoverRequest, recover, unlock};
@@ -25,7 +25,7 @@ use crate::project::host::host_variable;
 use crate::report::{DocumentChange, Written};
 use crate::state::clock::SystemClock;
 use crate::state::document::Document;
-use crate::state::edit::Edit;
+use crate::state::edit::DocumentEdit;
 use crate::workspace::LocatedProject;
 
 /// How a command writes.
@@ -141,8 +141,8 @@ impl<'c> ProjectState<'c> {
         Ok(keys)
     }
 
-    fn edit(&self, what: &'static str, options: &WriteOptions) -> Edit<'_> {
-        Edit {
+    fn edit(&self, what: &'static str, options: &WriteOptions) -> DocumentEdit<'_> {
+        DocumentEdit {
             author: &self.opened.author,
             what,
             reason: options.reason.clone(),
@@ -153,7 +153,7 @@ impl<'c> ProjectState<'c> {
     /// Changes the entries of a document that is about this project.
     fn change(
         &self,
-        edit: &Edit<'_>,
+        edit: &DocumentEdit<'_>,
         done: DocumentChange,
         change: impl Fn(&mut Document, Timestamp) -> Result<Vec<String>>,
     ) -> Result<Written> {

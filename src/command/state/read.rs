@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::ProjectState;
-use crate::change::{Counted, Pairs, Standing, relocate};
+use crate::change::{CountedStates, EntryIndex, Standing, relocate};
 use crate::context::{Context, clashing, from_read, from_store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{RecordedGraph, ShownState, StateList};
 use crate::selection::recorded;
-use crate::state::backend::ReadError;
-use crate::state::cfngin::{self, Graph};
+use crate::state::backend::BackendReadError;
+use crate::state::cfngin::{self, CfnginGraph};
 use crate::state::clock::Clock as _;
 use crate::state::document::{Document, Entry};
 use crate::state::lock::heard;
@@ -49,9 +49,9 @@ fn by_key(
     document: &Document,
     address: &str,
 ) -> Result<BTreeMap<String, Standing>> {
-    let counted = Counted::default();
+    let counted = CountedStates::default();
     let standings = context.standings_in(document, address.to_owned(), counted, false)?;
-    let pairs = Pairs::new(&context.project.stacks, document);
+    let pairs = EntryIndex::new(&context.project.stacks, document);
     let here = pairs
         .iter()
         .map(|(stack, key)| (key.to_owned(), standings.stacks[&stack].clone()));
@@ -77,7 +77,7 @@ pub fn show(context: &mut Context) -> Result<ShownState> {
     let backend = &state.opened.backend;
     let record = match &document.lock {
         Some(lock) => match backend.record(&lock.run) {
-            Err(error @ ReadError::Damaged { .. }) => {
+            Err(error @ BackendReadError::Damaged { .. }) => {
                 // The code of the lock is what takes it away.
                 state.context.notices.warning(&error.to_string());
                 None
@@ -117,7 +117,7 @@ pub fn graph(context: &mut Context) -> Result<RecordedGraph> {
 }
 
 /// Returns the same graph by the names of the stacks, as `CFNgin` has it.
-pub fn cfngin_graph(context: &mut Context) -> Result<Graph> {
+pub fn cfngin_graph(context: &mut Context) -> Result<CfnginGraph> {
     let RecordedGraph { document, .. } = graph(context)?;
     let name = |key: &str| {
         let entry = document.stacks.get(key);

@@ -8,7 +8,7 @@ use crate::record::journal::{Liveness, Runs};
 use crate::report::{DocumentChange, Written};
 use crate::state::lock::{self, UnlockError, Unlocked, Unlocking};
 use crate::state::recover::{self as recovery, RecoverError, Recovery};
-use crate::state::run_record::RunRecord;
+use crate::state::run_record::RunChanges;
 use crate::state::writer::LocalCopy;
 
 /// Takes the lock with a code away from its run, also from one that may be alive, or whose record is damaged, if that
@@ -135,7 +135,7 @@ pub fn recover(
 }
 
 /// Returns what a run has kept on this machine.
-fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunRecord)> {
+fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunChanges)> {
     let failed = "no runs can be read";
     let folder = GuardedFolder::find(&state.context.project.root);
     let folder = folder.context(failed)?;
@@ -164,7 +164,7 @@ fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, Ru
             "run {id} has left nothing to recover"
         )));
     };
-    let record = RunRecord::parse(&bytes).map_err(|error| {
+    let record = RunChanges::parse(&bytes).map_err(|error| {
         let what = format!("what run {id} has left cannot be used");
         Error::described(what, error).hint(format!(
             "it is in `.orch/runs/{id}/state.json`; to give it up, remove that file"

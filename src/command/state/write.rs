@@ -10,7 +10,7 @@ use crate::plan::protection::Protection;
 use crate::printable::{command_line, printable};
 use crate::project::config::BackendConfig;
 use crate::report::{DocumentChange, Written};
-use crate::state::backend::ReadError;
+use crate::state::backend::BackendReadError;
 use crate::state::document::{Entry, Taint};
 use crate::state::edit::{self, InitError, Restoration, RestoreError};
 
@@ -197,7 +197,7 @@ pub fn restore(
     let backend = &state.opened.backend;
     match backend.backup(serial) {
         Ok(Some(document)) => state.opened.check_binding(&document)?,
-        Err(error @ ReadError::Damaged { .. }) => {
+        Err(error @ BackendReadError::Damaged { .. }) => {
             return Err(
                 Error::external(error).hint("restore another one; `orch state backups` lists them")
             );

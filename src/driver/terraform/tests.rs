@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-fn plan(fields: &str, kind: PlanKind) -> Answer {
+fn plan(fields: &str, kind: PlanKind) -> DriverAnswer {
     let text = format!(r#"{{"format_version":"1.2"{fields}}}"#);
     read_plan(text.as_bytes(), kind, false).unwrap()
 }

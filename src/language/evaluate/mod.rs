@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use self::access::NamePath;
-pub use self::outcome::{Answer, EvalResult, NoValue, Undecided};
+pub use self::outcome::{EvalResult, EvalValue, NoValue, Unknown};
 use self::outcome::{all, both, fail};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{BinaryOperator, Expr, ExprKind, Name};
@@ -68,7 +68,7 @@ impl Budget {
 pub trait Namespaces {
     /// Returns the value of a top-level name, such as `terramate`, or `None` if there is no such name
     /// here. Of an object, only the part that the path leads to is needed.
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>>;
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>>;
 
     /// Returns the names that exist, for suggestions.
     fn names(&self) -> Vec<&str>;
@@ -152,7 +152,7 @@ pub fn evaluate_within(
     expr: &Expr,
     namespaces: &dyn Namespaces,
     budget: &Budget,
-) -> EvalResult<Answer> {
+) -> EvalResult<EvalValue> {
     let scope = EvalScope {
         namespaces,
         budget,
@@ -161,7 +161,7 @@ pub fn evaluate_within(
         outer: None,
     };
     let value = scope.evaluate(expr)?;
-    Ok(Answer {
+    Ok(EvalValue {
         value,
         is_sensitive: scope.is_sensitive.get(),
     })

@@ -10,11 +10,11 @@ pub type EvalResult<T = Value> = std::result::Result<T, NoValue>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoValue {
     Wrong(Box<Diagnostic>),
-    Undecided(Box<Undecided>),
+    Undecided(Box<Unknown>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undecided {
+pub struct Unknown {
     /// The name, as far as it is not known: `stacks["/network"].outputs`.
     pub name: String,
     /// When it will be known, to follow "is": "known once `/network` has run".
@@ -31,7 +31,7 @@ impl NoValue {
         match self {
             NoValue::Wrong(diagnostic) => *diagnostic,
             NoValue::Undecided(undecided) => {
-                let Undecided {
+                let Unknown {
                     name, when, span, ..
                 } = *undecided;
                 let message = format!("`{name}` has no value yet");
@@ -49,15 +49,15 @@ impl From<Diagnostic> for NoValue {
 
 /// The value of a name or an expression, and whether it may be shown.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct EvalValue {
     pub value: Value,
     /// Whether anything that it was computed from is secret, so that it must not appear in a message.
     pub is_sensitive: bool,
 }
 
-impl From<Value> for Answer {
+impl From<Value> for EvalValue {
     fn from(value: Value) -> Self {
-        Answer {
+        EvalValue {
             value,
             is_sensitive: false,
         }

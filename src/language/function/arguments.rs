@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use bigdecimal::{BigDecimal, ToPrimitive};
 
-use super::{Changing, FileError, Files, Function, Parameter, Surroundings, undecided};
+use super::{FileError, FileReader, Function, FunctionContext, Impure, Parameter, undecided};
 use crate::diagnostic::{Code, Diagnostic, Label};
-use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
-use crate::language::value::{ConversionError, Entries, Items, Value, convert, normal};
+use crate::language::evaluate::{Call, EvalResult, NoValue, Unknown};
+use crate::language::value::{ConversionError, Items, ObjectEntries, Value, convert, normal};
 use crate::source::Span;
 
 pub(super) struct Arguments<'a> {
     function: &'static Function,
     call: &'a Call<'a>,
-    surroundings: &'a Surroundings<'a>,
+    surroundings: &'a FunctionContext<'a>,
     values: Vec<Value>,
     spans: Vec<Span>,
 }
@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn new(
         function: &'static Function,
         call: &'a Call<'a>,
-        surroundings: &'a Surroundings<'a>,
+        surroundings: &'a FunctionContext<'a>,
         values: Vec<(Value, Span)>,
     ) -> EvalResult<Self> {
         let (values, spans) = values.into_iter().unzip();
@@ -81,7 +81,7 @@ impl<'a> Arguments<'a> {
         self.call
     }
 
-    pub(super) fn surroundings(&self) -> &Surroundings<'a> {
+    pub(super) fn surroundings(&self) -> &FunctionContext<'a> {
         self.surroundings
     }
 
@@ -125,7 +125,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    pub(super) fn entries(&self, index: usize) -> &Entries {
+    pub(super) fn entries(&self, index: usize) -> &ObjectEntries {
         let value = &self.values[index];
         value
             .entries()
@@ -137,7 +137,7 @@ impl<'a> Arguments<'a> {
         Ok(self.call.spend(cost)?)
     }
 
-    pub(super) fn files(&self) -> Result<&dyn Files, FunctionError> {
+    pub(super) fn files(&self) -> Result<&dyn FileReader, FunctionError> {
         self.surroundings.files.ok_or_else(|| {
             FunctionError::Call(format!(
                 "no files can be read in {}",
@@ -149,9 +149,9 @@ impl<'a> Arguments<'a> {
     /// Returns whether results must be the same each time, in a place where they may differ at all.
     pub(super) fn is_fixed(&self) -> Result<bool, FunctionError> {
         match self.surroundings.changing {
-            Changing::Allowed => Ok(false),
-            Changing::Fixed => Ok(true),
-            Changing::Refused => Err(FunctionError::Call(format!(
+            Impure::Allowed => Ok(false),
+            Impure::Fixed => Ok(true),
+            Impure::Refused => Err(FunctionError::Call(format!(
                 "it gives another value each time, and in {} a value must be the same whenever \
                  the same files are read",
                 self.surroundings.place
@@ -204,7 +204,7 @@ impl<'a> Arguments<'a> {
                 NoValue::Wrong(diagnostic)
             }
             NoValue::Undecided(undecided) => {
-                NoValue::Undecided(Box::new(Undecided { span, ..*undecided }))
+                NoValue::Undecided(Box::new(Unknown { span, ..*undecided }))
             }
         })
     }

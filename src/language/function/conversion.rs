@@ -1,7 +1,7 @@
 //! Conversions between types, and what to do where an expression fails.
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Function, Surroundings};
+use super::{Function, FunctionContext};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult, NoValue};
 use crate::language::value::Value;
@@ -41,7 +41,7 @@ fn as_converted(arguments: &Arguments) -> Result<Value, FunctionError> {
 }
 
 /// An expression that is not decided yet may still fail.
-fn can(call: &Call, _surroundings: &Surroundings) -> EvalResult {
+fn can(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
     match call.evaluate(&call.arguments[0]) {
         Ok(_) => Ok(Value::Bool(true)),
         Err(NoValue::Wrong(diagnostic)) if is_answer(&diagnostic) => Ok(Value::Bool(false)),
@@ -59,7 +59,7 @@ fn is_answer(diagnostic: &Diagnostic) -> bool {
     )
 }
 
-fn first_without_error(call: &Call, _surroundings: &Surroundings) -> EvalResult {
+fn first_without_error(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
     let mut last = None;
     for argument in call.arguments {
         match call.evaluate(argument) {

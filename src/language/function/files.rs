@@ -1,4 +1,4 @@
-//! Functions that read files, through [`Files`](super::Files), and those that take paths apart.
+//! Functions that read files, through [`FileReader`](super::FileReader), and those that take paths apart.
 //!
 //! Paths are text with `/` between their names on every platform.
 

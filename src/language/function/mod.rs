@@ -2,7 +2,7 @@
 //!
 //! One registry holds the name, the parameters, the documentation and the implementation of each. Results
 //! are Terraform's. A function looks only at its arguments; what may be read besides is in
-//! [`Surroundings`]. The work of a call counts against the budget of the expression, so a function whose
+//! [`FunctionContext`]. The work of a call counts against the budget of the expression, so a function whose
 //! result could be much larger than its arguments must count before it computes.
 
 #[macro_use]
@@ -36,7 +36,7 @@ use std::sync::{Arc, LazyLock};
 use self::arguments::{Arguments, FunctionError};
 pub(crate) use self::json::from_json;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Call, EvalResult, NoValue, Undecided};
+use crate::language::evaluate::{Call, EvalResult, NoValue, Unknown};
 use crate::language::value::{Type, Value};
 
 /// The prefix of the names of functions in configuration files.
@@ -49,7 +49,7 @@ pub struct Function {
     pub parameters: &'static [Parameter],
     /// The parameter that may be given any number of times after them.
     pub variadic: Option<Parameter>,
-    pub returns: Kind,
+    pub returns: ParameterType,
     /// What it returns, in a sentence or two: "Returns …".
     pub description: &'static str,
     /// A call without prefix, and its result as JSON; the tests check it.
@@ -60,33 +60,33 @@ pub struct Function {
 #[derive(Debug, Clone, Copy)]
 pub struct Parameter {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ParameterType,
     pub nullable: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParameterType {
     /// A value of any type; the function itself decides what fits.
     Any,
     Bool,
     Number,
     String,
-    List(&'static Kind),
-    Set(&'static Kind),
-    Map(&'static Kind),
+    List(&'static ParameterType),
+    Set(&'static ParameterType),
+    Map(&'static ParameterType),
 }
 
-impl Kind {
+impl ParameterType {
     fn to_type(self) -> Type {
-        let element = |kind: &Kind| Box::new(kind.to_type());
+        let element = |kind: &ParameterType| Box::new(kind.to_type());
         match self {
-            Kind::Any => Type::Any,
-            Kind::Bool => Type::Bool,
-            Kind::Number => Type::Number,
-            Kind::String => Type::String,
-            Kind::List(kind) => Type::List(element(kind)),
-            Kind::Set(kind) => Type::Set(element(kind)),
-            Kind::Map(kind) => Type::Map(element(kind)),
+            ParameterType::Any => Type::Any,
+            ParameterType::Bool => Type::Bool,
+            ParameterType::Number => Type::Number,
+            ParameterType::String => Type::String,
+            ParameterType::List(kind) => Type::List(element(kind)),
+            ParameterType::Set(kind) => Type::Set(element(kind)),
+            ParameterType::Map(kind) => Type::Map(element(kind)),
         }
     }
 }
@@ -96,7 +96,7 @@ enum Body {
     /// From the values of its arguments, converted to the types of the parameters.
     Eager(fn(&Arguments) -> Result<Value, FunctionError>),
     /// From its arguments as written.
-    Lazy(fn(&Call, &Surroundings) -> EvalResult),
+    Lazy(fn(&Call, &FunctionContext) -> EvalResult),
     /// Not at all. The text says why, to follow the name.
     Refused(&'static str),
 }
@@ -136,7 +136,7 @@ impl Function {
     }
 }
 
-pub trait Files {
+pub trait FileReader {
     /// Returns the content of a file. The path is as written in the call.
     fn read(&self, path: &str) -> Result<Arc<[u8]>, FileError>;
 
@@ -159,16 +159,16 @@ pub enum FileError {
     Unreadable(String),
     /// The directory that the path is relative to is not known yet.
     Undecided {
-        /// See [`Undecided::name`].
+        /// See [`Unknown::name`].
         name: String,
-        /// See [`Undecided::when`].
+        /// See [`Unknown::when`].
         when: String,
     },
 }
 
 /// Whether functions whose result differs from call to call can be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changing {
+pub enum Impure {
     /// No: the value must be the same whenever the same files are read.
     Refused,
     Allowed,
@@ -177,24 +177,24 @@ pub enum Changing {
 }
 
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct FunctionContext<'a> {
     /// The prefix of the names of functions: [`PREFIX`], or nothing in a file that is a template.
     pub prefix: &'static str,
     /// Where the expression is, for messages: "the project configuration".
     pub place: &'a str,
-    pub files: Option<&'a dyn Files>,
-    pub changing: Changing,
+    pub files: Option<&'a dyn FileReader>,
+    pub changing: Impure,
     /// How many templates the expression is nested in.
     pub templates: u8,
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> FunctionContext<'a> {
     pub fn none(place: &'a str) -> Self {
-        Surroundings {
+        FunctionContext {
             prefix: PREFIX,
             place,
             files: None,
-            changing: Changing::Refused,
+            changing: Impure::Refused,
             templates: 0,
         }
     }
@@ -253,7 +253,7 @@ fn is_terramates(name: &str) -> bool {
 }
 
 /// Calls a function; `None` if there is none of that name.
-pub fn call(call: &Call, surroundings: &Surroundings) -> EvalResult<Option<Value>> {
+pub fn call(call: &Call, surroundings: &FunctionContext) -> EvalResult<Option<Value>> {
     let name = &*call.name.text;
     let short = name.strip_prefix(surroundings.prefix);
     // Terraform's own names may be written out, but Terramate has no prefix for such names.
@@ -325,7 +325,7 @@ fn check_count(function: &Function, call: &Call, count: usize) -> EvalResult<()>
 
 fn undecided(call: &Call, name: String, when: String) -> NoValue {
     let span = call.name.span;
-    NoValue::Undecided(Box::new(Undecided {
+    NoValue::Undecided(Box::new(Unknown {
         name,
         when,
         span,

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::GzDecoder;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Function, Surroundings};
+use super::{Function, FunctionContext};
 use crate::language::evaluate::{Call, EvalResult};
 use crate::language::value::Value;
 
@@ -99,7 +99,7 @@ fn bits(address: IpAddr) -> (u128, u32) {
 }
 
 /// Values do not carry where they come from, so what an expression has used counts for all that follows.
-fn issensitive(call: &Call, _surroundings: &Surroundings) -> EvalResult {
+fn issensitive(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
     call.values()?;
     Ok(Value::Bool(call.is_sensitive()))
 }

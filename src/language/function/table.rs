@@ -43,11 +43,11 @@ macro_rules! parameter {
 }
 
 macro_rules! kind {
-    (any) => { $crate::language::function::Kind::Any };
-    (bool) => { $crate::language::function::Kind::Bool };
-    (number) => { $crate::language::function::Kind::Number };
-    (string) => { $crate::language::function::Kind::String };
-    (list($($of:tt)+)) => { $crate::language::function::Kind::List(&kind!($($of)+)) };
-    (set($($of:tt)+)) => { $crate::language::function::Kind::Set(&kind!($($of)+)) };
-    (map($($of:tt)+)) => { $crate::language::function::Kind::Map(&kind!($($of)+)) };
+    (any) => { $crate::language::function::ParameterType::Any };
+    (bool) => { $crate::language::function::ParameterType::Bool };
+    (number) => { $crate::language::function::ParameterType::Number };
+    (string) => { $crate::language::function::ParameterType::String };
+    (list($($of:tt)+)) => { $crate::language::function::ParameterType::List(&kind!($($of)+)) };
+    (set($($of:tt)+)) => { $crate::language::function::ParameterType::Set(&kind!($($of)+)) };
+    (map($($of:tt)+)) => { $crate::language::function::ParameterType::Map(&kind!($($of)+)) };
 }

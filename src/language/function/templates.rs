@@ -7,11 +7,11 @@
 
 use super::arguments::{Arguments, FunctionError, TextOrigin, line_of};
 use super::files::text_of_file;
-use super::{Function, Surroundings, is_terramates};
+use super::{Function, FunctionContext, is_terramates};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, NoValue};
+use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue};
 use crate::language::parse::parse_text;
-use crate::language::value::{Entries, Value};
+use crate::language::value::{ObjectEntries, Value};
 use crate::source::FileId;
 
 const MAX_DEPTH: u8 = 16;
@@ -72,7 +72,7 @@ fn render(arguments: &Arguments, text: &str, origin: TextOrigin) -> Result<Value
     let surroundings = arguments.surroundings();
     let namespaces = Variables {
         variables,
-        surroundings: Surroundings {
+        surroundings: FunctionContext {
             prefix: "",
             templates: surroundings.templates + 1,
             ..*surroundings
@@ -105,13 +105,13 @@ fn is_name(text: &str) -> bool {
 
 /// The names and functions inside a template.
 struct Variables<'a> {
-    variables: &'a Entries,
-    surroundings: Surroundings<'a>,
+    variables: &'a ObjectEntries,
+    surroundings: FunctionContext<'a>,
 }
 
 impl Namespaces for Variables<'_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
-        Ok(self.variables.get(path.name).cloned().map(Answer::from))
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
+        Ok(self.variables.get(path.name).cloned().map(EvalValue::from))
     }
 
     fn names(&self) -> Vec<&str> {

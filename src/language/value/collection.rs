@@ -79,9 +79,9 @@ impl PartialEq for Items {
 /// The entries of an object or map, with keys in byte order, as HCL iterates over them. They are cheap
 /// to clone.
 #[derive(Debug, Clone)]
-pub struct Entries(Arc<(BTreeMap<Arc<str>, Value>, Extent)>);
+pub struct ObjectEntries(Arc<(BTreeMap<Arc<str>, Value>, Extent)>);
 
-impl Entries {
+impl ObjectEntries {
     pub(super) fn weight(&self) -> u64 {
         self.0.1.weight
     }
@@ -91,24 +91,24 @@ impl Entries {
     }
 }
 
-impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for Entries {
+impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for ObjectEntries {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
         entries.collect::<BTreeMap<_, _>>().into()
     }
 }
 
-impl From<BTreeMap<Arc<str>, Value>> for Entries {
+impl From<BTreeMap<Arc<str>, Value>> for ObjectEntries {
     fn from(entries: BTreeMap<Arc<str>, Value>) -> Self {
         let mut extent = Extent::of(entries.values());
         // A map takes more memory than a list, and each key has a place of its own.
         let keys = entries.keys().map(|key| 4 + key.len() as u64 / 8);
         extent.weight = extent.weight.saturating_add(8 + keys.sum::<u64>());
-        Entries(Arc::new((entries, extent)))
+        ObjectEntries(Arc::new((entries, extent)))
     }
 }
 
-impl Deref for Entries {
+impl Deref for ObjectEntries {
     type Target = BTreeMap<Arc<str>, Value>;
 
     fn deref(&self) -> &BTreeMap<Arc<str>, Value> {
@@ -116,7 +116,7 @@ impl Deref for Entries {
     }
 }
 
-impl PartialEq for Entries {
+impl PartialEq for ObjectEntries {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || **self == **other
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bigdecimal::BigDecimal;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-pub use self::collection::{Entries, Items, MAX_DEPTH, MAX_WEIGHT};
+pub use self::collection::{Items, MAX_DEPTH, MAX_WEIGHT, ObjectEntries};
 pub use self::convert::{ConversionError, convert};
 pub use self::hcl::{attributes as hcl_attributes, key_text, to_hcl, to_hcl_file};
 pub use self::json::to_json;
@@ -42,9 +42,9 @@ pub enum Value {
     /// Different elements of one type, in the order in which Terraform iterates over them.
     Set(Items),
     /// Attributes that may have different types: `{ a = 1, b = "x" }`.
-    Object(Entries),
+    Object(ObjectEntries),
     /// Entries whose values have one type.
-    Map(Entries),
+    Map(ObjectEntries),
 }
 
 impl Value {
@@ -97,7 +97,7 @@ impl Value {
     }
 
     /// Returns the entries of an object or map.
-    pub fn entries(&self) -> Option<&Entries> {
+    pub fn entries(&self) -> Option<&ObjectEntries> {
         match self {
             Value::Object(entries) | Value::Map(entries) => Some(entries),
             _ => None,

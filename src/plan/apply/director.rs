@@ -8,32 +8,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 pub use self::generations::KeptGeneration;
-use super::followups::FollowUps;
-use super::turn::{Attempted, Course, Role, TurnState};
-use super::updated::Updated;
-use super::{ChangedOutputs, NotShown};
-use crate::driver::{Answer, AnswerAction, BadOutputs, Outputs, PlanKind, StepRole};
+use super::followups::ApplyFollowUps;
+use super::turn::{ApplyAttempt, ApplyMode, ApplyStepRole, ApplyTurn};
+use super::updated::UpdatedStacks;
+use super::{ChangedOutputs, UnshownChanges};
+use crate::driver::{BadOutputs, DriverAction, DriverAnswer, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::{ACTION, SHOWN_FILE};
-use crate::plan::entry::{Action, Asked};
-use crate::plan::protection::{Destroyed, Guard};
+use crate::plan::entry::{AskedAction, PlannedAction};
+use crate::plan::protection::{DestroyedPart, Guard};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::StackIndex;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
-use crate::run::execute::{StepAhead, Task};
+use crate::run::execute::{Task, UpcomingStep};
 use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
 
 #[derive(Debug)]
 pub struct ApplyDirector<'a, 'p> {
-    pub(super) turns: Vec<TurnState<'p>>,
+    pub(super) turns: Vec<ApplyTurn<'p>>,
     pub(super) run: String,
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
-    pub(super) updated: Updated<'p>,
+    pub(super) updated: UpdatedStacks<'p>,
     /// The stacks that have been applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
     pub(super) destroyed: BTreeSet<StackIndex>,
@@ -45,7 +45,7 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) checker: Option<Checker<'p>>,
     pub(super) failed_checks: Vec<FailedCheck>,
     /// Needed to add turns; `None` if none may be added.
-    pub(super) followups: Option<FollowUps<'a, 'p>>,
+    pub(super) followups: Option<ApplyFollowUps<'a, 'p>>,
     pub(super) guard: Option<Guard<'a>>,
 }
 
@@ -55,17 +55,17 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.guard = Some(guard);
     }
 
-    fn check_protected(&self, number: usize, answer: Option<&Answer>) -> Result<(), Failure> {
+    fn check_protected(&self, number: usize, answer: Option<&DriverAnswer>) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
             // Drifted resources are already removed.
             (_, PlanKind::RefreshOnly) => return Ok(()),
-            (Operation::Destroy, _) => Action::Delete,
-            _ => Action::Update,
+            (Operation::Destroy, _) => PlannedAction::Delete,
+            _ => PlannedAction::Update,
         };
         let destroyed = match answer {
-            Some(answer) => Destroyed::of_answer(action, answer, false),
-            None => Some(Destroyed::unknown()),
+            Some(answer) => DestroyedPart::of_answer(action, answer, false),
+            None => Some(DestroyedPart::unknown()),
         };
         let refusal = destroyed.and_then(|destroyed| {
             let Guard(refuse) = self.guard.as_ref()?;
@@ -99,11 +99,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         self.check_generations(number)?;
         self.check_before(number)?;
         let turn = &self.turns[number];
-        let is_replaced = turn.stack.shown.action == Some(Action::Replace);
+        let is_replaced = turn.stack.shown.action == Some(PlannedAction::Replace);
         let Some(here) = turn.stack.stack.here().filter(|_| !is_replaced) else {
             return Ok(());
         };
-        if turn.operation != Operation::Apply || turn.asked == Asked::Create {
+        if turn.operation != Operation::Apply || turn.asked == AskedAction::Create {
             return Ok(());
         }
         match self.updated.trigger_of(here, &turn.stack.triggered_by) {
@@ -130,7 +130,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let is_destroyed = here.is_some_and(|here| self.destroyed.contains(&here));
         if turn.stack.is_late && turn.operation == Operation::Apply && is_destroyed {
             turn.is_recreated = true;
-            turn.asked = Asked::Create;
+            turn.asked = AskedAction::Create;
             turn.stack.recorded = None;
         }
     }
@@ -152,11 +152,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     }
 
     /// Decides how the attempt that is about to begin proceeds.
-    fn course(&mut self, number: usize, attempt: u32) -> Course {
+    fn mode_of_attempt(&mut self, number: usize, attempt: u32) -> ApplyMode {
         let turn = &self.turns[number];
         let stack = &turn.stack;
         let is_first = attempt == 1 && !self.is_again;
-        let can_plan = turn.roles.contains(&Role::Driver(StepRole::Plan));
+        let can_plan = turn.roles.contains(&ApplyStepRole::Driver(StepRole::Plan));
         if turn.operation == Operation::Apply && stack.is_conditional {
             let has_work = stack.work.apply && stack.shown.action.is_some();
             let is_unchanged = |here| !self.changed.before(here);
@@ -167,32 +167,32 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 && stack.stack.here().is_some_and(is_unchanged)
                 && is_first
             {
-                return Course::Nothing;
+                return ApplyMode::Nothing;
             }
         } else if turn.is_as_shown && is_first {
-            return Course::AsShown;
+            return ApplyMode::AsShown;
         }
         if can_plan {
-            Course::Anew
+            ApplyMode::Anew
         } else {
-            Course::Unplanned
+            ApplyMode::Unplanned
         }
     }
 
     /// Returns whether there is anything to change, using the tool's answer if it was asked.
-    fn is_work(&mut self, number: usize, step: &StepAhead<'_>) -> Result<bool, Failure> {
+    fn is_work(&mut self, number: usize, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         let turn = &mut self.turns[number];
         if let Some(known) = turn.attempt.is_work {
             return Ok(known);
         }
         let is_work = match turn.attempt.course {
-            Course::Nothing => false,
-            Course::AsShown => {
+            ApplyMode::Nothing => false,
+            ApplyMode::AsShown => {
                 turn.check_shown_plan().map_err(Failure::Refused)?;
                 true
             }
             // No one knows yet which changes it would make.
-            Course::Unplanned => {
+            ApplyMode::Unplanned => {
                 let is_approved = turn.is_approved();
                 // No plan has shown that it may be destroyed.
                 if turn.stack.is_late && turn.operation == Operation::Destroy {
@@ -200,7 +200,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 }
                 is_approved
             }
-            Course::Anew => {
+            ApplyMode::Anew => {
                 let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
                 let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
                 let is_work = match turn.operation {
@@ -228,7 +228,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                         (true, false) => shown.check_destroys(&answer, is_again),
                         (false, _) => shown.check(&answer, is_again),
                     };
-                    within.map_err(|not_shown: NotShown| {
+                    within.map_err(|not_shown: UnshownChanges| {
                         let way_out = if may_differ {
                             "; `--allow-resource-destroy` allows that"
                         } else {
@@ -238,7 +238,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                     })?;
                 }
                 let is_apply = turn.operation == Operation::Apply;
-                if is_apply && answer.action == Some(AnswerAction::Replace) {
+                if is_apply && answer.action == Some(DriverAction::Replace) {
                     let why = "its driver asks to replace it, which only a new plan can do";
                     return Err(Failure::Refused(why.to_owned()));
                 }
@@ -247,7 +247,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             }
         };
         let turn = &mut self.turns[number];
-        if !is_work && turn.attempt.course == Course::Unplanned {
+        if !is_work && turn.attempt.course == ApplyMode::Unplanned {
             return Ok(turn.leave_unconfirmed());
         }
         turn.attempt.is_work = Some(is_work);
@@ -289,12 +289,14 @@ impl ApplyDirector<'_, '_> {
     ) -> Result<Option<(Outputs, RecordedOutputs)>, BadOutputs> {
         let turn = &self.turns[number];
         let (stack, has_acted) = (&turn.stack, turn.has_acted);
-        let Attempted { course, answer, .. } = &turn.attempt;
+        let ApplyAttempt { course, answer, .. } = &turn.attempt;
         let prints = (turn.operation == Operation::Ask || turn.lacks_outputs())
-            && turn.roles.contains(&Role::Driver(StepRole::Outputs));
+            && turn
+                .roles
+                .contains(&ApplyStepRole::Driver(StepRole::Outputs));
         let outputs = match (has_acted || prints, course) {
             (true, _) => turn.outputs()?,
-            (false, Course::Nothing) => stack.outputs.clone(),
+            (false, ApplyMode::Nothing) => stack.outputs.clone(),
             (false, _) => answer.as_ref().and_then(|answer| answer.outputs.clone()),
         };
         let Some(outputs) = outputs else {
@@ -310,7 +312,7 @@ impl ApplyDirector<'_, '_> {
 }
 
 impl Director for ApplyDirector<'_, '_> {
-    fn is_needed(&mut self, step: &StepAhead<'_>) -> Result<bool, Failure> {
+    fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         let number = step.index.get();
         if self.turns[number].attempt.number != step.attempt {
             self.prepare_followup(number)?;
@@ -318,42 +320,46 @@ impl Director for ApplyDirector<'_, '_> {
             self.check_rules(number)?;
             let is_kept = self.keeps(number) || self.is_not_replaced(number);
             let course = if is_kept {
-                Course::Nothing
+                ApplyMode::Nothing
             } else {
-                self.course(number, step.attempt)
+                self.mode_of_attempt(number, step.attempt)
             };
             if step.attempt > 1 {
                 // The changes that the last attempt planned do not apply to this one.
                 _ = fs::remove_file(self.turns[number].folder.join(SHOWN_FILE));
             }
-            self.turns[number].attempt = Attempted {
+            self.turns[number].attempt = ApplyAttempt {
                 number: step.attempt,
                 course,
                 is_kept,
-                ..Attempted::default()
+                ..ApplyAttempt::default()
             };
         }
         let turn = &self.turns[number];
         let course = turn.attempt.course;
         // Even if nothing is done, conditions may need its outputs.
-        let is_only_looked_at = course == Course::Nothing && turn.stack.checks.is_looked_at;
+        let is_only_looked_at = course == ApplyMode::Nothing && turn.stack.checks.is_looked_at;
         match turn.roles[step.step] {
             _ if turn.attempt.is_unconfirmed => Ok(false),
-            Role::Check => self.check_after(number).map(|()| false),
-            Role::Driver(StepRole::Validate) => Ok(false),
-            Role::Driver(StepRole::Init) if is_only_looked_at => Ok(turn.needs_init()),
-            Role::Driver(StepRole::Outputs) if is_only_looked_at => Ok(true),
-            _ if course == Course::Nothing => Ok(false),
-            Role::Driver(StepRole::Init) => Ok(self.init && step.attempt == 1 || turn.needs_init()),
-            Role::Driver(StepRole::Plan) => Ok(course == Course::Anew),
-            Role::Driver(StepRole::Show) => Ok(matches!(course, Course::Anew | Course::AsShown)),
-            Role::Confirm => self.is_work(number, step),
-            Role::Driver(StepRole::Act) => {
+            ApplyStepRole::Check => self.check_after(number).map(|()| false),
+            ApplyStepRole::Driver(StepRole::Validate) => Ok(false),
+            ApplyStepRole::Driver(StepRole::Init) if is_only_looked_at => Ok(turn.needs_init()),
+            ApplyStepRole::Driver(StepRole::Outputs) if is_only_looked_at => Ok(true),
+            _ if course == ApplyMode::Nothing => Ok(false),
+            ApplyStepRole::Driver(StepRole::Init) => {
+                Ok(self.init && step.attempt == 1 || turn.needs_init())
+            }
+            ApplyStepRole::Driver(StepRole::Plan) => Ok(course == ApplyMode::Anew),
+            ApplyStepRole::Driver(StepRole::Show) => {
+                Ok(matches!(course, ApplyMode::Anew | ApplyMode::AsShown))
+            }
+            ApplyStepRole::Confirm => self.is_work(number, step),
+            ApplyStepRole::Driver(StepRole::Act) => {
                 let is_work = self.is_work(number, step)?;
                 self.turns[number].has_acted |= is_work;
                 Ok(is_work)
             }
-            Role::Driver(StepRole::Outputs) => Ok(turn.has_acted
+            ApplyStepRole::Driver(StepRole::Outputs) => Ok(turn.has_acted
                 || turn.operation == Operation::Ask
                 || turn.stack.checks.is_looked_at
                 || turn.lacks_outputs()),
@@ -409,10 +415,10 @@ impl Director for ApplyDirector<'_, '_> {
         }
         let turn = &self.turns[number];
         let stack = &turn.stack;
-        let Attempted { course, answer, .. } = &turn.attempt;
+        let ApplyAttempt { course, answer, .. } = &turn.attempt;
         let has_acted = turn.has_acted;
         let is_complete = match (course, answer) {
-            (Course::Anew, Some(answer)) => answer.is_complete,
+            (ApplyMode::Anew, Some(answer)) => answer.is_complete,
             _ => stack.is_complete,
         };
         let mut findings = Findings {
@@ -474,7 +480,7 @@ impl Director for ApplyDirector<'_, '_> {
             }
         }
         findings.upstream = Some(self.upstream.of(here));
-        let is_silent = *course == Course::Nothing && !stack.is_recorded;
+        let is_silent = *course == ApplyMode::Nothing && !stack.is_recorded;
         if let Some(problem) = problem {
             self.unread.push((turn.path.clone(), problem));
         }

@@ -1,15 +1,15 @@
 //! The input of policies after a turn: the planned and the applied changes.
 
-use super::turn::{Course, TurnState};
+use super::turn::{ApplyMode, ApplyTurn};
 use crate::driver::{ChangeKind, ChangedPlan};
 use crate::plan::ask::{NoAnswer, changed};
-use crate::plan::entry::Asked;
+use crate::plan::entry::AskedAction;
 use crate::plan::facts::{stack_changed, turn_facts};
 use crate::run::event::{Ending, Outcome};
 use crate::run::turn::Operation;
 use crate::run::workflow::TurnFacts;
 
-impl TurnState<'_> {
+impl ApplyTurn<'_> {
     pub(super) fn facts(&self, ending: &Ending) -> TurnFacts {
         let is_done = self.has_acted && ending.outcome == Outcome::Succeeded;
         match self.planned(ending) {
@@ -27,7 +27,7 @@ impl TurnState<'_> {
             return Ok(ChangedPlan::default()); // its time never came
         }
         if self.stack.driver.tool.is_some() {
-            let shows = matches!(self.attempt.course, Course::AsShown | Course::Anew);
+            let shows = matches!(self.attempt.course, ApplyMode::AsShown | ApplyMode::Anew);
             // An attempt may fail before its tool has shown a plan.
             let is_needed = self.attempt.is_work.is_some() || ending.outcome == Outcome::Succeeded;
             return match changed(&self.folder) {
@@ -38,7 +38,7 @@ impl TurnState<'_> {
         let is_work = self.attempt.is_unconfirmed || self.attempt.is_work == Some(true);
         let kind = is_work.then(|| match (self.operation, self.asked_now()) {
             (Operation::Destroy, _) => ChangeKind::Deleted,
-            (_, Asked::Create) => ChangeKind::Added,
+            (_, AskedAction::Create) => ChangeKind::Added,
             _ => ChangeKind::Changed,
         });
         Ok(stack_changed(&self.path, kind))

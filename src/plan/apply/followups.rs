@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::steps::{commands, steps};
-use super::turn::{FollowUp, Role, TurnState};
-use super::within::Shown;
+use super::turn::{ApplyStepRole, ApplyTurn, FollowUpState};
+use super::within::ShownChanges;
 use super::{ApplyStack, TurnChecks};
 use crate::driver::Driver;
-use crate::plan::code::{Codes, PlanStack};
-use crate::plan::commands::Preparation;
-use crate::plan::entry::Asked;
-use crate::plan::order::Work;
+use crate::plan::code::{PlanCode, PlanStack};
+use crate::plan::commands::CommandPreparation;
+use crate::plan::entry::AskedAction;
+use crate::plan::order::StackWork;
 use crate::project::lifecycle::ConditionKind;
 use crate::project::stack::StackIndex;
 use crate::run::execute::Task;
@@ -40,8 +40,8 @@ pub struct FollowUpStack<'p> {
 }
 
 #[derive(Debug)]
-pub struct FollowUps<'a, 'p> {
-    pub codes: Codes<'a, 'p>,
+pub struct ApplyFollowUps<'a, 'p> {
+    pub codes: PlanCode<'a, 'p>,
     pub run: String,
     /// The folder for plans and answers; only its owner can read it.
     pub folder: PathBuf,
@@ -52,9 +52,9 @@ pub struct FollowUps<'a, 'p> {
 }
 
 /// The outputs and the backend to record for an applied stack.
-pub(super) type Applied<'a> = (&'a Option<BTreeMap<String, String>>, &'a Option<String>);
+pub(super) type AppliedOutputs<'a> = (&'a Option<BTreeMap<String, String>>, &'a Option<String>);
 
-impl<'p> FollowUps<'_, 'p> {
+impl<'p> ApplyFollowUps<'_, 'p> {
     /// Records that the stack's resources were destroyed.
     pub(super) fn is_destroyed(&mut self, stack: StackIndex) {
         let known = &mut self.stacks[stack.get()];
@@ -62,7 +62,7 @@ impl<'p> FollowUps<'_, 'p> {
         (known.backend, known.recorded) = (None, None);
     }
 
-    pub(super) fn is_applied(&mut self, stack: StackIndex, (outputs, backend): Applied<'_>) {
+    pub(super) fn is_applied(&mut self, stack: StackIndex, (outputs, backend): AppliedOutputs<'_>) {
         let known = &mut self.stacks[stack.get()];
         known.is_new = false;
         known.recorded.clone_from(outputs);
@@ -75,14 +75,14 @@ impl<'p> FollowUps<'_, 'p> {
         stack: StackIndex,
         folder: PathBuf,
         is_looked_at: bool,
-    ) -> TurnState<'p> {
+    ) -> ApplyTurn<'p> {
         let known = &self.stacks[stack.get()];
         let rules = self.codes.tree.project.rules_of(stack);
         let mut conditions = rules.conditions.iter();
         let stack = ApplyStack {
             stack: PlanStack::Here(stack),
             driver: known.driver,
-            shown: Shown {
+            shown: ShownChanges {
                 action: None,
                 counts: None,
                 resources: Vec::new(),
@@ -90,11 +90,11 @@ impl<'p> FollowUps<'_, 'p> {
                 is_provisional: true,
             },
             asked: if known.is_new {
-                Asked::Create
+                AskedAction::Create
             } else {
-                Asked::Update
+                AskedAction::Update
             },
-            work: Work {
+            work: StackWork {
                 destroy: false,
                 apply: true,
             },
@@ -118,30 +118,30 @@ impl<'p> FollowUps<'_, 'p> {
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         };
-        TurnState {
-            followup: Some(FollowUp {
+        ApplyTurn {
+            followup: Some(FollowUpState {
                 is_approved: known.is_approved,
                 tasks: None,
             }),
-            ..TurnState::new(stack, Operation::Apply, folder, self.codes)
+            ..ApplyTurn::new(stack, Operation::Apply, folder, self.codes)
         }
     }
 
-    pub(super) fn steps(&self, turn: &TurnState<'_>) -> Vec<(Role, Step)> {
+    pub(super) fn steps(&self, turn: &ApplyTurn<'_>) -> Vec<(ApplyStepRole, Step)> {
         let planned = steps(turn, Path::new(""), &[], self.keeps_state);
         let planned = planned.iter().map(|it| (it.role, it.step()));
-        let mut planned: Vec<(Role, Step)> = planned.collect();
+        let mut planned: Vec<(ApplyStepRole, Step)> = planned.collect();
         let stack = turn.stack.stack.here();
         let problem = stack.and_then(|it| self.stacks[it.get()].problem.as_ref());
         if problem.is_some() {
             // It fails before its first step, so it needs one.
-            planned = vec![(Role::Check, Step::Check)];
+            planned = vec![(ApplyStepRole::Check, Step::Check)];
         }
         planned
     }
 
     /// Makes the commands of a turn that is about to begin.
-    pub(super) fn prepared(&self, mut turn: TurnState<'p>) -> TurnState<'p> {
+    pub(super) fn prepared(&self, mut turn: ApplyTurn<'p>) -> ApplyTurn<'p> {
         let tasks = self.tasks(&mut turn);
         if let Some(followup) = &mut turn.followup {
             followup.tasks = Some(tasks);
@@ -149,14 +149,15 @@ impl<'p> FollowUps<'_, 'p> {
         turn
     }
 
-    fn tasks(&self, turn: &mut TurnState<'p>) -> Result<Vec<Task>, String> {
+    fn tasks(&self, turn: &mut ApplyTurn<'p>) -> Result<Vec<Task>, String> {
         let stack = turn.stack.stack.here();
         if let Some(problem) = stack.and_then(|it| self.stacks[it.get()].problem.clone()) {
             return Err(problem);
         }
         fs::create_dir_all(&turn.folder)
             .map_err(|error| format!("its folder cannot be created: {error}"))?;
-        let mut preparation = Preparation::new(self.codes, &self.run).waiting(self.lock_timeout);
+        let mut preparation =
+            CommandPreparation::new(self.codes, &self.run).waiting(self.lock_timeout);
         let found = commands(&mut preparation, turn, &self.extra, self.keeps_state);
         preparation.finish().map_err(|cannot| cannot.to_string())?;
         let (_, tasks) = turn.take(found.unwrap_or_default());

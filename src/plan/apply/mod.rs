@@ -24,18 +24,18 @@ use std::time::Duration;
 
 use self::changed::ChangedOutputs;
 pub use self::director::{ApplyDirector, KeptGeneration};
-pub use self::followups::{FollowUpStack, FollowUps};
+pub use self::followups::{ApplyFollowUps, FollowUpStack};
 use self::steps::commands;
-use self::turn::TurnState;
-use self::updated::Updated;
-pub use self::within::{NotShown, Shown};
+use self::turn::ApplyTurn;
+use self::updated::UpdatedStacks;
+pub use self::within::{ShownChanges, UnshownChanges};
 use super::ask::{attempts_of, folder_of, limits};
-use super::code::{Codes, PlanStack};
-use super::commands::{CannotAsk, PLAN_FILE, Preparation};
-use super::entry::Asked;
-use super::order::{Order, Work};
+use super::code::{PlanCode, PlanStack};
+use super::commands::{CannotAsk, CommandPreparation, PLAN_FILE};
+use super::entry::AskedAction;
+use super::order::{OperationOrder, StackWork};
 use super::planned::PlannedOrder;
-use super::succession::Leaving;
+use super::succession::LeavingUser;
 use super::upstream::Upstream;
 use crate::driver::{Driver, Outputs};
 use crate::path::StackPath;
@@ -54,10 +54,10 @@ use crate::state::document::Document;
 pub struct ApplyStack<'p> {
     pub stack: PlanStack,
     pub driver: Driver<'p>,
-    pub shown: Shown,
+    pub shown: ShownChanges,
     /// The action that its driver is asked for if it is planned again.
-    pub asked: Asked,
-    pub work: Work,
+    pub asked: AskedAction,
+    pub work: StackWork,
     pub is_conditional: bool,
     pub is_planned: bool,
     /// Whether its tool's plan covers everything, with nothing deferred or left out.
@@ -80,7 +80,7 @@ pub struct ApplyStack<'p> {
     /// The stacks with a new generation in this plan from which its environment is computed.
     pub generations: BTreeSet<StackIndex>,
     /// For an old generation: the stacks that have to be applied before it is destroyed.
-    pub leaving: Vec<Leaving>,
+    pub leaving: Vec<LeavingUser>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -119,24 +119,24 @@ pub struct ApplyOptions<'a> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a, 'p> {
-    pub codes: Codes<'a, 'p>,
+pub struct ApplyProject<'a, 'p> {
+    pub codes: PlanCode<'a, 'p>,
     pub graph: &'a Graph,
     pub references: &'p References,
     pub document: Option<&'a Document>,
 }
 
 #[derive(Debug)]
-pub struct Applying<'a, 'p> {
+pub struct PreparedApply<'a, 'p> {
     pub execution: Execution,
     pub tasks: Vec<Vec<Task>>,
     pub director: ApplyDirector<'a, 'p>,
     pub turns: Vec<(PlanStack, Operation)>,
-    pub places: Option<Places>,
+    pub places: Option<TurnPlaces>,
 }
 
 #[derive(Debug)]
-pub struct Places {
+pub struct TurnPlaces {
     /// The node of the first stack; the others follow in order.
     pub first: usize,
     pub ranks: Vec<u32>,
@@ -145,13 +145,13 @@ pub struct Places {
 /// Prepares an apply: orders its turns, evaluates commands, looks programs up. `put_plan` copies
 /// the shown plan of a stack's tool to a path. After an error nothing may run.
 pub fn prepare<'a, 'p>(
-    surroundings: Surroundings<'a, 'p>,
+    surroundings: ApplyProject<'a, 'p>,
     stacks: &[ApplyStack<'p>],
     upstream: Upstream,
     options: &ApplyOptions<'_>,
     put_plan: &mut dyn FnMut(&StackPath, &Path) -> io::Result<()>,
-) -> Result<Applying<'a, 'p>, CannotAsk> {
-    let Surroundings {
+) -> Result<PreparedApply<'a, 'p>, CannotAsk> {
+    let ApplyProject {
         codes,
         graph,
         references,
@@ -161,7 +161,7 @@ pub fn prepare<'a, 'p>(
     let planned = ordered(codes, graph, document, stacks);
     let by_path = stacks.iter().map(|stack| (codes.path(stack.stack), stack));
     let by_path: BTreeMap<&StackPath, &ApplyStack<'p>> = by_path.collect();
-    let mut preparation = Preparation::new(codes, options.run).waiting(options.lock_timeout);
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
     let mut turns = Vec::new();
     let mut states = Vec::new();
     let mut tasks = Vec::new();
@@ -174,7 +174,7 @@ pub fn prepare<'a, 'p>(
         };
         let folder = folder_of(options.folder, number);
         fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
-        let mut state = TurnState::new(stack.clone(), operation.operation, folder, codes);
+        let mut state = ApplyTurn::new(stack.clone(), operation.operation, folder, codes);
         let (extra, keeps_state) = (options.extra, options.keeps_state);
         let commands = commands(&mut preparation, &mut state, extra, keeps_state);
         let Some(commands) = commands else {
@@ -202,7 +202,7 @@ pub fn prepare<'a, 'p>(
     let stacks = states.iter().map(|state| state.stack.stack);
     let mut limits = limits(project, &settings, stacks);
     let (schedule, places) = if options.may_add {
-        let (schedule, places) = Places::of(order, project, graph);
+        let (schedule, places) = TurnPlaces::of(order, project, graph);
         for (limit, of_stacks) in limits.iter_mut().zip(settings.limits(project)) {
             let nodes = of_stacks.nodes.iter();
             limit.nodes.extend(nodes.map(|stack| places.first + stack));
@@ -211,7 +211,7 @@ pub fn prepare<'a, 'p>(
     } else {
         (order.schedule(), None)
     };
-    Ok(Applying {
+    Ok(PreparedApply {
         places,
         turns: states
             .iter()
@@ -236,7 +236,7 @@ pub fn prepare<'a, 'p>(
             run: options.run.to_owned(),
             changed,
             upstream,
-            updated: Updated::new(project, references),
+            updated: UpdatedStacks::new(project, references),
             applied: BTreeMap::new(),
             destroyed: BTreeSet::new(),
             kept: Vec::new(),
@@ -253,13 +253,13 @@ pub fn prepare<'a, 'p>(
 }
 
 fn ordered(
-    codes: Codes<'_, '_>,
+    codes: PlanCode<'_, '_>,
     graph: &Graph,
     document: Option<&Document>,
     stacks: &[ApplyStack<'_>],
 ) -> PlannedOrder {
     let project = codes.tree.project;
-    let mut works = vec![Work::default(); project.stacks.len()];
+    let mut works = vec![StackWork::default(); project.stacks.len()];
     let of_tree = stacks.iter();
     for (stack, work) in of_tree.filter_map(|it| Some((it.stack.here()?, it.work))) {
         works[stack.get()] = work;
@@ -271,12 +271,12 @@ fn ordered(
     PlannedOrder::with_late(project, graph, document, &works, (&gone, &late))
 }
 
-impl Places {
+impl TurnPlaces {
     /// Returns the schedule of an order to which turns may be added, and their places.
-    pub fn of(order: &Order, project: &Project, graph: &Graph) -> (Schedule, Self) {
+    pub fn of(order: &OperationOrder, project: &Project, graph: &Graph) -> (Schedule, Self) {
         let (schedule, first) = order.schedule_with_stacks(&Precedence::new(graph));
         let ranks = order.ranks_of_stacks(project.stacks.len());
-        (schedule, Places { first, ranks })
+        (schedule, TurnPlaces { first, ranks })
     }
 
     /// Returns the node and the rank of a turn that is added for a stack.

@@ -1,14 +1,14 @@
 //! Checks that a tool's plan is the one that was shown: someone may have replaced the plan file.
 
-use super::Shown;
-use super::turn::TurnState;
-use crate::driver::{Answer, BadPlan, ResourceChange};
+use super::ShownChanges;
+use super::turn::ApplyTurn;
+use crate::driver::{BadPlan, DriverAnswer, ResourceChange};
 use crate::plan::ask::{NoAnswer, answer};
 use crate::run::turn::Operation;
 
 const ANOTHER: &str = "the plan in the file is not the one that is shown";
 
-impl TurnState<'_> {
+impl ApplyTurn<'_> {
     /// Compares the tool's plan with what was shown, and with the operation. Drivers without a tool
     /// have no plan to compare. The error is a message.
     pub(super) fn check_shown_plan(&self) -> Result<(), String> {
@@ -31,13 +31,13 @@ impl TurnState<'_> {
     }
 }
 
-fn only_destroys(answer: &Answer) -> bool {
+fn only_destroys(answer: &DriverAnswer) -> bool {
     let actions = answer.resources.iter().flat_map(|it| &it.actions);
     let mut actions = actions.map(String::as_str);
     actions.all(|action| matches!(action, "delete" | "forget"))
 }
 
-fn is_shown(answer: &Answer, shown: &Shown) -> bool {
+fn is_shown(answer: &DriverAnswer, shown: &ShownChanges) -> bool {
     let same = |(a, b): (&ResourceChange, &ResourceChange)| {
         a.address == b.address && a.actions == b.actions
     };

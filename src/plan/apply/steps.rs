@@ -3,19 +3,19 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::turn::{Role, TurnState};
+use super::turn::{ApplyStepRole, ApplyTurn};
 use super::{ApplyStack, TurnChecks};
 use crate::driver::{PlanKind, StepPlan, StepRole};
 use crate::plan::ask::is_partial;
-use crate::plan::commands::{Preparation, step_of};
+use crate::plan::commands::{CommandPreparation, step_of};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
 /// The steps of a turn: the role of each, with its command.
-pub(super) type Steps = Vec<(Role, Step, Option<Task>)>;
+pub(super) type Steps = Vec<(ApplyStepRole, Step, Option<Task>)>;
 
 pub(super) struct PlannedStep<'p> {
-    pub(super) role: Role,
+    pub(super) role: ApplyStepRole,
     pub(super) command: Option<StepPlan<'p>>,
 }
 
@@ -23,7 +23,7 @@ impl PlannedStep<'_> {
     pub(super) fn step(&self) -> Step {
         match (&self.command, self.role) {
             (Some(command), _) => step_of(command),
-            (None, Role::Confirm) => Step::Confirmation,
+            (None, ApplyStepRole::Confirm) => Step::Confirmation,
             (None, _) => Step::Check,
         }
     }
@@ -31,7 +31,7 @@ impl PlannedStep<'_> {
 
 /// Returns the steps of a turn. Its tool writes a plan file; `plan` gets the extra arguments.
 pub(super) fn steps<'p>(
-    state: &TurnState<'p>,
+    state: &ApplyTurn<'p>,
     plan_file: &Path,
     extra: &[OsString],
     keeps_state: bool,
@@ -61,27 +61,27 @@ pub(super) fn steps<'p>(
         acting.extend(driver.outputs());
     }
     let of_driver = |command: StepPlan<'p>| PlannedStep {
-        role: Role::Driver(command.role),
+        role: ApplyStepRole::Driver(command.role),
         command: Some(command),
     };
-    let without = |role: Role| PlannedStep {
+    let without = |role: ApplyStepRole| PlannedStep {
         role,
         command: None,
     };
     let is_confirmed = keeps_state && state.operation != Operation::Ask;
     let is_checked = has_postconditions && state.operation != Operation::Destroy;
     let before = before.into_iter().map(of_driver);
-    let confirmed = is_confirmed.then(|| without(Role::Confirm));
+    let confirmed = is_confirmed.then(|| without(ApplyStepRole::Confirm));
     let acting = acting.into_iter().map(of_driver);
-    let checked = is_checked.then(|| without(Role::Check));
+    let checked = is_checked.then(|| without(ApplyStepRole::Check));
     let all = before.chain(confirmed).chain(acting);
     all.chain(checked).collect()
 }
 
 /// Returns the steps of a turn with their commands; `None` if something is wrong.
 pub(super) fn commands(
-    preparation: &mut Preparation<'_, '_>,
-    state: &mut TurnState<'_>,
+    preparation: &mut CommandPreparation<'_, '_>,
+    state: &mut ApplyTurn<'_>,
     extra: &[OsString],
     keeps_state: bool,
 ) -> Option<Steps> {
@@ -95,7 +95,7 @@ pub(super) fn commands(
             Some(command) => Some(preparation.command(command, &place)?),
             None => None,
         };
-        if planned.role == Role::Driver(StepRole::Plan) {
+        if planned.role == ApplyStepRole::Driver(StepRole::Plan) {
             state.is_partial = is_partial(&driver, extra, task.as_ref());
         }
         all.push((planned.role, step, task));
@@ -103,13 +103,13 @@ pub(super) fn commands(
     Some(all)
 }
 
-impl TurnState<'_> {
+impl ApplyTurn<'_> {
     /// Takes over its steps; returns them and their commands.
     pub(super) fn take(&mut self, steps: Steps) -> (Vec<Step>, Vec<Task>) {
         let mut taken = Vec::with_capacity(steps.len());
         let mut tasks = Vec::with_capacity(steps.len());
         for (role, step, task) in steps {
-            if role == Role::Driver(StepRole::Plan) {
+            if role == ApplyStepRole::Driver(StepRole::Plan) {
                 self.plan.clone_from(&task);
             }
             self.roles.push(role);

@@ -5,12 +5,12 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use super::ApplyStack;
-use crate::driver::{Answer, BadOutputs, Outputs, PlanKind, StepRole, Tool};
+use crate::driver::{BadOutputs, DriverAnswer, Outputs, PlanKind, StepRole, Tool};
 use crate::path::StackPath;
 use crate::plan::ask::{answer, of_command};
-use crate::plan::code::Codes;
+use crate::plan::code::PlanCode;
 use crate::plan::commands::{ACTION, OUTPUTS_FILE};
-use crate::plan::entry::{Asked, allowed};
+use crate::plan::entry::{AskedAction, allowed};
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
 use crate::run::event::Failure;
@@ -19,7 +19,7 @@ use crate::run::state::Effect;
 use crate::run::turn::Operation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ApplyStepRole {
     Driver(StepRole),
     Confirm,
     Check,
@@ -27,13 +27,13 @@ pub(super) enum Role {
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct TurnState<'p> {
+pub(super) struct ApplyTurn<'p> {
     pub(super) stack: ApplyStack<'p>,
     pub(super) path: StackPath,
     pub(super) operation: Operation,
     pub(super) kind: PlanKind,
-    pub(super) asked: Asked,
-    pub(super) roles: Vec<Role>,
+    pub(super) asked: AskedAction,
+    pub(super) roles: Vec<ApplyStepRole>,
     /// The path that exists once `init` has run, if there is one.
     pub(super) initialized: Option<PathBuf>,
     pub(super) folder: PathBuf,
@@ -42,11 +42,11 @@ pub(super) struct TurnState<'p> {
     pub(super) has_plan: bool,
     /// Whether that plan can be applied as it is.
     pub(super) is_as_shown: bool,
-    pub(super) attempt: Attempted,
+    pub(super) attempt: ApplyAttempt,
     /// Whether any attempt is known to have changed something.
     pub(super) has_acted: bool,
     /// Set if the turn was added.
-    pub(super) followup: Option<FollowUp>,
+    pub(super) followup: Option<FollowUpState>,
     pub(super) is_partial: bool,
     /// Whether the stack was destroyed right before, to be recreated.
     pub(super) is_recreated: bool,
@@ -54,11 +54,11 @@ pub(super) struct TurnState<'p> {
 
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct Attempted {
+pub(super) struct ApplyAttempt {
     /// From 1; 0 before the first attempt.
     pub(super) number: u32,
-    pub(super) course: Course,
-    pub(super) answer: Option<Answer>,
+    pub(super) course: ApplyMode,
+    pub(super) answer: Option<DriverAnswer>,
     /// Whether there is anything to change, once known.
     pub(super) is_work: Option<bool>,
     pub(super) has_failed_checks: bool,
@@ -70,7 +70,7 @@ pub(super) struct Attempted {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum ApplyMode {
     #[default]
     Nothing,
     /// Applies the plan that was shown.
@@ -83,28 +83,30 @@ pub(super) enum Course {
 
 /// The extra state of an added turn.
 #[derive(Debug)]
-pub(super) struct FollowUp {
+pub(super) struct FollowUpState {
     pub(super) is_approved: bool,
     /// Its commands, except steps without a process, or why there are none; `None` until it begins.
     pub(super) tasks: Option<Result<Vec<Task>, String>>,
 }
 
-impl<'p> TurnState<'p> {
+impl<'p> ApplyTurn<'p> {
     pub(super) fn new(
         stack: ApplyStack<'p>,
         operation: Operation,
         folder: PathBuf,
-        codes: Codes<'_, '_>,
+        codes: PlanCode<'_, '_>,
     ) -> Self {
         let (code, index) = codes.of(stack.stack);
         let of_stack = &code.project.stacks[index];
         let is_read = of_stack.mode == StackMode::Read;
         let (operation, kind, asked) = match operation {
-            Operation::Destroy => (operation, PlanKind::Destroy, Asked::Delete),
-            _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, Asked::Read),
-            _ if stack.asked == Asked::Refresh => (operation, PlanKind::RefreshOnly, stack.asked),
+            Operation::Destroy => (operation, PlanKind::Destroy, AskedAction::Delete),
+            _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, AskedAction::Read),
+            _ if stack.asked == AskedAction::Refresh => {
+                (operation, PlanKind::RefreshOnly, stack.asked)
+            }
             _ if stack.work.destroy && !stack.is_late => {
-                (operation, PlanKind::Normal, Asked::Create)
+                (operation, PlanKind::Normal, AskedAction::Create)
             }
             _ => (operation, PlanKind::Normal, stack.asked),
         };
@@ -114,7 +116,7 @@ impl<'p> TurnState<'p> {
             _ => !stack.work.destroy || stack.is_late,
         };
         let is_shown = operation != Operation::Ask && stack.shown.action.is_some() && is_shown_half;
-        TurnState {
+        ApplyTurn {
             has_plan: stack.has_plan && is_shown,
             is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
             path: codes.path(stack.stack).clone(),
@@ -127,7 +129,7 @@ impl<'p> TurnState<'p> {
             folder,
             root: code.project.root.clone(),
             plan: None,
-            attempt: Attempted::default(),
+            attempt: ApplyAttempt::default(),
             has_acted: false,
             followup: None,
             is_partial: false,
@@ -136,8 +138,8 @@ impl<'p> TurnState<'p> {
     }
 }
 
-impl TurnState<'_> {
-    pub(super) fn answer(&self, has_changes: bool) -> Result<Answer, String> {
+impl ApplyTurn<'_> {
+    pub(super) fn answer(&self, has_changes: bool) -> Result<DriverAnswer, String> {
         let driver = &self.stack.driver;
         let answer = answer(
             driver,
@@ -168,17 +170,17 @@ impl TurnState<'_> {
             return Effect::Nothing;
         }
         match self.asked_now() {
-            Asked::Create if !self.is_recreated => Effect::Created,
-            Asked::Refresh => Effect::Nothing,
+            AskedAction::Create if !self.is_recreated => Effect::Created,
+            AskedAction::Refresh => Effect::Nothing,
             _ => Effect::Updated,
         }
     }
 
     /// Returns the action to ask for, given its answer: create, if nothing exists.
-    pub(super) fn asked_now(&self) -> Asked {
+    pub(super) fn asked_now(&self) -> AskedAction {
         let answer = self.attempt.answer.as_ref();
         match (self.asked, answer.and_then(|answer| answer.exists)) {
-            (Asked::Update, Some(false)) => Asked::Create,
+            (AskedAction::Update, Some(false)) => AskedAction::Create,
             (asked, _) => asked,
         }
     }
@@ -186,9 +188,9 @@ impl TurnState<'_> {
     /// Returns whether outputs have to be recorded that are unknown although nothing changes: the
     /// plans of custom drivers do not have them.
     pub(super) fn lacks_outputs(&self) -> bool {
-        let is_on_record = self.roles.contains(&Role::Confirm);
+        let is_on_record = self.roles.contains(&ApplyStepRole::Confirm);
         is_on_record
-            && self.attempt.course == Course::Anew
+            && self.attempt.course == ApplyMode::Anew
             && self.stack.driver.tool.is_none()
             && self.stack.recorded.is_none()
     }
@@ -200,7 +202,10 @@ impl TurnState<'_> {
 
     /// Reads the printed outputs; `None` if the driver prints none.
     pub(super) fn outputs(&self) -> Result<Option<Outputs>, BadOutputs> {
-        if !self.roles.contains(&Role::Driver(StepRole::Outputs)) {
+        if !self
+            .roles
+            .contains(&ApplyStepRole::Driver(StepRole::Outputs))
+        {
             return Ok(None);
         }
         let path = self.folder.join(OUTPUTS_FILE);
@@ -235,7 +240,7 @@ impl TurnState<'_> {
     pub(super) fn task(&self, step: usize) -> Result<Task, Failure> {
         let tasks = self.followup.as_ref().and_then(|it| it.tasks.as_ref());
         let before = self.roles[..step].iter();
-        let number = before.filter(|role| matches!(role, Role::Driver(_)));
+        let number = before.filter(|role| matches!(role, ApplyStepRole::Driver(_)));
         let found = tasks.and_then(|tasks| tasks.as_ref().ok()?.get(number.count()));
         let missing = || Failure::NotStarted("its command is not known".to_owned());
         let mut task = found.cloned().ok_or_else(missing)?;

@@ -9,7 +9,7 @@ use crate::selection::reference::{Reference, ReferenceKind, References};
 
 /// The stacks that a run has updated so far.
 #[derive(Debug)]
-pub(super) struct Updated<'p> {
+pub(super) struct UpdatedStacks<'p> {
     project: &'p Project,
     references: &'p References,
     triggers: HashMap<StackIndex, Vec<&'p Reference>>,
@@ -22,7 +22,7 @@ pub(super) struct Updated<'p> {
     n_updates: usize,
 }
 
-impl<'p> Updated<'p> {
+impl<'p> UpdatedStacks<'p> {
     pub(super) fn new(project: &'p Project, references: &'p References) -> Self {
         let mut triggers: HashMap<StackIndex, Vec<&Reference>> = HashMap::new();
         for reference in &references.list {
@@ -30,7 +30,7 @@ impl<'p> Updated<'p> {
                 triggers.entry(reference.from).or_default().push(reference);
             }
         }
-        Updated {
+        UpdatedStacks {
             project,
             references,
             triggers,

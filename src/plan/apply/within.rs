@@ -8,15 +8,15 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::driver::{Answer, AnswerAction, Counts, ResourceChange};
-use crate::plan::entry::{Action, PlanEntry};
+use crate::driver::{ChangeCounts, DriverAction, DriverAnswer, ResourceChange};
+use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::printable::printable;
 
 #[derive(Debug, Clone)]
-pub struct Shown {
+pub struct ShownChanges {
     /// `None` if the action is decided during the apply.
-    pub action: Option<Action>,
-    pub counts: Option<Counts>,
+    pub action: Option<PlannedAction>,
+    pub counts: Option<ChangeCounts>,
     pub resources: Vec<ResourceChange>,
     /// The digest of the changes, if the driver has answered one.
     pub changes: Option<String>,
@@ -25,24 +25,24 @@ pub struct Shown {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotShown {
-    counts: Option<Counts>,
+pub struct UnshownChanges {
+    counts: Option<ChangeCounts>,
     destroyed: Vec<String>,
 }
 
 const MOST: usize = 5;
 
-impl NotShown {
+impl UnshownChanges {
     /// Changes of resources without names.
-    fn counted(counts: Option<Counts>) -> Self {
-        NotShown {
+    fn counted(counts: Option<ChangeCounts>) -> Self {
+        UnshownChanges {
             counts,
             destroyed: Vec::new(),
         }
     }
 }
 
-impl fmt::Display for NotShown {
+impl fmt::Display for UnshownChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("has changes that the plan does not show")?;
         let named = self.destroyed.iter().take(MOST);
@@ -55,7 +55,7 @@ impl fmt::Display for NotShown {
         }
         match self.counts {
             None => Ok(()),
-            Some(Counts {
+            Some(ChangeCounts {
                 add,
                 change,
                 remove,
@@ -64,9 +64,9 @@ impl fmt::Display for NotShown {
     }
 }
 
-impl Shown {
+impl ShownChanges {
     pub fn of(entry: &PlanEntry, changes: Option<String>) -> Self {
-        Shown {
+        ShownChanges {
             action: (!entry.is_undecided()).then_some(entry.action),
             counts: entry.counts,
             resources: entry.resources.clone(),
@@ -78,9 +78,9 @@ impl Shown {
     /// Checks the changes that a tool would make now. `is_again`: a part of the plan may have been
     /// applied already. Then the rest of it is within the plan, and so is replacing a resource
     /// whose creation was not finished.
-    pub fn check(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
-        if answer.action == Some(AnswerAction::Replace) {
-            return Err(NotShown::counted(answer.counts));
+    pub fn check(&self, answer: &DriverAnswer, is_again: bool) -> Result<(), UnshownChanges> {
+        if answer.action == Some(DriverAction::Replace) {
+            return Err(UnshownChanges::counted(answer.counts));
         }
         if answer.resources.is_empty() {
             return self.check_counts(answer, is_again);
@@ -90,7 +90,7 @@ impl Shown {
             .iter()
             .map(|resource| (resource.address.as_str(), resource))
             .collect();
-        let mut beyond = Counts::default();
+        let mut beyond = ChangeCounts::default();
         let mut destroyed = Vec::new();
         for resource in &answer.resources {
             let known = shown.get(&*resource.address);
@@ -114,21 +114,25 @@ impl Shown {
                 }
             }
         }
-        if beyond == Counts::default() {
+        if beyond == ChangeCounts::default() {
             return Ok(());
         }
-        Err(NotShown {
+        Err(UnshownChanges {
             counts: Some(beyond),
             destroyed,
         })
     }
 
     /// Checks only that nothing is destroyed that the plan does not show.
-    pub fn check_destroys(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
+    pub fn check_destroys(
+        &self,
+        answer: &DriverAnswer,
+        is_again: bool,
+    ) -> Result<(), UnshownChanges> {
         if !answer.destroys_resources() {
             return Ok(());
         }
-        let shown = Shown {
+        let shown = ShownChanges {
             is_provisional: true,
             ..self.clone()
         };
@@ -145,14 +149,16 @@ impl Shown {
         let is = |actions: &[&str]| resource.actions == actions;
         let is_rest = is_again && resource.is_tainted && (is(&["delete", "create"]));
         match self.action {
-            Some(Action::Delete) => is(&["delete"]),
+            Some(PlannedAction::Delete) => is(&["delete"]),
             None | Some(_) if self.is_provisional => is(&["create"]) || is(&["update"]) || is_rest,
             // An earlier attempt created it.
-            Some(Action::Create) => {
+            Some(PlannedAction::Create) => {
                 is_again && is(&["update"]) && known.is_some_and(|it| values_agree(it, resource))
             }
             // Its plan shows only the first half, the destroy.
-            Some(Action::Replace) => is(&["create"]) || is_again && is(&["update"]) || is_rest,
+            Some(PlannedAction::Replace) => {
+                is(&["create"]) || is_again && is(&["update"]) || is_rest
+            }
             None | Some(_) => false,
         }
     }
@@ -170,19 +176,19 @@ impl Shown {
     }
 
     /// Checks the answer of a driver that names no resources.
-    fn check_counts(&self, answer: &Answer, is_again: bool) -> Result<(), NotShown> {
+    fn check_counts(&self, answer: &DriverAnswer, is_again: bool) -> Result<(), UnshownChanges> {
         let now = answer.counts;
         let removes = now.is_some_and(|now| now.remove > 0);
         let is_within = match self.action {
-            Some(Action::Delete) => true,
-            Some(Action::Update | Action::Create) if self.is_provisional => {
+            Some(PlannedAction::Delete) => true,
+            Some(PlannedAction::Update | PlannedAction::Create) if self.is_provisional => {
                 let shown = self.counts.map_or(0, |shown| shown.remove);
                 now.is_none_or(|now| now.remove <= shown)
             }
-            None | Some(Action::Replace) => !removes,
+            None | Some(PlannedAction::Replace) => !removes,
             Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
                 // Tools give both; changes of outputs alone are no changes of resources.
-                (Some(_), Some(_), ..) if now == Some(Counts::default()) => true,
+                (Some(_), Some(_), ..) if now == Some(ChangeCounts::default()) => true,
                 (Some(shown), Some(now), ..) if shown == now => true,
                 // The rest of a plan that was applied in part has another digest.
                 (Some(_), Some(_), counts, _) if !is_again || counts.is_none() => false,
@@ -196,7 +202,7 @@ impl Shown {
         if is_within {
             return Ok(());
         }
-        Err(NotShown::counted(now))
+        Err(UnshownChanges::counted(now))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::printable::printable;
 
 /// Why an archive was not written. An existing file is left unchanged.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub enum ArchiveWriteError {
     /// The path holds something that must not be replaced.
     #[error("`{file}` is {found}: a plan is only written to a regular file")]
     Target { file: String, found: &'static str },
@@ -25,10 +25,13 @@ pub enum WriteError {
 
 /// Why an archive, or something in it, was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ArchiveReadError {
     /// Not as [`write()`](super::write()) writes it: damaged, or from another program.
     #[error("`{file}` {problem}")]
-    Refused { file: String, problem: Problem },
+    Refused {
+        file: String,
+        problem: ArchiveProblem,
+    },
     #[error("failed to read `{file}`: {error}")]
     Io { file: String, error: io::Error },
     /// An entry cannot be extracted to the caller's path.
@@ -38,7 +41,7 @@ pub enum ReadError {
 
 /// Completes a sentence that begins with the name of the archive.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ArchiveProblem {
     /// A directory, a pipe, a device.
     #[error("is not a regular file")]
     NotRegular,
@@ -99,35 +102,35 @@ pub enum Problem {
 
 /// An error whose archive is not named yet.
 #[derive(Debug)]
-pub(super) enum Fault {
-    Problem(Problem),
+pub(super) enum ArchiveFault {
+    Problem(ArchiveProblem),
     Io(io::Error),
     Extract(io::Error),
 }
 
-impl Fault {
-    pub(super) fn structure(error: rawzip::Error, problem: Problem) -> Self {
+impl ArchiveFault {
+    pub(super) fn structure(error: rawzip::Error, problem: ArchiveProblem) -> Self {
         match error.into_kind() {
             rawzip::ErrorKind::IO(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                Fault::Io(error)
+                ArchiveFault::Io(error)
             }
-            _ => Fault::Problem(problem),
+            _ => ArchiveFault::Problem(problem),
         }
     }
 
-    pub(super) fn in_file(self, file: &str) -> ReadError {
+    pub(super) fn in_file(self, file: &str) -> ArchiveReadError {
         let file = file.to_owned();
         match self {
-            Fault::Problem(problem) => ReadError::Refused { file, problem },
-            Fault::Io(error) => ReadError::Io { file, error },
-            Fault::Extract(error) => ReadError::Extract { to: file, error },
+            ArchiveFault::Problem(problem) => ArchiveReadError::Refused { file, problem },
+            ArchiveFault::Io(error) => ArchiveReadError::Io { file, error },
+            ArchiveFault::Extract(error) => ArchiveReadError::Extract { to: file, error },
         }
     }
 }
 
-impl From<Problem> for Fault {
-    fn from(problem: Problem) -> Self {
-        Fault::Problem(problem)
+impl From<ArchiveProblem> for ArchiveFault {
+    fn from(problem: ArchiveProblem) -> Self {
+        ArchiveFault::Problem(problem)
     }
 }
 

@@ -30,7 +30,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
-pub use self::error::{Problem, ReadError, WriteError};
+pub use self::error::{ArchiveProblem, ArchiveReadError, ArchiveWriteError};
 pub use self::read::Archive;
 pub use self::write::{check_target, write};
 use crate::context::PLAN_MARK;

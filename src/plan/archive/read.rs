@@ -11,7 +11,7 @@ use rawzip::{
 };
 
 use super::copy::{Copied, CopyError, copy};
-use super::error::{Fault, Problem, ReadError, shown};
+use super::error::{ArchiveFault, ArchiveProblem, ArchiveReadError, shown};
 use super::manifest::{Listed, Manifest};
 use super::{
     FILE_MODE, FORMAT, MANIFEST_JSON, MOST_BYTES, MOST_JSON_BYTES, MOST_MANIFEST_BYTES, MOST_PLANS,
@@ -38,11 +38,11 @@ pub struct Archive {
     file: String,
     zip: ZipArchive<FileReader>,
     /// All but the manifest.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ArchiveEntry>,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ArchiveEntry {
     /// Where its content lies.
     place: Range<u64>,
     pub(super) listed: Listed,
@@ -50,12 +50,12 @@ pub(super) struct Entry {
 
 impl Archive {
     /// Opens an archive; checks everything except the contents of `plan.json` and the tools' plans.
-    pub fn open(file: &Path) -> Result<Self, ReadError> {
+    pub fn open(file: &Path) -> Result<Self, ArchiveReadError> {
         let shown = shown(file);
-        let open = || -> Result<_, Fault> {
+        let open = || -> Result<_, ArchiveFault> {
             let (file, metadata) = open_regular(file)
-                .map_err(Fault::Io)?
-                .ok_or(Problem::NotRegular)?;
+                .map_err(ArchiveFault::Io)?
+                .ok_or(ArchiveProblem::NotRegular)?;
             open_zip(file, metadata.len())
         };
         match open() {
@@ -72,22 +72,22 @@ impl Archive {
         self.entries.len() - 1
     }
 
-    pub fn plan_json(&self) -> Result<Vec<u8>, ReadError> {
+    pub fn plan_json(&self) -> Result<Vec<u8>, ArchiveReadError> {
         let read = || {
             let entry = &self.entries[0];
             if entry.listed.size > MOST_JSON_BYTES {
                 let limit = format!("{} MiB of `{PLAN_JSON}`", MOST_JSON_BYTES >> 20);
-                return Err(Problem::TooLarge(limit).into());
+                return Err(ArchiveProblem::TooLarge(limit).into());
             }
             let mut content = Vec::new();
             self.copy(entry, &mut content)?;
             Ok(content)
         };
-        read().map_err(|fault: Fault| fault.in_file(&self.file))
+        read().map_err(|fault: ArchiveFault| fault.in_file(&self.file))
     }
 
     /// Reads all entries and compares their digests with the list.
-    pub fn verify(&self) -> Result<(), ReadError> {
+    pub fn verify(&self) -> Result<(), ArchiveReadError> {
         let verified = self
             .entries
             .iter()
@@ -98,10 +98,10 @@ impl Archive {
     /// Extracts the tool's plan at an index of those written to a new file that only the user can
     /// read. The caller is responsible for the directory. Fails if something exists at the path,
     /// links included; a damaged plan is removed again.
-    pub fn extract(&self, plan: usize, to: &Path) -> Result<(), ReadError> {
+    pub fn extract(&self, plan: usize, to: &Path) -> Result<(), ArchiveReadError> {
         let Some(entry) = self.entries.get(plan.saturating_add(1)) else {
-            let problem = Problem::Missing(format!("plans/{plan}"));
-            return Err(Fault::from(problem).in_file(&self.file));
+            let problem = ArchiveProblem::Missing(format!("plans/{plan}"));
+            return Err(ArchiveFault::from(problem).in_file(&self.file));
         };
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -109,24 +109,24 @@ impl Archive {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options
             .open(to)
-            .map_err(|error| Fault::Extract(error).in_file(&shown(to)))?;
+            .map_err(|error| ArchiveFault::Extract(error).in_file(&shown(to)))?;
         self.copy(entry, &mut file).map_err(|fault| {
             _ = fs::remove_file(to);
             match fault {
-                Fault::Extract(_) => fault.in_file(&shown(to)),
+                ArchiveFault::Extract(_) => fault.in_file(&shown(to)),
                 other => other.in_file(&self.file),
             }
         })
     }
 
     /// On success, the content is verified.
-    fn copy(&self, entry: &Entry, to: &mut impl Write) -> Result<(), Fault> {
+    fn copy(&self, entry: &ArchiveEntry, to: &mut impl Write) -> Result<(), ArchiveFault> {
         let Listed { name, size, sha256 } = &entry.listed;
         let copied = copy_place(&self.zip, &entry.place, to)?;
         if copied.size == *size && copied.sha256 == *sha256 {
             Ok(())
         } else {
-            Err(Problem::Damaged(name.clone()).into())
+            Err(ArchiveProblem::Damaged(name.clone()).into())
         }
     }
 }
@@ -135,82 +135,85 @@ fn copy_place(
     zip: &ZipArchive<FileReader>,
     place: &Range<u64>,
     to: &mut impl Write,
-) -> Result<Copied, Fault> {
+) -> Result<Copied, ArchiveFault> {
     let mut content = RangeReader::new(zip.get_ref(), place.clone());
     copy(&mut content, to).map_err(|error| match error {
-        CopyError::Read(error) => Fault::Io(error),
-        CopyError::Write(error) => Fault::Extract(error),
+        CopyError::Read(error) => ArchiveFault::Io(error),
+        CopyError::Write(error) => ArchiveFault::Extract(error),
     })
 }
 
 /// Opens an archive of so many bytes; returns its entries except the manifest.
-fn open_zip(mut file: File, length: u64) -> Result<(ZipArchive<FileReader>, Vec<Entry>), Fault> {
+fn open_zip(
+    mut file: File,
+    length: u64,
+) -> Result<(ZipArchive<FileReader>, Vec<ArchiveEntry>), ArchiveFault> {
     if length == 0 {
-        return Err(Problem::Empty.into());
+        return Err(ArchiveProblem::Empty.into());
     }
     let mut start = Vec::new();
     let start_bytes = (LOCAL_HEADER_BYTES + PLAN_JSON.len()) as u64;
     let mut reader = io::Read::by_ref(&mut file).take(start_bytes);
-    reader.read_to_end(&mut start).map_err(Fault::Io)?;
+    reader.read_to_end(&mut start).map_err(ArchiveFault::Io)?;
     if !start.starts_with(LOCAL_HEADER_SIGNATURE) {
-        return Err(Problem::NoZip.into());
+        return Err(ArchiveProblem::NoZip.into());
     }
     let is_plan = start.get(LOCAL_HEADER_BYTES..) == Some(PLAN_JSON.as_bytes());
     let strange = || {
         if is_plan {
-            Problem::End
+            ArchiveProblem::End
         } else {
-            Problem::NoPlan
+            ArchiveProblem::NoPlan
         }
     };
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let zip = ZipArchive::from_file(file, &mut buffer)
-        .map_err(|error| Fault::structure(error, strange()))?;
+        .map_err(|error| ArchiveFault::structure(error, strange()))?;
     let found = read_comment(&zip)?.ok_or_else(strange)?;
     if zip.end_offset() != length {
         return Err(strange().into());
     }
     let format = format_of(&found).ok_or_else(strange)?;
     if format > FORMAT {
-        return Err(Problem::Newer(format).into());
+        return Err(ArchiveProblem::Newer(format).into());
     }
     let mut places = read_directory(&zip, &mut buffer)?;
-    let manifest_place = places.pop().ok_or(Problem::Directory)?;
+    let manifest_place = places.pop().ok_or(ArchiveProblem::Directory)?;
     if manifest_place.end - manifest_place.start > MOST_MANIFEST_BYTES {
         let limit = format!("{} MiB of `{MANIFEST_JSON}`", MOST_MANIFEST_BYTES >> 20);
-        return Err(Problem::TooLarge(limit).into());
+        return Err(ArchiveProblem::TooLarge(limit).into());
     }
     let mut list = Vec::new();
     let copied = copy_place(&zip, &manifest_place, &mut list)?;
     if found != comment(FORMAT, &copied.sha256) {
-        return Err(Problem::Damaged(MANIFEST_JSON.to_owned()).into());
+        return Err(ArchiveProblem::Damaged(MANIFEST_JSON.to_owned()).into());
     }
-    let manifest: Manifest = serde_json::from_slice(&list).map_err(|_| Problem::Manifest)?;
+    let manifest: Manifest = serde_json::from_slice(&list).map_err(|_| ArchiveProblem::Manifest)?;
     if manifest.entries.len() != places.len() {
-        return Err(Problem::Manifest.into());
+        return Err(ArchiveProblem::Manifest.into());
     }
     let count = places.len() + 1;
     let listed = places.into_iter().zip(manifest.entries).enumerate();
     let entries = listed.map(|(index, (place, listed))| {
         let name = entry_name(index, count);
         if listed.name != name {
-            return Err(Problem::Manifest);
+            return Err(ArchiveProblem::Manifest);
         }
         if listed.size != place.end - place.start {
-            return Err(Problem::Damaged(name));
+            return Err(ArchiveProblem::Damaged(name));
         }
-        Ok(Entry { place, listed })
+        Ok(ArchiveEntry { place, listed })
     });
     let entries = entries.collect::<Result<_, _>>()?;
     Ok((zip, entries))
 }
 
 /// Returns the comment; `None` if orch does not write such comments.
-fn read_comment(zip: &ZipArchive<FileReader>) -> Result<Option<String>, Fault> {
+fn read_comment(zip: &ZipArchive<FileReader>) -> Result<Option<String>, ArchiveFault> {
     let mut bytes = Vec::new();
     match zip.comment().take(1 << 10).read_to_end(&mut bytes) {
         Ok(_) => Ok(String::from_utf8(bytes).ok()),
-        Err(error) => Err(Fault::Io(error)),
+        Err(error) => Err(ArchiveFault::Io(error)),
     }
 }
 
@@ -224,12 +227,12 @@ fn format_of(comment: &str) -> Option<u32> {
 fn read_directory(
     zip: &ZipArchive<FileReader>,
     buffer: &mut [u8],
-) -> Result<Vec<Range<u64>>, Fault> {
-    let damaged = |error| Fault::structure(error, Problem::Directory);
+) -> Result<Vec<Range<u64>>, ArchiveFault> {
+    let damaged = |error| ArchiveFault::structure(error, ArchiveProblem::Directory);
     let count = zip.entries_hint();
-    let count = usize::try_from(count).map_err(|_| Problem::Directory)?;
+    let count = usize::try_from(count).map_err(|_| ArchiveProblem::Directory)?;
     if count > MOST_PLANS + 2 {
-        return Err(Problem::TooLarge(format!("{MOST_PLANS} plans")).into());
+        return Err(ArchiveProblem::TooLarge(format!("{MOST_PLANS} plans")).into());
     }
     let mut places = Vec::new();
     let mut end = 0;
@@ -238,19 +241,21 @@ fn read_directory(
     let mut records = zip.entries(buffer);
     while let Some(record) = records.next_entry().map_err(damaged)? {
         if places.len() == count {
-            return Err(Problem::Directory.into());
+            return Err(ArchiveProblem::Directory.into());
         }
         let name = entry_name(places.len(), count);
         check_record(&record, &name)?;
         directory_end += CENTRAL_HEADER_BYTES + name.len() as u64;
         bytes += record.compressed_size_hint();
         if bytes > MOST_BYTES + MOST_MANIFEST_BYTES {
-            return Err(
-                Problem::TooLarge(format!("{} GB of plans", MOST_BYTES / 1_000_000_000)).into(),
-            );
+            return Err(ArchiveProblem::TooLarge(format!(
+                "{} GB of plans",
+                MOST_BYTES / 1_000_000_000
+            ))
+            .into());
         }
         if record.local_header_offset() != end {
-            return Err(Problem::Place(name).into());
+            return Err(ArchiveProblem::Place(name).into());
         }
         let place = content_place(zip, &record, &name)?;
         end = place.end + DESCRIPTOR_BYTES;
@@ -261,40 +266,40 @@ fn read_directory(
     if is_whole && end == zip.directory_offset() && directory_end == zip.eocd_offset() {
         Ok(places)
     } else {
-        Err(Problem::Directory.into())
+        Err(ArchiveProblem::Directory.into())
     }
 }
 
-fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Problem> {
+fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), ArchiveProblem> {
     let found = record.file_path();
     let found: &[u8] = found.as_ref();
     if found != name.as_bytes() {
         let found = String::from_utf8_lossy(found);
-        return Err(Problem::Name {
+        return Err(ArchiveProblem::Name {
             found: printable(&found).chars().take(200).collect(),
             expected: name.to_owned(),
         });
     }
     let flags = record.flags();
     if flags.is_encrypted() || flags.has_strong_encryption() || flags.is_masked() {
-        return Err(Problem::Encrypted(name.to_owned()));
+        return Err(ArchiveProblem::Encrypted(name.to_owned()));
     }
     if record.compression_method() != CompressionMethod::STORE {
-        return Err(Problem::Compressed(name.to_owned()));
+        return Err(ArchiveProblem::Compressed(name.to_owned()));
     }
     let mode = record.mode().value();
     if (mode ^ FILE_MODE) & FILE_TYPE != 0 {
-        return Err(Problem::Kind(name.to_owned()));
+        return Err(ArchiveProblem::Kind(name.to_owned()));
     }
     let is_plain = mode == FILE_MODE
         && flags.bits() == HAS_DESCRIPTOR
         && record.extra_fields().remaining_bytes().is_empty()
         && record.comment().as_bytes().is_empty();
     if !is_plain {
-        return Err(Problem::Foreign(name.to_owned()));
+        return Err(ArchiveProblem::Foreign(name.to_owned()));
     }
     if record.compressed_size_hint() != record.uncompressed_size_hint() {
-        return Err(Problem::Contradiction(name.to_owned()));
+        return Err(ArchiveProblem::Contradiction(name.to_owned()));
     }
     Ok(())
 }
@@ -304,9 +309,9 @@ fn content_place(
     zip: &ZipArchive<FileReader>,
     record: &ZipFileHeaderRecord<'_>,
     name: &str,
-) -> Result<Range<u64>, Fault> {
-    let differs = || Problem::Contradiction(name.to_owned());
-    let structure = |error| Fault::structure(error, differs());
+) -> Result<Range<u64>, ArchiveFault> {
+    let differs = || ArchiveProblem::Contradiction(name.to_owned());
+    let structure = |error| ArchiveFault::structure(error, differs());
     let entry = zip.get_entry(record.wayfinder()).map_err(structure)?;
     let mut buffer = [0; 64]; // for a name, none of which is longer
     let local = entry.local_header(&mut buffer).map_err(structure)?;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::write::Draft;
+use super::write::ArchiveDraft;
 use super::*;
 
 const JSON: &[u8] = br#"{"format":1}"#;
@@ -38,7 +38,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str) -> Result<PathBuf, WriteError> {
+    fn write(&self, name: &str) -> Result<PathBuf, ArchiveWriteError> {
         let file = self.path(name);
         write(&file, JSON, &self.plans).map(|()| file)
     }
@@ -252,7 +252,7 @@ fn a_process_killed_while_it_writes_leaves_the_old_file() {
 
 /// Writes half an archive and waits to be killed.
 fn write_half(file: &Path) -> ! {
-    let mut draft = Draft::begin(file, 1).unwrap();
+    let mut draft = ArchiveDraft::begin(file, 1).unwrap();
     draft.add(&mut &*JSON, JSON.len() as u64, file).unwrap();
     let mut out = std::io::stdout();
     out.write_all(b"half\n").and_then(|()| out.flush()).unwrap();

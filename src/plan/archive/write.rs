@@ -10,8 +10,8 @@ use super::copy::{Copied, CopyError, copy};
 use super::error::shown;
 use super::manifest::{Listed, Manifest};
 use super::{
-    FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON, WriteError, comment,
-    entry_name, open_regular,
+    ArchiveWriteError, FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON,
+    comment, entry_name, open_regular,
 };
 
 /// The prefix of temporary files. A killed process leaves one behind.
@@ -19,7 +19,7 @@ const TEMPORARY: &str = ".orch-plan-";
 
 /// Checks that an archive can be written to a path, without writing one. Fails if the path holds
 /// anything but a regular file, links included, or if the directory is not writable.
-pub fn check_target(file: &Path) -> Result<(), WriteError> {
+pub fn check_target(file: &Path) -> Result<(), ArchiveWriteError> {
     check_kind(file)?;
     temporary(file).map(drop)
 }
@@ -27,7 +27,7 @@ pub fn check_target(file: &Path) -> Result<(), WriteError> {
 /// Writes an archive; `plans[3]` becomes the entry `plans/3`. An existing file is replaced at the
 /// end and unchanged until then. Only the user can read the archive. Fails like [`check_target`],
 /// and beyond [`MOST_PLANS`], [`MOST_BYTES`] or [`MOST_JSON_BYTES`].
-pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), WriteError> {
+pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), ArchiveWriteError> {
     check_kind(file)?;
     if plans.len() > MOST_PLANS {
         return Err(too_large(file, format!("the plans of {MOST_PLANS} stacks")));
@@ -41,7 +41,7 @@ pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), Wri
         let metadata = plan.metadata().map_err(|error| unreadable(plan, error))?;
         Ok(metadata.len())
     });
-    let sizes = sizes.collect::<Result<Vec<u64>, WriteError>>()?;
+    let sizes = sizes.collect::<Result<Vec<u64>, ArchiveWriteError>>()?;
     let bytes = sizes
         .iter()
         .fold(json_bytes, |sum, size| sum.saturating_add(*size));
@@ -49,7 +49,7 @@ pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), Wri
         let limit = format!("{} GB of plans", MOST_BYTES / 1_000_000_000);
         return Err(too_large(file, limit));
     }
-    let mut archive = Draft::begin(file, plans.len())?;
+    let mut archive = ArchiveDraft::begin(file, plans.len())?;
     archive.add(&mut &*plan_json, json_bytes, file)?;
     for (plan, size) in plans.iter().zip(sizes) {
         let opened = open_regular(plan)
@@ -60,17 +60,17 @@ pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), Wri
     archive.finish()
 }
 
-pub(super) struct Draft<'a> {
+pub(super) struct ArchiveDraft<'a> {
     file: &'a Path,
     zip: ZipArchiveWriter<BufWriter<NamedTempFile>>,
     entries: usize,
     manifest: Manifest,
 }
 
-impl<'a> Draft<'a> {
-    pub(super) fn begin(file: &'a Path, plans: usize) -> Result<Self, WriteError> {
+impl<'a> ArchiveDraft<'a> {
+    pub(super) fn begin(file: &'a Path, plans: usize) -> Result<Self, ArchiveWriteError> {
         let out = BufWriter::with_capacity(1 << 16, temporary(file)?);
-        Ok(Draft {
+        Ok(ArchiveDraft {
             file,
             zip: ZipArchiveWriter::new(out),
             entries: plans + 2,
@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
         content: &mut impl Read,
         size: u64,
         source: &Path,
-    ) -> Result<(), WriteError> {
+    ) -> Result<(), ArchiveWriteError> {
         let name = entry_name(self.manifest.entries.len(), self.entries);
         let written = self.put(&name, &mut content.take(size.saturating_add(1)));
         let copied = written.map_err(|error| match error {
@@ -115,7 +115,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds the manifest, and renames the file once it is on disk.
-    fn finish(mut self) -> Result<(), WriteError> {
+    fn finish(mut self) -> Result<(), ArchiveWriteError> {
         let list = serde_json::to_vec(&self.manifest).expect("names, numbers and digests");
         let name = entry_name(self.manifest.entries.len(), self.entries);
         let listed = self.put(&name, &mut &*list).map_err(|error| {
@@ -135,7 +135,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn check_kind(file: &Path) -> Result<(), WriteError> {
+fn check_kind(file: &Path) -> Result<(), ArchiveWriteError> {
     let found = match file.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => return Ok(()),
         Ok(metadata) if metadata.is_symlink() => "a symbolic link",
@@ -145,11 +145,11 @@ fn check_kind(file: &Path) -> Result<(), WriteError> {
         Err(error) => return Err(failed(file, error)),
     };
     let file = shown(file);
-    Err(WriteError::Target { file, found })
+    Err(ArchiveWriteError::Target { file, found })
 }
 
 /// The file is removed unless it becomes the archive.
-fn temporary(file: &Path) -> Result<NamedTempFile, WriteError> {
+fn temporary(file: &Path) -> Result<NamedTempFile, ArchiveWriteError> {
     let directory = match file.parent() {
         Some(directory) if directory != "" => directory,
         _ => Path::new("."),
@@ -159,7 +159,7 @@ fn temporary(file: &Path) -> Result<NamedTempFile, WriteError> {
     let created = builder.prefix(TEMPORARY).tempfile_in(directory);
     created.map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
-            return WriteError::NoDirectory {
+            return ArchiveWriteError::NoDirectory {
                 file: shown(file),
                 directory: shown(directory),
             };
@@ -181,17 +181,17 @@ fn into_io(error: rawzip::Error) -> io::Error {
     }
 }
 
-fn unreadable(file: &Path, error: io::Error) -> WriteError {
+fn unreadable(file: &Path, error: io::Error) -> ArchiveWriteError {
     let file = shown(file);
-    WriteError::Source { file, error }
+    ArchiveWriteError::Source { file, error }
 }
 
-fn failed(file: &Path, error: io::Error) -> WriteError {
+fn failed(file: &Path, error: io::Error) -> ArchiveWriteError {
     let file = shown(file);
-    WriteError::Io { file, error }
+    ArchiveWriteError::Io { file, error }
 }
 
-fn too_large(file: &Path, limit: String) -> WriteError {
+fn too_large(file: &Path, limit: String) -> ArchiveWriteError {
     let file = shown(file);
-    WriteError::TooLarge { file, limit }
+    ArchiveWriteError::TooLarge { file, limit }
 }

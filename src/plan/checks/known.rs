@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::driver::{Counts, OutputValue, OutputValues};
-use crate::language::evaluate::{Answer, EvalResult};
+use crate::driver::{ChangeCounts, OutputValue, OutputValues};
+use crate::language::evaluate::{EvalResult, EvalValue};
 use crate::language::value::Value;
 use crate::source::Span;
 
@@ -20,7 +20,7 @@ pub enum StackOutputs {
 
 /// The value of `self` in a condition.
 #[derive(Debug, Clone, Copy)]
-pub enum Itself {
+pub enum SelfValue {
     /// None: it is a precondition.
     Nothing,
     /// The action, but not yet its result.
@@ -28,7 +28,7 @@ pub enum Itself {
     Done {
         action: &'static str,
         /// The number of changed resources, if known.
-        changes: Option<Counts>,
+        changes: Option<ChangeCounts>,
     },
 }
 
@@ -37,7 +37,7 @@ pub(super) fn pick(
     values: &OutputValues,
     name: Option<(&str, Span)>,
     path: &str,
-) -> EvalResult<Answer> {
+) -> EvalResult<EvalValue> {
     let object = |outputs: &mut dyn Iterator<Item = (&Arc<str>, &OutputValue)>| {
         let mut is_sensitive = false;
         let entries: Vec<(Arc<str>, Value)> = outputs
@@ -46,7 +46,7 @@ pub(super) fn pick(
                 (name.clone(), output.value.clone())
             })
             .collect();
-        Answer {
+        EvalValue {
             value: Value::object(entries),
             is_sensitive,
         }

@@ -18,12 +18,12 @@ use rayon::prelude::*;
 
 pub use self::failed::{FailedCheck, FailedCondition, ShownValue};
 use self::known::pick;
-pub use self::known::{Itself, StackOutputs};
+pub use self::known::{SelfValue, StackOutputs};
 use self::names::CheckNames;
-use self::references::RunsAfter;
-pub use self::references::{Mentioned, mentioned, misplaced, misplaced_generations};
+use self::references::EarlierStacks;
+pub use self::references::{MentionedStacks, mentioned, misplaced, misplaced_generations};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, Budget, EvalResult, NoValue, evaluate_within};
+use crate::language::evaluate::{Budget, EvalResult, EvalValue, NoValue, evaluate_within};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::project::lifecycle::{Condition, ConditionKind};
@@ -36,7 +36,7 @@ pub struct Checker<'p> {
     project: &'p Project,
     basis: Basis<'p>,
     namespace: Option<String>,
-    after: RunsAfter<'p>,
+    after: EarlierStacks<'p>,
     outputs: BTreeMap<StackIndex, StackOutputs>,
     /// Whether outputs can still be read.
     reads: bool,
@@ -72,7 +72,7 @@ impl<'p> Checker<'p> {
             project: names.project(),
             basis: names.basis().clone(),
             namespace,
-            after: RunsAfter::new(graph),
+            after: EarlierStacks::new(graph),
             outputs: BTreeMap::new(),
             reads: true,
         }
@@ -96,14 +96,14 @@ impl<'p> Checker<'p> {
     pub fn check_all(
         &self,
         kind: ConditionKind,
-        stacks: &[(StackIndex, Itself)],
+        stacks: &[(StackIndex, SelfValue)],
     ) -> Result<BTreeMap<StackIndex, Checked<'p>>, rayon::ThreadPoolBuildError> {
-        let has_any = |(stack, _): &&(StackIndex, Itself)| self.has_any(*stack, kind);
-        let stacks: Vec<&(StackIndex, Itself)> = stacks.iter().filter(has_any).collect();
+        let has_any = |(stack, _): &&(StackIndex, SelfValue)| self.has_any(*stack, kind);
+        let stacks: Vec<&(StackIndex, SelfValue)> = stacks.iter().filter(has_any).collect();
         if stacks.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let of_part = |stacks: &[&(StackIndex, Itself)]| -> Vec<(StackIndex, Checked<'p>)> {
+        let of_part = |stacks: &[&(StackIndex, SelfValue)]| -> Vec<(StackIndex, Checked<'p>)> {
             let namespaces = ProjectNamespaces::from(self.basis.clone());
             let checked = stacks.iter().map(|(stack, itself)| {
                 let checked = self.of_stack(&namespaces, kind, *stack, itself);
@@ -117,7 +117,7 @@ impl<'p> Checker<'p> {
         }))
     }
 
-    pub fn check(&self, kind: ConditionKind, stack: StackIndex, itself: &Itself) -> Checked<'p> {
+    pub fn check(&self, kind: ConditionKind, stack: StackIndex, itself: &SelfValue) -> Checked<'p> {
         if !self.has_any(stack, kind) {
             return Checked::default();
         }
@@ -135,7 +135,7 @@ impl<'p> Checker<'p> {
         namespaces: &ProjectNamespaces<'_>,
         kind: ConditionKind,
         stack: StackIndex,
-        itself: &Itself,
+        itself: &SelfValue,
     ) -> Checked<'p> {
         let own = namespaces.of_stack(stack);
         let own = own.of_conditions();
@@ -152,7 +152,7 @@ impl<'p> Checker<'p> {
         for condition in conditions.filter(|it| it.kind == kind) {
             match check(condition, &names, self.project.stacks[stack].path.as_str()) {
                 Ok(failed) => checked.failed.extend(failed),
-                Err(Open) => checked.open.push(condition),
+                Err(UndecidedCondition) => checked.open.push(condition),
             }
         }
         if !checked.open.is_empty() {
@@ -163,9 +163,9 @@ impl<'p> Checker<'p> {
 }
 
 /// The condition can only be decided later.
-struct Open;
+struct UndecidedCondition;
 
-fn evaluate(expr: &Expr, names: &CheckNames<'_>) -> EvalResult<Answer> {
+fn evaluate(expr: &Expr, names: &CheckNames<'_>) -> EvalResult<EvalValue> {
     evaluate_within(expr, names, &Budget::default())
 }
 
@@ -174,7 +174,7 @@ fn check(
     condition: &Condition,
     names: &CheckNames<'_>,
     path: &str,
-) -> Result<Option<FailedCheck>, Open> {
+) -> Result<Option<FailedCheck>, UndecidedCondition> {
     let word = condition.kind.word();
     let failed = |text: String, diagnostic: Diagnostic| {
         Ok(Some(FailedCheck {
@@ -191,11 +191,11 @@ fn check(
         )
     };
     match evaluate(&condition.condition, names) {
-        Ok(Answer {
+        Ok(EvalValue {
             value: Value::Bool(true),
             ..
         }) => return Ok(None),
-        Ok(Answer {
+        Ok(EvalValue {
             value: Value::Bool(false),
             ..
         }) => {}
@@ -206,7 +206,7 @@ fn check(
             return broken(diagnostic.label(condition.condition.span, label));
         }
         Err(NoValue::Wrong(diagnostic)) => return broken(*diagnostic),
-        Err(NoValue::Undecided(_)) => return Err(Open),
+        Err(NoValue::Undecided(_)) => return Err(UndecidedCondition),
     }
     let said = match evaluate(&condition.error_message, names) {
         Ok(answer) if answer.is_sensitive => "(sensitive)".to_owned(),
@@ -214,7 +214,9 @@ fn check(
             Some(text) => text.to_owned(),
             None => format!("its `error_message` is {}", answer.value.type_name()),
         },
-        Err(NoValue::Undecided(undecided)) if undecided.is_on_demand => return Err(Open),
+        Err(NoValue::Undecided(undecided)) if undecided.is_on_demand => {
+            return Err(UndecidedCondition);
+        }
         Err(none) => format!(
             "its `error_message` cannot be evaluated: {}",
             none.into_diagnostic().message

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use super::{Checker, Itself, StackOutputs, pick};
+use super::{Checker, SelfValue, StackOutputs, pick};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
-    Answer, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided,
+    Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue, Unknown,
 };
 use crate::language::value::Value;
 use crate::project::namespaces::GENERATION;
@@ -26,13 +26,13 @@ pub(super) struct CheckNames<'a> {
     pub(super) own: &'a dyn Namespaces,
     pub(super) checker: &'a Checker<'a>,
     pub(super) stack: StackIndex,
-    pub(super) itself: &'a Itself,
+    pub(super) itself: &'a SelfValue,
     /// The stacks whose outputs must be read.
     pub(super) needed: &'a RefCell<BTreeSet<StackIndex>>,
 }
 
 impl Namespaces for CheckNames<'_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         let entry = path.rest.first().map(|(name, _)| *name);
         match path.name {
             "orch" | "terramate" if entry == Some(NAMESPACE) => self.namespace(path).map(Some),
@@ -45,7 +45,7 @@ impl Namespaces for CheckNames<'_> {
     fn names(&self) -> Vec<&str> {
         let mut names = self.own.names();
         names.push(STACKS);
-        if !matches!(self.itself, Itself::Nothing) {
+        if !matches!(self.itself, SelfValue::Nothing) {
             names.push(SELF);
         }
         names
@@ -66,8 +66,8 @@ fn unavailable(message: impl Into<String>, span: Span, label: &str, help: &str) 
 }
 
 /// Wraps an answer in an object, as an attribute of this name.
-fn inside(name: &str, answer: Answer) -> Answer {
-    Answer {
+fn inside(name: &str, answer: EvalValue) -> EvalValue {
+    EvalValue {
         value: Value::object([(name, answer.value)]),
         ..answer
     }
@@ -80,7 +80,7 @@ pub(super) fn no_itself(span: Span) -> Diagnostic {
 }
 
 impl CheckNames<'_> {
-    fn namespace(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+    fn namespace(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let Some(namespace) = &self.checker.namespace else {
             return Err(unavailable(
                 "`orch.namespace` is that of the state, and the project keeps none",
@@ -93,7 +93,7 @@ impl CheckNames<'_> {
     }
 
     /// Resolves the outputs of another stack: `stacks["/network"].outputs.id`.
-    fn of_stacks(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+    fn of_stacks(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let Checker { project, after, .. } = self.checker;
         let Some(&(written, span)) = path.rest.first() else {
             return self.of_hidden(path);
@@ -119,7 +119,7 @@ impl CheckNames<'_> {
     }
 
     /// Does the same for a computed path that is secret.
-    fn of_hidden(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+    fn of_hidden(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let wrong = |message: &str, label: &str| {
             let help = "write `stacks[\"/path\"].outputs.NAME`";
             unavailable(message, path.span, label, help)
@@ -142,7 +142,7 @@ impl CheckNames<'_> {
 
     /// Returns the generation of a stack: the new one if this plan recreates it, as for its
     /// outputs.
-    fn generation(&self, source: StackIndex, path: &NamePath<'_>) -> EvalResult<Answer> {
+    fn generation(&self, source: StackIndex, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let checker = self.checker;
         match checker.outputs.get(&source) {
             Some(StackOutputs::Later) => Err(self.undecided(source, GENERATION, path, false)),
@@ -152,7 +152,7 @@ impl CheckNames<'_> {
             }
             _ => {
                 let path = &checker.project.stacks[source].path;
-                let generation = checker.basis.generations().seen(path).get();
+                let generation = checker.basis.generations().for_others(path).get();
                 Ok(Value::from(u64::from(generation)).into())
             }
         }
@@ -166,7 +166,7 @@ impl CheckNames<'_> {
         is_on_demand: bool,
     ) -> NoValue {
         let of = self.checker.project.stacks[source].path.as_str();
-        NoValue::Undecided(Box::new(Undecided {
+        NoValue::Undecided(Box::new(Unknown {
             name: if source == self.stack {
                 format!("{SELF}.{what}")
             } else {
@@ -183,7 +183,7 @@ impl CheckNames<'_> {
         source: StackIndex,
         name: Option<(&str, Span)>,
         path: &NamePath<'_>,
-    ) -> EvalResult<Answer> {
+    ) -> EvalResult<EvalValue> {
         let of = self.checker.project.stacks[source].path.as_str();
         let undecided = |is_on_demand| self.undecided(source, OUTPUTS, path, is_on_demand);
         match self.checker.outputs.get(&source) {
@@ -208,10 +208,10 @@ impl CheckNames<'_> {
     }
 
     /// Resolves `self.outputs.url`, `self.action`, `self.changes.add`.
-    fn of_itself(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+    fn of_itself(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         const NAMES: [&str; 3] = [OUTPUTS, "action", "changes"];
         let itself = match self.itself {
-            Itself::Nothing => return Err(no_itself(path.span).into()),
+            SelfValue::Nothing => return Err(no_itself(path.span).into()),
             itself => itself,
         };
         let Some(&(name, span)) = path.rest.first() else {
@@ -228,9 +228,9 @@ impl CheckNames<'_> {
             let diagnostic = diagnostic.label(span, "there is no such attribute");
             return Err(diagnostic.did_you_mean(name, NAMES).into());
         }
-        let Itself::Done { action, changes } = itself else {
+        let SelfValue::Done { action, changes } = itself else {
             let path_of = &self.checker.project.stacks[self.stack].path;
-            return Err(NoValue::Undecided(Box::new(Undecided {
+            return Err(NoValue::Undecided(Box::new(Unknown {
                 name: format!("{SELF}.{name}"),
                 when: format!("known once `{path_of}` has been applied"),
                 span: path.whole_span(),

@@ -13,15 +13,15 @@ use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 use crate::source::{FileId, Span};
 
-pub(super) struct RunsAfter<'p> {
+pub(super) struct EarlierStacks<'p> {
     graph: &'p Graph,
     /// The reversed precedence, computed when it is first needed.
     reversed: OnceLock<Precedence>,
 }
 
-impl<'p> RunsAfter<'p> {
+impl<'p> EarlierStacks<'p> {
     pub(super) fn new(graph: &'p Graph) -> Self {
-        RunsAfter {
+        EarlierStacks {
             graph,
             reversed: OnceLock::new(),
         }
@@ -90,7 +90,7 @@ impl<'p> RunsAfter<'p> {
 }
 
 #[derive(Debug, Default)]
-struct Named<'p> {
+struct NamedOutputs<'p> {
     stacks: Vec<(&'p str, Span)>,
     itself: Option<Span>,
     /// Whether it may use the outputs of its own stack.
@@ -99,9 +99,9 @@ struct Named<'p> {
     computes: bool,
 }
 
-impl<'p> Named<'p> {
+impl<'p> NamedOutputs<'p> {
     fn of(condition: &'p Condition) -> Self {
-        let mut named = Named::default();
+        let mut named = NamedOutputs::default();
         let mut variables: Vec<&str> = Vec::new();
         for expr in [&condition.condition, &condition.error_message] {
             expr.each(&mut |expr| {
@@ -158,7 +158,7 @@ impl<'p> Named<'p> {
 
 /// The stacks whose outputs conditions may need.
 #[derive(Debug, Default)]
-pub struct Mentioned {
+pub struct MentionedStacks {
     /// Those that they name literally.
     pub stacks: BTreeSet<StackIndex>,
     pub itself: bool,
@@ -166,10 +166,14 @@ pub struct Mentioned {
     pub computes: bool,
 }
 
-pub fn mentioned(project: &Project, stack: StackIndex, conditions: &[&Condition]) -> Mentioned {
-    let mut all = Mentioned::default();
+pub fn mentioned(
+    project: &Project,
+    stack: StackIndex,
+    conditions: &[&Condition],
+) -> MentionedStacks {
+    let mut all = MentionedStacks::default();
     for condition in conditions {
-        let named = Named::of(condition);
+        let named = NamedOutputs::of(condition);
         all.computes |= named.computes;
         all.itself |= named.uses_own_outputs;
         for (written, _) in named.stacks {
@@ -189,7 +193,7 @@ pub fn misplaced_generations(
     stacks: &[StackIndex],
 ) -> Vec<Diagnostic> {
     let project = environments.namespaces().project();
-    let after = RunsAfter::new(graph);
+    let after = EarlierStacks::new(graph);
     let mut problems: BTreeMap<(FileId, u32), (Diagnostic, usize)> = BTreeMap::new();
     for &stack in stacks {
         for (source, span) in environments.stacks_used(stack) {
@@ -207,11 +211,11 @@ pub fn misplaced_generations(
             }
         }
     }
-    told(problems.into_values())
+    with_counts(problems.into_values())
 }
 
 /// Returns the problems, each with the number of stacks that have it.
-fn told(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
+fn with_counts(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
     let told = problems.map(|(problem, n)| match n {
         1 => problem,
         n => problem.note(format!("the same holds for {} more of its stacks", n - 1)),
@@ -226,14 +230,14 @@ pub fn misplaced(
     graph: &Graph,
     stacks: impl Iterator<Item = StackIndex>,
 ) -> Vec<Diagnostic> {
-    let after = RunsAfter::new(graph);
-    let mut by_condition: HashMap<*const Condition, Named<'_>> = HashMap::new();
+    let after = EarlierStacks::new(graph);
+    let mut by_condition: HashMap<*const Condition, NamedOutputs<'_>> = HashMap::new();
     let mut problems: BTreeMap<(FileId, u32, u32, Code), (Diagnostic, usize)> = BTreeMap::new();
     for stack in stacks {
         for condition in project.rules_of(stack).conditions {
             let named = by_condition
                 .entry(std::ptr::from_ref(condition))
-                .or_insert_with(|| Named::of(condition));
+                .or_insert_with(|| NamedOutputs::of(condition));
             let itself = named.itself;
             let itself = itself.filter(|_| condition.kind == ConditionKind::Precondition);
             let itself = itself.map(|span| (span, no_itself(span)));
@@ -247,5 +251,5 @@ pub fn misplaced(
             }
         }
     }
-    told(problems.into_values())
+    with_counts(problems.into_values())
 }

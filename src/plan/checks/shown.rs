@@ -1,7 +1,7 @@
 //! The values of a condition's names in messages.
 
 use super::names::CheckNames;
-use crate::language::evaluate::{Answer, Budget, evaluate_within};
+use crate::language::evaluate::{Budget, EvalValue, evaluate_within};
 use crate::language::syntax::{Expr, ExprKind};
 use crate::source::Span;
 
@@ -33,7 +33,7 @@ pub(super) fn values(condition: &Expr, names: &CheckNames<'_>) -> Vec<(Span, Str
 }
 
 /// Describes a value: texts and numbers as they are, collections by kind and size.
-fn in_words(answer: &Answer) -> String {
+fn in_words(answer: &EvalValue) -> String {
     if answer.is_sensitive {
         return "(sensitive)".to_owned();
     }

@@ -1,6 +1,6 @@
 //! The inputs of a stack that `ignore_changes` leaves out.
 
-use super::reason::{Reason, ReasonSource};
+use super::reason::{PlanReason, ReasonSource};
 
 const MAX_NAMED: usize = 5;
 
@@ -17,7 +17,7 @@ pub struct IgnoredInputs<'a> {
 
 impl IgnoredInputs<'_> {
     /// Returns the reason to do nothing, if something differs.
-    pub(super) fn reason(&self) -> Option<Reason> {
+    pub(super) fn reason(&self) -> Option<PlanReason> {
         if self.names.is_empty() {
             return None;
         }
@@ -26,7 +26,7 @@ impl IgnoredInputs<'_> {
         if self.names.len() > n_named {
             text += &format!(" and {} more", self.names.len() - n_named);
         }
-        let reason = Reason::new(ReasonSource::Config, text);
-        Some(reason.said_in(Some(self.file), Some(self.line)))
+        let reason = PlanReason::new(ReasonSource::Config, text);
+        Some(reason.at(Some(self.file), Some(self.line)))
     }
 }

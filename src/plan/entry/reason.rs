@@ -24,7 +24,7 @@ impl ReasonSource {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
+pub struct PlanReason {
     pub source: ReasonSource,
     pub text: String,
     /// The file behind the reason, relative to the project root.
@@ -35,9 +35,9 @@ pub struct Reason {
     pub line: Option<usize>,
 }
 
-impl Reason {
+impl PlanReason {
     pub fn new(source: ReasonSource, text: impl Into<String>) -> Self {
-        Reason {
+        PlanReason {
             source,
             text: text.into(),
             file: None,
@@ -47,8 +47,8 @@ impl Reason {
 
     /// Adds the file behind the reason, and the line if known.
     #[must_use]
-    pub fn said_in(self, file: Option<&str>, line: Option<usize>) -> Self {
-        Reason {
+    pub fn at(self, file: Option<&str>, line: Option<usize>) -> Self {
+        PlanReason {
             file: file.map(str::to_owned),
             line,
             ..self

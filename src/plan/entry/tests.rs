@@ -14,8 +14,8 @@ const NONE: Driver<'static> = Driver {
     block: None,
 };
 
-fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'a> {
-    Known {
+fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> StackFacts<'a> {
+    StackFacts {
         standing,
         driver: TERRAFORM,
         mode: StackMode::Manage,
@@ -31,19 +31,19 @@ fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> Known<'
     }
 }
 
-fn answer(has_changes: bool) -> Answer {
-    Answer {
+fn answer(has_changes: bool) -> DriverAnswer {
+    DriverAnswer {
         exists: Some(true),
         has_changes,
         is_complete: true,
-        ..Answer::default()
+        ..DriverAnswer::default()
     }
 }
 
-fn decided(known: &Known<'_>, has_changes: bool) -> (Action, String) {
+fn decided(known: &StackFacts<'_>, has_changes: bool) -> (PlannedAction, String) {
     match known.need(PlanOptions::default()) {
-        Need::Settled(action, reason) => (action, reason.text),
-        Need::Ask(_, asked) => {
+        Decision::Settled(action, reason) => (action, reason.text),
+        Decision::Ask(_, asked) => {
             let (action, reason) = known.decide(asked, &answer(has_changes)).unwrap();
             (action, reason.text)
         }
@@ -54,7 +54,7 @@ const DIFFER: &str = "outputs of /net differ";
 
 #[test]
 fn what_is_on_record_and_what_the_tool_says_decide() {
-    use Action::{Adopt, NoOp, Update};
+    use PlannedAction::{Adopt, NoOp, Update};
     let never = Standing::Pending(Pending::NeverApplied);
     let parts = vec!["config".to_owned()];
     let other = Standing::Pending(Pending::Differs(Difference {
@@ -136,13 +136,16 @@ fn what_does_not_exist_has_gone_only_if_it_was_there() {
         (Standing::Running, "a run is working on it; nothing exists"),
     ];
     for (standing, expected) in cases {
-        let nothing = Answer {
+        let nothing = DriverAnswer {
             exists: Some(false),
             ..answer(true)
         };
         let known = known(Some(&standing), None);
-        let (action, reason) = known.decide(Asked::Update, &nothing).unwrap();
-        assert_eq!((action, reason.text.as_str()), (Action::Update, expected));
+        let (action, reason) = known.decide(AskedAction::Update, &nothing).unwrap();
+        assert_eq!(
+            (action, reason.text.as_str()),
+            (PlannedAction::Update, expected)
+        );
     }
 }
 
@@ -155,12 +158,12 @@ fn a_driver_that_cannot_plan_has_work_where_something_differs() {
         block,
     };
     for (driver, differ, action) in [
-        (blind, None, Action::NoOp),
-        (blind, Some(DIFFER), Action::Update),
-        (NONE, None, Action::NoOp),
-        (NONE, Some(DIFFER), Action::NoOp),
+        (blind, None, PlannedAction::NoOp),
+        (blind, Some(DIFFER), PlannedAction::Update),
+        (NONE, None, PlannedAction::NoOp),
+        (NONE, Some(DIFFER), PlannedAction::NoOp),
     ] {
-        let known = Known {
+        let known = StackFacts {
             driver,
             ..known(Some(&Standing::Applied), differ)
         };
@@ -176,21 +179,21 @@ fn a_driver_that_cannot_plan_has_work_where_something_differs() {
 #[test]
 fn other_rows_beat_outputs_that_differ() {
     let applied = Some(&Standing::Applied);
-    let replaced = Known {
+    let replaced = StackFacts {
         is_replaced: true,
         ..known(applied, Some(DIFFER))
     };
     assert_eq!(
         decided(&replaced, true),
-        (Action::Replace, "--replace".to_owned())
+        (PlannedAction::Replace, "--replace".to_owned())
     );
-    let read = Known {
+    let read = StackFacts {
         mode: StackMode::Read,
         ..known(applied, Some(DIFFER))
     };
     assert_eq!(
         decided(&read, true),
-        (Action::Read, "it is only read".to_owned())
+        (PlannedAction::Read, "it is only read".to_owned())
     );
     let modes = [
         (PlanMode::Destroy, PlanKind::Destroy),
@@ -203,7 +206,7 @@ fn other_rows_beat_outputs_that_differ() {
         };
         let need = known(applied, Some(DIFFER)).need(options);
         assert!(
-            matches!(need, Need::Ask(asked, _) if asked == kind),
+            matches!(need, Decision::Ask(asked, _) if asked == kind),
             "{need:?}"
         );
     }
@@ -211,35 +214,35 @@ fn other_rows_beat_outputs_that_differ() {
         is_full: true,
         ..PlanOptions::default()
     };
-    assert!(matches!(known(applied, None).need(full), Need::Ask(..)));
+    assert!(matches!(known(applied, None).need(full), Decision::Ask(..)));
 }
 
 #[test]
 fn changes_without_another_input_are_drift() {
     let applied = Standing::Applied;
     let unchanged = known(Some(&applied), None);
-    let why = |known: &Known<'_>| {
-        let (action, reason) = known.decide(Asked::Update, &answer(true)).unwrap();
-        assert_eq!(action, Action::Update);
+    let why = |known: &StackFacts<'_>| {
+        let (action, reason) = known.decide(AskedAction::Update, &answer(true)).unwrap();
+        assert_eq!(action, PlannedAction::Update);
         reason.text
     };
     assert_eq!(why(&unchanged), "drift");
-    let released = Known {
+    let released = StackFacts {
         is_released: true,
         ..unchanged
     };
     assert_eq!(why(&released), "calls a released module");
     assert_eq!(why(&known(Some(&applied), Some(DIFFER))), DIFFER);
-    let accepted = Known {
+    let accepted = StackFacts {
         accepts_drift: true,
         ..unchanged
     };
     assert_eq!(
         decided(&accepted, true),
-        (Action::Update, "drift".to_owned())
+        (PlannedAction::Update, "drift".to_owned())
     );
     assert_eq!(
         decided(&accepted, false),
-        (Action::NoOp, "normalised".to_owned())
+        (PlannedAction::NoOp, "normalised".to_owned())
     );
 }

@@ -8,7 +8,7 @@ use petgraph::visit::DfsPostOrder;
 const MAX_EFFORT: usize = 200_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct OrderLink {
     pub(super) from: u32,
     pub(super) to: u32,
     /// Whether it ties a node to a group as its member: the group's links hold for each member.
@@ -17,7 +17,7 @@ pub(super) struct Link {
 
 /// A link or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct LinkPart {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) link: usize,
@@ -27,9 +27,9 @@ pub(super) struct Part {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Acyclic {
     /// These form no cycle.
-    pub(super) kept: Vec<Part>,
+    pub(super) kept: Vec<LinkPart>,
     /// Each of these would close a cycle with kept ones before it.
-    pub(super) left_out: Vec<Part>,
+    pub(super) left_out: Vec<LinkPart>,
 }
 
 impl Acyclic {
@@ -38,13 +38,13 @@ impl Acyclic {
     /// no groups.
     ///
     /// Linear without cycles. Each link in a cycle may cost a search between its ends.
-    pub(super) fn new(n_single: usize, n_nodes: usize, links: &[Link]) -> Self {
-        let mut sorted = Sorted::new(n_nodes, links);
-        let mut members: Option<Members> = None;
+    pub(super) fn new(n_single: usize, n_nodes: usize, links: &[OrderLink]) -> Self {
+        let mut sorted = TopologicalOrder::new(n_nodes, links);
+        let mut members: Option<GroupMembers> = None;
         let mut effort = 0;
         let mut acyclic = Acyclic::default();
-        for (position, &Link { from, to, .. }) in links.iter().enumerate() {
-            let part = |from, to| Part {
+        for (position, &OrderLink { from, to, .. }) in links.iter().enumerate() {
+            let part = |from, to| LinkPart {
                 from,
                 to,
                 link: position,
@@ -53,7 +53,8 @@ impl Acyclic {
                 acyclic.kept.push(part(from, to));
                 continue;
             }
-            let members = members.get_or_insert_with(|| Members::new(n_single, n_nodes, links));
+            let members =
+                members.get_or_insert_with(|| GroupMembers::new(n_single, n_nodes, links));
             let Some((first, then)) = members.of_link(from, to, &mut effort) else {
                 acyclic.left_out.push(part(from, to));
                 continue;
@@ -86,18 +87,18 @@ impl Acyclic {
 }
 
 /// A topological order after Pearce and Kelly. (petgraph's recurses and overflows on long chains.)
-struct Sorted {
+struct TopologicalOrder {
     places: Vec<usize>,
     successors: Vec<Vec<u32>>,
     predecessors: Vec<Vec<u32>>,
     is_seen: Vec<bool>,
 }
 
-impl Sorted {
+impl TopologicalOrder {
     /// Starts without links, in an order that rarely needs to change, and never if all links
     /// together form no cycle. Otherwise it respects as many of the first links as form none, and
     /// the others where these leave a choice.
-    fn new(n_nodes: usize, links: &[Link]) -> Self {
+    fn new(n_nodes: usize, links: &[OrderLink]) -> Self {
         let mut order = reverse_post_order(links, (0..n_nodes).rev());
         if !agrees(&order, links) {
             let starts: Vec<usize> = order.iter().rev().copied().collect();
@@ -112,7 +113,7 @@ impl Sorted {
                 }
             }
         }
-        Sorted {
+        TopologicalOrder {
             places: places(&order),
             successors: vec![Vec::new(); n_nodes],
             predecessors: vec![Vec::new(); n_nodes],
@@ -172,7 +173,10 @@ impl Sorted {
 
 /// Returns the nodes in reverse post-order of a depth-first search from each of `starts`: a
 /// topological order, if the links form no cycle.
-fn reverse_post_order(links: &[Link], starts: impl ExactSizeIterator<Item = usize>) -> Vec<usize> {
+fn reverse_post_order(
+    links: &[OrderLink],
+    starts: impl ExactSizeIterator<Item = usize>,
+) -> Vec<usize> {
     let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(starts.len(), links.len());
     for _ in 0..starts.len() {
         graph.add_node(());
@@ -190,7 +194,7 @@ fn reverse_post_order(links: &[Link], starts: impl ExactSizeIterator<Item = usiz
     order
 }
 
-fn agrees(order: &[usize], links: &[Link]) -> bool {
+fn agrees(order: &[usize], links: &[OrderLink]) -> bool {
     let places = places(order);
     let place = |node: u32| places[node as usize];
     let mut links = links.iter();
@@ -231,7 +235,7 @@ fn reached(
     found
 }
 
-struct Members {
+struct GroupMembers {
     n_single: usize,
     /// By group: its members that come before it.
     before: Vec<Vec<u32>>,
@@ -240,8 +244,8 @@ struct Members {
     is_seen: Vec<bool>,
 }
 
-impl Members {
-    fn new(n_single: usize, n_nodes: usize, links: &[Link]) -> Self {
+impl GroupMembers {
+    fn new(n_single: usize, n_nodes: usize, links: &[OrderLink]) -> Self {
         let mut before = vec![Vec::new(); n_nodes];
         let mut after = vec![Vec::new(); n_nodes];
         let is_group = |node: u32| node as usize >= n_single;
@@ -253,7 +257,7 @@ impl Members {
                 after[link.from as usize].push(link.to);
             }
         }
-        Members {
+        GroupMembers {
             n_single,
             before,
             after,
@@ -288,29 +292,29 @@ impl Members {
 mod tests {
     use super::*;
 
-    fn link(from: u32, to: u32) -> Link {
-        Link {
+    fn link(from: u32, to: u32) -> OrderLink {
+        OrderLink {
             from,
             to,
             is_membership: false,
         }
     }
 
-    fn membership(from: u32, to: u32) -> Link {
-        Link {
+    fn membership(from: u32, to: u32) -> OrderLink {
+        OrderLink {
             is_membership: true,
             ..link(from, to)
         }
     }
 
-    fn ends(parts: &[Part]) -> Vec<(u32, u32)> {
+    fn ends(parts: &[LinkPart]) -> Vec<(u32, u32)> {
         parts.iter().map(|part| (part.from, part.to)).collect()
     }
 
     #[test]
     fn a_link_that_closes_a_cycle_is_left_out_however_long_the_cycle_is() {
         let n = 100_000;
-        let mut links: Vec<Link> = (1..n).map(|node| link(node - 1, node)).collect();
+        let mut links: Vec<OrderLink> = (1..n).map(|node| link(node - 1, node)).collect();
         links.push(link(n - 1, 0));
         links.push(link(0, n - 1));
         links.push(link(7, 7));
@@ -326,7 +330,7 @@ mod tests {
         let members = first.map(|node| membership(node, 4));
         let others = then.map(|node| membership(5, node));
         let links = [members, others].concat();
-        let with = |more: &[Link]| {
+        let with = |more: &[OrderLink]| {
             let acyclic = Acyclic::new(4, 6, &[&links, more].concat());
             (ends(&acyclic.kept[links.len()..]), ends(&acyclic.left_out))
         };
@@ -349,7 +353,7 @@ mod tests {
         // Each member of one group precedes the other group, and vice versa.
         let n = 400;
         let (group, other) = (2 * n, 2 * n + 1);
-        let mut links: Vec<Link> = (0..n).map(|node| membership(node, group)).collect();
+        let mut links: Vec<OrderLink> = (0..n).map(|node| membership(node, group)).collect();
         links.extend((n..2 * n).map(|node| membership(node, other)));
         links.extend((n..2 * n).map(|node| link(group, node)));
         links.extend((0..n).map(|node| link(other, node)));

@@ -10,15 +10,15 @@ mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::recorded::{Record, RecordNode, Recorded, RecordedEdge};
-use self::rules::{Edge, Operations, Waits};
-use crate::run::schedule::{Elsewhere, Schedule};
+pub use self::recorded::{NamedConstraints, RecordNode, RecordedConstraints, RecordedEdge};
+use self::rules::{Operations, RuleEdge, Waits};
+use crate::run::schedule::{CoveringTurn, Schedule};
 use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::Precedence;
 
 /// The work on a stack. With both, it is replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct StackWork {
     pub destroy: bool,
     pub apply: bool,
 }
@@ -32,7 +32,7 @@ pub struct StackOperation {
 
 /// An edge that was dropped because it would have closed a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Relaxed {
+pub enum RelaxedEdge {
     /// A recorded constraint that newer ones contradict.
     Recorded(RecordedEdge),
     /// An edge of a rule that earlier rules contradict, between nodes of the recorded constraints.
@@ -58,23 +58,23 @@ pub struct Turnarounds {
 }
 
 #[derive(Debug)]
-pub struct Order {
+pub struct OperationOrder {
     pub sequence: Vec<StackOperation>,
     /// The dependencies. The first nodes are the operations in sequence; the others are empty.
     pub precedence: Precedence,
     /// The dropped edges: recorded constraints first, then rules.
-    pub relaxed: Vec<Relaxed>,
+    pub relaxed: Vec<RelaxedEdge>,
     /// Breaks ties, by position in the sequence: lowest first.
     ranks: Vec<u32>,
 }
 
-impl Order {
+impl OperationOrder {
     /// Orders the work on stacks. `tree` is the precedence of this commit, `recorded` that of the
     /// state. Both number the stacks of this commit first, in path order; `recorded` continues with
     /// removed stacks, which can only be destroyed. Both may have groups after their stacks. Panics
     /// if they are about other stacks.
-    pub fn new(works: &[Work], tree: &Precedence, recorded: &Recorded) -> Self {
-        Order::with_ties(works, tree, recorded, &Turnarounds::default(), |stack| {
+    pub fn new(works: &[StackWork], tree: &Precedence, recorded: &RecordedConstraints) -> Self {
+        OperationOrder::with_ties(works, tree, recorded, &Turnarounds::default(), |stack| {
             stack
         })
     }
@@ -83,9 +83,9 @@ impl Order {
     /// position of each in it.
     /// As [`Self::new`] does.
     pub fn with_ties(
-        works: &[Work],
+        works: &[StackWork],
         tree: &Precedence,
-        recorded: &Recorded,
+        recorded: &RecordedConstraints,
         turnarounds: &Turnarounds,
         ties: impl Fn(usize) -> usize,
     ) -> Self {
@@ -105,14 +105,14 @@ impl Order {
         operations.destroy_users_before_a_change(&users, made_first);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
-        Order::of(&operations.list, &waits, relaxed, ties)
+        OperationOrder::of(&operations.list, &waits, relaxed, ties)
     }
 
     /// Puts operations in sequence; of those that are ready, the lowest tie is first.
     fn of(
         list: &[StackOperation],
         waits: &Waits,
-        relaxed: Vec<Relaxed>,
+        relaxed: Vec<RelaxedEdge>,
         ties: impl Fn(usize) -> usize,
     ) -> Self {
         let n_operations = list.len();
@@ -124,7 +124,7 @@ impl Order {
         }
         let count = waits.n_nodes;
         let edges = &waits.edges;
-        let number = |edge: &Edge| (edge.from, edge.to, edge.spreads_failure);
+        let number = |edge: &RuleEdge| (edge.from, edge.to, edge.spreads_failure);
         let precedence = Precedence::from_edges(n_operations, count, edges.iter().map(number));
         let turns = rank_of.iter().copied().enumerate();
         let mut schedule = Schedule::new(precedence, turns);
@@ -144,7 +144,7 @@ impl Order {
             let place = |node: u32| positions[node as usize];
             (place(edge.from), place(edge.to), edge.spreads_failure)
         });
-        Order {
+        OperationOrder {
             sequence: order.iter().map(|&operation| list[operation]).collect(),
             precedence: Precedence::from_edges(n_operations, count, edges),
             relaxed,
@@ -175,11 +175,11 @@ impl Order {
         let n_nodes = base + tree.n_nodes();
         let n_operations = self.sequence.len();
         let precedence = Precedence::from_edges(n_operations, n_nodes, edges.into_iter());
-        let mut elsewhere: BTreeMap<usize, Vec<Elsewhere>> = BTreeMap::new();
+        let mut elsewhere: BTreeMap<usize, Vec<CoveringTurn>> = BTreeMap::new();
         for (number, operation) in self.sequence.iter().enumerate() {
             if operation.stack < tree.n_stacks() {
                 let turns = elsewhere.entry(base + operation.stack).or_default();
-                turns.push(Elsewhere {
+                turns.push(CoveringTurn {
                     turn: TurnIndex::new(number),
                     is_loose: operation.operation == Operation::Destroy,
                 });

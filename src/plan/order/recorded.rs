@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::acyclic::{Acyclic, Link};
-use super::{Relaxed, Work};
-use crate::change::Pairs;
+use super::acyclic::{Acyclic, OrderLink};
+use super::{RelaxedEdge, StackWork};
+use crate::change::EntryIndex;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, OriginKind, Precedence};
@@ -15,7 +15,7 @@ use crate::state::document::{Document, Entry, UNMERGED};
 /// The recorded constraints. The first nodes are the stacks of this commit, numbered as in its
 /// graph; then come removed stacks, then groups, numbered as in the record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedConstraints {
     /// Including removed stacks.
     pub n_stacks: usize,
     pub n_nodes: usize,
@@ -32,7 +32,7 @@ pub struct RecordedEdge {
     pub serial: Option<u64>,
 }
 
-impl Recorded {
+impl RecordedConstraints {
     /// Returns this commit's constraints, for projects without recorded ones.
     pub fn as_in_the_tree(tree: &Precedence) -> Self {
         let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, earlier)| {
@@ -43,7 +43,7 @@ impl Recorded {
                 serial: None,
             })
         });
-        Recorded {
+        RecordedConstraints {
             n_stacks: tree.n_stacks(),
             n_nodes: tree.n_nodes(),
             edges: edges.collect(),
@@ -53,13 +53,13 @@ impl Recorded {
     /// Returns the edges on paths between two stacks with work, at least one of which is destroyed.
     /// Cycles on such a path are included whole.
     #[must_use]
-    pub(crate) fn between(&self, works: &[Work]) -> Self {
+    pub(crate) fn between(&self, works: &[StackWork]) -> Self {
         let pairs = self.edges.iter();
         let pairs = pairs.map(|edge| (edge.earlier, edge.later, true));
         let onwards = Precedence::from_edges(self.n_stacks, self.n_nodes, pairs);
         let backwards = onwards.reversed();
         let destroyed = || (0..works.len()).filter(|&stack| works[stack].destroy);
-        let working = || (0..works.len()).filter(|&stack| works[stack] != Work::default());
+        let working = || (0..works.len()).filter(|&stack| works[stack] != StackWork::default());
         let after_destroyed = onwards.reached(destroyed());
         let after_working = onwards.reached(working());
         let before_destroyed = backwards.reached(destroyed());
@@ -70,7 +70,7 @@ impl Recorded {
                 || after_working[earlier] && before_destroyed[later]
         };
         let edges = self.edges.iter().copied();
-        Recorded {
+        RecordedConstraints {
             edges: edges.filter(is_between).collect(),
             ..*self
         }
@@ -84,18 +84,18 @@ impl Recorded {
     }
 
     /// Splits off the constraints that would close a cycle with newer ones, newest first.
-    pub(super) fn acyclic(&self) -> (Users, Vec<Relaxed>) {
+    pub(super) fn acyclic(&self) -> (Users, Vec<RelaxedEdge>) {
         let mut edges: Vec<&RecordedEdge> = self.edges.iter().collect();
         edges.sort_by_key(|edge| Reverse(edge.serial.unwrap_or(u64::MAX)));
-        let link = |edge: &&RecordedEdge| Link {
+        let link = |edge: &&RecordedEdge| OrderLink {
             from: edge.earlier,
             to: edge.later,
             is_membership: edge.serial.is_none(),
         };
-        let links: Vec<Link> = edges.iter().map(link).collect();
+        let links: Vec<OrderLink> = edges.iter().map(link).collect();
         let Acyclic { kept, left_out } = Acyclic::new(self.n_stacks, self.n_nodes, &links);
         let left_out = left_out.into_iter().map(|part| {
-            Relaxed::Recorded(RecordedEdge {
+            RelaxedEdge::Recorded(RecordedEdge {
                 earlier: part.from,
                 later: part.to,
                 serial: edges[part.link].serial,
@@ -117,8 +117,8 @@ pub(super) struct Users {
 
 /// The recorded constraints, with the names of their nodes.
 #[derive(Debug)]
-pub struct Record<'d> {
-    pub recorded: Recorded,
+pub struct NamedConstraints<'d> {
+    pub recorded: RecordedConstraints,
     /// The keys of recorded stacks that this commit lacks: the nodes after this commit's stacks.
     pub gone: Vec<&'d str>,
     /// The names of the groups, which are the last nodes; `None` for a part of one.
@@ -136,7 +136,7 @@ pub enum RecordNode<'d> {
     Group(usize),
 }
 
-impl<'d> Record<'d> {
+impl<'d> NamedConstraints<'d> {
     /// Reads the declarations and the nesting that were recorded with each apply. An entry belongs
     /// to its stack in this commit, wherever that has moved; constraints hold through removed
     /// stacks.
@@ -147,8 +147,8 @@ impl<'d> Record<'d> {
     pub fn new(project: &Project, tree: &Graph, document: Option<&'d Document>) -> Self {
         match document {
             Some(document) => Self::of(project, tree, document),
-            None => Record {
-                recorded: Recorded::as_in_the_tree(&Precedence::new(tree)),
+            None => NamedConstraints {
+                recorded: RecordedConstraints::as_in_the_tree(&Precedence::new(tree)),
                 gone: Vec::new(),
                 groups: names_of_groups(tree, project.stacks.len()),
             },
@@ -157,7 +157,7 @@ impl<'d> Record<'d> {
 
     fn of(project: &Project, tree: &Graph, document: &'d Document) -> Self {
         let n_in_tree = project.stacks.len();
-        let pairs = Pairs::new(&project.stacks, document);
+        let pairs = EntryIndex::new(&project.stacks, document);
         let by_key: HashMap<&str, StackIndex> =
             pairs.iter().map(|(stack, key)| (key, stack)).collect();
         let is_new = |stack: StackIndex| pairs.key(stack).is_none();
@@ -228,8 +228,8 @@ impl<'d> Record<'d> {
                 })
             }));
         }
-        Record {
-            recorded: Recorded {
+        NamedConstraints {
+            recorded: RecordedConstraints {
                 n_stacks,
                 n_nodes: n_stacks + groups.len(),
                 edges,
@@ -254,13 +254,13 @@ impl<'d> Record<'d> {
     }
 
     /// Returns the nodes of the recorded stacks that this commit lacks, by key.
-    pub fn gone_nodes(&self) -> impl Iterator<Item = (usize, &'d str)> {
+    pub fn removed_nodes(&self) -> impl Iterator<Item = (usize, &'d str)> {
         (self.n_here()..).zip(self.gone.iter().copied())
     }
 
     /// Returns the node of a recorded stack that this commit lacks.
-    pub fn gone_node(&self, key: &str) -> Option<usize> {
-        let mut nodes = self.gone_nodes();
+    pub fn removed_node(&self, key: &str) -> Option<usize> {
+        let mut nodes = self.removed_nodes();
         nodes.find(|(_, it)| *it == key).map(|(node, _)| node)
     }
 

@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::acyclic::{Acyclic, Link};
+use super::acyclic::{Acyclic, OrderLink};
 use super::recorded::Users;
-use super::{Relaxed, StackOperation, Work};
+use super::{RelaxedEdge, StackOperation, StackWork};
 use crate::run::turn::Operation;
 use crate::selection::graph::Precedence;
 
@@ -39,7 +39,7 @@ impl Rule {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Edge {
+pub(super) struct RuleEdge {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) spreads_failure: bool,
@@ -50,8 +50,8 @@ pub(super) struct Edge {
 pub(super) struct Waits {
     /// The number of nodes; operations come first.
     pub(super) n_nodes: usize,
-    pub(super) edges: Vec<Edge>,
-    pub(super) relaxed: Vec<Relaxed>,
+    pub(super) edges: Vec<RuleEdge>,
+    pub(super) relaxed: Vec<RelaxedEdge>,
 }
 
 /// The operations of a plan, and the edges from the rules.
@@ -61,7 +61,7 @@ pub(super) struct Operations {
     pub(super) list: Vec<StackOperation>,
     /// The empty nodes after them: the node of the constraints behind each.
     between: Vec<u32>,
-    edges: Vec<Edge>,
+    edges: Vec<RuleEdge>,
     applies: Vec<Option<u32>>,
     destroys: Vec<Option<u32>>,
     /// D(s) of stacks that may turn out to be replaced, by stack: right before A(s).
@@ -70,7 +70,7 @@ pub(super) struct Operations {
 
 impl Operations {
     /// Lists the operations: by stack, D(s) before A(s).
-    pub(super) fn new(works: &[Work], late: &BTreeSet<usize>) -> Self {
+    pub(super) fn new(works: &[StackWork], late: &BTreeSet<usize>) -> Self {
         let mut list = Vec::new();
         let mut add = |is_wanted: bool, stack, operation| {
             is_wanted.then(|| {
@@ -134,7 +134,7 @@ impl Operations {
         let destroys = destroys.map(|(destroy, late)| destroy.or(*late));
         for (destroy, apply) in destroys.zip(&self.applies) {
             if let (Some(from), &Some(to)) = (destroy, apply) {
-                self.edges.push(Edge {
+                self.edges.push(RuleEdge {
                     from,
                     to,
                     spreads_failure: rule.spreads_failure,
@@ -149,7 +149,7 @@ impl Operations {
         let rule = Rule::strict(3);
         for &(made, old) in made_first {
             if let (Some(from), Some(to)) = (self.applies[made], self.destroys[old]) {
-                self.edges.push(Edge {
+                self.edges.push(RuleEdge {
                     from,
                     to,
                     spreads_failure: rule.spreads_failure,
@@ -175,7 +175,7 @@ impl Operations {
                 let to = number(self.list.len() + self.between.len());
                 self.between.push(number(node));
                 *passed = Some(to);
-                self.edges.push(Edge {
+                self.edges.push(RuleEdge {
                     from,
                     to,
                     spreads_failure: rule.spreads_failure,
@@ -218,24 +218,24 @@ impl Operations {
         let operation = |node: u32| self.list.get(node as usize).copied();
         // Edges that may be dropped come last. Those that do not end at an operation close no
         // cycle: they only give empty nodes their meaning.
-        let mut edges: Vec<&Edge> = self.edges.iter().collect();
-        let is_between = |edge: &Edge| edge.rule.may_be_relaxed && operation(edge.to).is_none();
+        let mut edges: Vec<&RuleEdge> = self.edges.iter().collect();
+        let is_between = |edge: &RuleEdge| edge.rule.may_be_relaxed && operation(edge.to).is_none();
         edges.sort_by_key(|edge| {
             let relaxed = edge.rule.may_be_relaxed.then_some(edge.rule.number);
             relaxed.map(|number| (number, !is_between(edge)))
         });
-        let link = |edge: &&Edge| Link {
+        let link = |edge: &&RuleEdge| OrderLink {
             from: edge.from,
             to: edge.to,
             is_membership: is_between(edge),
         };
-        let links: Vec<Link> = edges.iter().map(link).collect();
+        let links: Vec<OrderLink> = edges.iter().map(link).collect();
         let Acyclic { kept, left_out } = Acyclic::new(n_operations, n_nodes, &links);
         let recorded = |node: u32| match operation(node) {
             Some(operation) => number(operation.stack),
             None => self.between[node as usize - n_operations],
         };
-        let relaxed = left_out.into_iter().map(|part| Relaxed::Rule {
+        let relaxed = left_out.into_iter().map(|part| RelaxedEdge::Rule {
             rule: edges[part.link].rule.number,
             user: recorded(part.from),
             used: recorded(part.to),
@@ -243,7 +243,7 @@ impl Operations {
         // One stack may refer to another in several ways.
         let mut is_told = HashSet::new();
         let relaxed = relaxed.filter(|relaxed| is_told.insert(*relaxed));
-        let kept = kept.into_iter().map(|part| Edge {
+        let kept = kept.into_iter().map(|part| RuleEdge {
             from: part.from,
             to: part.to,
             ..*edges[part.link]
@@ -294,7 +294,7 @@ impl Operations {
         for (from, to, spreads) in constraints {
             if let (Some(from), Some(to)) = (nodes[from as usize].0, nodes[to as usize].1) {
                 let spreads_failure = rule.spreads_failure && spreads;
-                self.edges.push(Edge {
+                self.edges.push(RuleEdge {
                     from,
                     to,
                     spreads_failure,

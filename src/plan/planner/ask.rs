@@ -9,14 +9,14 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 use super::PlanRequest;
-use super::entries::Needed;
+use super::entries::OpenQuestion;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
-use crate::driver::{Answer, ChangedPlan};
+use crate::driver::{ChangedPlan, DriverAnswer};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
-use crate::plan::ask::{self, AskOptions, Asking, Question};
-use crate::plan::code::{Code, Codes, PlanStack, RemovedCode};
+use crate::plan::ask::{self, AskOptions, PreparedQuestions, ToolQuestion};
+use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
 use crate::plan::{CannotAsk, PLAN_FILE, Purpose};
 use crate::record::journal::BaseRecord;
 use crate::record::logs::{LogReader, Logs};
@@ -51,9 +51,9 @@ pub trait Ask {
 
 pub struct AskRun<'a> {
     pub id: &'a str,
-    pub origin: Origin,
+    pub origin: RunOrigin,
     pub jobs: NonZeroUsize,
-    pub asking: Asking,
+    pub asking: PreparedQuestions,
 }
 
 pub struct AskedRun {
@@ -79,22 +79,22 @@ impl EndedOutput {
 pub struct AskedTools {
     pub id: String,
     /// By stack: the answer, or why there is none.
-    pub answers: BTreeMap<StackPath, std::result::Result<Answer, String>>,
-    rounds: Vec<Round>,
+    pub answers: BTreeMap<StackPath, std::result::Result<DriverAnswer, String>>,
+    rounds: Vec<AskRound>,
     turns: BTreeMap<StackPath, EndedTurn>,
     /// The folder of all rounds, removed when this is dropped.
     folder: Option<PrivateFolder>,
 }
 
-struct Round {
+struct AskRound {
     run: String,
     folder: PrivateFolder,
     output: EndedOutput,
 }
 
-impl Round {
+impl AskRound {
     fn new(run: &str, folder: PrivateFolder, output: EndedOutput) -> Self {
-        Round {
+        AskRound {
             run: run.to_owned(),
             folder,
             output,
@@ -209,13 +209,13 @@ impl AskedTools {
 pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) codes: &'a [RemovedCode<'a, 'p>],
     /// The questions, each with the place of the state according to the driver's block.
-    pub(super) questions: Vec<(Question<'p>, Option<String>)>,
+    pub(super) questions: Vec<(ToolQuestion<'p>, Option<String>)>,
 }
 
 /// Returns the question for a stack, and the backend according to its driver's block.
-fn question<'p>(needed: &Needed<'_, 'p>) -> Option<(Question<'p>, Option<String>)> {
+fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Option<String>)> {
     let (kind, about) = needed.question()?;
-    let question = Question {
+    let question = ToolQuestion {
         stack: PlanStack::Here(needed.subject.stack),
         driver: needed.subject.driver,
         kind,
@@ -231,13 +231,13 @@ pub(super) fn ask<'p>(
     context: &'p Context,
     request: &PlanRequest<'_>,
     query: &Query,
-    needs: &[Needed<'_, 'p>],
+    needs: &[OpenQuestion<'_, 'p>],
     removed: RemovedQuestions<'_, 'p>,
     earlier: AskedTools,
 ) -> Result<AskedTools> {
     let project = &context.project;
     let mut asked = earlier;
-    let paths = |it: &Needed<'_, '_>| {
+    let paths = |it: &OpenQuestion<'_, '_>| {
         Some((
             project.stacks[it.subject.stack].path.clone(),
             it.generation()?,
@@ -245,8 +245,8 @@ pub(super) fn ask<'p>(
     };
     let generations = context.generations.planning(needs.iter().filter_map(paths));
     let environments = context.evaluator().in_generations(Arc::new(generations));
-    let codes = Codes {
-        tree: Code {
+    let codes = PlanCode {
+        tree: StackCode {
             project,
             environments: &environments,
         },
@@ -255,7 +255,7 @@ pub(super) fn ask<'p>(
     let of_project = needs.iter().filter_map(question);
     let questions = of_project.chain(removed.questions);
     let questions = questions.filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
-    let (questions, backends): (Vec<Question<'_>>, Vec<Option<String>>) = questions.unzip();
+    let (questions, backends): (Vec<ToolQuestion<'_>>, Vec<Option<String>>) = questions.unzip();
     if questions.is_empty() {
         return Ok(asked);
     }
@@ -328,7 +328,7 @@ pub(super) fn ask<'p>(
         asked.turns.insert(path.clone(), turn);
         asked.answers.insert(path.clone(), answer);
     }
-    asked.rounds.push(Round::new(&asked.id, folder, output));
+    asked.rounds.push(AskRound::new(&asked.id, folder, output));
     asked.folder = Some(place);
     Ok(asked)
 }
@@ -341,7 +341,7 @@ fn plan_of(tasks: &[Task]) -> Option<Task> {
 
 /// The origin of a run in which tools are asked, for its journal.
 #[derive(Clone)]
-pub struct Origin {
+pub struct RunOrigin {
     pub purpose: Purpose,
     pub base: Option<BaseRecord>,
     pub is_recorded: bool,

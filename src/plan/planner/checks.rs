@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ask::AskedTools;
-use super::entries::{Needed, Settled};
+use super::entries::{Decisions, OpenQuestion};
 use super::outputs::OutputReader;
-use super::subjects::Subjects;
+use super::subjects::StacksToPlan;
 use crate::context::{Context, state_config};
-use crate::driver::Counts;
+use crate::driver::ChangeCounts;
 use crate::error::{ErrorContext as _, Result};
 use crate::plan::checks::{
-    Checked, Checker, FailedCheck, Itself, StackOutputs, misplaced, misplaced_generations,
+    Checked, Checker, FailedCheck, SelfValue, StackOutputs, misplaced, misplaced_generations,
 };
-use crate::plan::entry::{Action, PlanMode};
-use crate::plan::{Condition, FailedAsk};
+use crate::plan::entry::{PlanMode, PlannedAction};
+use crate::plan::{FailedAsk, WorkBefore};
 use crate::project::environment::Environments;
 use crate::project::lifecycle::ConditionKind;
 use crate::project::stack::StackIndex;
@@ -30,10 +30,10 @@ pub(super) struct Conditions<'l> {
 /// The facts that show in which stacks nothing changes.
 #[derive(Clone, Copy)]
 pub(super) struct Unchanged<'a, 's> {
-    pub(super) subjects: &'a Subjects<'s>,
-    pub(super) settled: &'a Settled,
+    pub(super) subjects: &'a StacksToPlan<'s>,
+    pub(super) settled: &'a Decisions,
     pub(super) asked: &'a AskedTools,
-    pub(super) after: &'a BTreeMap<StackIndex, Condition>,
+    pub(super) after: &'a BTreeMap<StackIndex, WorkBefore>,
     pub(super) blocked: &'a BTreeMap<StackIndex, String>,
 }
 
@@ -70,7 +70,7 @@ fn all_preconditions<'p>(
     checker: &Checker<'p>,
     stacks: impl Iterator<Item = StackIndex>,
 ) -> Result<ByStack<'p>> {
-    let stacks: Vec<_> = stacks.map(|stack| (stack, Itself::Nothing)).collect();
+    let stacks: Vec<_> = stacks.map(|stack| (stack, SelfValue::Nothing)).collect();
     let found = checker.check_all(ConditionKind::Precondition, &stacks);
     found.context("failed to check conditions")
 }
@@ -80,7 +80,7 @@ impl<'l> Conditions<'l> {
     /// leave the plan; the tools of undecided ones wait.
     pub(super) fn new(
         reader: OutputReader<'l>,
-        subjects: &mut Subjects<'_>,
+        subjects: &mut StacksToPlan<'_>,
         mode: PlanMode,
     ) -> Result<Self> {
         let mut conditions = Conditions {
@@ -103,7 +103,7 @@ impl<'l> Conditions<'l> {
     /// Removes decided stacks whose conditions fail from the plan.
     fn leave_out(
         &mut self,
-        subjects: &mut Subjects<'_>,
+        subjects: &mut StacksToPlan<'_>,
         checked: ByStack<'_>,
         is_decided: impl Fn(&Checked<'_>) -> bool,
     ) {
@@ -121,8 +121,8 @@ impl<'l> Conditions<'l> {
     /// the apply what only that can know. Each call decides at least one stack.
     pub(super) fn decide_waiting(
         &mut self,
-        subjects: &mut Subjects<'_>,
-        settled: &Settled,
+        subjects: &mut StacksToPlan<'_>,
+        settled: &Decisions,
     ) -> Result<()> {
         let is_waiting = subjects.all.iter().filter(|it| it.is_waiting);
         let waiting: BTreeSet<StackIndex> = is_waiting.map(|it| it.stack).collect();
@@ -156,8 +156,8 @@ impl<'l> Conditions<'l> {
     fn may_work(
         &self,
         precedence: &Precedence,
-        subjects: &Subjects<'_>,
-        settled: &Settled,
+        subjects: &StacksToPlan<'_>,
+        settled: &Decisions,
     ) -> BTreeSet<StackIndex> {
         let working = settled.working().into_iter().chain(settled.unknown());
         let working = working.chain(self.failed.keys().copied());
@@ -187,7 +187,7 @@ impl<'l> Conditions<'l> {
     pub(super) fn check_unchanged(
         &mut self,
         known: &Unchanged<'_, '_>,
-        needs: &[Needed<'_, '_>],
+        needs: &[OpenQuestion<'_, '_>],
     ) -> Result<()> {
         let Unchanged {
             subjects,
@@ -197,7 +197,7 @@ impl<'l> Conditions<'l> {
             blocked,
         } = *known;
         let stacks = &self.reader.context.project.stacks;
-        let actions: BTreeMap<StackIndex, Action> = settled.actions().collect();
+        let actions: BTreeMap<StackIndex, PlannedAction> = settled.actions().collect();
         let unchanged = needs.iter().filter_map(|needed| {
             let stack = needed.subject.stack;
             let action = *actions.get(&stack)?;
@@ -205,16 +205,16 @@ impl<'l> Conditions<'l> {
             let was_asked = needed.question().is_some() && answer.is_some_and(Result::is_ok);
             // A stack without a tool is recorded without being asked.
             let is_recorded = needed.subject.driver.is_none()
-                && (action == Action::Adopt || settled.differs(stack));
+                && (action == PlannedAction::Adopt || settled.differs(stack));
             let is_blocked = blocked.contains_key(&stack) || needed.subject.blocked.is_some();
             let is_unchanged = (was_asked || is_recorded) && !action.is_work();
-            let itself = Itself::Done {
+            let itself = SelfValue::Done {
                 action: action.word(),
-                changes: Some(Counts::default()),
+                changes: Some(ChangeCounts::default()),
             };
             (is_unchanged && !is_blocked && !after.contains_key(&stack)).then_some((stack, itself))
         });
-        let unchanged: Vec<(StackIndex, Itself)> = unchanged.collect();
+        let unchanged: Vec<(StackIndex, SelfValue)> = unchanged.collect();
         let kind = ConditionKind::Postcondition;
         if !unchanged
             .iter()

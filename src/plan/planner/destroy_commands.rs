@@ -5,10 +5,10 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
-use super::removals::{Blocked, Removals};
+use super::removals::{BlockedRemoval, Removals};
 use super::subjects::{Drivers, tools_on_path};
 use crate::change::base::{BaseQuery, default_tip};
-use crate::change::{Pairs, moved_or_removed};
+use crate::change::{EntryIndex, moved_or_removed};
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, driver_of};
@@ -28,7 +28,7 @@ pub(super) const BRING_BACK: &str =
     "bring its directory back, run `orch destroy` there, and delete it again";
 
 /// Stacks that are not in the working tree, or differ there.
-pub(super) struct Elsewhere {
+pub(super) struct OtherStacks {
     /// The default branch; `None` if they are recorded.
     branch: Option<String>,
     /// The recorded ones, each with its driver.
@@ -44,8 +44,8 @@ impl Removals<'_> {
         &self,
         context: &Context,
         document: Option<&Document>,
-    ) -> Vec<Elsewhere> {
-        let mut all: Vec<Elsewhere> = context.default_branch().into_iter().collect();
+    ) -> Vec<OtherStacks> {
+        let mut all: Vec<OtherStacks> = context.default_branch().into_iter().collect();
         let mut by_commit: BTreeMap<Option<CommitId>, Vec<(StackPath, Option<String>)>> =
             BTreeMap::new();
         for key in self.absent() {
@@ -63,7 +63,7 @@ impl Removals<'_> {
         }
         all.extend(by_commit.into_iter().map(|(commit, recorded)| {
             let none = || Err("no commit is recorded for it".to_owned());
-            Elsewhere {
+            OtherStacks {
                 branch: None,
                 recorded,
                 project: commit.map_or_else(none, |commit| context.project_at(&commit)),
@@ -82,7 +82,7 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
 
 impl Context {
     /// Returns the stacks of the default branch, unless HEAD is there.
-    fn default_branch(&self) -> Option<Elsewhere> {
+    fn default_branch(&self) -> Option<OtherStacks> {
         let query = BaseQuery::of(&self.project.settings);
         let repository = &self.git.known()?.repository;
         let (branch, project) = match default_tip(repository, &query) {
@@ -92,7 +92,7 @@ impl Context {
             Ok(tip) => (tip.branch, self.project_at(&tip.commit)),
             Err(unknown) => ("the default branch".to_owned(), Err(unknown.to_string())),
         };
-        Some(Elsewhere {
+        Some(OtherStacks {
             branch: Some(branch),
             recorded: Vec::new(),
             project,
@@ -120,22 +120,22 @@ impl Context {
     }
 }
 
-struct Source<'s> {
+struct StackSource<'s> {
     project: &'s Project,
     environments: Environments<'s>,
     /// Set if these are the stacks of the default branch.
     branch: Option<&'s str>,
-    stacks: Vec<Other<'s>>,
+    stacks: Vec<OtherStack<'s>>,
 }
 
-struct Other<'s> {
+struct OtherStack<'s> {
     stack: StackIndex,
     driver: Driver<'s>,
     /// Its command, or why that is unknown.
     command: Result<DestroyCommand, String>,
 }
 
-impl<'s> Source<'s> {
+impl<'s> StackSource<'s> {
     fn new(
         project: &'s Project,
         environments: Environments<'s>,
@@ -149,14 +149,14 @@ impl<'s> Source<'s> {
             let words = driver.destroy_words(&namespaces).transpose()?;
             let path = &project.stacks[stack].path;
             let command = words.map(|words| DestroyCommand::new(&words, &project.root, path));
-            Some(Other {
+            Some(OtherStack {
                 stack,
                 driver,
                 command: command.map_err(first_message),
             })
         });
         let stacks = others.collect();
-        Source {
+        StackSource {
             project,
             environments,
             branch,
@@ -168,15 +168,15 @@ impl<'s> Source<'s> {
 pub(super) struct DestroyCommands<'s> {
     context: &'s Context,
     document: Option<&'s Document>,
-    elsewhere: &'s [Elsewhere],
-    sources: OnceCell<Vec<Source<'s>>>,
+    elsewhere: &'s [OtherStacks],
+    sources: OnceCell<Vec<StackSource<'s>>>,
 }
 
 impl<'s> DestroyCommands<'s> {
     pub(super) fn new(
         context: &'s Context,
         document: Option<&'s Document>,
-        elsewhere: &'s [Elsewhere],
+        elsewhere: &'s [OtherStacks],
     ) -> Self {
         DestroyCommands {
             context,
@@ -186,20 +186,20 @@ impl<'s> DestroyCommands<'s> {
         }
     }
 
-    fn sources(&self) -> &[Source<'s>] {
+    fn sources(&self) -> &[StackSource<'s>] {
         self.sources.get_or_init(|| {
             let project = &self.context.project;
             let drivers = Drivers::new(self.context, self.document);
             let stacks = project.stacks.iter();
             let stacks = stacks.map(|(stack, _)| (stack, drivers.of(stack)));
-            let here = Source::new(project, self.context.evaluator(), None, stacks);
+            let here = StackSource::new(project, self.context.evaluator(), None, stacks);
             let elsewhere = self.elsewhere.iter();
             let elsewhere = elsewhere.filter_map(|it| self.source(it, it.project.as_ref().ok()?));
             std::iter::once(here).chain(elsewhere).collect()
         })
     }
 
-    fn source(&self, of: &'s Elsewhere, project: &'s Project) -> Option<Source<'s>> {
+    fn source(&self, of: &'s OtherStacks, project: &'s Project) -> Option<StackSource<'s>> {
         // Files of tools are not read: their drivers have no commands.
         let listing = Listing::default();
         let on_path = tools_on_path();
@@ -215,26 +215,26 @@ impl<'s> DestroyCommands<'s> {
             (index, driver)
         });
         let environments = Environments::new(project, host_environment());
-        let source = Source::new(project, environments, of.branch.as_deref(), stacks);
+        let source = StackSource::new(project, environments, of.branch.as_deref(), stacks);
         (!source.stacks.is_empty()).then_some(source)
     }
 
     /// Returns why the resources of a removed stack may belong to another one: its driver does not
     /// report its backend, and the same command destroys both. A `removed` block resolves that.
-    pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<Blocked> {
+    pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<BlockedRemoval> {
         let namespaces = code.environments.namespaces().of_stack(code.stack);
         let own = match code.driver.destroy_words(&namespaces) {
             Ok(Some(words)) => words,
             // Reported elsewhere.
             Ok(None) => return None,
             Err(found) => {
-                return Some(Blocked {
+                return Some(BlockedRemoval {
                     why: first_message(found),
                     way_out: BRING_BACK.to_owned(),
                 });
             }
         };
-        let own = Own {
+        let own = OwnCommand {
             code,
             command: DestroyCommand::new(&own, &code.project.root, code.path),
             by_driver: RefCell::default(),
@@ -254,11 +254,11 @@ impl<'s> DestroyCommands<'s> {
     }
 
     /// Returns why the command of a recorded stack that is not here is unknown.
-    fn why_unknown(&self, own: &Own<'_, '_>) -> Option<Blocked> {
+    fn why_unknown(&self, own: &OwnCommand<'_, '_>) -> Option<BlockedRemoval> {
         self.elsewhere.iter().find_map(|elsewhere| {
             let branch = elsewhere.branch.as_deref();
             if let (Some(branch), Err(why)) = (branch, &elsewhere.project) {
-                return Some(Blocked {
+                return Some(BlockedRemoval {
                     why: format!(
                         "its driver `{}` has no `backend`, and the stacks of {branch} are unknown: {why}",
                         own.code.driver.name
@@ -285,11 +285,11 @@ impl<'s> DestroyCommands<'s> {
     /// Returns why another stack blocks a removal: its command is the same, or unknown.
     fn blocked(
         &self,
-        own: &Own<'_, '_>,
+        own: &OwnCommand<'_, '_>,
         other: &StackPath,
         branch: Option<&str>,
         unknown: Option<&str>,
-    ) -> Blocked {
+    ) -> BlockedRemoval {
         let stacks = &self.context.project.stacks;
         let here = stacks.find(other);
         let place = match (here, branch) {
@@ -307,7 +307,9 @@ impl<'s> DestroyCommands<'s> {
                 "its driver `{name}` has no `backend`, and the command that destroys {other}{place} is unknown: {why}"
             ),
         };
-        let pairs = self.document.map(|document| Pairs::new(stacks, document));
+        let pairs = self
+            .document
+            .map(|document| EntryIndex::new(stacks, document));
         let key = here.and_then(|stack| pairs.as_ref()?.key(stack));
         let answer = match (here, branch) {
             (None, Some(branch)) => format!(
@@ -319,7 +321,7 @@ impl<'s> DestroyCommands<'s> {
                 here.is_none() || key.is_some(),
             ),
         };
-        Blocked {
+        BlockedRemoval {
             why,
             way_out: format!("{answer}\n{TELL_APART}"),
         }
@@ -344,17 +346,17 @@ pub(super) struct OwnCode<'c, 'p> {
     pub(super) environments: &'c Environments<'p>,
 }
 
-struct Own<'c, 'p> {
+struct OwnCommand<'c, 'p> {
     code: OwnCode<'c, 'p>,
     command: DestroyCommand,
     /// Its commands with the drivers of other projects; `None` if they cannot be evaluated.
     by_driver: RefCell<BTreeMap<(*const Project, String), Option<DestroyCommand>>>,
 }
 
-impl Own<'_, '_> {
+impl OwnCommand<'_, '_> {
     /// Returns whether the same command destroys another stack. Since the driver may have changed,
     /// both stacks are also compared with the same version of it.
-    fn is_same(&self, source: &Source<'_>, other: &Other<'_>) -> Result<bool, String> {
+    fn is_same(&self, source: &StackSource<'_>, other: &OtherStack<'_>) -> Result<bool, String> {
         let command = other.command.as_ref().map_err(Clone::clone)?;
         if command.is_same(&self.command) {
             return Ok(true);

@@ -3,30 +3,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ignored::ignored;
-use super::{OnRecord, Subject, Subjects};
+use super::{RecordedState, StackToPlan, StacksToPlan};
 use crate::context::Context;
-use crate::driver::{Answer, Driver, PlanKind};
+use crate::driver::{Driver, DriverAnswer, PlanKind};
 use crate::path::{Generation, StackPath};
 use crate::plan::entry::{
-    Action, Asked, Known, Need, PlanEntry, PlanOptions, Reason, ReasonSource,
+    AskedAction, Decision, PlanEntry, PlanOptions, PlanReason, PlannedAction, ReasonSource,
+    StackFacts,
 };
-use crate::plan::protection::Destroyed;
-use crate::plan::{Condition, FailedAsk};
+use crate::plan::protection::DestroyedPart;
+use crate::plan::{FailedAsk, WorkBefore};
 use crate::project::Project;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackIndex;
 
 /// A stack with an open question.
-pub(super) struct Needed<'s, 'p> {
-    pub(super) subject: &'s Subject<'p>,
-    pub(super) need: Need,
+pub(super) struct OpenQuestion<'s, 'p> {
+    pub(super) subject: &'s StackToPlan<'p>,
+    pub(super) need: Decision,
 }
 
-impl Needed<'_, '_> {
-    pub(super) fn question(&self) -> Option<(PlanKind, Asked)> {
+impl OpenQuestion<'_, '_> {
+    pub(super) fn question(&self) -> Option<(PlanKind, AskedAction)> {
         match self.need {
-            Need::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
-            Need::Ask(..) | Need::Settled(..) => None,
+            Decision::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
+            Decision::Ask(..) | Decision::Settled(..) => None,
         }
     }
 
@@ -39,8 +40,8 @@ impl Needed<'_, '_> {
 /// Finds the stacks that are created before the old ones are destroyed, as far as known.
 pub(super) fn find_made_first(
     context: &Context,
-    subjects: &mut Subjects<'_>,
-    recorded: Option<&OnRecord>,
+    subjects: &mut StacksToPlan<'_>,
+    recorded: Option<&RecordedState>,
     options: PlanOptions,
 ) {
     if subjects.all.iter().all(|subject| subject.next.is_none()) {
@@ -50,7 +51,7 @@ pub(super) fn find_made_first(
     let is_made = needs.map(|needed| {
         matches!(
             needed.need,
-            Need::Ask(_, Asked::Anew) | Need::Settled(Action::Replace, _)
+            Decision::Ask(_, AskedAction::Anew) | Decision::Settled(PlannedAction::Replace, _)
         )
     });
     let is_made: Vec<bool> = is_made.collect();
@@ -63,10 +64,10 @@ pub(super) fn find_made_first(
 
 fn known<'a>(
     context: &'a Context,
-    subject: &'a Subject<'a>,
-    recorded: Option<&'a OnRecord>,
-) -> Known<'a> {
-    Known {
+    subject: &'a StackToPlan<'a>,
+    recorded: Option<&'a RecordedState>,
+) -> StackFacts<'a> {
+    StackFacts {
         standing: recorded.and_then(|recorded| recorded.standings.stacks.get(&subject.stack)),
         driver: subject.driver,
         mode: context.project.stacks[subject.stack].mode,
@@ -84,16 +85,19 @@ fn known<'a>(
 
 pub(super) fn needs<'s, 'p>(
     context: &'p Context,
-    subjects: &'s Subjects<'p>,
-    recorded: Option<&'p OnRecord>,
+    subjects: &'s StacksToPlan<'p>,
+    recorded: Option<&'p RecordedState>,
     options: PlanOptions,
-) -> Vec<Needed<'s, 'p>> {
+) -> Vec<OpenQuestion<'s, 'p>> {
     let all = subjects.all.iter();
-    let need = |subject: &'s Subject<'p>| Needed {
+    let need = |subject: &'s StackToPlan<'p>| OpenQuestion {
         subject,
         need: match &subject.blocked {
             // Nothing is done with a blocked stack, so its tool is not asked.
-            Some(why) => Need::Settled(Action::NoOp, Reason::new(ReasonSource::State, why)),
+            Some(why) => Decision::Settled(
+                PlannedAction::NoOp,
+                PlanReason::new(ReasonSource::State, why),
+            ),
             None => known(context, subject, recorded).need(options),
         },
     };
@@ -101,33 +105,35 @@ pub(super) fn needs<'s, 'p>(
 }
 
 /// The action for each stack, decided before the order is known.
-pub(super) struct Settled(Vec<(StackIndex, Result<Decided, String>)>);
+pub(super) struct Decisions(Vec<(StackIndex, Result<Decided, String>)>);
 
 struct Decided {
-    action: Action,
-    reason: Reason,
-    answer: Answer,
+    action: PlannedAction,
+    reason: PlanReason,
+    answer: DriverAnswer,
     has_drifted: bool,
 }
 
 impl Decided {
     /// Adapts the decision if the stack was moved and is recorded under another path.
-    fn moved(self, subject: &Subject<'_>) -> Self {
+    fn moved(self, subject: &StackToPlan<'_>) -> Self {
         let from = subject.previous_path.as_deref().unwrap_or_default();
-        let reason = |text: String| Reason::new(ReasonSource::State, text);
+        let reason = |text: String| PlanReason::new(ReasonSource::State, text);
         match self.action {
-            Action::Adopt | Action::NoOp if subject.is_moved => Decided {
-                action: Action::NoOp,
+            PlannedAction::Adopt | PlannedAction::NoOp if subject.is_moved => Decided {
+                action: PlannedAction::NoOp,
                 reason: reason(format!("moved from {from}")),
                 ..self
             },
             // It is recorded, so something exists unless a tool denies it.
-            Action::Create if subject.is_moved && self.answer.exists != Some(false) => Decided {
-                action: Action::Update,
-                reason: reason(format!("moved from {from}, and has changes")),
-                ..self
-            },
-            Action::Update if subject.is_moved => Decided {
+            PlannedAction::Create if subject.is_moved && self.answer.exists != Some(false) => {
+                Decided {
+                    action: PlannedAction::Update,
+                    reason: reason(format!("moved from {from}, and has changes")),
+                    ..self
+                }
+            }
+            PlannedAction::Update if subject.is_moved => Decided {
                 reason: reason(format!("moved from {from}, and has changes")),
                 ..self
             },
@@ -138,7 +144,7 @@ impl Decided {
 
 impl Decided {
     /// Adds the commit that an allowed rollback reverts.
-    fn puts_back(mut self, subject: &Subject<'_>) -> Self {
+    fn puts_back(mut self, subject: &StackToPlan<'_>) -> Self {
         if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
             self.reason.text = format!("{effect}: {}", self.reason.text);
         }
@@ -149,39 +155,39 @@ impl Decided {
 /// Decides the actions, given the answers of the tools and the blocked stacks.
 pub(super) fn settle(
     context: &Context,
-    recorded: Option<&OnRecord>,
-    needs: &[Needed<'_, '_>],
-    answers: &BTreeMap<StackPath, Result<Answer, String>>,
+    recorded: Option<&RecordedState>,
+    needs: &[OpenQuestion<'_, '_>],
+    answers: &BTreeMap<StackPath, Result<DriverAnswer, String>>,
     blocked: &BTreeMap<StackIndex, String>,
-) -> Settled {
+) -> Decisions {
     let settled = needs.iter().map(|needed| {
         let stack = needed.subject.stack;
-        let settled = |action: Action, reason: Reason| Decided {
+        let settled = |action: PlannedAction, reason: PlanReason| Decided {
             action,
             reason,
-            answer: Answer {
+            answer: DriverAnswer {
                 is_complete: true,
-                ..Answer::default()
+                ..DriverAnswer::default()
             },
             has_drifted: false,
         };
         if let Some(why) = blocked.get(&stack) {
-            let reason = Reason::new(ReasonSource::State, why);
-            return (stack, Ok(settled(Action::NoOp, reason)));
+            let reason = PlanReason::new(ReasonSource::State, why);
+            return (stack, Ok(settled(PlannedAction::NoOp, reason)));
         }
         let decided = match &needed.need {
-            Need::Settled(action, reason) => {
+            Decision::Settled(action, reason) => {
                 let reason = placed(context, needed.subject, *action, reason.clone());
                 Ok(settled(*action, reason))
             }
-            Need::Ask(_, asked) => match answers.get(&context.project.stacks[stack].path) {
+            Decision::Ask(_, asked) => match answers.get(&context.project.stacks[stack].path) {
                 Some(Ok(answer)) => known(context, needed.subject, recorded)
                     .decide(*asked, answer)
                     .map(|(action, reason)| Decided {
                         action,
                         reason: placed(context, needed.subject, action, reason),
                         answer: answer.clone(),
-                        has_drifted: matches!(asked, Asked::Refresh | Asked::Read)
+                        has_drifted: matches!(asked, AskedAction::Refresh | AskedAction::Read)
                             && answer.has_drifted(),
                     })
                     .map_err(|problem| problem.to_string()),
@@ -192,31 +198,36 @@ pub(super) fn settle(
         let decided = decided.map(|it| it.moved(needed.subject).puts_back(needed.subject));
         (stack, decided)
     });
-    Settled(settled.collect())
+    Decisions(settled.collect())
 }
 
 /// Adds the place of the block behind the reason: the driver's, or that of a read-only stack.
-fn placed(context: &Context, subject: &Subject<'_>, action: Action, reason: Reason) -> Reason {
+fn placed(
+    context: &Context,
+    subject: &StackToPlan<'_>,
+    action: PlannedAction,
+    reason: PlanReason,
+) -> PlanReason {
     let span = match reason.source {
         ReasonSource::Driver => subject.driver.block.map(|block| block.name.span),
-        ReasonSource::Config if action == Action::Read => {
+        ReasonSource::Config if action == PlannedAction::Read => {
             Some(context.project.stacks[subject.stack].span)
         }
         _ => None,
     };
     let Some(span) = span else { return reason };
     let (file, line) = context.project.sources.file_and_line(span);
-    reason.said_in(Some(file), Some(line))
+    reason.at(Some(file), Some(line))
 }
 
 /// Returns the stacks whose new generation is created before the old one is destroyed.
-fn made_first(subjects: &Subjects<'_>) -> BTreeSet<StackIndex> {
+fn made_first(subjects: &StacksToPlan<'_>) -> BTreeSet<StackIndex> {
     let made = subjects.all.iter().filter(|it| it.made().is_some());
     made.map(|it| it.stack).collect()
 }
 
-impl Settled {
-    pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, Action)> {
+impl Decisions {
+    pub(super) fn actions(&self) -> impl Iterator<Item = (StackIndex, PlannedAction)> {
         let settled = self.0.iter();
         settled.filter_map(|(stack, decided)| Some((*stack, decided.as_ref().ok()?.action)))
     }
@@ -224,11 +235,11 @@ impl Settled {
     /// Returns the action on each stack itself: if it is created first, another entry destroys.
     pub(super) fn steps(
         &self,
-        subjects: &Subjects<'_>,
-    ) -> impl Iterator<Item = (StackIndex, Action)> {
+        subjects: &StacksToPlan<'_>,
+    ) -> impl Iterator<Item = (StackIndex, PlannedAction)> {
         let made = made_first(subjects);
         self.actions().map(move |(stack, action)| match action {
-            Action::Replace if made.contains(&stack) => (stack, Action::Create),
+            PlannedAction::Replace if made.contains(&stack) => (stack, PlannedAction::Create),
             action => (stack, action),
         })
     }
@@ -239,12 +250,12 @@ impl Settled {
             .ok()
     }
 
-    pub(super) fn reason(&self, stack: StackIndex) -> Option<&Reason> {
+    pub(super) fn reason(&self, stack: StackIndex) -> Option<&PlanReason> {
         let (_, decided) = &self.0[self.position(stack)?];
         Some(&decided.as_ref().ok()?.reason)
     }
 
-    pub(super) fn action(&self, stack: StackIndex) -> Option<Action> {
+    pub(super) fn action(&self, stack: StackIndex) -> Option<PlannedAction> {
         let (_, decided) = &self.0[self.position(stack)?];
         Some(decided.as_ref().ok()?.action)
     }
@@ -259,7 +270,7 @@ impl Settled {
     pub(super) fn unreported(&self) -> impl Iterator<Item = StackIndex> {
         let unreported = self.0.iter().filter(|(_, decided)| {
             let decided = decided.as_ref();
-            decided.is_ok_and(|it| it.action == Action::Update && it.answer.counts.is_none())
+            decided.is_ok_and(|it| it.action == PlannedAction::Update && it.answer.counts.is_none())
         });
         unreported.map(|(stack, _)| *stack)
     }
@@ -267,20 +278,21 @@ impl Settled {
     pub(super) fn going(&self) -> impl Iterator<Item = StackIndex> {
         let going = self
             .actions()
-            .filter(|(_, it)| matches!(it, Action::Delete | Action::Replace));
+            .filter(|(_, it)| matches!(it, PlannedAction::Delete | PlannedAction::Replace));
         going.map(|(stack, _)| stack)
     }
 
     /// Returns the stacks that are destroyed, replaced, or lose resources, with the reason.
     pub(super) fn destroyed(
         &self,
-        subjects: &Subjects<'_>,
-    ) -> impl Iterator<Item = (StackIndex, &Reason, Destroyed<'_>)> {
+        subjects: &StacksToPlan<'_>,
+    ) -> impl Iterator<Item = (StackIndex, &PlanReason, DestroyedPart<'_>)> {
         let made = made_first(subjects);
         self.0.iter().filter_map(move |(stack, decided)| {
             let decided = decided.as_ref().ok()?;
             let is_made_first = made.contains(stack);
-            let destroyed = Destroyed::of_answer(decided.action, &decided.answer, is_made_first)?;
+            let destroyed =
+                DestroyedPart::of_answer(decided.action, &decided.answer, is_made_first)?;
             Some((*stack, &decided.reason, destroyed))
         })
     }
@@ -290,7 +302,7 @@ impl Settled {
         let decided = self.position(stack).map(|position| &self.0[position].1);
         let decided = decided.and_then(|decided| decided.as_ref().ok());
         decided.is_some_and(|decided| {
-            decided.action == Action::NoOp && decided.reason.source == ReasonSource::Config
+            decided.action == PlannedAction::NoOp && decided.reason.source == ReasonSource::Config
         })
     }
 
@@ -307,8 +319,8 @@ impl Settled {
         let decided = &mut self.0[position].1;
         let answer = decided.as_ref().map(|decided| decided.answer.clone());
         *decided = Ok(Decided {
-            action: Action::NoOp,
-            reason: Reason::new(ReasonSource::Config, why),
+            action: PlannedAction::NoOp,
+            reason: PlanReason::new(ReasonSource::Config, why),
             answer: answer.unwrap_or_default(),
             has_drifted: false,
         });
@@ -317,7 +329,7 @@ impl Settled {
     /// Blocks destroys by drivers without a command for it; returns the stacks with the reasons.
     pub(super) fn block_without_destroy(
         &mut self,
-        subjects: &Subjects<'_>,
+        subjects: &StacksToPlan<'_>,
     ) -> BTreeMap<StackIndex, String> {
         let drivers = subjects.all.iter();
         let drivers: BTreeMap<StackIndex, &Driver<'_>> = drivers
@@ -328,11 +340,14 @@ impl Settled {
             let (Ok(decided), Some(driver)) = (decided, drivers.get(stack)) else {
                 continue;
             };
-            let destroys = matches!(decided.action, Action::Delete | Action::Replace);
+            let destroys = matches!(
+                decided.action,
+                PlannedAction::Delete | PlannedAction::Replace
+            );
             if destroys && !driver.has(DriverStep::Destroy) {
                 let why = format!("its driver `{}` has no `destroy`", driver.name);
-                decided.action = Action::NoOp;
-                decided.reason = Reason::new(ReasonSource::Driver, &why);
+                decided.action = PlannedAction::NoOp;
+                decided.reason = PlanReason::new(ReasonSource::Driver, &why);
                 blocked.insert(*stack, why);
             }
         }
@@ -357,7 +372,7 @@ impl Settled {
     pub(super) fn entries(
         self,
         project: &Project,
-        mut after: BTreeMap<StackIndex, Condition>,
+        mut after: BTreeMap<StackIndex, WorkBefore>,
         invalid: &BTreeSet<StackIndex>,
     ) -> (Vec<PlanEntry>, Vec<FailedAsk>) {
         let mut entries = Vec::with_capacity(self.0.len());
@@ -392,8 +407,8 @@ impl Settled {
                 Err(why) if !after.is_empty() && !invalid.contains(&stack) => {
                     entries.push(PlanEntry {
                         stack: path(&stack),
-                        action: Action::NoOp,
-                        reason: Reason::new(ReasonSource::Driver, why),
+                        action: PlannedAction::NoOp,
+                        reason: PlanReason::new(ReasonSource::Driver, why),
                         counts: None,
                         resources: Vec::new(),
                         is_complete: false,
@@ -422,7 +437,7 @@ impl Settled {
 
 /// Completes entries: why their stacks are blocked, and their recorded facts.
 pub(super) fn add_known(
-    subjects: &Subjects<'_>,
+    subjects: &StacksToPlan<'_>,
     blocked: &BTreeMap<StackIndex, String>,
     project: &Project,
     entries: &mut [PlanEntry],
@@ -442,6 +457,6 @@ pub(super) fn add_known(
         let made = subject.made();
         entry.generation = made
             .map(|next| next.generation)
-            .filter(|_| entry.action == Action::Replace && entry.blocked.is_none());
+            .filter(|_| entry.action == PlannedAction::Replace && entry.blocked.is_none());
     }
 }

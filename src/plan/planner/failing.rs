@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanRequest;
-use super::ask::{AskEnd, AskRun, AskedTools, Origin};
-use super::entries::Settled;
+use super::ask::{AskEnd, AskRun, AskedTools, RunOrigin};
+use super::entries::Decisions;
 use super::removals::Removals;
-use super::subjects::Subjects;
+use super::subjects::StacksToPlan;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::ask::{AskOptions, prepare_validation};
-use crate::plan::code::{Code, Codes};
-use crate::plan::entry::{Action, PlanMode};
-use crate::plan::{Condition, PlannedOrder};
+use crate::plan::code::{PlanCode, StackCode};
+use crate::plan::entry::{PlanMode, PlannedAction};
+use crate::plan::{PlannedOrder, WorkBefore};
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
@@ -23,14 +23,14 @@ use crate::selection::select::Query;
 use crate::state::document::Document;
 
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a, 'p> {
-    pub(super) subjects: &'a Subjects<'p>,
-    pub(super) settled: &'a Settled,
+pub(super) struct FailingFacts<'a, 'p> {
+    pub(super) subjects: &'a StacksToPlan<'p>,
+    pub(super) settled: &'a Decisions,
     /// The stacks with work that each stack runs after.
-    pub(super) runs_after: &'a BTreeMap<StackIndex, Condition>,
+    pub(super) runs_after: &'a BTreeMap<StackIndex, WorkBefore>,
 }
 
-pub(super) struct Failing {
+pub(super) struct FailingStacks {
     mode: PlanMode,
     /// Those that run after stacks with work, but fail for another cause.
     pub(super) invalid: BTreeSet<StackIndex>,
@@ -43,10 +43,10 @@ impl Context {
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
-        known: Known<'_, '_>,
+        known: FailingFacts<'_, '_>,
         asked: &AskedTools,
-    ) -> Result<Failing> {
-        let Known {
+    ) -> Result<FailingStacks> {
+        let FailingFacts {
             subjects,
             settled,
             runs_after,
@@ -60,7 +60,7 @@ impl Context {
             unknown.partition(|(stack, _)| runs_after.contains_key(stack));
         let invalid = invalid(self, request, query, asked, open)?;
         let failed = failed.into_iter().map(|(stack, _)| stack);
-        Ok(Failing {
+        Ok(FailingStacks {
             mode: request.options.mode,
             stacks: failed.chain(invalid.iter().copied()).collect(),
             invalid,
@@ -100,8 +100,8 @@ fn invalid(
         lock_timeout: None,
     };
     let environments = context.evaluator();
-    let codes = Codes {
-        tree: Code {
+    let codes = PlanCode {
+        tree: StackCode {
             project: &context.project,
             environments: &environments,
         },
@@ -113,7 +113,7 @@ fn invalid(
     };
     let turns = asking.execution.turns.clone();
     if !turns.is_empty() {
-        let origin = Origin {
+        let origin = RunOrigin {
             is_recorded: false,
             ..request.origin(query)
         };
@@ -141,7 +141,7 @@ fn invalid(
     Ok(invalid.into_iter().map(|(stack, _)| stack).collect())
 }
 
-impl Failing {
+impl FailingStacks {
     pub(super) fn with(mut self, stacks: impl Iterator<Item = StackIndex>) -> Self {
         self.stacks.extend(stacks);
         self
@@ -151,10 +151,10 @@ impl Failing {
     pub(super) fn leave_out(
         &self,
         context: &Context,
-        subjects: &Subjects<'_>,
+        subjects: &StacksToPlan<'_>,
         document: Option<&Document>,
         (settled, removals, blocked): (
-            &mut Settled,
+            &mut Decisions,
             &mut Removals<'_>,
             &mut BTreeMap<StackIndex, String>,
         ),
@@ -174,8 +174,8 @@ impl Failing {
     fn behind(
         &self,
         context: &Context,
-        subjects: &Subjects<'_>,
-        settled: &Settled,
+        subjects: &StacksToPlan<'_>,
+        settled: &Decisions,
         removals: &Removals<'_>,
         document: Option<&Document>,
     ) -> BTreeMap<StackPath, StackPath> {
@@ -185,10 +185,10 @@ impl Failing {
         if failed.is_empty() {
             return BTreeMap::new();
         }
-        let mut actions: BTreeMap<StackIndex, Action> = settled.steps(subjects).collect();
+        let mut actions: BTreeMap<StackIndex, PlannedAction> = settled.steps(subjects).collect();
         let work = match self.mode {
-            PlanMode::Destroy => Action::Delete,
-            PlanMode::Normal | PlanMode::RefreshOnly => Action::Update,
+            PlanMode::Destroy => PlannedAction::Delete,
+            PlanMode::Normal | PlanMode::RefreshOnly => PlannedAction::Update,
         };
         for stack in self.conditional.iter().chain(&self.stacks) {
             let action = actions.entry(*stack).or_insert(work);
@@ -198,7 +198,7 @@ impl Failing {
         }
         let mut gone = removals.actions();
         let failed_gone = removals.failed.keys();
-        gone.extend(failed_gone.map(|path| (path.to_string(), Action::Delete)));
+        gone.extend(failed_gone.map(|path| (path.to_string(), PlannedAction::Delete)));
         let actions = actions.into_iter();
         PlannedOrder::new(project, graph, document, actions, &gone).behind(project, &failed)
     }

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ask::AskedTools;
 use super::commits::Commits;
 use super::removals::Removals;
-use super::subjects::{Drivers, OnRecord, Subjects};
+use super::subjects::{Drivers, RecordedState, StacksToPlan};
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
-use crate::plan::entry::Action;
-use crate::plan::order::{Record, RecordNode, Work};
+use crate::plan::entry::PlannedAction;
+use crate::plan::order::{NamedConstraints, RecordNode, StackWork};
 use crate::plan::removal::is_only_forgotten;
 use crate::plan::ties::Ties;
-use crate::plan::{Fate, PlannedOrder};
+use crate::plan::{DestroyOutcome, PlannedOrder};
 use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreseen {
+pub struct ForeseenRemoval {
     /// Whether it is destroyed, only removed from the state, or kept.
-    pub action: Action,
+    pub action: PlannedAction,
     /// Why it is kept although it was removed, and the fix.
     pub blocked: Option<(String, String)>,
     /// If it is destroyed: it and all destroyed stacks related to it, in the order of destruction.
@@ -30,10 +30,10 @@ pub struct Foreseen {
     pub users: Vec<String>,
 }
 
-impl Default for Foreseen {
+impl Default for ForeseenRemoval {
     fn default() -> Self {
-        Foreseen {
-            action: Action::NoOp,
+        ForeseenRemoval {
+            action: PlannedAction::NoOp,
             blocked: None,
             order: Vec::new(),
             users: Vec::new(),
@@ -45,8 +45,12 @@ impl Context {
     /// Returns the outlook for recorded stacks that this commit lacks, by key. No tool is asked:
     /// one may find nothing left to destroy, or that another stack has the same backend. Fails if
     /// the code of removed stacks cannot be read.
-    pub fn foreseen(&mut self, recorded: &OnRecord, keys: &[&str]) -> Result<Vec<Foreseen>> {
-        let OnRecord {
+    pub fn foreseen(
+        &mut self,
+        recorded: &RecordedState,
+        keys: &[&str],
+    ) -> Result<Vec<ForeseenRemoval>> {
+        let RecordedState {
             document,
             standings,
         } = recorded;
@@ -68,27 +72,27 @@ impl Context {
         let goes: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
 
         let project = &self.project;
-        let no_work = vec![Work::default(); project.stacks.len()];
+        let no_work = vec![StackWork::default(); project.stacks.len()];
         let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &goes);
         let order = order.operations(project);
-        let record = Record::new(project, &self.graph, Some(document));
+        let record = NamedConstraints::new(project, &self.graph, Some(document));
         let ties = Ties::new(&record.recorded);
-        let nodes = record.gone_nodes().map(|(node, key)| (key, node));
+        let nodes = record.removed_nodes().map(|(node, key)| (key, node));
         let nodes: BTreeMap<&str, usize> = nodes.collect();
         let drivers = Drivers::new(self, Some(document));
         let fate = |node: usize| match record.node(node) {
-            RecordNode::Gone(key) if goes.contains(key) => Fate::Goes,
-            RecordNode::Gone(key) if is_left(key) => Fate::Stays,
-            RecordNode::Gone(key) if is_forgotten(key) => Fate::Nothing,
-            RecordNode::Gone(_) => Fate::Stays,
+            RecordNode::Gone(key) if goes.contains(key) => DestroyOutcome::Goes,
+            RecordNode::Gone(key) if is_left(key) => DestroyOutcome::Stays,
+            RecordNode::Gone(key) if is_forgotten(key) => DestroyOutcome::Nothing,
+            RecordNode::Gone(_) => DestroyOutcome::Stays,
             RecordNode::Here(stack) if project.stacks[stack].mode == StackMode::Read => {
-                Fate::Nothing
+                DestroyOutcome::Nothing
             }
             RecordNode::Here(stack) => match drivers.entry(stack) {
-                Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Fate::Stays,
-                _ => Fate::Nothing,
+                Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => DestroyOutcome::Stays,
+                _ => DestroyOutcome::Nothing,
             },
-            RecordNode::Group(_) => Fate::Nothing,
+            RecordNode::Group(_) => DestroyOutcome::Nothing,
         };
         let name = |node: usize| record.name(project, node);
         let foreseen = keys.iter().map(|key| {
@@ -98,15 +102,15 @@ impl Context {
                 .is_some_and(|it| it.evidence.is_ok());
             let node = nodes.get(key).copied();
             let users = node.map(|node| ties.staying_users(node, fate));
-            let mut foreseen = Foreseen {
+            let mut foreseen = ForeseenRemoval {
                 users: users.into_iter().flatten().map(name).collect(),
-                ..Foreseen::default()
+                ..ForeseenRemoval::default()
             };
             if !is_proven {
                 return foreseen;
             }
             if is_forgotten(key) {
-                foreseen.action = Action::Forget;
+                foreseen.action = PlannedAction::Forget;
                 foreseen.users.clear();
             } else if goes.contains(key) {
                 let with = node.map(|node| ties.with(node)).unwrap_or_default();
@@ -114,7 +118,7 @@ impl Context {
                     let node = nodes.get(path).copied();
                     node.is_some_and(|node| with.get(node) == Some(&true))
                 };
-                foreseen.action = Action::Delete;
+                foreseen.action = PlannedAction::Delete;
                 let order = order.iter().map(|operation| operation.stack.to_string());
                 foreseen.order = order.filter(|path| is_tied(path)).collect();
             } else if let Some(removal) = removals.of_key(key) {
@@ -127,18 +131,22 @@ impl Context {
     }
 
     /// Keeps the stacks that a plan would keep, as far as that needs no tool.
-    fn block_as_planned(&self, removals: &mut Removals<'_>, recorded: &OnRecord) -> Result<()> {
-        let OnRecord {
+    fn block_as_planned(
+        &self,
+        removals: &mut Removals<'_>,
+        recorded: &RecordedState,
+    ) -> Result<()> {
+        let RecordedState {
             document,
             standings,
         } = recorded;
         let entries = self.entries_of(document);
-        let nothing = Subjects {
+        let nothing = StacksToPlan {
             all: Vec::new(),
             without_driver: 0,
         };
         let recorded_places = self.places(&nothing, &entries, &AskedTools::none(self));
-        let places = self.with_said(&recorded_places, document);
+        let places = self.with_configured(&recorded_places, document);
         for (stack, key) in self.moved_by_backend(&places, &entries, Some(recorded)) {
             let to = &self.project.stacks[stack].path;
             if let Some(removal) = removals.of_key(&key) {
@@ -160,10 +168,12 @@ impl Context {
     }
 
     /// Returns the stacks of this commit that a plan over all stacks would cover.
-    fn plannable(&self, document: &Document) -> BTreeMap<StackIndex, Action> {
+    fn plannable(&self, document: &Document) -> BTreeMap<StackIndex, PlannedAction> {
         let drivers = Drivers::new(self, Some(document));
         let stacks = self.project.stacks.iter();
         let planned = stacks.filter(|(stack, _)| drivers.of(*stack).is_some());
-        planned.map(|(stack, _)| (stack, Action::NoOp)).collect()
+        planned
+            .map(|(stack, _)| (stack, PlannedAction::NoOp))
+            .collect()
     }
 }

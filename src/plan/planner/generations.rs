@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entries::{Settled, find_made_first, needs, settle};
+use super::entries::{Decisions, find_made_first, needs, settle};
 use super::removals::{Removal, Removals};
-use super::subjects::{Next, OnRecord, Subjects};
+use super::subjects::{NextGeneration, RecordedState, StacksToPlan};
 use super::{AskedTools, PlanRequest};
 use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::git::CommitId;
 use crate::path::{Generation, StackPath};
-use crate::plan::backends::Place;
-use crate::plan::entry::{Action, PlanMode, Removed};
+use crate::plan::backends::StackBackend;
+use crate::plan::entry::{PlanMode, PlannedAction, Removed};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Document, Entry};
@@ -84,19 +84,19 @@ impl Removals<'_> {
     }
 
     /// Drops the generations that remain current after all.
-    pub(super) fn keep_current(&mut self, context: &Context, settled: &Settled) {
+    pub(super) fn keep_current(&mut self, context: &Context, settled: &Decisions) {
         self.all.retain(|removal| {
             let Some(stack) = context.project.stacks.find(&removal.path.current()) else {
                 return true;
             };
-            !removal.is_planned || settled.action(stack) == Some(Action::Replace)
+            !removal.is_planned || settled.action(stack) == Some(PlannedAction::Replace)
         });
     }
 }
 
-impl Subjects<'_> {
+impl StacksToPlan<'_> {
     /// Records the stacks of which nothing exists; returns those that are new.
-    pub(super) fn find_gone(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
+    pub(super) fn find_removed(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
         let all = self.all.iter_mut();
         let found = all.filter(|it| gone.contains(&it.stack) && !it.is_gone);
         found
@@ -109,11 +109,11 @@ impl Subjects<'_> {
 
     /// Returns the stacks that their drivers want to replace by new generations: these are asked
     /// for.
-    pub(super) fn find_made_by_driver(&mut self, settled: &Settled) -> Vec<StackIndex> {
+    pub(super) fn find_made_by_driver(&mut self, settled: &Decisions) -> Vec<StackIndex> {
         let mut found = Vec::new();
         for subject in &mut self.all {
             let is_made = subject.next.as_ref().is_none_or(|next| next.is_made);
-            if is_made || settled.action(subject.stack) != Some(Action::Replace) {
+            if is_made || settled.action(subject.stack) != Some(PlannedAction::Replace) {
                 continue;
             }
             subject.trigger = settled.reason(subject.stack).cloned();
@@ -127,8 +127,8 @@ impl Context {
     pub(super) fn add_deposed(
         &self,
         request: &PlanRequest<'_>,
-        subjects: &Subjects<'_>,
-        recorded: Option<&OnRecord>,
+        subjects: &StacksToPlan<'_>,
+        recorded: Option<&RecordedState>,
         removals: &mut Removals<'_>,
     ) {
         let Some(recorded) = recorded.filter(|_| request.options.mode != PlanMode::RefreshOnly)
@@ -152,9 +152,9 @@ impl Context {
     pub(super) fn depose_replaced(
         &self,
         request: &PlanRequest<'_>,
-        subjects: &mut Subjects<'_>,
-        recorded: Option<&OnRecord>,
-        places: &BTreeMap<StackIndex, Place>,
+        subjects: &mut StacksToPlan<'_>,
+        recorded: Option<&RecordedState>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         asked: &AskedTools,
         removals: &mut Removals<'_>,
     ) {
@@ -172,7 +172,7 @@ impl Context {
             let path = &self.project.stacks[subject.stack].path;
             let entry = entries.get(&subject.stack).map(|(_, entry)| entry);
             if let Some(entry) = entry
-                && settled.action(subject.stack) == Some(Action::Replace)
+                && settled.action(subject.stack) == Some(PlannedAction::Replace)
             {
                 let old = path.of_generation(entry.generation);
                 let old = Removal::of_generation(&old, entry, next.generation);
@@ -187,17 +187,17 @@ impl Context {
     /// Refuses to create generations without states of their own.
     pub(super) fn refuse_shared_generations(
         &self,
-        subjects: &Subjects<'_>,
-        settled: &Settled,
-        recorded: Option<&OnRecord>,
-        places: &BTreeMap<StackIndex, Place>,
+        subjects: &StacksToPlan<'_>,
+        settled: &Decisions,
+        recorded: Option<&RecordedState>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         asked: &AskedTools,
     ) -> Result<()> {
         let entries = recorded.map(|recorded| self.entries_of(&recorded.document));
         let entries = entries.unwrap_or_default();
         let replaced = subjects.all.iter().filter(|subject| {
             self.is_made_first(subject.stack)
-                && settled.action(subject.stack) == Some(Action::Replace)
+                && settled.action(subject.stack) == Some(PlannedAction::Replace)
         });
         let refusals = replaced.filter_map(|subject| {
             let stack = subject.stack;
@@ -236,7 +236,7 @@ impl Context {
 /// its own state would be, and whether anything exists there.
 fn shared(
     path: &StackPath,
-    next: &Next,
+    next: &NextGeneration,
     entry: &Entry,
     now: Option<&str>,
     exists: bool,

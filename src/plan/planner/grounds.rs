@@ -5,20 +5,21 @@ use std::path::PathBuf;
 
 use super::ask::AskedTools;
 use super::removals::Removals;
-use super::{Subject, Subjects};
+use super::{StackToPlan, StacksToPlan};
 use crate::change::{Standing, Standings};
 use crate::context::Context;
 use crate::driver::{BadOutputs, Outputs};
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
-use crate::plan::stale::{Grounds, Present};
+use crate::plan::entry::{PlanEntry, PlannedAction};
+use crate::plan::stale::{CurrentFacts, PlanFacts};
 use crate::plan::triggers::named_outputs;
 use crate::plan::{SavedPlan, SavedProject, SavedStack};
 use crate::state::document::Document;
 
 /// Returns whether an apply of the entry does, decides or records something.
 fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
-    entry.blocked.is_none() && (entry.action != Action::NoOp || entry.is_undecided() || is_pending)
+    entry.blocked.is_none()
+        && (entry.action != PlannedAction::NoOp || entry.is_undecided() || is_pending)
 }
 
 impl Context {
@@ -27,7 +28,7 @@ impl Context {
     pub(super) fn rest(
         &self,
         saved: &mut SavedPlan,
-        subjects: &Subjects<'_>,
+        subjects: &StacksToPlan<'_>,
         removals: &Removals<'_>,
         recorded: Option<(&Document, &Standings)>,
         asked: &AskedTools,
@@ -38,7 +39,7 @@ impl Context {
             namespace: document.namespace.clone(),
             lineage: document.lineage.clone(),
         });
-        let present = Present {
+        let present = CurrentFacts {
             project: &self.project,
             graph: &self.graph,
             digests: self.grounds.as_deref(),
@@ -46,9 +47,9 @@ impl Context {
             missing: None,
             is_later: false,
         };
-        let mut grounds = Grounds::new(present);
+        let mut grounds = PlanFacts::new(present);
         saved.unfinished = grounds.unfinished();
-        let subjects: BTreeMap<&StackPath, &Subject<'_>> = subjects
+        let subjects: BTreeMap<&StackPath, &StackToPlan<'_>> = subjects
             .all
             .iter()
             .map(|subject| (&self.project.stacks[subject.stack].path, subject))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{OnRecord, Subjects};
+use super::{RecordedState, StacksToPlan};
 use crate::change::Standing;
 use crate::context::Context;
 use crate::plan::entry::IgnoredInputs;
@@ -13,7 +13,7 @@ use crate::project::stack::StackIndex;
 pub(super) fn ignored<'a>(
     context: &'a Context,
     stack: StackIndex,
-    recorded: &'a OnRecord,
+    recorded: &'a RecordedState,
 ) -> Option<IgnoredInputs<'a>> {
     let rule = context.project.rules_of(stack).ignore_changes?;
     let (file, line) = context.project.sources.file_and_line(rule.span);
@@ -29,8 +29,8 @@ pub(super) fn ignored<'a>(
 /// Returns the stacks that may change: not those that ignore everything and are as they were left.
 pub(super) fn may_change(
     context: &Context,
-    subjects: &Subjects<'_>,
-    recorded: Option<&OnRecord>,
+    subjects: &StacksToPlan<'_>,
+    recorded: Option<&RecordedState>,
     working: &BTreeSet<StackIndex>,
 ) -> Vec<StackIndex> {
     let stays = |stack: &StackIndex| {
@@ -47,8 +47,8 @@ pub(super) fn may_change(
 
 pub(super) fn note_without_state(
     context: &Context,
-    subjects: &Subjects<'_>,
-    recorded: Option<&OnRecord>,
+    subjects: &StacksToPlan<'_>,
+    recorded: Option<&RecordedState>,
 ) {
     if recorded.is_some() {
         return;

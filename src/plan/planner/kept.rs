@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::removals::{Removal, Removals};
-use super::subjects::{Drivers, Subjects};
+use super::subjects::{Drivers, StacksToPlan};
 use crate::change::{Standing, Standings};
 use crate::context::Context;
 use crate::driver::{Driver, Tool};
-use crate::plan::backends::Place;
-use crate::plan::entry::{Action, Removed};
-use crate::plan::order::{Record, RecordNode};
-use crate::plan::removal::{Part, held, is_only_forgotten};
+use crate::plan::backends::StackBackend;
+use crate::plan::entry::{PlannedAction, Removed};
+use crate::plan::order::{NamedConstraints, RecordNode};
+use crate::plan::removal::{RemovalRole, held, is_only_forgotten};
 use crate::printable::command_line;
 use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
@@ -30,7 +30,7 @@ impl Context {
     /// not asked, and the recorded backend may be outdated.
     fn of_unknown_backend<'l>(
         &'l self,
-        places: &BTreeMap<StackIndex, Place>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         document: &Document,
         standings: &Standings,
     ) -> Vec<(StackIndex, Driver<'l>)> {
@@ -54,11 +54,11 @@ impl Context {
     }
 
     /// Adds the backends from the drivers' blocks, for stacks whose tools were not asked.
-    pub(super) fn with_said(
+    pub(super) fn with_configured(
         &self,
-        places: &BTreeMap<StackIndex, Place>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         document: &Document,
-    ) -> BTreeMap<StackIndex, Place> {
+    ) -> BTreeMap<StackIndex, StackBackend> {
         let mut places = places.clone();
         let drivers = Drivers::new(self, Some(document));
         let environments = self.evaluator();
@@ -79,7 +79,7 @@ impl Context {
     pub fn block_by_backends(
         &self,
         removals: &mut Removals<'_>,
-        places: &BTreeMap<StackIndex, Place>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         document: &Document,
         standings: &Standings,
     ) {
@@ -87,7 +87,7 @@ impl Context {
         if !removals.all.iter().any(has_backend) {
             return;
         }
-        let places = &self.with_said(places, document);
+        let places = &self.with_configured(places, document);
         let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
         for (&stack, place) in places {
             let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
@@ -144,14 +144,16 @@ impl Context {
         &self,
         removals: &mut Removals<'_>,
         document: Option<&Document>,
-        planned: &BTreeMap<StackIndex, Action>,
+        planned: &BTreeMap<StackIndex, PlannedAction>,
     ) {
         let actions = removals.going();
-        let mut going = actions.values().filter(|action| **action == Action::Delete);
+        let mut going = actions
+            .values()
+            .filter(|action| **action == PlannedAction::Delete);
         let Some(document) = document.filter(|_| going.next().is_some()) else {
             return;
         };
-        let record = Record::new(&self.project, &self.graph, Some(document));
+        let record = NamedConstraints::new(&self.project, &self.graph, Some(document));
         let drivers = Drivers::new(self, Some(document));
         let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
         let left = removals.all.iter().filter(|removal| removal.is_left());
@@ -159,30 +161,30 @@ impl Context {
         let part = |node: usize| {
             let stack = match record.node(node) {
                 RecordNode::Here(stack) => stack,
-                RecordNode::Group(_) => return Part::Nothing,
+                RecordNode::Group(_) => return RemovalRole::Nothing,
                 RecordNode::Gone(key) => {
                     return match actions.get(key) {
-                        Some(Action::Delete) => Part::Goes,
-                        Some(_) if left.contains(key) => Part::Holds,
-                        Some(_) => Part::Nothing,
-                        None if moved.contains(key) => Part::MovesAway,
-                        None if is_only_forgotten(&document.stacks[key]) => Part::Nothing,
-                        None => Part::Holds,
+                        Some(PlannedAction::Delete) => RemovalRole::Goes,
+                        Some(_) if left.contains(key) => RemovalRole::Holds,
+                        Some(_) => RemovalRole::Nothing,
+                        None if moved.contains(key) => RemovalRole::MovesAway,
+                        None if is_only_forgotten(&document.stacks[key]) => RemovalRole::Nothing,
+                        None => RemovalRole::Holds,
                     };
                 }
             };
             if self.project.stacks[stack].mode == StackMode::Read {
-                return Part::Nothing;
+                return RemovalRole::Nothing;
             }
             match planned.get(&stack) {
-                Some(Action::Delete) => Part::Goes,
-                Some(Action::NoOp) if drivers.of(stack).is_some_and(|it| it.is_none()) => {
-                    Part::Nothing
+                Some(PlannedAction::Delete) => RemovalRole::Goes,
+                Some(PlannedAction::NoOp) if drivers.of(stack).is_some_and(|it| it.is_none()) => {
+                    RemovalRole::Nothing
                 }
-                Some(_) => Part::MovesAway,
+                Some(_) => RemovalRole::MovesAway,
                 None => match drivers.entry(stack) {
-                    Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => Part::Holds,
-                    _ => Part::Nothing,
+                    Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => RemovalRole::Holds,
+                    _ => RemovalRole::Nothing,
                 },
             }
         };
@@ -230,7 +232,7 @@ fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
     }
 }
 
-impl Subjects<'_> {
+impl StacksToPlan<'_> {
     /// Assigns this commit's stacks the entries that are recorded under other keys.
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         for subject in &mut self.all {

@@ -7,10 +7,10 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::notice::Notices;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry};
-use crate::plan::order::Record;
+use crate::plan::entry::{PlanEntry, PlannedAction};
+use crate::plan::order::NamedConstraints;
 use crate::plan::removal::is_only_forgotten;
-use crate::plan::{Fate, LeftBehind, Plan, left_behind};
+use crate::plan::{DestroyOutcome, LeftBehind, Plan, left_behind};
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
@@ -31,12 +31,13 @@ impl Context {
             let Some(stack) = stacks.find(&entry.stack) else {
                 continue;
             };
-            if entry.action == Action::Delete && entry.blocked.is_none() {
+            if entry.action == PlannedAction::Delete && entry.blocked.is_none() {
                 goes.insert(stack);
             }
             is_found.insert(stack, entry.blocked.is_some());
         }
-        let is_gone = |entry: &PlanEntry| entry.removed.is_some() && entry.action == Action::Delete;
+        let is_gone =
+            |entry: &PlanEntry| entry.removed.is_some() && entry.action == PlannedAction::Delete;
         if goes.is_empty() && !plan.entries.iter().any(is_gone) {
             return Vec::new();
         }
@@ -55,23 +56,23 @@ impl Context {
         };
         let fate = |stack| {
             if goes.contains(&stack) {
-                Fate::Goes
+                DestroyOutcome::Goes
             } else if exists(stack) {
-                Fate::Stays
+                DestroyOutcome::Stays
             } else {
-                Fate::Nothing
+                DestroyOutcome::Nothing
             }
         };
-        let record = Record::new(&self.project, &self.graph, document);
+        let record = NamedConstraints::new(&self.project, &self.graph, document);
         let of_gone = |key: &str| {
             let entry = StackPath::parse(key).and_then(|path| plan.entry(&path));
             let action = entry.filter(|it| it.blocked.is_none()).map(|it| it.action);
             let recorded = document.and_then(|document| document.stacks.get(key));
             match action {
-                Some(Action::Delete) => Fate::Goes,
-                Some(Action::Forget) => Fate::Nothing,
-                _ if recorded.is_some_and(is_only_forgotten) => Fate::Nothing,
-                _ => Fate::Stays,
+                Some(PlannedAction::Delete) => DestroyOutcome::Goes,
+                Some(PlannedAction::Forget) => DestroyOutcome::Nothing,
+                _ if recorded.is_some_and(is_only_forgotten) => DestroyOutcome::Nothing,
+                _ => DestroyOutcome::Stays,
             }
         };
         left_behind(&self.project, &self.graph, &record, fate, of_gone)

@@ -7,19 +7,19 @@ use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::{Conditions, Unchanged};
 use super::commits::Commits;
-use super::entries::{self, Settled, find_made_first};
-use super::failing::Known;
+use super::entries::{self, Decisions, find_made_first};
+use super::failing::FailingFacts;
 use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
 use super::protection::refuse;
 use super::removals::Removals;
 use super::rounds::Waiting;
-use super::subjects::{OnRecord, Subjects};
+use super::subjects::{RecordedState, StacksToPlan};
 use crate::context::{Context, follow_all};
 use crate::error::{Error, Result};
-use crate::plan::backends::Place;
+use crate::plan::backends::StackBackend;
 use crate::plan::code::RemovedCode;
-use crate::plan::entry::{Action, PlanMode};
+use crate::plan::entry::{PlanMode, PlannedAction};
 use crate::plan::protection::Destroyer;
 use crate::plan::{FailedAsk, LeftBehind, Plan, PlannedOrder, SavedPlan, conditions};
 use crate::project::stack::StackIndex;
@@ -32,12 +32,12 @@ pub struct Planner<'a, 'd> {
     pub query: &'a Query,
     pub selection: &'a Selection,
     pub replaced: &'a BTreeSet<StackIndex>,
-    pub recorded: Option<&'d OnRecord>,
+    pub recorded: Option<&'d RecordedState>,
     /// Whether it is applied at once, without a plan file.
     pub is_applied_now: bool,
 }
 
-pub struct Made<'d> {
+pub struct NewPlan<'d> {
     /// With the facts that it depends on.
     pub saved: SavedPlan,
     /// The plans of the tools, in the order of its indices.
@@ -53,7 +53,7 @@ pub struct Made<'d> {
 impl<'d> Planner<'_, 'd> {
     /// Asks the tools and makes the plan, given the removed stacks that it covers. Fails if git or
     /// the state cannot be read, no tool can be asked, or the plan would destroy protected stacks.
-    pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<Made<'d>> {
+    pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<NewPlan<'d>> {
         let Planner {
             request,
             query,
@@ -104,7 +104,7 @@ impl<'d> Planner<'_, 'd> {
                 .rest(&mut saved, &subjects, &removals, recorded, &asked)
                 .map_err(Error::external)?;
         }
-        Ok(Made {
+        Ok(NewPlan {
             saved,
             plans,
             left_behind: left_behind.unwrap_or_default(),
@@ -119,22 +119,22 @@ impl<'d> Planner<'_, 'd> {
 struct Planning<'a, 'd> {
     request: &'a PlanRequest<'a>,
     query: &'a Query,
-    recorded: Option<&'d OnRecord>,
+    recorded: Option<&'d RecordedState>,
     commits: &'a mut Commits,
 }
 
 /// The facts that decide which stacks are kept.
-struct Kept<'a, 'p> {
-    subjects: &'a Subjects<'p>,
+struct RetentionFacts<'a, 'p> {
+    subjects: &'a StacksToPlan<'p>,
     document: Option<&'a Document>,
     blocked: &'a mut BTreeMap<StackIndex, String>,
     /// The stacks of this commit that run after others with work.
     conditional: &'a BTreeSet<StackIndex>,
 }
 
-struct Answers {
+struct ToolAnswers {
     asked: AskedTools,
-    places: BTreeMap<StackIndex, Place>,
+    places: BTreeMap<StackIndex, StackBackend>,
     /// The stacks of this commit that are recorded under other keys.
     moves: BTreeMap<StackIndex, String>,
 }
@@ -143,7 +143,7 @@ impl Context {
     fn plan<'d>(
         &self,
         planning: Planning<'_, 'd>,
-        subjects: &mut Subjects<'_>,
+        subjects: &mut StacksToPlan<'_>,
         removals: &mut Removals<'d>,
         head: Option<String>,
         checks: &mut Conditions<'_>,
@@ -151,7 +151,7 @@ impl Context {
         let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
         note_without_state(self, subjects, recorded);
         let answers = self.ask_all(planning, subjects, removals, checks)?;
-        let Answers { asked, places, .. } = answers;
+        let ToolAnswers { asked, places, .. } = answers;
         let document = recorded.map(|recorded| &recorded.document);
         let amended = self.amended(document, &answers.moves);
         let document = amended.as_ref().or(document);
@@ -169,7 +169,7 @@ impl Context {
         blocked.extend(settled.block_without_destroy(subjects));
         let shared = self.refuse_shared_generations(subjects, &settled, recorded, &places, &asked);
         shared?;
-        let after = |settled: &Settled| {
+        let after = |settled: &Decisions| {
             let working: BTreeSet<StackIndex> = settled.working();
             let stacks = may_change(self, subjects, recorded, &working);
             match request.options.mode {
@@ -177,7 +177,7 @@ impl Context {
                 PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
             }
         };
-        let kept = Kept {
+        let kept = RetentionFacts {
             subjects,
             document,
             blocked: &mut blocked,
@@ -194,7 +194,7 @@ impl Context {
             blocked: &blocked,
         };
         checks.check_unchanged(&unchanged, &needs)?;
-        let known = Known {
+        let known = FailingFacts {
             subjects,
             settled: &settled,
             runs_after: &runs_after,
@@ -206,7 +206,7 @@ impl Context {
             failing.leave_out(self, subjects, document, parts);
             runs_after = after(&settled);
         }
-        let steps: Vec<(StackIndex, Action)> = settled.steps(subjects).collect();
+        let steps: Vec<(StackIndex, PlannedAction)> = settled.steps(subjects).collect();
         let gone = removals.actions();
         let of_steps = steps.iter().copied();
         let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &gone);
@@ -263,11 +263,11 @@ impl Context {
     fn keep(
         &self,
         request: &PlanRequest<'_>,
-        kept: Kept<'_, '_>,
-        settled: &mut Settled,
+        kept: RetentionFacts<'_, '_>,
+        settled: &mut Decisions,
         removals: &mut Removals<'_>,
     ) -> Result<()> {
-        let Kept {
+        let RetentionFacts {
             subjects,
             document,
             blocked,
@@ -275,14 +275,14 @@ impl Context {
         } = kept;
         let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
         let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
-        let keep_used = |settled: &Settled,
+        let keep_used = |settled: &Decisions,
                          blocked: &BTreeMap<StackIndex, String>,
                          removals: &mut Removals<'_>| {
             let is_free = |it: &StackIndex| !blocked.contains_key(it) && !of_subjects.contains(it);
             let actions = settled.actions().filter(|(stack, _)| is_free(stack));
-            let planned: BTreeMap<StackIndex, Action> = actions.collect();
+            let planned: BTreeMap<StackIndex, PlannedAction> = actions.collect();
             let open = settled.unknown().filter(|it| conditional.contains(it));
-            let is_applied = |(stack, action): (&StackIndex, &Action)| {
+            let is_applied = |(stack, action): (&StackIndex, &PlannedAction)| {
                 (action.is_work() || conditional.contains(stack)).then_some(*stack)
             };
             let applied = planned.iter().filter_map(is_applied);
@@ -308,10 +308,10 @@ impl Context {
     fn ask_all<'d>(
         &self,
         planning: Planning<'_, 'd>,
-        subjects: &mut Subjects<'_>,
+        subjects: &mut StacksToPlan<'_>,
         removals: &mut Removals<'d>,
         checks: &mut Conditions<'_>,
-    ) -> Result<Answers> {
+    ) -> Result<ToolAnswers> {
         let Planning {
             request,
             query,
@@ -342,7 +342,7 @@ impl Context {
         let moves = self.moved_by_backend(&places, &on_record, recorded);
         subjects.follow(&moves);
         removals.follow(&moves);
-        if let Some(OnRecord {
+        if let Some(RecordedState {
             document,
             standings,
         }) = recorded
@@ -355,14 +355,14 @@ impl Context {
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
         // Answers show backends that are not recorded.
-        if let Some(OnRecord {
+        if let Some(RecordedState {
             document,
             standings,
         }) = recorded
         {
             self.block_by_backends(removals, &places, document, standings);
         }
-        Ok(Answers {
+        Ok(ToolAnswers {
             asked,
             places,
             moves,

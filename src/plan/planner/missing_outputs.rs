@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::ask::AskedTools;
-use super::subjects::{Drivers, Subjects};
+use super::subjects::{Drivers, StacksToPlan};
 use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::Outputs;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackIndex;
-use crate::selection::reference::{ReferenceKind, Target};
+use crate::selection::reference::{ReferenceKind, ReferenceTarget};
 use crate::state::document::Document;
 
 const MAX_NAMES: usize = 20;
@@ -18,7 +18,7 @@ impl Context {
     /// Warns of outputs in `replace_triggered_by` that are known not to exist.
     pub(super) fn warn_of_missing_outputs(
         &self,
-        subjects: &Subjects<'_>,
+        subjects: &StacksToPlan<'_>,
         document: Option<&Document>,
         asked: &AskedTools,
     ) {
@@ -26,7 +26,8 @@ impl Context {
         let planned: BTreeSet<StackIndex> = subjects.all.iter().map(|it| it.stack).collect();
         let mut warnings = Vec::new();
         for reference in &self.references.list {
-            let (Some(output), Target::Stack(named)) = (&reference.output, &reference.target)
+            let (Some(output), ReferenceTarget::Stack(named)) =
+                (&reference.output, &reference.target)
             else {
                 continue;
             };

@@ -37,17 +37,17 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-pub use self::ask::{Ask, AskEnd, AskRun, AskedRun, AskedTools, EndedOutput, NO_ROOM, Origin};
+pub use self::ask::{Ask, AskEnd, AskRun, AskedRun, AskedTools, EndedOutput, NO_ROOM, RunOrigin};
 pub use self::commits::Commits;
-pub use self::foreseen::Foreseen;
+pub use self::foreseen::ForeseenRemoval;
 pub use self::left_behind::{refuse_left_behind, warn_of_left_behind};
-pub use self::make::{Made, Planner};
+pub use self::make::{NewPlan, Planner};
 pub use self::outputs::OutputReader;
 pub use self::protection::{Protections, refuse};
 pub use self::removal_code::{CommitEnvironments, RemovalCode};
 pub use self::removals::{Removal, Removals};
-pub use self::subjects::{Drivers, OnRecord, taken};
-use self::subjects::{Subject, Subjects};
+pub use self::subjects::{Drivers, RecordedState, taken};
+use self::subjects::{StackToPlan, StacksToPlan};
 use super::entry::PlanOptions;
 use super::{Purpose, RequestedOptions};
 use crate::path::StackPath;
@@ -88,8 +88,8 @@ pub struct PlanRequest<'a> {
 
 impl PlanRequest<'_> {
     /// Returns the origin of the runs in which tools are asked, given the selection.
-    fn origin(&self, query: &Query) -> Origin {
-        Origin {
+    fn origin(&self, query: &Query) -> RunOrigin {
+        RunOrigin {
             purpose: match self.only {
                 None => Purpose::Plan,
                 Some(_) => Purpose::PlanFollowUps,

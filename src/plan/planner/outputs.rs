@@ -6,15 +6,17 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::PlanRequest;
-use super::ask::{Ask, AskRun, AskedRun, Origin};
+use super::ask::{Ask, AskRun, AskedRun, RunOrigin};
 use super::subjects::Drivers;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::ask::{AskOptions, NoAnswer, folder_of};
 use crate::plan::checks::{Checker, StackOutputs};
-use crate::plan::code::{Code, Codes};
-use crate::plan::read_outputs::{Source, lacks_state, no_outputs, prepare, printed, refreshed};
+use crate::plan::code::{PlanCode, StackCode};
+use crate::plan::read_outputs::{
+    OutputSource, lacks_state, no_outputs, prepare, printed, refreshed,
+};
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
@@ -28,7 +30,7 @@ pub struct OutputReader<'l> {
     pub tools: &'l dyn Ask,
     pub jobs: NonZeroUsize,
     pub document: Option<&'l Document>,
-    pub origin: Origin,
+    pub origin: RunOrigin,
 }
 
 impl<'l> OutputReader<'l> {
@@ -52,11 +54,11 @@ impl OutputReader<'_> {
     /// Reads outputs at once. Conditions that need those of a failed tool cannot be evaluated.
     pub fn read(&self, stacks: &BTreeSet<StackIndex>, checker: &mut Checker<'_>) -> Result<()> {
         let drivers = Drivers::new(self.context, self.document);
-        let mut readable: Vec<Source<'_>> = Vec::new();
+        let mut readable: Vec<OutputSource<'_>> = Vec::new();
         for &stack in stacks {
             let driver = drivers.of(stack);
             match (no_outputs(driver.as_ref()), driver) {
-                (None, Some(driver)) => readable.push(Source {
+                (None, Some(driver)) => readable.push(OutputSource {
                     stack,
                     driver,
                     is_refreshed: false,
@@ -76,17 +78,17 @@ impl OutputReader<'_> {
     /// Reads the outputs of stacks; returns those that need a refresh.
     fn read_from<'p>(
         &self,
-        sources: &[Source<'p>],
+        sources: &[OutputSource<'p>],
         checker: &mut Checker<'_>,
-    ) -> Result<Vec<Source<'p>>> {
+    ) -> Result<Vec<OutputSource<'p>>> {
         let context = self.context;
         let project = &context.project;
         let id = new_id(&project.root);
         let folder = PrivateFolder::of(context, FOLDER)?;
         // Others see the current generation.
         let environments = context.evaluator();
-        let codes = Codes {
-            tree: Code {
+        let codes = PlanCode {
+            tree: StackCode {
                 project,
                 environments: &environments,
             },
@@ -135,7 +137,7 @@ impl OutputReader<'_> {
                         if !source.is_refreshed
                             && lacks_state(&source.driver, of_stack.mode, &values) =>
                     {
-                        unwritten.push(Source {
+                        unwritten.push(OutputSource {
                             is_refreshed: true,
                             ..*source
                         });

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entries::Settled;
+use super::entries::Decisions;
 use super::protection::Protections;
 use super::removals::Removals;
-use super::subjects::{Drivers, Subjects};
+use super::subjects::{Drivers, StacksToPlan};
 use crate::context::Context;
-use crate::plan::entry::Action;
-use crate::plan::order::{Record, RecordNode};
-use crate::plan::protection::{Protected, Protection, Refusal};
-use crate::plan::removal::{Part, held};
+use crate::plan::entry::PlannedAction;
+use crate::plan::order::{NamedConstraints, RecordNode};
+use crate::plan::protection::{Protected, Protection, ProtectionRefusal};
+use crate::plan::removal::{RemovalRole, held};
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
@@ -22,8 +22,8 @@ impl Context {
     /// those that are only removed from the state.
     pub(super) fn protected(
         &self,
-        settled: &Settled,
-        subjects: &Subjects<'_>,
+        settled: &Decisions,
+        subjects: &StacksToPlan<'_>,
         removals: &Removals<'_>,
         document: Option<&Document>,
     ) -> Vec<Protected> {
@@ -47,13 +47,13 @@ impl Context {
                 Some(destroyed) => {
                     let refusal = match here {
                         Some(stack) => protections.refuse_here(stack, &destroyed),
-                        None => Refusal::new(
-                            Protection::of_gone(&self.project, &removal.path, &removal.entry),
+                        None => ProtectionRefusal::new(
+                            Protection::of_removed(&self.project, &removal.path, &removal.entry),
                             &destroyed,
                         ),
                     };
                     // A replaced stack is listed already.
-                    let is_new = |it: &Refusal| !(removal.is_planned && it.is_of_stack());
+                    let is_new = |it: &ProtectionRefusal| !(removal.is_planned && it.is_of_stack());
                     let stack = if removal.is_planned {
                         removal.path.current()
                     } else {
@@ -65,8 +65,9 @@ impl Context {
                         refusal,
                     }));
                 }
-                None if removal.action() == Some(Action::Forget) && here.is_none() => {
-                    let rules = Protection::of_gone(&self.project, &removal.path, &removal.entry);
+                None if removal.action() == Some(PlannedAction::Forget) && here.is_none() => {
+                    let rules =
+                        Protection::of_removed(&self.project, &removal.path, &removal.entry);
                     if let Some(protection) = rules.first() {
                         self.notices.note(&format!(
                             "`{}` was {}; nothing of it is destroyed",
@@ -83,7 +84,7 @@ impl Context {
     }
 
     /// Notes the updates that `prevent_resource_destroy` can't cover.
-    pub(super) fn note_unreported(&self, settled: &Settled) {
+    pub(super) fn note_unreported(&self, settled: &Decisions) {
         let has_rule = |stack: &StackIndex| {
             let rule = self.project.rules_of(*stack).prevent_resource_destroy;
             rule.is_some_and(|rule| !rule.value.is_empty())
@@ -107,12 +108,12 @@ impl Context {
     pub(super) fn skip_protected(
         &self,
         protected: &[Protected],
-        settled: &mut Settled,
+        settled: &mut Decisions,
         removals: &mut Removals<'_>,
         document: Option<&Document>,
         blocked: &mut BTreeMap<StackIndex, String>,
     ) {
-        let record = Record::new(&self.project, &self.graph, document);
+        let record = NamedConstraints::new(&self.project, &self.graph, document);
         let drivers = Drivers::new(self, document);
         let going: BTreeSet<StackIndex> = settled.going().collect();
         let is_protected = |path: &str| {
@@ -123,27 +124,27 @@ impl Context {
         let part = |node: usize| {
             let stack = match record.node(node) {
                 RecordNode::Here(stack) => stack,
-                RecordNode::Group(_) => return Part::Nothing,
+                RecordNode::Group(_) => return RemovalRole::Nothing,
                 RecordNode::Gone(key) => {
                     return match actions.get(key) {
-                        _ if is_protected(key) => Part::Holds,
-                        Some(Action::Delete) => Part::Goes,
-                        Some(_) => Part::Nothing,
-                        None => Part::MovesAway,
+                        _ if is_protected(key) => RemovalRole::Holds,
+                        Some(PlannedAction::Delete) => RemovalRole::Goes,
+                        Some(_) => RemovalRole::Nothing,
+                        None => RemovalRole::MovesAway,
                     };
                 }
             };
             let here = &self.project.stacks[stack];
             if is_protected(here.path.as_str()) {
-                Part::Holds
+                RemovalRole::Holds
             } else if going.contains(&stack) {
-                Part::Goes
+                RemovalRole::Goes
             } else if here.mode == StackMode::Manage
                 && (document.is_none() || drivers.entry(stack).is_some())
             {
-                Part::MovesAway
+                RemovalRole::MovesAway
             } else {
-                Part::Nothing
+                RemovalRole::Nothing
             }
         };
         let held = held(&record.recorded, part);
@@ -161,7 +162,7 @@ impl Context {
         let mut all: Vec<(usize, String)> = kept.collect();
         for protected in protected {
             let why = protected.refusal.protection().text();
-            let of_gone = || record.gone_node(protected.stack.as_str());
+            let of_gone = || record.removed_node(protected.stack.as_str());
             let here = self.project.stacks.find(&protected.stack);
             let node = here.map(StackIndex::get).or_else(of_gone);
             all.extend(node.map(|node| (node, why)));

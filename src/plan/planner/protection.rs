@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use crate::change::Pairs;
+use crate::change::EntryIndex;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result, with_causes};
 use crate::exit::ExitStatus;
@@ -11,10 +11,10 @@ use crate::git::{CommitTree, GitError, Repository};
 use crate::path::StackPath;
 use crate::plan::SavedPlan;
 use crate::plan::protection::{
-    Destroyed, Destroyer, Guard, Protected, Protection, Refusal, refusals,
+    DestroyedPart, Destroyer, Guard, Protected, Protection, ProtectionRefusal, refusals,
 };
 use crate::printable::printable;
-use crate::project::config::{RecordPatterns, Recorded};
+use crate::project::config::{RecordKind, RecordPatterns};
 use crate::project::environment::lookup;
 use crate::project::host::host_variable;
 use crate::project::stack::StackIndex;
@@ -26,7 +26,7 @@ use crate::state::document::Document;
 pub struct Protections<'l> {
     context: &'l Context,
     document: Option<&'l Document>,
-    pairs: OnceCell<Pairs<'l>>,
+    pairs: OnceCell<EntryIndex<'l>>,
     /// The project of HEAD, loaded on first use. If it cannot be read, all rules that it may have.
     head: OnceCell<std::result::Result<Option<Head>, Vec<Protection>>>,
 }
@@ -57,14 +57,14 @@ impl<'l> Protections<'l> {
     }
 
     /// Refuses to destroy protected parts of a stack; `None` if it is allowed.
-    fn refuse(&self, path: &StackPath, destroyed: &Destroyed<'_>) -> Option<Refusal> {
+    fn refuse(&self, path: &StackPath, destroyed: &DestroyedPart<'_>) -> Option<ProtectionRefusal> {
         let project = &self.context.project;
         let current = path.current();
         if let Some(stack) = project.stacks.find(&current) {
             return self.refuse_here(stack, destroyed);
         }
         let recorded = self.document?.stacks.get(current.as_str())?;
-        Refusal::new(Protection::of_gone(project, path, recorded), destroyed)
+        ProtectionRefusal::new(Protection::of_removed(project, path, recorded), destroyed)
     }
 
     /// Refuses to destroy protected parts of a stack of the project; `None` if it is allowed.
@@ -74,14 +74,14 @@ impl<'l> Protections<'l> {
     pub(super) fn refuse_here(
         &self,
         stack: StackIndex,
-        destroyed: &Destroyed<'_>,
-    ) -> Option<Refusal> {
+        destroyed: &DestroyedPart<'_>,
+    ) -> Option<ProtectionRefusal> {
         let project = &self.context.project;
-        let of_tree = Refusal::new(Protection::of_tree(project, stack), destroyed);
+        let of_tree = ProtectionRefusal::new(Protection::of_tree(project, stack), destroyed);
         of_tree.or_else(|| {
             let head = match self.head.get_or_init(|| self.load_head()) {
                 Ok(head) => head.as_ref(),
-                Err(unread) => return Refusal::new(unread.clone(), destroyed),
+                Err(unread) => return ProtectionRefusal::new(unread.clone(), destroyed),
             };
             let there = head.map(|head| head.stacks(project, stack));
             let rules = match there.as_deref() {
@@ -94,7 +94,7 @@ impl<'l> Protections<'l> {
                     of_head.chain(recorded.into_iter().flatten()).collect()
                 }
             };
-            Refusal::new(rules, destroyed)
+            ProtectionRefusal::new(rules, destroyed)
         })
     }
 
@@ -103,7 +103,7 @@ impl<'l> Protections<'l> {
             return Vec::new();
         };
         let stacks = &self.context.project.stacks;
-        let pairs = self.pairs.get_or_init(|| Pairs::new(stacks, document));
+        let pairs = self.pairs.get_or_init(|| EntryIndex::new(stacks, document));
         let recorded = pairs.key(stack).and_then(|key| document.stacks.get(key));
         recorded.map(Protection::on_record).unwrap_or_default()
     }
@@ -192,7 +192,7 @@ impl Context {
         let entries = saved.plan.entries.iter();
         let entries = entries.filter(|entry| entry.blocked.is_none());
         let protected = entries.filter_map(|entry| {
-            let destroyed = Destroyed::of_entry(entry)?;
+            let destroyed = DestroyedPart::of_entry(entry)?;
             Some(Protected {
                 stack: entry.stack.clone(),
                 because: entry.reason.text.clone(),
@@ -211,7 +211,7 @@ impl Context {
         document: Option<&Document>,
     ) -> Result<bool> {
         let protections = Protections::new(self, document);
-        let all = Destroyed::unknown();
+        let all = DestroyedPart::unknown();
         let destroyed = self.destroyed_in_run(run, command)?.into_iter();
         let protected = destroyed.filter_map(|(stack, because)| {
             Some(Protected {
@@ -248,7 +248,7 @@ impl Context {
         run: &PreparedRun,
         command: &RunCommand,
     ) -> Result<Vec<(StackIndex, String)>> {
-        let is_destroy = run.recording() == Some(Recorded::Destroy);
+        let is_destroy = run.recording() == Some(RecordKind::Destroy);
         let patterns = match &self.project.settings.state {
             None => RecordPatterns::built_in(),
             Some(block) => block.destroying(&host_variable).map_err(|problems| {

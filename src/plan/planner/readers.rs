@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::subjects::Subjects;
+use super::subjects::StacksToPlan;
 use crate::context::Context;
-use crate::plan::backends::Place;
+use crate::plan::backends::StackBackend;
 use crate::printable::printable;
 use crate::project::lifecycle::Condition;
 use crate::project::stack::{StackIndex, StackMode};
@@ -17,8 +17,8 @@ impl Context {
     /// count.
     pub(super) fn warn_of_readers(
         &self,
-        subjects: &Subjects<'_>,
-        places: &BTreeMap<StackIndex, Place>,
+        subjects: &StacksToPlan<'_>,
+        places: &BTreeMap<StackIndex, StackBackend>,
     ) {
         let mode = |stack: StackIndex| self.project.stacks[stack].mode;
         let conditions = |stack: StackIndex| self.project.rules_of(stack).conditions;

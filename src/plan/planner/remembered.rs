@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries::needs;
-use super::{OnRecord, PlanRequest, Subject, Subjects};
+use super::{PlanRequest, RecordedState, StackToPlan, StacksToPlan};
 use crate::change::Standing;
 use crate::context::{Context, Entries};
 use crate::driver::Tool;
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
-use crate::plan::backends::{Blocked, Place, blocked};
+use crate::plan::backends::{BlockedStacks, StackBackend, blocked};
 use crate::plan::entry::PlanMode;
 use crate::plan::upstream::{Upstream, outputs_differ, outputs_digest};
 use crate::printable::printable;
@@ -24,8 +24,8 @@ use crate::state::document::Entry;
 const MAX_WARNINGS: usize = 10;
 
 impl Context {
-    pub(super) fn add_backends(&self, subjects: &mut Subjects<'_>) -> Result<()> {
-        let says = |subject: &&mut Subject<'_>| {
+    pub(super) fn add_backends(&self, subjects: &mut StacksToPlan<'_>) -> Result<()> {
+        let says = |subject: &&mut StackToPlan<'_>| {
             let block = subject.driver.block;
             block.is_some_and(|block| block.backend.is_some())
         };
@@ -69,8 +69,8 @@ impl Context {
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
-        subjects: &mut Subjects<'_>,
-        recorded: Option<&OnRecord>,
+        subjects: &mut StacksToPlan<'_>,
+        recorded: Option<&RecordedState>,
         entries: &Entries<'_>,
     ) -> Result<AskedTools> {
         let mut read = AskedTools::none(self);
@@ -150,11 +150,11 @@ impl Context {
     /// Returns the places of the stacks' states, as far as known.
     pub(super) fn places(
         &self,
-        subjects: &Subjects<'_>,
+        subjects: &StacksToPlan<'_>,
         entries: &Entries<'_>,
         asked: &AskedTools,
-    ) -> BTreeMap<StackIndex, Place> {
-        let mut places: BTreeMap<StackIndex, Place> = BTreeMap::new();
+    ) -> BTreeMap<StackIndex, StackBackend> {
+        let mut places: BTreeMap<StackIndex, StackBackend> = BTreeMap::new();
         for (&stack, (key, entry)) in entries {
             if let Some(backend) = &entry.backend {
                 places.entry(stack).or_default().recorded =
@@ -179,9 +179,9 @@ impl Context {
     /// that of a recorded stack which this commit lacks.
     pub(super) fn moved_by_backend(
         &self,
-        places: &BTreeMap<StackIndex, Place>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         entries: &Entries<'_>,
-        recorded: Option<&OnRecord>,
+        recorded: Option<&RecordedState>,
     ) -> BTreeMap<StackIndex, String> {
         let Some(recorded) = recorded else {
             return BTreeMap::new();
@@ -211,10 +211,10 @@ impl Context {
     /// Returns the stacks that must not be touched because of their backends, and warns of them.
     pub(super) fn blocked_by_backends(
         &self,
-        subjects: &Subjects<'_>,
-        places: &BTreeMap<StackIndex, Place>,
+        subjects: &StacksToPlan<'_>,
+        places: &BTreeMap<StackIndex, StackBackend>,
     ) -> BTreeMap<StackIndex, String> {
-        let Blocked { stacks, warnings } = self.find_blocked(subjects, places);
+        let BlockedStacks { stacks, warnings } = self.find_blocked(subjects, places);
         for warning in warnings.iter().take(MAX_WARNINGS) {
             self.notices.warning(&printable(warning));
         }
@@ -229,9 +229,9 @@ impl Context {
     /// Does the same without warnings.
     pub(super) fn find_blocked(
         &self,
-        subjects: &Subjects<'_>,
-        places: &BTreeMap<StackIndex, Place>,
-    ) -> Blocked {
+        subjects: &StacksToPlan<'_>,
+        places: &BTreeMap<StackIndex, StackBackend>,
+    ) -> BlockedStacks {
         let planned = subjects.all.iter().map(|subject| subject.stack).collect();
         let mut places = places.clone();
         for subject in subjects.all.iter().filter(|_| !self.relocated.is_empty()) {

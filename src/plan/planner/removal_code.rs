@@ -6,21 +6,21 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ask::{Ask, AskRun, Origin};
+use super::ask::{Ask, AskRun, RunOrigin};
 use super::commits::Commits;
 use super::destroy_commands::{BRING_BACK, DestroyCommands, OwnCode, first_message};
-use super::removals::{Blocked, Decided, Removal, Removals};
+use super::removals::{BlockedRemoval, DecidedRemoval, Removal, Removals};
 use super::subjects::tools_on_path;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
-use crate::driver::{Answer, Driver, local_state, usual_local_state, workspace_of};
+use crate::driver::{Driver, DriverAnswer, local_state, usual_local_state, workspace_of};
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::git::CommitId;
 use crate::path::{Generation, StackPath};
-use crate::plan::ask::{self, AskOptions, Question};
-use crate::plan::code::{Code, Codes, PlanStack, RemovedCode};
+use crate::plan::ask::{self, AskOptions, ToolQuestion};
+use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
 use crate::plan::commit_code::find_local_state;
-use crate::plan::entry::{Action, Need};
+use crate::plan::entry::{Decision, PlannedAction};
 use crate::plan::{CannotAsk, Purpose};
 use crate::project::Project;
 use crate::project::environment::Environments;
@@ -44,7 +44,7 @@ pub struct RemovalCode<'e, 'p> {
     pub backend: Option<String>,
     project: &'p Project,
     environments: &'e Environments<'p>,
-    need: Need,
+    need: Decision,
 }
 
 pub type CommitEnvironments<'p> = BTreeMap<CommitEnvironment, Environments<'p>>;
@@ -93,7 +93,7 @@ impl Removals<'_> {
     ) -> Vec<RemovalCode<'e, 'p>> {
         let on_path = tools_on_path();
         let root = &context.project.root;
-        let is_compared = |it: &Removal<'_>| it.needs_code() && !it.is_told_apart();
+        let is_compared = |it: &Removal<'_>| it.needs_code() && !it.is_unmistakable();
         let elsewhere = if self.all.iter().any(is_compared) {
             self.elsewhere(context, document)
         } else {
@@ -137,7 +137,7 @@ impl Removals<'_> {
                     removal.backend_there.clone_from(&code.backend);
                     let is_told_apart = code.driver.tool.is_some()
                         || code.backend.is_some()
-                        || removal.is_told_apart();
+                        || removal.is_unmistakable();
                     let own = OwnCode {
                         stack: code.stack,
                         path: &removal.path,
@@ -150,7 +150,7 @@ impl Removals<'_> {
                         .flatten();
                     match unclear {
                         None => codes.push(code),
-                        Some(Blocked { why, way_out }) => removal.block(why, way_out),
+                        Some(BlockedRemoval { why, way_out }) => removal.block(why, way_out),
                     }
                 }
                 Err(why) => removal.block(why, BRING_BACK),
@@ -206,12 +206,12 @@ impl Removals<'_> {
     pub(super) fn questions<'p>(
         &mut self,
         codes: &[RemovalCode<'_, 'p>],
-    ) -> Vec<(Question<'p>, Option<String>)> {
+    ) -> Vec<(ToolQuestion<'p>, Option<String>)> {
         let mut questions = Vec::new();
         for (position, code) in codes.iter().enumerate() {
             match &code.need {
-                Need::Ask(kind, asked) => questions.push((
-                    Question {
+                Decision::Ask(kind, asked) => questions.push((
+                    ToolQuestion {
                         stack: PlanStack::Removed(position),
                         driver: code.driver,
                         kind: *kind,
@@ -219,8 +219,8 @@ impl Removals<'_> {
                     },
                     code.backend.clone(),
                 )),
-                Need::Settled(action, reason) => {
-                    self.all[code.removal].decided = Some(Decided {
+                Decision::Settled(action, reason) => {
+                    self.all[code.removal].decided = Some(DecidedRemoval {
                         action: *action,
                         reason: reason.clone(),
                         answer: None,
@@ -236,7 +236,7 @@ impl Removals<'_> {
         &mut self,
         context: &Context,
         codes: &[RemovalCode<'_, '_>],
-        answers: &BTreeMap<StackPath, std::result::Result<Answer, String>>,
+        answers: &BTreeMap<StackPath, std::result::Result<DriverAnswer, String>>,
     ) {
         for code in codes {
             let removal = &mut self.all[code.removal];
@@ -259,14 +259,14 @@ impl Removals<'_> {
                     let is_tool = code.driver.tool.is_some();
                     if recorded.is_some() && now != recorded && (is_tool || now.is_some()) {
                         removal.block("another backend than recorded", BRING_BACK);
-                    } else if is_tool && recorded.is_none() && action == Action::Forget {
+                    } else if is_tool && recorded.is_none() && action == PlannedAction::Forget {
                         // Its tool may have read another state than the one with its resources.
                         removal.block(
                             "its tool finds nothing, but where its state is kept is not on record",
                             "if nothing of it is left, run `orch state forget`",
                         );
                     }
-                    removal.decided = Some(Decided {
+                    removal.decided = Some(DecidedRemoval {
                         action,
                         reason,
                         answer: Some(answer),
@@ -315,8 +315,8 @@ impl Context {
                 .map(|code| code.code(&removals.all[code.removal]))
                 .collect();
             let environments = self.evaluator();
-            let all = Codes {
-                tree: Code {
+            let all = PlanCode {
+                tree: StackCode {
                     project: &self.project,
                     environments: &environments,
                 },
@@ -336,7 +336,7 @@ impl Context {
             if let Ok(asking) = asking
                 && !asking.execution.turns.is_empty()
             {
-                let origin = Origin {
+                let origin = RunOrigin {
                     purpose: Purpose::Plan,
                     base: None,
                     is_recorded: false,
@@ -374,7 +374,7 @@ impl<'p> RemovalCode<'_, 'p> {
     pub fn code<'a>(&'a self, removal: &'a Removal<'_>) -> RemovedCode<'a, 'p> {
         let backend = removal.entry.backend.as_deref();
         RemovedCode {
-            code: Code {
+            code: StackCode {
                 project: self.project,
                 environments: self.environments,
             },
@@ -390,19 +390,19 @@ impl<'p> RemovalCode<'_, 'p> {
         removal: &Removal<'_>,
         extra: &[OsString],
     ) -> std::result::Result<(), String> {
-        let Need::Ask(kind, asked) = self.need else {
+        let Decision::Ask(kind, asked) = self.need else {
             return Ok(());
         };
         let environments = Environments::new(&context.project, host_environment());
         let removed = [self.code(removal)];
-        let codes = Codes {
-            tree: Code {
+        let codes = PlanCode {
+            tree: StackCode {
                 project: &context.project,
                 environments: &environments,
             },
             removed: &removed,
         };
-        let question = Question {
+        let question = ToolQuestion {
             stack: PlanStack::Removed(0),
             driver: self.driver,
             kind,

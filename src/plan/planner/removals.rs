@@ -7,23 +7,23 @@ use std::path::PathBuf;
 
 use super::PlanRequest;
 use super::ask::AskedTools;
-use super::subjects::OnRecord;
+use super::subjects::RecordedState;
 use crate::change::{MissingStack, RemovedBy};
 use crate::context::Context;
-use crate::driver::Answer;
+use crate::driver::DriverAnswer;
 use crate::git::CommitId;
 use crate::notice::Notices;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry, PlanMode, Reason, ReasonSource, Removed};
-use crate::plan::protection::Destroyed;
+use crate::plan::entry::{PlanEntry, PlanMode, PlanReason, PlannedAction, ReasonSource, Removed};
+use crate::plan::protection::DestroyedPart;
 use crate::plan::removal::RemovedStack;
 use crate::plan::stale::{Stale, record_of, record_of_generation};
-use crate::plan::succession::Leaving;
-use crate::plan::{Condition, FailedAsk, SavedStack, UnplannedRemovals};
+use crate::plan::succession::LeavingUser;
+use crate::plan::{FailedAsk, SavedStack, UnplannedRemovals, WorkBefore};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::selection::select::Query;
-use crate::state::document::{Action as Written, Document, Entry, Outcome};
+use crate::state::document::{AttemptOutcome, Document, Entry, RunAction as Written};
 
 const MAX_WARNINGS: usize = 10;
 
@@ -35,25 +35,25 @@ pub struct Removal<'d> {
     /// The commit whose code destroys it, if it is known to have been removed.
     pub seen: Option<CommitId>,
     /// Why it is kept, and the fix.
-    pub blocked: Option<Blocked>,
+    pub blocked: Option<BlockedRemoval>,
     /// Its backend according to the driver of its commit.
     pub(super) backend_there: Option<String>,
-    pub(super) decided: Option<Decided>,
+    pub(super) decided: Option<DecidedRemoval>,
     /// Whether it is a generation that is current until the plan is applied.
     pub(super) is_planned: bool,
     /// The stacks that may use this old generation until they are applied.
-    pub leaving: Vec<Leaving>,
+    pub leaving: Vec<LeavingUser>,
 }
 
-pub struct Blocked {
+pub struct BlockedRemoval {
     pub why: String,
     pub way_out: String,
 }
 
-pub(super) struct Decided {
-    pub(super) action: Action,
-    pub(super) reason: Reason,
-    pub(super) answer: Option<Answer>,
+pub(super) struct DecidedRemoval {
+    pub(super) action: PlannedAction,
+    pub(super) reason: PlanReason,
+    pub(super) answer: Option<DriverAnswer>,
     pub(super) driver: String,
 }
 
@@ -79,7 +79,7 @@ fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
         return Some("its last apply was interrupted".to_owned());
     }
     let last = entry.last.as_ref()?;
-    let has_failed = last.action == Written::Apply && last.outcome != Outcome::Succeeded;
+    let has_failed = last.action == Written::Apply && last.outcome != AttemptOutcome::Succeeded;
     let commit = last.commit.as_deref().and_then(CommitId::new);
     let applied = entry.applied.as_ref()?.commit.as_deref();
     let commit =
@@ -112,9 +112,9 @@ impl<'d> Removal<'d> {
                 (removed, removal.seen.clone(), None)
             }
             Err(none) => {
-                let blocked = Blocked {
+                let blocked = BlockedRemoval {
                     why: none.to_string(),
-                    way_out: none.way_out(),
+                    way_out: none.fix(),
                 };
                 let removed = if none.is_doubt() {
                     Removed::Doubtful
@@ -129,7 +129,7 @@ impl<'d> Removal<'d> {
             && !removed.leaves()
             && let Some(why) = failed_since(entry, seen)
         {
-            blocked = Some(Blocked {
+            blocked = Some(BlockedRemoval {
                 why,
                 way_out: "bring it back, run `orch destroy` on it, and delete it again".to_owned(),
             });
@@ -155,7 +155,7 @@ impl<'d> Removal<'d> {
     }
 
     pub(super) fn block(&mut self, why: impl Into<String>, way_out: impl Into<String>) {
-        self.blocked.get_or_insert_with(|| Blocked {
+        self.blocked.get_or_insert_with(|| BlockedRemoval {
             why: why.into(),
             way_out: way_out.into(),
         });
@@ -171,7 +171,7 @@ impl<'d> Removal<'d> {
     /// Returns whether it may be destroyed, as far as known.
     pub(super) fn may_go(&self) -> bool {
         let decided = self.decided.as_ref();
-        self.blocked.is_none() && decided.is_none_or(|it| it.action == Action::Delete)
+        self.blocked.is_none() && decided.is_none_or(|it| it.action == PlannedAction::Delete)
     }
 
     pub(super) fn needs_code(&self) -> bool {
@@ -179,17 +179,17 @@ impl<'d> Removal<'d> {
     }
 
     /// Returns whether its resources cannot be another stack's, whichever command destroys them.
-    pub(super) fn is_told_apart(&self) -> bool {
+    pub(super) fn is_unmistakable(&self) -> bool {
         self.entry.backend.is_some()
             || self.path.generation().is_some()
             || matches!(self.removed, Removed::Block { .. })
     }
 
-    pub(super) fn destroyed(&self) -> Option<Destroyed<'_>> {
+    pub(super) fn destroyed(&self) -> Option<DestroyedPart<'_>> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none())?;
         match &decided.answer {
-            Some(answer) => Destroyed::of_answer(decided.action, answer, false),
-            None => (decided.action == Action::Delete).then(Destroyed::unknown),
+            Some(answer) => DestroyedPart::of_answer(decided.action, answer, false),
+            None => (decided.action == PlannedAction::Delete).then(DestroyedPart::unknown),
         }
     }
 
@@ -207,7 +207,7 @@ impl<'d> Removal<'d> {
         self.blocked.is_some() || self.is_left()
     }
 
-    pub(super) fn action(&self) -> Option<Action> {
+    pub(super) fn action(&self) -> Option<PlannedAction> {
         let decided = self.decided.as_ref().filter(|_| self.blocked.is_none());
         decided.map(|decided| decided.action)
     }
@@ -219,7 +219,7 @@ impl Context {
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
-        recorded: Option<&'d OnRecord>,
+        recorded: Option<&'d RecordedState>,
     ) -> Removals<'d> {
         if request.only.is_some() {
             return Removals::default();
@@ -270,7 +270,7 @@ impl Context {
             if removal.blocked.is_none()
                 && let Some((action, reason)) = removal.known().forgotten()
             {
-                removal.decided = Some(Decided {
+                removal.decided = Some(DecidedRemoval {
                     action,
                     reason,
                     answer: None,
@@ -354,25 +354,25 @@ impl<'d> Removals<'d> {
     }
 
     /// Returns the actions by key; undecided stacks count as destroyed.
-    pub(super) fn going(&self) -> BTreeMap<String, Action> {
+    pub(super) fn going(&self) -> BTreeMap<String, PlannedAction> {
         let going = self.all.iter().filter(|removal| removal.may_go());
-        let going = going.map(|removal| (removal.path.to_string(), Action::Delete));
+        let going = going.map(|removal| (removal.path.to_string(), PlannedAction::Delete));
         going.chain(self.actions()).collect()
     }
 
-    pub(super) fn actions(&self) -> BTreeMap<String, Action> {
+    pub(super) fn actions(&self) -> BTreeMap<String, PlannedAction> {
         let all = self.all.iter();
         let all = all.filter_map(|removal| Some((removal.path.to_string(), removal.action()?)));
         let forgotten = self.forgotten.iter().cloned();
-        all.chain(forgotten.map(|key| (key, Action::Forget)))
+        all.chain(forgotten.map(|key| (key, PlannedAction::Forget)))
             .collect()
     }
 
     pub(super) fn warn(&self, notices: &Notices) {
         let blocked = self.all.iter();
         let blocked = blocked.filter_map(|it| Some((&it.path, it.blocked.as_ref()?)));
-        let blocked: Vec<(&StackPath, &Blocked)> = blocked.collect();
-        for (removal, Blocked { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
+        let blocked: Vec<(&StackPath, &BlockedRemoval)> = blocked.collect();
+        for (removal, BlockedRemoval { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
             let path = printable(removal.as_str());
             let why = printable(why);
             notices.warning(&if removal.generation().is_some() {
@@ -402,23 +402,23 @@ impl<'d> Removals<'d> {
             let blocked = removal.blocked.as_ref().map(|blocked| blocked.why.clone());
             let decided = removal.decided.as_ref().filter(|_| blocked.is_none());
             // Forgetting changes no resources.
-            let deleted = decided.filter(|decided| decided.action == Action::Delete);
+            let deleted = decided.filter(|decided| decided.action == PlannedAction::Delete);
             let answer = deleted.and_then(|decided| decided.answer.as_ref());
             let why = || blocked.clone().unwrap_or_default();
             let seen = removal.seen.as_ref().map(CommitId::to_string);
             let applied = removal.entry.applied.as_ref();
             entries.push(PlanEntry {
                 stack: removal.path.clone(),
-                action: decided.map_or(Action::NoOp, |decided| decided.action),
+                action: decided.map_or(PlannedAction::NoOp, |decided| decided.action),
                 reason: match decided {
                     Some(decided) => decided.reason.clone(),
-                    None => Reason::new(ReasonSource::State, why()),
+                    None => PlanReason::new(ReasonSource::State, why()),
                 },
                 counts: answer.and_then(|answer| answer.counts),
                 resources: answer.map_or_else(Vec::new, |answer| answer.resources.clone()),
                 is_complete: answer.is_none_or(|answer| answer.is_complete),
                 is_planned: true,
-                after: Condition::default(),
+                after: WorkBefore::default(),
                 blocked,
                 replaced_if: Vec::new(),
                 previous_path: None,
@@ -446,7 +446,7 @@ impl<'d> Removals<'d> {
         let action = removal.action()?;
         let plan = asked
             .plan_of(&entry.stack)
-            .filter(|_| action == Action::Delete);
+            .filter(|_| action == PlannedAction::Delete);
         let plan = plan.map(|plan| {
             plans.push(plan);
             plans.len() - 1

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::Plan;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
@@ -87,10 +87,10 @@ fn kept_because(entry: &PlanEntry) -> Option<String> {
         return Some(format!("it is blocked ({why})"));
     }
     Some(match entry.action {
-        Action::Replace => return None,
-        Action::Create => "the plan creates it".to_owned(),
-        Action::Delete => "the plan deletes it".to_owned(),
-        Action::Read => "it is only read".to_owned(),
+        PlannedAction::Replace => return None,
+        PlannedAction::Create => "the plan creates it".to_owned(),
+        PlannedAction::Delete => "the plan deletes it".to_owned(),
+        PlannedAction::Read => "it is only read".to_owned(),
         _ if !entry.is_planned => {
             "its tool failed; if the apply plans it again, nothing is replaced".to_owned()
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanRequest;
-use super::subjects::OnRecord;
+use super::subjects::RecordedState;
 use crate::change::{Rollback, Standing};
 use crate::context::{Context, RollbackFlags};
 use crate::error::Result;
@@ -17,7 +17,7 @@ impl Context {
         &mut self,
         request: &PlanRequest<'_>,
         selection: &Selection,
-        recorded: Option<&OnRecord>,
+        recorded: Option<&RecordedState>,
         replaced: &BTreeSet<StackIndex>,
     ) -> Result<BTreeMap<StackIndex, Rollback>> {
         // A refresh reverts nothing.

@@ -6,11 +6,11 @@ use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::Conditions;
 use super::entries::{self, find_made_first};
-use super::subjects::{OnRecord, Subjects};
+use super::subjects::{RecordedState, StacksToPlan};
 use crate::context::{Context, Entries};
 use crate::error::Result;
-use crate::plan::backends::Place;
-use crate::plan::entry::{Action, Asked, Need};
+use crate::plan::backends::StackBackend;
+use crate::plan::entry::{AskedAction, Decision, PlannedAction};
 use crate::project::stack::StackIndex;
 use crate::selection::reference::{Reference, ReferenceKind};
 use crate::selection::select::Query;
@@ -18,7 +18,7 @@ use crate::selection::select::Query;
 pub(super) struct Waiting<'a, 'l> {
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) query: &'a Query,
-    pub(super) recorded: Option<&'a OnRecord>,
+    pub(super) recorded: Option<&'a RecordedState>,
     pub(super) on_record: &'a Entries<'a>,
     pub(super) checks: &'a mut Conditions<'l>,
 }
@@ -29,7 +29,7 @@ impl Context {
     pub(super) fn ask_waiting(
         &self,
         waiting: Waiting<'_, '_>,
-        subjects: &mut Subjects<'_>,
+        subjects: &mut StacksToPlan<'_>,
         mut asked: AskedTools,
     ) -> Result<AskedTools> {
         let Waiting {
@@ -59,16 +59,17 @@ impl Context {
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
-        subjects: &mut Subjects<'_>,
-        recorded: Option<&OnRecord>,
-        places: &BTreeMap<StackIndex, Place>,
+        subjects: &mut StacksToPlan<'_>,
+        recorded: Option<&RecordedState>,
+        places: &BTreeMap<StackIndex, StackBackend>,
         mut asked: AskedTools,
     ) -> Result<AskedTools> {
         let document = recorded.map(|recorded| &recorded.document);
         loop {
             let needs = entries::needs(self, subjects, recorded, request.options);
             let may_change = needs.iter().any(|it| {
-                it.subject.next.is_some() || matches!(it.need, Need::Ask(_, Asked::Replace))
+                it.subject.next.is_some()
+                    || matches!(it.need, Decision::Ask(_, AskedAction::Replace))
             });
             let is_trigger = |it: &Reference| it.kind == ReferenceKind::ReplaceTriggeredBy;
             if !may_change && !self.references.list.iter().any(is_trigger) {
@@ -77,13 +78,13 @@ impl Context {
             let blocked = self.find_blocked(subjects, places).stacks;
             let settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
             let replaced = needs.iter().filter(|needed| {
-                let is_asked = matches!(needed.need, Need::Ask(_, Asked::Replace));
-                is_asked && settled.action(needed.subject.stack) == Some(Action::Create)
+                let is_asked = matches!(needed.need, Decision::Ask(_, AskedAction::Replace));
+                is_asked && settled.action(needed.subject.stack) == Some(PlannedAction::Create)
             });
             let gone: BTreeSet<StackIndex> = replaced.map(|it| it.subject.stack).collect();
             drop(needs);
             let mut others = subjects.find_made_by_driver(&settled);
-            others.extend(subjects.find_gone(&gone));
+            others.extend(subjects.find_removed(&gone));
             others.extend(self.find_triggered(subjects, &settled, document, request.options.mode));
             if others.is_empty() {
                 return Ok(asked);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::context::Context;
 use crate::path::StackPath;
 use crate::plan::PlannedOrder;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
@@ -15,13 +15,15 @@ impl Context {
     pub(super) fn sequence(
         &self,
         document: Option<&Document>,
-        steps: Vec<(StackIndex, Action)>,
-        gone: &BTreeMap<String, Action>,
+        steps: Vec<(StackIndex, PlannedAction)>,
+        gone: &BTreeMap<String, PlannedAction>,
         entries: &[PlanEntry],
     ) -> Vec<StackPath> {
         let undecided = entries.iter().filter(|entry| entry.is_undecided());
         let undecided = undecided.filter_map(|entry| self.project.stacks.find(&entry.stack));
-        let undecided: Vec<_> = undecided.map(|stack| (stack, Action::Update)).collect();
+        let undecided: Vec<_> = undecided
+            .map(|stack| (stack, PlannedAction::Update))
+            .collect();
         if undecided.is_empty() {
             return Vec::new();
         }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::PlanRequest;
-use crate::change::{Counted, Pairs, Rollback, Standings};
+use crate::change::{CountedStates, EntryIndex, Rollback, Standings};
 use crate::context::Context;
 use crate::driver::{Driver, ToolsOnPath, driver_of};
 use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
-use crate::plan::entry::Reason;
+use crate::plan::entry::PlanReason;
 use crate::plan::made_first::extend_as_recorded;
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, Stacks};
@@ -18,20 +18,20 @@ use crate::selection::select::Selection;
 use crate::state::document;
 
 /// The state, and the status of each stack in it.
-pub struct OnRecord {
+pub struct RecordedState {
     pub document: document::Document,
     pub standings: Standings,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct Subject<'p> {
+pub(super) struct StackToPlan<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
     pub(super) is_replaced: bool,
     /// Whether it is recorded, was being replaced, and none of it exists.
     pub(super) is_gone: bool,
     /// Why `replace_triggered_by` replaces it, if so.
-    pub(super) trigger: Option<Reason>,
+    pub(super) trigger: Option<PlanReason>,
     /// Triggers that may replace it, known during the apply.
     pub(super) open_triggers: Vec<String>,
     /// Whether its tool is not asked yet because preconditions are undecided.
@@ -48,7 +48,7 @@ pub(super) struct Subject<'p> {
     /// The commit that was applied last, according to the state.
     pub(super) source_commit: Option<String>,
     /// The generation that a replace would create first.
-    pub(super) next: Option<Next>,
+    pub(super) next: Option<NextGeneration>,
     /// The commit that it reverts, in words, if the flags allow that.
     pub(super) puts_back: Option<String>,
     /// Whether drift was accepted since the last apply.
@@ -57,7 +57,7 @@ pub(super) struct Subject<'p> {
 }
 
 /// A new generation that is created before the old one is destroyed.
-pub(super) struct Next {
+pub(super) struct NextGeneration {
     pub(super) generation: Generation,
     /// Its backend according to the block of the driver.
     pub(super) backend: Option<String>,
@@ -65,14 +65,14 @@ pub(super) struct Next {
     pub(super) is_made: bool,
 }
 
-impl Subject<'_> {
+impl StackToPlan<'_> {
     /// Returns the generation that is created first, if so.
-    pub(super) fn made(&self) -> Option<&Next> {
+    pub(super) fn made(&self) -> Option<&NextGeneration> {
         self.next.as_ref().filter(|next| next.is_made)
     }
 }
 
-impl Subjects<'_> {
+impl StacksToPlan<'_> {
     /// Blocks the stacks whose paths others have in the state.
     pub(super) fn block_taken(&mut self, stacks: &Stacks, document: &document::Document) {
         let mut taken = taken(stacks, document);
@@ -86,7 +86,7 @@ impl Subjects<'_> {
 
 /// Returns the stacks whose paths others have in the state, each with the reason to block it.
 pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIndex, String> {
-    let pairs = Pairs::new(stacks, document);
+    let pairs = EntryIndex::new(stacks, document);
     // Moved stacks free their old paths.
     let leaving: BTreeSet<&str> = pairs.iter().map(|(_, key)| key).collect();
     let taken = stacks.iter().filter_map(|(stack, of_stack)| {
@@ -100,9 +100,9 @@ pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIn
     taken.collect()
 }
 
-pub(super) struct Subjects<'p> {
+pub(super) struct StacksToPlan<'p> {
     /// By path.
-    pub(super) all: Vec<Subject<'p>>,
+    pub(super) all: Vec<StackToPlan<'p>>,
     pub(super) without_driver: usize,
 }
 
@@ -124,13 +124,13 @@ pub(super) fn tools_on_path() -> ToolsOnPath {
 pub struct Drivers<'l, 'd> {
     context: &'l Context,
     /// The recorded entries, and their stacks.
-    recorded: Option<(&'d document::Document, Pairs<'d>)>,
+    recorded: Option<(&'d document::Document, EntryIndex<'d>)>,
     on_path: ToolsOnPath,
 }
 
 impl<'l, 'd> Drivers<'l, 'd> {
     pub fn new(context: &'l Context, document: Option<&'d document::Document>) -> Self {
-        let pairs = |document| Pairs::new(&context.project.stacks, document);
+        let pairs = |document| EntryIndex::new(&context.project.stacks, document);
         Drivers {
             context,
             recorded: document.map(|document| (document, pairs(document))),
@@ -161,7 +161,7 @@ impl<'l, 'd> Drivers<'l, 'd> {
 
 impl Context {
     /// Returns the state, if the project keeps one. Otherwise, prints a note once.
-    pub fn on_record(&mut self, request: &PlanRequest<'_>) -> Result<Option<OnRecord>> {
+    pub fn on_record(&mut self, request: &PlanRequest<'_>) -> Result<Option<RecordedState>> {
         if self.project.settings.state.is_none() {
             if request.only.is_none() {
                 self.notices.note(
@@ -170,7 +170,7 @@ impl Context {
             }
             return Ok(None);
         }
-        let counted = Counted::default();
+        let counted = CountedStates::default();
         let mut document = self.read_and_digest(counted)?;
         if request.is_verification {
             self.forget_applies(request.only.unwrap_or_default(), &mut document);
@@ -180,7 +180,7 @@ impl Context {
         self.set_generations(&document);
         let (workspace, _) = self.parts();
         extend_as_recorded(&mut workspace.project, &workspace.graph, &document);
-        Ok(Some(OnRecord {
+        Ok(Some(RecordedState {
             document,
             standings,
         }))
@@ -191,7 +191,7 @@ impl Context {
         let stacks = &self.project.stacks;
         let found = paths.iter().filter_map(|path| stacks.find(path));
         let found: BTreeSet<StackIndex> = found.collect();
-        let pairs = Pairs::new(stacks, document);
+        let pairs = EntryIndex::new(stacks, document);
         let keys = pairs.iter().filter(|(stack, _)| found.contains(stack));
         let keys: Vec<String> = keys.map(|(_, key)| key.to_owned()).collect();
         for key in keys {
@@ -219,10 +219,10 @@ impl Context {
         &self,
         request: &PlanRequest<'_>,
         selection: &Selection,
-        recorded: Option<&OnRecord>,
+        recorded: Option<&RecordedState>,
         replaced: &BTreeSet<StackIndex>,
         rollbacks: &BTreeMap<StackIndex, Rollback>,
-    ) -> Result<Subjects<'_>> {
+    ) -> Result<StacksToPlan<'_>> {
         let allow_rollback = request.allow_rollback;
         let outside: Vec<StackIndex> = replaced
             .iter()
@@ -236,7 +236,7 @@ impl Context {
             )));
         }
         let drivers = Drivers::new(self, recorded.map(|recorded| &recorded.document));
-        let mut subjects = Subjects {
+        let mut subjects = StacksToPlan {
             all: Vec::new(),
             without_driver: 0,
         };
@@ -244,7 +244,7 @@ impl Context {
             let (previous, entry) = drivers.entry(stack).unzip();
             let rollback = rollbacks.get(&stack);
             match drivers.of(stack) {
-                Some(driver) => subjects.all.push(Subject {
+                Some(driver) => subjects.all.push(StackToPlan {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
@@ -265,7 +265,7 @@ impl Context {
                     source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
                     next: entry
                         .filter(|_| self.is_made_first(stack))
-                        .map(|entry| Next {
+                        .map(|entry| NextGeneration {
                             generation: entry.next_generation(),
                             backend: None,
                             is_made: false,

@@ -6,10 +6,10 @@ use super::removals::{Removal, Removals};
 use super::subjects::Drivers;
 use crate::context::Context;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, Removed};
-use crate::plan::order::Record;
+use crate::plan::entry::{PlannedAction, Removed};
+use crate::plan::order::NamedConstraints;
 use crate::plan::removal::is_only_forgotten;
-use crate::plan::succession::{GenerationUser, Hold, Leaving, UserPlan};
+use crate::plan::succession::{GenerationUser, Hold, LeavingUser, UserPlan};
 use crate::printable::command_line;
 use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
@@ -17,15 +17,15 @@ use crate::selection::graph::Precedence;
 use crate::state::document::{Document, Entry};
 
 /// A stack that may still use an old generation after the plan.
-struct Holder {
+struct GenerationHolder {
     name: String,
     is_planned: bool,
     is_generation: bool,
 }
 
-impl Holder {
+impl GenerationHolder {
     fn why(&self) -> String {
-        let Holder { name, .. } = self;
+        let GenerationHolder { name, .. } = self;
         if self.is_planned {
             format!("{name} may still use it, and has no changes")
         } else {
@@ -33,8 +33,8 @@ impl Holder {
         }
     }
 
-    fn way_out(&self, of: &StackPath) -> String {
-        let Holder { name, .. } = self;
+    fn fix(&self, of: &StackPath) -> String {
+        let GenerationHolder { name, .. } = self;
         let release = format!(
             "if nothing uses it, run `{}`",
             command_line(&["orch", "state", "release", of.as_str()].map(Into::into))
@@ -56,12 +56,12 @@ impl Context {
     pub(super) fn succeeded(
         &self,
         removal: &Removal<'_>,
-        planned: &BTreeMap<StackIndex, Action>,
+        planned: &BTreeMap<StackIndex, PlannedAction>,
     ) -> Option<StackIndex> {
         let is_old = matches!(removal.removed, Removed::Replaced { .. });
         let stack = self.project.stacks.find(&removal.path.current());
         let stack = stack.filter(|_| is_old && removal.path.generation().is_some())?;
-        (planned.get(&stack) != Some(&Action::Delete)).then_some(stack)
+        (planned.get(&stack) != Some(&PlannedAction::Delete)).then_some(stack)
     }
 
     /// Keeps old generations that stacks may use after the plan, and records the stacks that have
@@ -71,14 +71,14 @@ impl Context {
         &self,
         removals: &mut Removals<'_>,
         document: Option<&Document>,
-        planned: &BTreeMap<StackIndex, Action>,
+        planned: &BTreeMap<StackIndex, PlannedAction>,
         applied: &BTreeSet<StackIndex>,
     ) {
         let is_old = |it: &Removal<'_>| it.may_go() && self.succeeded(it, planned).is_some();
         let Some(document) = document.filter(|_| removals.all.iter().any(is_old)) else {
             return;
         };
-        let users = Users::new(self, document, planned, applied);
+        let users = GenerationUsers::new(self, document, planned, applied);
         // A kept generation may use others.
         loop {
             let old = removals.all.iter().enumerate();
@@ -91,7 +91,7 @@ impl Context {
                 match users.leaving(removals, &removals.all[at], stack) {
                     Ok(leaving) => removals.all[at].leaving = leaving,
                     Err(holder) => {
-                        let way_out = holder.way_out(&removals.all[at].path.current());
+                        let way_out = holder.fix(&removals.all[at].path.current());
                         removals.all[at].block(holder.why(), way_out);
                         is_kept = true;
                     }
@@ -105,34 +105,34 @@ impl Context {
 }
 
 /// Dependents in the project and in the state.
-struct Users<'a> {
+struct GenerationUsers<'a> {
     context: &'a Context,
     document: &'a Document,
-    planned: &'a BTreeMap<StackIndex, Action>,
+    planned: &'a BTreeMap<StackIndex, PlannedAction>,
     applied: &'a BTreeSet<StackIndex>,
     drivers: Drivers<'a, 'a>,
-    record: Record<'a>,
+    record: NamedConstraints<'a>,
     recorded: Precedence,
     tree: Precedence,
     /// This commit's stacks, with the stacks whose generations they use.
     used: Vec<(StackIndex, BTreeSet<StackIndex>)>,
 }
 
-impl<'a> Users<'a> {
+impl<'a> GenerationUsers<'a> {
     fn new(
         context: &'a Context,
         document: &'a Document,
-        planned: &'a BTreeMap<StackIndex, Action>,
+        planned: &'a BTreeMap<StackIndex, PlannedAction>,
         applied: &'a BTreeSet<StackIndex>,
     ) -> Self {
-        let record = Record::new(&context.project, &context.graph, Some(document));
+        let record = NamedConstraints::new(&context.project, &context.graph, Some(document));
         let environments = context.evaluator();
         let stacks = context.project.stacks.iter();
         let used = stacks.map(|(stack, _)| {
             let used = environments.stacks_used(stack).into_keys();
             (stack, used.collect())
         });
-        Users {
+        GenerationUsers {
             context,
             document,
             planned,
@@ -152,7 +152,7 @@ impl<'a> Users<'a> {
         removals: &Removals<'_>,
         old: &Removal<'_>,
         stack: StackIndex,
-    ) -> Result<Vec<Leaving>, Holder> {
+    ) -> Result<Vec<LeavingUser>, GenerationHolder> {
         let Some((key, current)) = self.drivers.entry(stack) else {
             return Ok(Vec::new());
         };
@@ -162,7 +162,7 @@ impl<'a> Users<'a> {
             return Ok(Vec::new());
         }
         let is_current = Some(current.generation) == old.path.generation();
-        let starts = self.record.gone_node(old.path.as_str()).into_iter();
+        let starts = self.record.removed_node(old.path.as_str()).into_iter();
         let after_old = self.recorded.reached(starts.chain([stack.get()]));
         let after_stack = self.tree.reached([stack.get()].into_iter());
         let mut leaving = Vec::new();
@@ -171,7 +171,7 @@ impl<'a> Users<'a> {
             if *user == stack || !after_old[node] && !after_stack[node] {
                 continue;
             }
-            let holder = |is_planned: bool| Holder {
+            let holder = |is_planned: bool| GenerationHolder {
                 name: self.context.project.stacks[*user].path.to_string(),
                 is_planned,
                 is_generation: false,
@@ -182,12 +182,12 @@ impl<'a> Users<'a> {
             {
                 return Err(kept);
             }
-            let is_new = entry.is_none() && self.planned.get(user) == Some(&Action::Create);
+            let is_new = entry.is_none() && self.planned.get(user) == Some(&PlannedAction::Create);
             if is_new || self.has_nothing(*user) {
                 continue;
             }
             let plan = match self.planned.get(user) {
-                Some(Action::Delete) => UserPlan::Destroyed,
+                Some(PlannedAction::Delete) => UserPlan::Destroyed,
                 _ if self.applied.contains(user) => UserPlan::Applied,
                 None => UserPlan::Absent,
                 Some(_) => UserPlan::Unchanged,
@@ -201,16 +201,16 @@ impl<'a> Users<'a> {
             };
             match known.hold() {
                 Hold::Never => {}
-                Hold::UntilApplied | Hold::UntilChanged => leaving.push(Leaving {
+                Hold::UntilApplied | Hold::UntilChanged => leaving.push(LeavingUser {
                     stack: *user,
                     must_change: known.hold() == Hold::UntilChanged,
                 }),
                 Hold::Beyond => return Err(holder(plan == UserPlan::Unchanged)),
             }
         }
-        for (node, key) in self.record.gone_nodes() {
+        for (node, key) in self.record.removed_nodes() {
             if after_old[node] && self.is_kept(removals, old, key) {
-                return Err(Holder {
+                return Err(GenerationHolder {
                     name: key.to_owned(),
                     is_planned: false,
                     is_generation: key.contains("[generation "),
@@ -249,10 +249,10 @@ impl<'a> Users<'a> {
 /// Returns a kept old generation, if any: it may use the generations that it was applied with.
 fn kept_generation(
     removals: &Removals<'_>,
-    users: &Users<'_>,
+    users: &GenerationUsers<'_>,
     stack: StackIndex,
     entry: &Entry,
-) -> Option<Holder> {
+) -> Option<GenerationHolder> {
     let path = &users.context.project.stacks[stack].path;
     let mut deposed = entry.deposed.iter();
     deposed.find_map(|deposed| {
@@ -260,7 +260,7 @@ fn kept_generation(
         let mut all = removals.all.iter();
         let is_removed =
             removals.is_forgotten(path.as_str()) || all.any(|it| it.path == path && !it.is_kept());
-        (!is_removed).then(|| Holder {
+        (!is_removed).then(|| GenerationHolder {
             name: path.to_string(),
             is_planned: false,
             is_generation: true,

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entries::Settled;
-use super::subjects::{Drivers, Subjects};
+use super::entries::Decisions;
+use super::subjects::{Drivers, StacksToPlan};
 use crate::context::Context;
 use crate::driver::are_incomparable;
-use crate::plan::entry::{Action, PlanMode, Reason, ReasonSource};
-use crate::plan::triggers::{Course, Known, Trigger, triggered};
+use crate::plan::entry::{PlanMode, PlanReason, PlannedAction, ReasonSource};
+use crate::plan::triggers::{ReplaceCause, TriggerFacts, TriggerOutlook, triggered};
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::{Document, Entry};
 
-struct Planned<'a> {
+struct PlannedFacts<'a> {
     context: &'a Context,
     drivers: Drivers<'a, 'a>,
-    courses: BTreeMap<StackIndex, Course>,
+    courses: BTreeMap<StackIndex, TriggerOutlook>,
     /// The existing stacks, if the state does not have them.
     existing: Option<BTreeSet<StackIndex>>,
 }
 
-impl Planned<'_> {
+impl PlannedFacts<'_> {
     /// Returns the digests of an output: the one that a stack was applied with, and the current
     /// one.
     fn output_marks(
@@ -37,7 +37,7 @@ impl Planned<'_> {
     }
 
     /// Returns whether a sensitive output that triggers a replacement may be unchanged.
-    fn is_unsure(&self, from: StackIndex, trigger: &Trigger<'_>) -> bool {
+    fn is_unsure(&self, from: StackIndex, trigger: &ReplaceCause<'_>) -> bool {
         let output = trigger.output.filter(|_| trigger.is_past);
         let marks = output.and_then(|output| self.output_marks(from, trigger.stack, output));
         marks.is_some_and(|(noted, now)| are_incomparable(noted, now))
@@ -48,9 +48,12 @@ impl Planned<'_> {
     }
 }
 
-impl Known for Planned<'_> {
-    fn course(&self, stack: StackIndex) -> Course {
-        self.courses.get(&stack).copied().unwrap_or(Course::Still)
+impl TriggerFacts for PlannedFacts<'_> {
+    fn outlook(&self, stack: StackIndex) -> TriggerOutlook {
+        self.courses
+            .get(&stack)
+            .copied()
+            .unwrap_or(TriggerOutlook::Still)
     }
 
     fn may_be_replaced(&self, stack: StackIndex) -> bool {
@@ -82,18 +85,21 @@ impl Context {
     /// those that would not be replaced otherwise. `settled`: the actions without triggers.
     pub(super) fn find_triggered(
         &self,
-        subjects: &mut Subjects<'_>,
-        settled: &Settled,
+        subjects: &mut StacksToPlan<'_>,
+        settled: &Decisions,
         document: Option<&Document>,
         mode: PlanMode,
     ) -> Vec<StackIndex> {
         if mode != PlanMode::Normal {
             return Vec::new();
         }
-        let actions: BTreeMap<StackIndex, Action> = settled.actions().collect();
+        let actions: BTreeMap<StackIndex, PlannedAction> = settled.actions().collect();
         let drivers = Drivers::new(self, document);
-        let exists = |(stack, action): (&StackIndex, &Action)| {
-            let exists = matches!(action, Action::NoOp | Action::Update | Action::Replace);
+        let exists = |(stack, action): (&StackIndex, &PlannedAction)| {
+            let exists = matches!(
+                action,
+                PlannedAction::NoOp | PlannedAction::Update | PlannedAction::Replace
+            );
             exists.then_some(*stack)
         };
         let existing = document
@@ -106,23 +112,23 @@ impl Context {
         let courses = subjects.all.iter().map(|subject| {
             let action = actions.get(&subject.stack);
             let course = match action {
-                _ if subject.blocked.is_some() => Course::Still,
-                Some(Action::Update | Action::Replace) => Course::Changes,
-                Some(Action::Create | Action::Delete) => Course::Work,
+                _ if subject.blocked.is_some() => TriggerOutlook::Still,
+                Some(PlannedAction::Update | PlannedAction::Replace) => TriggerOutlook::Changes,
+                Some(PlannedAction::Create | PlannedAction::Delete) => TriggerOutlook::Work,
                 // A stack without a tool changes with its inputs, or on request.
                 _ if subject.driver.is_none() => {
                     if settled.differs(subject.stack) || is_tainted(subject.stack) {
-                        Course::Changes
+                        TriggerOutlook::Changes
                     } else {
-                        Course::Still
+                        TriggerOutlook::Still
                     }
                 }
-                _ => Course::Open,
+                _ => TriggerOutlook::Open,
             };
             (subject.stack, course)
         });
         let courses = courses.collect();
-        let known = Planned {
+        let known = PlannedFacts {
             context: self,
             drivers,
             courses,
@@ -149,7 +155,7 @@ impl Context {
         replaced
     }
 
-    fn trigger_name(&self, trigger: &Trigger<'_>) -> String {
+    fn trigger_name(&self, trigger: &ReplaceCause<'_>) -> String {
         let stack = &self.project.stacks[trigger.stack].path;
         let output = trigger.output.map(|output| format!("#{output}"));
         format!("{stack}{}", output.unwrap_or_default())
@@ -157,20 +163,22 @@ impl Context {
 
     fn trigger_reason(
         &self,
-        trigger: &Trigger<'_>,
+        trigger: &ReplaceCause<'_>,
         (is_replaced, is_unsure): (bool, bool),
-        actions: &BTreeMap<StackIndex, Action>,
-    ) -> Reason {
+        actions: &BTreeMap<StackIndex, PlannedAction>,
+    ) -> PlanReason {
         let name = self.trigger_name(trigger);
         let text = match actions.get(&trigger.stack) {
             _ if trigger.is_past && is_unsure => {
                 format!("{name} may have changed since it was applied")
             }
             _ if trigger.is_past => format!("{name} has changed since it was applied"),
-            Some(Action::Update | Action::NoOp) if !is_replaced => format!("{name} is updated"),
+            Some(PlannedAction::Update | PlannedAction::NoOp) if !is_replaced => {
+                format!("{name} is updated")
+            }
             _ => format!("{name} is replaced"),
         };
         let (file, line) = self.project.sources.file_and_line(trigger.span);
-        Reason::new(ReasonSource::Config, text).said_in(Some(file), Some(line))
+        PlanReason::new(ReasonSource::Config, text).at(Some(file), Some(line))
     }
 }

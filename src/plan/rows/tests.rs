@@ -1,22 +1,22 @@
 use super::*;
 use crate::path::Generation;
-use crate::plan::entry::{PlanMode, Reason, ReasonSource};
-use crate::plan::{Condition, PlannedOperation, RequestedOptions, UnplannedRemovals};
+use crate::plan::entry::{PlanMode, PlanReason, ReasonSource};
+use crate::plan::{PlannedOperation, RequestedOptions, UnplannedRemovals, WorkBefore};
 
 pub(in crate::plan) fn path(text: &str) -> StackPath {
     StackPath::parse(text).unwrap()
 }
 
-pub(in crate::plan) fn entry(stack: &str, action: Action) -> PlanEntry {
+pub(in crate::plan) fn entry(stack: &str, action: PlannedAction) -> PlanEntry {
     PlanEntry {
         stack: path(stack),
         action,
-        reason: Reason::new(ReasonSource::State, "not recorded"),
+        reason: PlanReason::new(ReasonSource::State, "not recorded"),
         counts: None,
         resources: Vec::new(),
         is_complete: true,
         is_planned: true,
-        after: Condition::default(),
+        after: WorkBefore::default(),
         blocked: None,
         replaced_if: Vec::new(),
         previous_path: None,
@@ -56,9 +56,9 @@ pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bo
 /// Returns the entries of a stack that is created before its generation 1 is destroyed.
 pub(in crate::plan) fn made_first(stack: &str) -> [PlanEntry; 2] {
     let (old, new) = (Generation::FIRST, Generation::FIRST.next());
-    let mut made = entry(stack, Action::Replace);
+    let mut made = entry(stack, PlannedAction::Replace);
     made.generation = Some(new);
-    let mut destroyed = entry(stack, Action::Delete);
+    let mut destroyed = entry(stack, PlannedAction::Delete);
     destroyed.stack = path(stack).of_generation(old);
     destroyed.removed = Some(Removed::Replaced { by: new });
     [made, destroyed]
@@ -72,13 +72,13 @@ fn stacks(plan: &Plan) -> Vec<&str> {
 #[test]
 fn rows_come_in_the_order_of_the_run_and_a_replaced_stack_has_one() {
     let entries = vec![
-        entry("/adopted", Action::Adopt),
-        entry("/app", Action::Replace),
-        entry("/gone", Action::Forget),
-        entry("/net", Action::Update),
-        entry("/read", Action::Read),
-        entry("/unchanged", Action::NoOp),
-        entry("/web", Action::Delete),
+        entry("/adopted", PlannedAction::Adopt),
+        entry("/app", PlannedAction::Replace),
+        entry("/gone", PlannedAction::Forget),
+        entry("/net", PlannedAction::Update),
+        entry("/read", PlannedAction::Read),
+        entry("/unchanged", PlannedAction::NoOp),
+        entry("/web", PlannedAction::Delete),
     ];
     let operations = [
         ("/web", true),
@@ -101,15 +101,15 @@ fn rows_come_in_the_order_of_the_run_and_a_replaced_stack_has_one() {
 
 #[test]
 fn rows_that_are_undecided_come_where_their_turn_would_come_and_blocked_ones_last() {
-    let mut undecided = entry("/b", Action::NoOp);
+    let mut undecided = entry("/b", PlannedAction::NoOp);
     undecided.after.stacks.push(path("/z"));
-    let mut blocked = entry("/a", Action::NoOp);
+    let mut blocked = entry("/a", PlannedAction::NoOp);
     blocked.blocked = Some("taken".to_owned());
     let entries = vec![
         blocked,
         undecided,
-        entry("/c", Action::Update),
-        entry("/z", Action::Update),
+        entry("/c", PlannedAction::Update),
+        entry("/z", PlannedAction::Update),
     ];
     let mut plan = plan(entries, &[("/c", false), ("/z", false)]);
     assert_eq!(stacks(&plan), ["/c", "/z", "/b", "/a"]);
@@ -125,15 +125,18 @@ fn rows_of_generations_are_one_if_this_plan_replaces_the_old_one() {
     let rows = whole.rows();
     assert_eq!(stacks(&whole), ["/app"]);
     assert_eq!(rows[0].old, Some(&destroyed));
-    assert_eq!(rows[0].action(), Action::Replace);
+    assert_eq!(rows[0].action(), PlannedAction::Replace);
     // The old generation is kept.
     let mut kept = destroyed.clone();
-    kept.action = Action::NoOp;
+    kept.action = PlannedAction::NoOp;
     kept.blocked = Some("/web runs after it".to_owned());
     let kept = plan(vec![made, kept], &operations[..1]);
     assert_eq!(stacks(&kept), ["/app", "/app[generation 1]"]);
-    assert_eq!(kept.rows()[0].action(), Action::Create);
+    assert_eq!(kept.rows()[0].action(), PlannedAction::Create);
     // An earlier plan has replaced it.
-    let earlier = plan(vec![entry("/app", Action::Update), destroyed], &operations);
+    let earlier = plan(
+        vec![entry("/app", PlannedAction::Update), destroyed],
+        &operations,
+    );
     assert_eq!(stacks(&earlier), ["/app", "/app[generation 1]"]);
 }

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{SavedPlan, SavedStack};
-use crate::driver::{Counts, steering};
+use crate::driver::{ChangeCounts, steering};
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry, PlanMode, Removed};
+use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction, Removed};
 use crate::plan::planned::{Plan, PlannedOperation};
 use crate::printable::printable;
 
@@ -55,7 +55,7 @@ fn out_of_order<'a>(stacks: impl Iterator<Item = &'a StackPath> + Clone) -> Opti
 fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     let stack = name(&entry.stack);
     let action = entry.action;
-    if entry.blocked.is_some() && action != Action::NoOp {
+    if entry.blocked.is_some() && action != PlannedAction::NoOp {
         let action = action.word();
         return Err(format!(
             "the entry of {stack} is blocked, and says `{action}`"
@@ -64,9 +64,12 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     check_removed(entry)?;
     let fits = match mode {
         _ if entry.removed.is_some() => mode != PlanMode::RefreshOnly,
-        PlanMode::Normal => action != Action::Delete,
-        PlanMode::Destroy => matches!(action, Action::Delete | Action::NoOp | Action::Read),
-        PlanMode::RefreshOnly => matches!(action, Action::NoOp | Action::Read),
+        PlanMode::Normal => action != PlannedAction::Delete,
+        PlanMode::Destroy => matches!(
+            action,
+            PlannedAction::Delete | PlannedAction::NoOp | PlannedAction::Read
+        ),
+        PlanMode::RefreshOnly => matches!(action, PlannedAction::NoOp | PlannedAction::Read),
     };
     if !fits {
         let (action, mode) = (action.word(), mode.word());
@@ -98,15 +101,15 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let is_gone = matches!(entry.removed, Some(Removed::Block { .. }));
     if is_generation && entry.stack.generation().is_none()
         || entry.stack.generation().is_some() && !is_generation && !is_gone
-        || entry.generation.is_some() && action != Action::Replace
+        || entry.generation.is_some() && action != PlannedAction::Replace
     {
         return Err(format!("the entry of {stack} is of another generation"));
     }
     let fits = match (&entry.removed, action) {
-        (None, _) => action != Action::Forget,
+        (None, _) => action != PlannedAction::Forget,
         (Some(Removed::Doubtful | Removed::Unproven), _) => entry.blocked.is_some(),
-        (Some(removed), Action::Delete) if removed.leaves() => false,
-        (Some(_), Action::Delete | Action::Forget) => true,
+        (Some(removed), PlannedAction::Delete) if removed.leaves() => false,
+        (Some(_), PlannedAction::Delete | PlannedAction::Forget) => true,
         (Some(_), _) => entry.blocked.is_some(),
     };
     if fits {
@@ -138,7 +141,7 @@ fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
     }
     let known: BTreeSet<&StackPath> = stacks.iter().map(|it| &it.stack).collect();
     let is_carried_out = |entry: &&PlanEntry| {
-        let has_work = entry.action != Action::NoOp || entry.is_undecided();
+        let has_work = entry.action != PlannedAction::NoOp || entry.is_undecided();
         entry.blocked.is_none() && (has_work || plan.accepts_drift(entry))
     };
     let mut carried_out = entries.iter().filter(is_carried_out);
@@ -175,10 +178,12 @@ fn check_forgotten(entries: &[PlanEntry], saved: &SavedPlan) -> Result<(), Strin
         let of_stack = saved.stack(&entry.stack);
         let counts = entry.counts.unwrap_or_default();
         !entry.resources.is_empty()
-            || counts != Counts::default()
+            || counts != ChangeCounts::default()
             || of_stack.is_some_and(|it| it.plan.is_some())
     };
-    let mut forgotten = entries.iter().filter(|it| it.action == Action::Forget);
+    let mut forgotten = entries
+        .iter()
+        .filter(|it| it.action == PlannedAction::Forget);
     match forgotten.find(is_there) {
         None => Ok(()),
         Some(entry) => Err(format!(
@@ -191,11 +196,14 @@ fn check_forgotten(entries: &[PlanEntry], saved: &SavedPlan) -> Result<(), Strin
 fn check_operations(entries: &[PlanEntry], operations: &[PlannedOperation]) -> Result<(), String> {
     let of_entries = entries.iter().flat_map(|entry| {
         let kinds: &[bool] = match entry.action {
-            Action::Delete => &[true],
-            Action::Replace if entry.generation.is_some() => &[false],
-            Action::Replace => &[false, true],
-            Action::Create | Action::Update => &[false],
-            Action::NoOp | Action::Adopt | Action::Read | Action::Forget => &[],
+            PlannedAction::Delete => &[true],
+            PlannedAction::Replace if entry.generation.is_some() => &[false],
+            PlannedAction::Replace => &[false, true],
+            PlannedAction::Create | PlannedAction::Update => &[false],
+            PlannedAction::NoOp
+            | PlannedAction::Adopt
+            | PlannedAction::Read
+            | PlannedAction::Forget => &[],
         };
         kinds.iter().map(|&destroys| (&entry.stack, destroys))
     });

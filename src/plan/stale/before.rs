@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Grounds, OperationKey, Progress, Stale, is_of_plan, mark, serial};
+use super::{DoneOperations, OperationKey, PlanFacts, Stale, is_of_plan, mark, serial};
 use crate::path::StackPath;
 use crate::plan::saved::SavedPlan;
 use crate::project::stack::StackIndex;
@@ -21,7 +21,7 @@ impl ChangedBefore {
     }
 }
 
-impl Grounds<'_> {
+impl PlanFacts<'_> {
     /// Returns the marks of stacks in a run that was in progress when the plan was made, or had
     /// been killed. Removing its lock changes nothing about them.
     pub fn unfinished(&self) -> BTreeMap<StackPath, String> {
@@ -56,7 +56,7 @@ impl Grounds<'_> {
     }
 
     /// Returns whether others have changed a stack since a plan was made, given its progress.
-    fn is_changed(&self, saved: &SavedPlan, progress: &Progress, stack: StackIndex) -> bool {
+    fn is_changed(&self, saved: &SavedPlan, progress: &DoneOperations, stack: StackIndex) -> bool {
         let Some(entry) = self.entry(stack) else {
             return false;
         };
@@ -73,7 +73,11 @@ impl Grounds<'_> {
     }
 
     /// Returns the changes by others before each stack since a plan was made.
-    pub(super) fn changed_before(&self, saved: &SavedPlan, progress: &Progress) -> ChangedBefore {
+    pub(super) fn changed_before(
+        &self,
+        saved: &SavedPlan,
+        progress: &DoneOperations,
+    ) -> ChangedBefore {
         let stacks = self.present.project.stacks.iter().map(|(stack, _)| stack);
         let changed = stacks.filter(|&stack| self.is_changed(saved, progress, stack));
         let mut open: VecDeque<(usize, StackIndex)> =
@@ -102,7 +106,7 @@ impl Grounds<'_> {
         saved: &SavedPlan,
         path: &StackPath,
         stack: StackIndex,
-        progress: &Progress,
+        progress: &DoneOperations,
         changed: &ChangedBefore,
     ) -> Option<Stale> {
         let stacks = &self.present.project.stacks;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Grounds, LastRun, OperationKey, Present, Progress};
-use super::{is_of_plan, is_settled, last_of_plan, mark, same, serial};
-use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use super::{CurrentFacts, DoneOperations, LastRun, OperationKey, PlanFacts};
+use super::{is_of_plan, is_up_to_date, last_of_plan, mark, same, serial};
+use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::saved::{SavedPlan, SavedStack};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Towards, Wave};
-use crate::state::document::{Action as Written, Document, Entry};
+use crate::state::document::{Document, Entry, RunAction as Written};
 
 /// Returns the keys of stacks whose last operation failed in a run of the plan, but not as part of
 /// the plan. Runs with journals in `here` do not count: the journals say more.
@@ -22,7 +22,7 @@ pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) ->
     let ours = entries.filter(|entry| is_of_plan(entry, plan));
     let runs: BTreeSet<String> = ours.filter_map(run_of).collect();
     let is_beside = |(_, entry): &(&String, &Entry)| {
-        !is_settled(entry)
+        !is_up_to_date(entry)
             && !is_of_plan(entry, plan)
             && run_of(entry).is_some_and(|run| runs.contains(&run) && !here.contains(&run))
     };
@@ -44,15 +44,15 @@ pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
     })
 }
 
-impl Grounds<'_> {
+impl PlanFacts<'_> {
     /// Adds the operations that the state shows as done: by this plan, or by others alike.
     pub(super) fn add_done(
         &self,
         saved: &SavedPlan,
         of_stack: &SavedStack,
         stack: StackIndex,
-        action: Action,
-        progress: &mut Progress,
+        action: PlannedAction,
+        progress: &mut DoneOperations,
     ) {
         if self.present.document.is_none() {
             return;
@@ -67,7 +67,7 @@ impl Grounds<'_> {
             return;
         };
         let mut add = |operation| progress.done.insert((path.clone(), operation));
-        if saved.plan.mode == PlanMode::RefreshOnly && action != Action::Read {
+        if saved.plan.mode == PlanMode::RefreshOnly && action != PlannedAction::Read {
             // No other run can have done it: a later apply leaves another state of the tool.
             let refreshed = entry.refreshed.as_ref();
             if refreshed.is_some_and(|it| it.plan.as_deref() == Some(plan)) {
@@ -82,10 +82,10 @@ impl Grounds<'_> {
         let last = last_of_plan(entry, plan);
         if last == Some(&Written::Apply) {
             // A replaced stack is destroyed first.
-            if action == Action::Replace && (is_ours || applied.is_none()) {
+            if action == PlannedAction::Replace && (is_ours || applied.is_none()) {
                 add(OperationKey::Destroy);
             }
-            if is_settled(entry) && entry.tainted.is_none() {
+            if is_up_to_date(entry) && entry.tainted.is_none() {
                 add(OperationKey::Apply);
             }
         }
@@ -101,7 +101,7 @@ impl Grounds<'_> {
         // A run that has accepted drift since has applied nothing.
         let refreshed = entry.refreshed.as_ref();
         let is_refreshed = refreshed.is_some_and(|it| it.serial > serial(saved));
-        if is_same && is_settled(entry) && !is_refreshed {
+        if is_same && is_up_to_date(entry) && !is_refreshed {
             progress.done.insert((path.clone(), OperationKey::Apply));
         }
     }
@@ -113,7 +113,7 @@ impl Grounds<'_> {
         &self,
         saved: &SavedPlan,
         of_stack: &SavedStack,
-        progress: &Progress,
+        progress: &DoneOperations,
     ) -> bool {
         let destroy = (of_stack.stack.clone(), OperationKey::Destroy);
         if progress.told.contains(&destroy) {
@@ -139,7 +139,7 @@ impl Grounds<'_> {
         &mut self,
         saved: &SavedPlan,
         here: &[(&SavedStack, StackIndex)],
-        progress: &mut Progress,
+        progress: &mut DoneOperations,
     ) {
         let plan = saved.plan.id.as_str();
         let of_plan = |&(_, stack): &(&SavedStack, StackIndex)| {
@@ -153,7 +153,7 @@ impl Grounds<'_> {
         let has_ended = |entry: &PlanEntry| {
             let done = |operation| progress.done.contains(&(entry.stack.clone(), operation));
             match entry.action {
-                Action::Delete => done(OperationKey::Destroy),
+                PlannedAction::Delete => done(OperationKey::Destroy),
                 _ => !entry.action.is_work() || done(OperationKey::Apply),
             }
         };
@@ -212,7 +212,7 @@ impl Grounds<'_> {
 
     /// Returns whether it was applied with the recorded outputs, so that no new plan has failed.
     fn has_its_outputs(&mut self, stack: StackIndex, plan: &str) -> bool {
-        let Present {
+        let CurrentFacts {
             project,
             graph,
             document: Some(document),
@@ -244,7 +244,7 @@ impl Grounds<'_> {
 }
 
 /// Returns whether the entry of a stack destroys it, to replace it or for good.
-pub(super) fn destroys(saved: &SavedPlan, action: Action) -> bool {
-    let is_gone = saved.plan.mode == PlanMode::Destroy && action == Action::NoOp;
-    is_gone || matches!(action, Action::Delete | Action::Replace)
+pub(super) fn destroys(saved: &SavedPlan, action: PlannedAction) -> bool {
+    let is_gone = saved.plan.mode == PlanMode::Destroy && action == PlannedAction::NoOp;
+    is_gone || matches!(action, PlannedAction::Delete | PlannedAction::Replace)
 }

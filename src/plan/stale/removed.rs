@@ -1,17 +1,18 @@
 //! Whether a plan's entries of removed stacks are still valid.
 
 use super::{
-    Grounds, OperationKey, Progress, Stale, is_of_plan, last_of_plan, mark, record_of_generation,
+    DoneOperations, OperationKey, PlanFacts, Stale, is_of_plan, last_of_plan, mark,
+    record_of_generation,
 };
 use crate::plan::saved::{SavedPlan, SavedStack};
 
-impl Grounds<'_> {
+impl PlanFacts<'_> {
     /// Checks the entry of a stack that is not recorded any more: it was destroyed or forgotten.
     fn check_unrecorded(
         &self,
         saved: &SavedPlan,
         of_stack: &SavedStack,
-        progress: &mut Progress,
+        progress: &mut DoneOperations,
     ) -> Option<Stale> {
         let path = of_stack.stack.clone();
         if self.is_destroyed(saved, of_stack, progress) {
@@ -27,7 +28,7 @@ impl Grounds<'_> {
         &self,
         saved: &SavedPlan,
         of_stack: &SavedStack,
-        progress: &mut Progress,
+        progress: &mut DoneOperations,
     ) -> Option<Stale> {
         let path = of_stack.stack.clone();
         let generation = path.generation()?;
@@ -56,7 +57,7 @@ impl Grounds<'_> {
         &self,
         saved: &SavedPlan,
         of_stack: &SavedStack,
-        progress: &mut Progress,
+        progress: &mut DoneOperations,
     ) -> Option<Stale> {
         let path = of_stack.stack.clone();
         let plan = saved.plan.id.as_str();

@@ -1,9 +1,9 @@
 use super::*;
-use crate::driver::Counts;
+use crate::driver::ChangeCounts;
 use crate::plan::rows::tests::{entry, made_first, plan};
 
-fn counts(add: u64, change: u64, remove: u64) -> Counts {
-    Counts {
+fn counts(add: u64, change: u64, remove: u64) -> ChangeCounts {
+    ChangeCounts {
         add,
         change,
         remove,
@@ -12,11 +12,11 @@ fn counts(add: u64, change: u64, remove: u64) -> Counts {
 
 #[test]
 fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
-    let mut updated = entry("/a", Action::Update);
+    let mut updated = entry("/a", PlannedAction::Update);
     updated.counts = Some(counts(2, 1, 1));
-    let mut replaced = entry("/b", Action::Replace);
+    let mut replaced = entry("/b", PlannedAction::Replace);
     replaced.counts = Some(counts(0, 0, 3));
-    let mut blocked = entry("/c", Action::NoOp);
+    let mut blocked = entry("/c", PlannedAction::NoOp);
     blocked.blocked = Some("taken".to_owned());
     blocked.counts = Some(counts(7, 7, 7));
     let mut plan = plan(
@@ -24,8 +24,8 @@ fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
             updated,
             replaced,
             blocked,
-            entry("/d", Action::Create),
-            entry("/e", Action::NoOp),
+            entry("/d", PlannedAction::Create),
+            entry("/e", PlannedAction::NoOp),
         ],
         &[],
     );
@@ -68,10 +68,10 @@ fn totals_count_a_stack_that_is_created_first_as_one_that_is_replaced() {
 
 #[test]
 fn totals_count_stacks_with_drift_as_drifted_only_if_the_plan_is_about_drift() {
-    let mut drifted = entry("/a", Action::NoOp);
+    let mut drifted = entry("/a", PlannedAction::NoOp);
     drifted.has_drifted = true;
     drifted.counts = Some(counts(0, 1, 0));
-    let mut read = entry("/b", Action::Read);
+    let mut read = entry("/b", PlannedAction::Read);
     read.has_drifted = true;
     read.counts = Some(counts(0, 0, 1));
     let mut plan = plan(vec![drifted, read], &[]);

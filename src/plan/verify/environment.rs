@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::driver::{Driver, Tool};
 use crate::error::{BoxedError, Error, ErrorContext as _, Result};
 use crate::path::StackPath;
-use crate::plan::entry::Action;
-use crate::plan::stale::{OperationKey, Progress, Stale};
+use crate::plan::entry::PlannedAction;
+use crate::plan::stale::{DoneOperations, OperationKey, Stale};
 use crate::plan::{SavedEnvironment, SavedStack};
 use crate::project::driver::DriverStep;
 use crate::project::environment::{Environment, compose};
@@ -38,7 +38,7 @@ impl Verification<'_> {
         &self,
         context: &Context,
         keeps_state: bool,
-        progress: &Progress,
+        progress: &DoneOperations,
     ) -> Vec<Stale> {
         let Some(planned) = &self.saved.environment else {
             return Vec::new();
@@ -55,15 +55,20 @@ impl Verification<'_> {
     }
 
     /// Returns the unfinished stacks of the plan.
-    fn left(&self, keeps_state: bool, progress: &Progress) -> impl Iterator<Item = &SavedStack> {
+    fn left(
+        &self,
+        keeps_state: bool,
+        progress: &DoneOperations,
+    ) -> impl Iterator<Item = &SavedStack> {
         self.saved.stacks.iter().filter(move |of_stack| {
             let entry = self.saved.plan.entry(&of_stack.stack);
             let has_turn = entry.is_some_and(|entry| {
                 let plan = &self.saved.plan;
                 entry.action.is_work() || entry.is_undecided() || plan.accepts_drift(entry)
             });
-            let is_deleted = entry
-                .is_some_and(|entry| entry.removed.is_some() || entry.action == Action::Delete);
+            let is_deleted = entry.is_some_and(|entry| {
+                entry.removed.is_some() || entry.action == PlannedAction::Delete
+            });
             let last = if is_deleted {
                 OperationKey::Destroy
             } else {
@@ -81,7 +86,7 @@ impl Verification<'_> {
         &self,
         context: &Context,
         keeps_state: bool,
-        progress: &Progress,
+        progress: &DoneOperations,
     ) -> Result<Vec<Stale>> {
         let mut tools: BTreeMap<(PathBuf, Tool, &str), PlannedTool<'_>> = BTreeMap::new();
         let environments = context.evaluator();

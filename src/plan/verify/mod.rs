@@ -8,14 +8,14 @@ mod recording;
 mod removals;
 mod todo;
 
-pub use self::recording::{Recording, upstream};
+pub use self::recording::{ApplyRecording, upstream};
 pub use self::removals::removals_of;
-pub use self::todo::{RecordOnly, ToDestroy, Todo, to_do};
+pub use self::todo::{RecordOnly, RemainingWork, ToDestroy, to_do};
 use super::SavedPlan;
 use super::planner::Drivers;
 use super::progress::ProgressError;
-use super::stale::{Grounds, Present, Progress, Stale};
-use crate::change::{Counted, Standings, causes_since};
+use super::stale::{CurrentFacts, DoneOperations, PlanFacts, Stale};
+use crate::change::{CountedStates, Standings, causes_since};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::git::CommitId;
@@ -37,10 +37,10 @@ impl Verification<'_> {
         context: &Context,
         document: Option<&Document>,
         standings: Option<&Standings>,
-        progress: &mut Progress,
+        progress: &mut DoneOperations,
     ) -> Result<()> {
         let project = &context.project;
-        let present = Present {
+        let present = CurrentFacts {
             project,
             graph: &context.graph,
             digests: context.grounds.as_deref(),
@@ -50,7 +50,7 @@ impl Verification<'_> {
         };
         let drivers = Drivers::new(context, document);
         let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
-        let mut grounds = Grounds::new(present);
+        let mut grounds = PlanFacts::new(present);
         let checked = grounds.check(self.saved, &driver, progress);
         let mut stale = self.named(context, checked.err().unwrap_or_default());
         if self.is_from_file {
@@ -77,7 +77,7 @@ impl Verification<'_> {
         let Some(commit) = commit.filter(|_| !differing.is_empty()) else {
             return stale;
         };
-        let causes = context.with_present(Counted::default(), |present| {
+        let causes = context.with_present(CountedStates::default(), |present| {
             causes_since(present, &commit, &differing)
         });
         // A missing commit explains nothing.

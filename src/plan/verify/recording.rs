@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::todo::{Todo, follows_other_rules};
-use crate::change::Pairs;
+use super::todo::{RemainingWork, follows_other_rules};
+use crate::change::EntryIndex;
 use crate::git::CommitId;
 use crate::path::StackPath;
 use crate::plan::SavedPlan;
 use crate::plan::code::PlanStack;
-use crate::plan::entry::{Action as Planned, PlanMode};
+use crate::plan::entry::{PlanMode, PlannedAction as Planned};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, StackMode};
-use crate::run::state::{Effect, Findings, Made, StackRecord, StatePlan};
+use crate::run::state::{Effect, Findings, NewEntry, NewGeneration, StatePlan};
 use crate::run::state_lock::{StateLock, declared};
 use crate::run::turn::Operation;
 use crate::selection::graph::Graph;
-use crate::state::document::{Action, Document};
+use crate::state::document::{Document, RunAction};
 use crate::state::writer::Change;
 
 /// Returns the digests of the outputs that stacks are applied with, those to record included.
@@ -25,12 +25,12 @@ pub fn upstream(
     project: &Project,
     graph: &Graph,
     document: Option<&Document>,
-    todo: &Todo<'_>,
+    todo: &RemainingWork<'_>,
     run: &str,
 ) -> Upstream {
     let mut own: Vec<Option<String>> = vec![None; project.stacks.len()];
     if let Some(document) = document {
-        for (stack, key) in Pairs::new(&project.stacks, document).iter() {
+        for (stack, key) in EntryIndex::new(&project.stacks, document).iter() {
             let outputs = document.stacks[key].outputs.as_ref();
             own[stack.get()] = outputs.map(outputs_digest);
         }
@@ -51,7 +51,7 @@ fn key(project: &Project, stack: StackIndex) -> String {
     project.stacks[stack].path.to_string()
 }
 
-pub struct Recording<'a, 'p> {
+pub struct ApplyRecording<'a, 'p> {
     /// The environments of the stacks, with their generations after the apply.
     pub environments: &'a Environments<'p>,
     pub project: &'p Project,
@@ -61,13 +61,13 @@ pub struct Recording<'a, 'p> {
     pub removed: &'a [StackPath],
 }
 
-impl Recording<'_, '_> {
+impl ApplyRecording<'_, '_> {
     /// Returns the records of each turn, and those to write at once.
     pub fn plan(
         &self,
         turns: &[(PlanStack, Operation)],
         drivers: &[&str],
-        todo: &Todo<'_>,
+        todo: &RemainingWork<'_>,
         upstream: &mut Upstream,
     ) -> StatePlan {
         let late = todo.stacks.iter().filter(|it| it.is_late);
@@ -76,18 +76,18 @@ impl Recording<'_, '_> {
         let turns = turns.iter().zip(drivers);
         let records = turns.map(|(&(stack, operation), driver)| {
             let action = match operation {
-                Operation::Destroy => Action::Destroy,
+                Operation::Destroy => RunAction::Destroy,
                 Operation::Apply if self.saved.plan.mode == PlanMode::RefreshOnly => {
-                    Action::Refresh
+                    RunAction::Refresh
                 }
-                _ => Action::Apply,
+                _ => RunAction::Apply,
             };
             let stack = match stack {
                 PlanStack::Here(stack) => stack,
                 PlanStack::Removed(position) => return self.removed(position, driver),
             };
             let mut record = self.record(stack, action, driver);
-            if record.action == Action::Refresh && record.earlier.is_none() {
+            if record.action == RunAction::Refresh && record.earlier.is_none() {
                 // It was not applied before, and is not applied now.
                 return None;
             }
@@ -105,14 +105,14 @@ impl Recording<'_, '_> {
     }
 
     /// Returns the record of a removed stack that is destroyed: its declarations do not change.
-    fn removed(&self, position: usize, driver: &str) -> Option<StackRecord> {
+    fn removed(&self, position: usize, driver: &str) -> Option<NewEntry> {
         let path = self.removed.get(position)?;
         let key = path.current().to_string();
         let entry = self.lock.document().stacks.get(&key)?;
         let inputs = entry.applied.as_ref().and_then(|it| it.inputs.clone());
-        Some(StackRecord {
-            action: Action::Destroy,
-            command: format!("{driver} {}", Action::Destroy.word()),
+        Some(NewEntry {
+            action: RunAction::Destroy,
+            command: format!("{driver} {}", RunAction::Destroy.word()),
             commit: self.lock.head().map(CommitId::to_string),
             seen: None,
             is_dirty: false,
@@ -132,16 +132,16 @@ impl Recording<'_, '_> {
         })
     }
 
-    fn record(&self, stack: StackIndex, action: Action, driver: &str) -> StackRecord {
+    fn record(&self, stack: StackIndex, action: RunAction, driver: &str) -> NewEntry {
         let command = format!("{driver} {}", action.word());
         let mut record = self.lock.record(self.environments, stack, action, command);
         record.plan = Some(self.saved.plan.id.clone());
         let entry = self.saved.plan.entry(&self.project.stacks[stack].path);
         let is_replaced = entry.is_some_and(|entry| entry.action == Planned::Replace);
         let made = entry.and_then(|entry| entry.generation);
-        record.is_made_anew = is_replaced && made.is_none() && record.action == Action::Apply;
+        record.is_made_anew = is_replaced && made.is_none() && record.action == RunAction::Apply;
         let rest = self.saved.stack(&self.project.stacks[stack].path);
-        record.made = made.map(|generation| Made {
+        record.made = made.map(|generation| NewGeneration {
             generation,
             backend: rest.and_then(|rest| rest.backend.clone()),
             driver: driver.to_owned(),
@@ -150,7 +150,7 @@ impl Recording<'_, '_> {
     }
 
     /// Returns the records without a turn: adopted and unchanged stacks, and changed declarations.
-    fn changes(&self, todo: &Todo<'_>, upstream: &mut Upstream) -> Vec<(String, Change)> {
+    fn changes(&self, todo: &RemainingWork<'_>, upstream: &mut Upstream) -> Vec<(String, Change)> {
         let document = self.lock.document();
         let mut changes = Vec::new();
         for only in &todo.records {
@@ -162,9 +162,9 @@ impl Recording<'_, '_> {
                 }
                 continue;
             }
-            let record = self.record(only.stack, Action::Apply, only.driver.name);
+            let record = self.record(only.stack, RunAction::Apply, only.driver.name);
             let stack = &self.project.stacks[only.stack];
-            let change = record.settled(
+            let change = record.unchanged(
                 self.run,
                 Findings {
                     driver: Some(only.driver.name.to_owned()),

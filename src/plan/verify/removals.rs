@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::todo::{ToDestroy, Todo};
+use super::todo::{RemainingWork, ToDestroy};
 use super::{Verification, explained};
 use crate::change::Standings;
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
-use crate::plan::backends::Place;
-use crate::plan::entry::Action;
+use crate::plan::backends::StackBackend;
+use crate::plan::entry::PlannedAction;
 use crate::plan::planner::{RemovalCode, Removals};
 use crate::plan::stale::Stale;
 use crate::project::stack::StackIndex;
@@ -19,7 +19,7 @@ use crate::state::document::Document;
 pub fn removals_of<'d>(
     document: &'d Document,
     standings: &Standings,
-    to_do: &Todo<'_>,
+    to_do: &RemainingWork<'_>,
 ) -> Removals<'d> {
     let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
     // The kept resources of a forgotten stack need the stacks that it ran after.
@@ -37,7 +37,7 @@ impl Verification<'_> {
         &self,
         context: &Context,
         recorded: Option<(&Document, &Standings)>,
-        to_do: &Todo<'_>,
+        to_do: &RemainingWork<'_>,
         removals: &mut Removals<'_>,
         codes: &[RemovalCode<'_, '_>],
     ) -> Result<()> {
@@ -54,7 +54,7 @@ impl Verification<'_> {
             return Ok(());
         };
         let stacks = &context.project.stacks;
-        let mut planned: BTreeMap<StackIndex, Action> = BTreeMap::new();
+        let mut planned: BTreeMap<StackIndex, PlannedAction> = BTreeMap::new();
         for entry in self
             .saved
             .plan
@@ -66,7 +66,7 @@ impl Verification<'_> {
                 planned.insert(stack, entry.action);
             }
         }
-        let mut places: BTreeMap<StackIndex, Place> = BTreeMap::new();
+        let mut places: BTreeMap<StackIndex, StackBackend> = BTreeMap::new();
         for of_stack in &self.saved.stacks {
             if let Some(stack) = stacks.find(&of_stack.stack) {
                 let now = of_stack.backend.clone();
@@ -74,10 +74,10 @@ impl Verification<'_> {
                 let is_anew = entry.is_some_and(|entry| entry.generation.is_some());
                 places.insert(
                     stack,
-                    Place {
+                    StackBackend {
                         now,
                         is_anew,
-                        ..Place::default()
+                        ..StackBackend::default()
                     },
                 );
             }

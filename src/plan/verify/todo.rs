@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::change::Pairs;
+use crate::change::EntryIndex;
 use crate::context::Context;
 use crate::driver::{Driver, Outputs};
 use crate::path::StackPath;
-use crate::plan::apply::{ApplyStack, Shown, TurnChecks};
+use crate::plan::apply::{ApplyStack, ShownChanges, TurnChecks};
 use crate::plan::code::PlanStack;
-use crate::plan::entry::{Action, Asked, PlanEntry, PlanMode};
-use crate::plan::order::Work;
-use crate::plan::stale::{OperationKey, Progress};
+use crate::plan::entry::{AskedAction, PlanEntry, PlanMode, PlannedAction};
+use crate::plan::order::StackWork;
+use crate::plan::stale::{DoneOperations, OperationKey};
 use crate::plan::upstream::Upstream;
 use crate::plan::{Plan, SavedPlan, SavedStack};
 use crate::project::Project;
@@ -20,7 +20,7 @@ use crate::run::state_lock::declared;
 use crate::state::document::{Document, Entry, Inputs};
 use crate::state::rules::RecordedRules;
 
-pub struct Todo<'p> {
+pub struct RemainingWork<'p> {
     pub stacks: Vec<ApplyStack<'p>>,
     pub records: Vec<RecordOnly<'p>>,
     /// The removed stacks to destroy.
@@ -45,9 +45,9 @@ impl ToDestroy<'_> {
         ApplyStack {
             stack: PlanStack::Removed(position),
             driver,
-            shown: Shown::of(self.entry, self.rest.changes.clone()),
-            asked: Asked::Delete,
-            work: Work {
+            shown: ShownChanges::of(self.entry, self.rest.changes.clone()),
+            asked: AskedAction::Delete,
+            work: StackWork {
                 destroy: true,
                 apply: false,
             },
@@ -94,15 +94,20 @@ impl RecordOnly<'_> {
     }
 }
 
-impl<'p> Todo<'p> {
+impl<'p> RemainingWork<'p> {
     /// Adds a removed stack, unless it is done.
-    fn add_removed(&mut self, entry: &'p PlanEntry, rest: &'p SavedStack, progress: &Progress) {
+    fn add_removed(
+        &mut self,
+        entry: &'p PlanEntry,
+        rest: &'p SavedStack,
+        progress: &DoneOperations,
+    ) {
         let destroyed = (rest.stack.clone(), OperationKey::Destroy);
         if progress.done.contains(&destroyed) {
             return;
         }
         match entry.action {
-            Action::Delete => self.removed.push(ToDestroy { entry, rest }),
+            PlannedAction::Delete => self.removed.push(ToDestroy { entry, rest }),
             _ => self.forgotten.push(rest.stack.clone()),
         }
     }
@@ -192,8 +197,8 @@ pub fn to_do<'p>(
     context: &'p Context,
     saved: &'p SavedPlan,
     document: Option<&Document>,
-    progress: &Progress,
-) -> Todo<'p> {
+    progress: &DoneOperations,
+) -> RemainingWork<'p> {
     let mut to_do = todo(&context.project, saved, document, progress);
     if saved.plan.mode != PlanMode::RefreshOnly
         && let Some(document) = document
@@ -213,7 +218,7 @@ fn declares_otherwise(
         return Vec::new();
     };
     let stacks = &context.project.stacks;
-    let pairs = Pairs::new(stacks, document);
+    let pairs = EntryIndex::new(stacks, document);
     let entries = saved.plan.entries.iter();
     let unchanged =
         entries.filter(|entry| entry.blocked.is_none() && saved.stack(&entry.stack).is_none());
@@ -236,10 +241,10 @@ fn todo<'p>(
     project: &'p Project,
     saved: &'p SavedPlan,
     document: Option<&Document>,
-    progress: &Progress,
-) -> Todo<'p> {
-    let pairs = document.map(|document| Pairs::new(&project.stacks, document));
-    let mut todo = Todo {
+    progress: &DoneOperations,
+) -> RemainingWork<'p> {
+    let pairs = document.map(|document| EntryIndex::new(&project.stacks, document));
+    let mut todo = RemainingWork {
         stacks: Vec::new(),
         records: Vec::new(),
         removed: Vec::new(),
@@ -267,13 +272,13 @@ fn todo<'p>(
         let Some((destroys, applies)) = destroys_and_applies(&saved.plan, entry) else {
             continue;
         };
-        let work = Work {
+        let work = StackWork {
             destroy: destroys && !done(OperationKey::Destroy),
             apply: applies && !done(OperationKey::Apply),
         };
         if !destroys && !applies {
             let is_gone = saved.plan.mode == PlanMode::Destroy
-                && entry.action == Action::NoOp
+                && entry.action == PlannedAction::NoOp
                 && project.stacks[stack].mode == StackMode::Manage
                 && !driver.is_none();
             // Without a state there is nothing to record; a destroy only removes entries.
@@ -287,30 +292,31 @@ fn todo<'p>(
                     driver,
                     backend: of_stack.backend.clone(),
                     outputs: of_stack.outputs.clone(),
-                    is_settled: recorded.is_some_and(|recorded| is_settled(recorded, of_stack)),
-                    is_shown: !matches!(entry.action, Action::NoOp | Action::Read),
+                    is_settled: recorded
+                        .is_some_and(|recorded| has_current_inputs(recorded, of_stack)),
+                    is_shown: !matches!(entry.action, PlannedAction::NoOp | PlannedAction::Read),
                     is_gone,
                     is_complete: entry.is_complete,
                 });
             }
             continue;
         }
-        if work == Work::default() {
+        if work == StackWork::default() {
             todo.done.push(stack);
             continue;
         }
         let is_new = document.is_some() && of_stack.record.is_none();
         let is_made_anew = destroys && !work.destroy || entry.generation.is_some();
-        let is_new = is_new || is_made_anew || entry.action == Action::Create;
+        let is_new = is_new || is_made_anew || entry.action == PlannedAction::Create;
         let is_read = project.stacks[stack].mode == StackMode::Read;
         todo.stacks.push(ApplyStack {
             stack: PlanStack::Here(stack),
             driver,
-            shown: Shown::of(entry, of_stack.changes.clone()),
+            shown: ShownChanges::of(entry, of_stack.changes.clone()),
             asked: match is_new {
-                _ if saved.plan.accepts_drift(entry) => Asked::Refresh,
-                true => Asked::Create,
-                false => Asked::Update,
+                _ if saved.plan.accepts_drift(entry) => AskedAction::Refresh,
+                true => AskedAction::Create,
+                false => AskedAction::Update,
             },
             work,
             is_conditional,
@@ -350,13 +356,16 @@ fn makes_first(project: &Project, stack: StackIndex) -> bool {
 fn destroys_and_applies(plan: &Plan, entry: &PlanEntry) -> Option<(bool, bool)> {
     let is_decided_later = !entry.after.is_empty();
     Some(match entry.action {
-        Action::NoOp if plan.mode == PlanMode::RefreshOnly => {
+        PlannedAction::NoOp if plan.mode == PlanMode::RefreshOnly => {
             plan.accepts_drift(entry).then_some((false, true))?
         }
-        Action::Delete => (true, false),
-        Action::Replace => (entry.destroys(), true),
-        Action::Create | Action::Update => (false, true),
-        Action::NoOp | Action::Adopt | Action::Read | Action::Forget => (false, is_decided_later),
+        PlannedAction::Delete => (true, false),
+        PlannedAction::Replace => (entry.destroys(), true),
+        PlannedAction::Create | PlannedAction::Update => (false, true),
+        PlannedAction::NoOp
+        | PlannedAction::Adopt
+        | PlannedAction::Read
+        | PlannedAction::Forget => (false, is_decided_later),
     })
 }
 
@@ -383,10 +392,10 @@ fn is_declared(entry: &Entry, now: &Entry) -> bool {
 fn lacks(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let applied = recorded.applied.as_ref();
     let has_upstream = applied.is_some_and(|applied| applied.upstream.is_some());
-    !has_upstream || !is_settled(recorded, of_stack)
+    !has_upstream || !has_current_inputs(recorded, of_stack)
 }
 
-fn is_settled(recorded: &Entry, of_stack: &SavedStack) -> bool {
+fn has_current_inputs(recorded: &Entry, of_stack: &SavedStack) -> bool {
     let applied = recorded.applied.as_ref();
     let inputs = applied.and_then(|applied| applied.inputs.as_ref());
     let is_same = inputs

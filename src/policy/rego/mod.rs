@@ -21,9 +21,9 @@ use regorus::unstable::{Module, Ref};
 use regorus::{Engine, PolicyLengthConfig, Value};
 
 use self::edits::Edited;
-use self::references::{Definition, Target};
+use self::references::{RuleDefinition, RuleTarget};
 pub(super) use self::suite::Suite;
-use super::{Answer, Dialect, LoadProblem, MAX_BYTES, Problem, brackets};
+use super::{Dialect, LoadProblem, MAX_BYTES, PolicyOutput, Problem, brackets};
 
 pub(super) struct Policy {
     engine: Engine,
@@ -68,9 +68,9 @@ impl Policy {
         })
     }
 
-    pub(super) fn evaluate(&mut self, input: Value) -> Result<Answer, Problem> {
+    pub(super) fn evaluate(&mut self, input: Value) -> Result<PolicyOutput, Problem> {
         self.engine.set_input(input);
-        let mut answer = Answer::default();
+        let mut answer = PolicyOutput::default();
         let evaluated = self.queries.iter().try_for_each(|(result, query)| {
             let found = self.engine.eval_query(query.clone(), false);
             let found = found.map_err(|error| problem(&error.to_string()))?;
@@ -183,10 +183,10 @@ fn check_nul(text: &str) -> Result<(), Problem> {
 }
 
 /// Checks that every function that is called exists, and may be called.
-fn check_functions(definitions: &[Definition], dialect: Dialect) -> Result<(), Problem> {
+fn check_functions(definitions: &[RuleDefinition], dialect: Dialect) -> Result<(), Problem> {
     let references = definitions.iter().flat_map(|rule| &rule.references);
     for reference in references {
-        let Target::Function(name) = &reference.target else {
+        let RuleTarget::Function(name) = &reference.target else {
             continue;
         };
         let at = |message: String| Problem {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::references::{Definition, Target};
+use super::references::{RuleDefinition, RuleTarget};
 use crate::policy::Problem;
 
 /// Checks that no rule needs itself.
 ///
 /// The place of such a rule, and which others it needs itself through.
-pub(super) fn check(definitions: &[Definition]) -> Result<(), Problem> {
+pub(super) fn check(definitions: &[RuleDefinition]) -> Result<(), Problem> {
     let mut graph: DiGraph<&[String], ()> = DiGraph::new();
     let mut nodes: BTreeMap<&[String], NodeIndex> = BTreeMap::new();
     for definition in definitions {
@@ -29,7 +29,7 @@ pub(super) fn check(definitions: &[Definition]) -> Result<(), Problem> {
     for definition in definitions {
         let from = nodes[&definition.path[..]];
         for reference in &definition.references {
-            let Target::Data(path) = &reference.target else {
+            let RuleTarget::Data(path) = &reference.target else {
                 continue;
             };
             let within = below.get(&path[..]).into_iter().flatten();

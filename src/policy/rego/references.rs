@@ -18,18 +18,18 @@ pub(super) type Path = Vec<String>;
 
 /// A rule, or a part of one.
 #[derive(Debug)]
-pub(super) struct Definition {
+pub(super) struct RuleDefinition {
     pub(super) path: Path,
     /// Where it stands: the line and the column, from 1.
     pub(super) place: (u32, u32),
     pub(super) is_function: bool,
-    pub(super) references: Vec<Reference>,
+    pub(super) references: Vec<RuleReference>,
 }
 
 /// A name in a body that is not local.
 #[derive(Debug)]
-pub(super) struct Reference {
-    pub(super) target: Target,
+pub(super) struct RuleReference {
+    pub(super) target: RuleTarget,
     /// Where it stands: the line and the column, from 1.
     pub(super) place: (u32, u32),
     /// With how many arguments it is called, if it is.
@@ -39,7 +39,7 @@ pub(super) struct Reference {
 }
 
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum RuleTarget {
     /// Something below `data`: what is at, above or below this path.
     Data(Path),
     /// A name that is neither below `data` or `input` nor local; a function of the language, if anything.
@@ -52,7 +52,7 @@ pub(super) fn package(module: &Module) -> Path {
 
 /// Returns what the rules of a module define, in its order. `among` are all modules that are loaded: rules of the
 /// same package need no path.
-pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<Definition> {
+pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<RuleDefinition> {
     let package = package(module);
     let mut imports = Vec::new();
     for import in &module.imports {
@@ -80,7 +80,7 @@ pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<Definit
             };
             let is_function = reader.rule(rule);
             let path = [&package[..], &ground(head_of(rule)).0].concat();
-            Definition {
+            RuleDefinition {
                 path,
                 place: (rule.span().line, rule.span().col),
                 is_function,
@@ -161,7 +161,7 @@ struct Reader<'m> {
     own: &'m HashSet<String>,
     /// The names that are declared in each of the bodies around.
     locals: Vec<HashSet<String>>,
-    references: Vec<Reference>,
+    references: Vec<RuleReference>,
     /// Whether what is read stands where a variable can be given a value.
     may_bind: bool,
 }
@@ -334,7 +334,7 @@ impl Reader<'_> {
         let name = path.join(".");
         // A local variable of this name would not keep the interpreter from calling the function.
         if indices.is_empty() && builtins::refused(&name).is_some() {
-            self.add(expression, Target::Function(name), None);
+            self.add(expression, RuleTarget::Function(name), None);
         } else {
             self.expression(expression);
         }
@@ -351,7 +351,7 @@ impl Reader<'_> {
         let is_call = n_arguments.is_some();
         let name = path.join(".");
         if is_call && builtins::refused(&name).is_some() {
-            self.add(expression, Target::Function(name), n_arguments);
+            self.add(expression, RuleTarget::Function(name), n_arguments);
             return;
         }
         let is_local = root == "input" || self.locals.iter().any(|names| names.contains(root));
@@ -360,25 +360,25 @@ impl Reader<'_> {
         }
         let imported = self.imports.iter().find(|(name, _)| name == root);
         let target = if self.own.contains(root) {
-            Target::Data([self.package, &path].concat())
+            RuleTarget::Data([self.package, &path].concat())
         } else if root == "data" {
             path.remove(0);
-            Target::Data(path)
+            RuleTarget::Data(path)
         } else if let Some((_, target)) = imported {
             let full: Path = [target, &path[1..]].concat();
             match full.split_first() {
-                Some((root, rest)) if root == "data" => Target::Data(rest.to_vec()),
-                _ if is_call => Target::Function(name),
+                Some((root, rest)) if root == "data" => RuleTarget::Data(rest.to_vec()),
+                _ if is_call => RuleTarget::Function(name),
                 _ => return, // of the input, or of the language: `rego.v1`
             }
         } else {
-            Target::Function(name)
+            RuleTarget::Function(name)
         };
         self.add(expression, target, n_arguments);
     }
 
-    fn add(&mut self, expression: &Expr, target: Target, n_arguments: Option<usize>) {
-        self.references.push(Reference {
+    fn add(&mut self, expression: &Expr, target: RuleTarget, n_arguments: Option<usize>) {
+        self.references.push(RuleReference {
             target,
             place: first_place(expression, expression.span()),
             n_arguments,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use regorus::Value;
 
-use super::references::Definition;
-use crate::policy::{Answer, Problem};
+use super::references::RuleDefinition;
+use crate::policy::{PolicyOutput, Problem};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Result {
@@ -41,7 +41,7 @@ impl Result {
     pub(super) fn take(
         self,
         value: &Value,
-        answer: &mut Answer,
+        answer: &mut PolicyOutput,
     ) -> std::result::Result<(), Problem> {
         let texts = match self {
             Result::Sample => {
@@ -88,13 +88,13 @@ fn strings(value: &Value) -> Option<BTreeSet<String>> {
 /// Returns the query of each result that a policy defines.
 pub(super) fn queries(
     package: &[String],
-    definitions: &[Definition],
+    definitions: &[RuleDefinition],
 ) -> std::result::Result<Vec<(Result, String)>, Problem> {
     let mut queries = Vec::new();
     for result in RESULTS {
         let name = result.name();
         let is_its =
-            |rule: &&Definition| rule.path.get(package.len()).is_some_and(|own| own == name);
+            |rule: &&RuleDefinition| rule.path.get(package.len()).is_some_and(|own| own == name);
         let mut rules = definitions.iter().filter(is_its).peekable();
         if rules.peek().is_none() {
             continue;

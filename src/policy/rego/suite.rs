@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regorus::{Engine, Value};
 
 use super::edits::Edited;
-use super::references::{self, Definition};
+use super::references::{self, RuleDefinition};
 use super::{
     add, as_written, check_functions, edits, new_engine, parse_either, problem, recursion, results,
     unbound,
@@ -29,7 +29,7 @@ impl Suite {
     ///
     /// What is wrong with which of the files, by its position.
     pub(in crate::policy) fn load(files: &[RegoFile]) -> Result<Self, (usize, LoadProblem)> {
-        let mut definitions: Vec<Definition> = Vec::new();
+        let mut definitions: Vec<RuleDefinition> = Vec::new();
         let mut parsed = Vec::new();
         let mut edited = Vec::new();
         let mut tests = Vec::new();
@@ -117,7 +117,7 @@ fn located(files: &[(String, Vec<(String, Edited)>)], message: &str) -> (usize, 
 }
 
 /// Returns the tests among rules, each with its query: a rule with several bodies is one test.
-fn tests_of(package: &[String], definitions: &[Definition]) -> Vec<(TestRule, String)> {
+fn tests_of(package: &[String], definitions: &[RuleDefinition]) -> Vec<(TestRule, String)> {
     let mut lines: BTreeMap<&str, u32> = BTreeMap::new();
     for rule in definitions.iter().filter(|rule| !rule.is_function) {
         if let Some(name) = rule.path.get(package.len())

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use super::builtins;
-use super::references::{Definition, Target};
+use super::references::{RuleDefinition, RuleTarget};
 use crate::policy::Problem;
 
 /// Checks that each name in a rule is defined, or stands at least once where it can be given a value.
 ///
 /// The place of the first name that is only read.
-pub(super) fn check(definitions: &[Definition]) -> Result<(), Problem> {
+pub(super) fn check(definitions: &[RuleDefinition]) -> Result<(), Problem> {
     for definition in definitions {
         let mut names: BTreeMap<&str, Option<(u32, u32)>> = BTreeMap::new();
         for reference in &definition.references {
-            let Target::Function(name) = &reference.target else {
+            let RuleTarget::Function(name) = &reference.target else {
                 continue;
             };
             // A function may be what replaces another one.

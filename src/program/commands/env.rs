@@ -7,7 +7,7 @@ use clap::Args;
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::environment::EnvOrigin;
-use orch::report::{Document, ShownEnvironment, write_environments};
+use orch::report::{JsonDocument, ShownEnvironment, write_environments};
 use orch::source::Sources;
 
 use super::CommandContext;
@@ -36,7 +36,7 @@ pub(crate) struct EnvArgs {
 
 pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
     let filters = args.select.request(chdir)?;
-    let document = args.format.document(Document::Stacks);
+    let document = args.format.document(JsonDocument::Stacks);
     let mut context = CommandContext::new(chdir, document, args.select.reads())?;
     context.check(filters.change.as_ref())?;
     let query = context.ask(|context| context.query(filters))?;

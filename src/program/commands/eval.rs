@@ -17,7 +17,7 @@ use orch::project::host::host_environment;
 use orch::project::namespaces::{ProjectNamespaces, StackNamespaces};
 use orch::project::overrides::parse_overrides;
 use orch::project::stack::StackIndex;
-use orch::report::{Document, EvaluatedExpression, Evaluation, write_evaluation};
+use orch::report::{EvaluatedExpression, Evaluation, JsonDocument, write_evaluation};
 
 use super::format::Format;
 use super::{CommandContext, Reads};
@@ -66,7 +66,7 @@ pub(crate) struct EvalArgs {
 }
 
 pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
-    let document = args.format.document(Document::Evaluation);
+    let document = args.format.document(JsonDocument::Evaluation);
     let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
     context.check(None)?;
     let stack = match &args.stack {

@@ -1,7 +1,7 @@
 //! `--format`: whether a command writes for people or for programs.
 
 use clap::{Args, ValueEnum};
-use orch::report::{Document, MARKDOWN_BYTES, PlanDetails};
+use orch::report::{JsonDocument, MARKDOWN_BYTES, PlanDetails};
 
 use super::reports::max_bytes;
 use crate::program::error::{ProgramError, Result};
@@ -16,7 +16,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// Returns the JSON document that standard output expects, if any.
-    pub(super) fn document(self, document: Document) -> Option<Document> {
+    pub(super) fn document(self, document: JsonDocument) -> Option<JsonDocument> {
         (self == Format::Json).then_some(document)
     }
 }
@@ -74,8 +74,8 @@ pub(crate) struct PlanFormatArgs {
 
 impl PlanFormatArgs {
     /// Returns the JSON document that standard output expects, if any.
-    pub(super) fn document(&self) -> Option<Document> {
-        (self.format == PlanFormat::Json).then_some(Document::Stacks)
+    pub(super) fn document(&self) -> Option<JsonDocument> {
+        (self.format == PlanFormat::Json).then_some(JsonDocument::Stacks)
     }
 
     /// Returns how much the text shows of each stack.

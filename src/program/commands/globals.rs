@@ -9,7 +9,7 @@ use orch::language::value::hcl_attributes;
 use orch::printable::printable;
 use orch::project::host::host_environment;
 use orch::project::inspected::{GlobalState, inspect};
-use orch::report::{Document, write_globals};
+use orch::report::{JsonDocument, write_globals};
 
 use super::CommandContext;
 use super::format::Format;
@@ -35,7 +35,7 @@ pub(crate) struct GlobalsArgs {
 
 pub(super) fn globals(chdir: &[PathBuf], args: &GlobalsArgs) -> Result<ExitStatus> {
     let filters = args.select.request(chdir)?;
-    let document = args.format.document(Document::Stacks);
+    let document = args.format.document(JsonDocument::Stacks);
     let mut context = CommandContext::new(chdir, document, args.select.reads())?;
     context.check(filters.change.as_ref())?;
     let query = context.ask(|context| context.query(filters))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use orch::exit::ExitStatus;
-use orch::report::{Document, Drawing, write_dot, write_graph_json, write_mermaid};
+use orch::report::{Drawing, JsonDocument, write_dot, write_graph_json, write_mermaid};
 
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CommandContext, CyclesAre};
@@ -38,7 +38,7 @@ pub(crate) enum GraphFormat {
 }
 
 pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
-    let document = (args.format == GraphFormat::Json).then_some(Document::Graph);
+    let document = (args.format == GraphFormat::Json).then_some(JsonDocument::Graph);
     let filters = args.select.request(chdir)?;
     let mut context = CommandContext::new(chdir, document, args.select.reads())?;
     context.check(filters.change.as_ref())?;

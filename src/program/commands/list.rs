@@ -10,9 +10,10 @@ use orch::path::StackPath;
 use orch::printable::printable;
 use orch::project::stack::StackIndex;
 use orch::report::{
-    Document, List, Matrix, missing_text, reason_text, write_list, write_matrix, write_removed,
+    JsonDocument, Matrix, StackList, missing_text, reason_text, write_list, write_matrix,
+    write_removed,
 };
-use orch::run::order::Order;
+use orch::run::order::RunOrder;
 
 use super::neighbour_flags::NEIGHBOURS;
 use super::selection_flags::{SEE_SELECTION, SelectArgs, StatusWord};
@@ -74,8 +75,8 @@ pub(crate) enum ListFormat {
 }
 
 impl ListFormat {
-    fn document(self) -> Option<Document> {
-        (self == ListFormat::Json).then_some(Document::Stacks)
+    fn document(self) -> Option<JsonDocument> {
+        (self == ListFormat::Json).then_some(JsonDocument::Stacks)
     }
 }
 
@@ -115,7 +116,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
         context.ask(|context| context.check_not_empty(&selection, args.fail_if_empty))?;
     }
     let listed: Vec<StackIndex> = if args.order {
-        Order::new(&context.graph, &selection).sequence
+        RunOrder::new(&context.graph, &selection).sequence
     } else {
         selection.stacks().collect()
     };
@@ -128,7 +129,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     };
     match args.format {
         ListFormat::Json => {
-            let list = List {
+            let list = StackList {
                 graph: &context.graph,
                 selection: &selection,
                 listed: &listed,

@@ -43,7 +43,7 @@ use orch::context::{ChangeQuery, Context, CyclesAre};
 use orch::error::{ErrorKind, Refusal};
 use orch::exit::ExitStatus;
 use orch::project::Problems;
-use orch::report::{Document, write_problems};
+use orch::report::{JsonDocument, write_problems};
 use orch::run::own_process::{KEEPER, WORKER};
 use orch::workspace::LocatedProject;
 
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     #[command(subcommand, hide = true)]
     Experimental(terramate::Experimental),
     #[command(subcommand, hide = true)]
-    Debug(terramate::Debug),
+    Debug(terramate::TerramateDebug),
     /// The process in which policies are evaluated
     #[command(name = WORKER, hide = true)]
     PolicyWorker,
@@ -153,7 +153,7 @@ fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
 struct CommandContext {
     context: Context,
     /// The JSON document that standard output expects, if any.
-    document: Option<Document>,
+    document: Option<JsonDocument>,
     /// Whether that document has a base.
     is_about_changes: bool,
 }
@@ -176,14 +176,14 @@ impl CommandContext {
     /// Loads the project around the working directory.
     ///
     /// Where git is asked for, it is read at the same time.
-    fn new(chdir: &[PathBuf], document: Option<Document>, reads: Reads) -> Result<Self> {
+    fn new(chdir: &[PathBuf], document: Option<JsonDocument>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         note_unmarked(&notices::of(&found.root), &found, "");
         CommandContext::of(found, document, reads)
     }
 
     /// Loads a project; see [`Self::new`].
-    fn of(found: LocatedProject, document: Option<Document>, reads: Reads) -> Result<Self> {
+    fn of(found: LocatedProject, document: Option<JsonDocument>, reads: Reads) -> Result<Self> {
         let notices = notices::of(&found.root);
         Ok(CommandContext {
             context: Context::load(found, reads, notices)?,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use orch::selection::graph::Towards;
-use orch::selection::select::{Reach, Verb};
+use orch::selection::select::{NeighbourChoice, Reach};
 
 /// The group of all these flags.
 pub(crate) const NEIGHBOURS: &str = "neighbours";
@@ -133,8 +133,8 @@ depth_flags! {
 impl NeighbourArgs {
     /// Returns what the flags ask for, each with Terramate's name if the user gave that name.
     pub(super) fn reaches(&self) -> Vec<(Reach, Option<&'static str>)> {
+        use NeighbourChoice::{Exclude, Include, Only};
         use Towards::{Dependencies, Dependents};
-        use Verb::{Exclude, Include, Only};
         let one = |flag: bool| flag.then_some(Depth::ONE);
         let theirs = &self.terramate;
         #[rustfmt::skip] // a table

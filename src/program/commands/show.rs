@@ -11,8 +11,8 @@ use orch::driver::Driver;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::path::{ProjectPath, StackPath};
-use orch::plan::archive::ReadError;
-use orch::plan::entry::{Action, PlanEntry};
+use orch::plan::archive::ArchiveReadError;
+use orch::plan::entry::{PlanEntry, PlannedAction};
 use orch::plan::{SavedPlan, SavedPlanError};
 use orch::printable::printable;
 use orch::project::environment::compose;
@@ -145,7 +145,7 @@ fn removed<'p>(
 
 /// Notes why the tool of a stack that was removed does not show its plan: it would need the code.
 fn note_code(entry: &PlanEntry) {
-    if entry.action != Action::Delete {
+    if entry.action != PlannedAction::Delete {
         return;
     }
     let commit = entry.source_commit.as_deref().unwrap_or_default();
@@ -159,7 +159,7 @@ fn note_code(entry: &PlanEntry) {
 /// Explains why a file cannot be used.
 pub(super) fn unreadable(file: &Path, error: SavedPlanError) -> ProgramError {
     let kind = match &error {
-        SavedPlanError::Archive(ReadError::Refused { .. })
+        SavedPlanError::Archive(ArchiveReadError::Refused { .. })
         | SavedPlanError::Damaged(_)
         | SavedPlanError::Newer { .. }
         | SavedPlanError::Inconsistent(_) => ErrorKind::Configuration,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 
-use orch::command::{RunOutput, RunTerminal, ShownRun};
+use orch::command::{RunOutput, RunTerminal, ToolRun};
 use orch::error::{ErrorContext as _, Result};
 use orch::path::StackPath;
 use orch::printable::printable;
@@ -12,16 +12,16 @@ use orch::report::CommandLines;
 use orch::run::execute::Outlet;
 use orch::run::run_command::RunCommand;
 
-use super::run::output::{How, Output, Show, Shown};
+use super::run::output::{Output, OutputConfig, OutputFilter, OutputMode};
 use crate::program::console;
 
 /// Shows the runs of tools that plan.
 pub(super) struct PlanTerminal;
 
 impl RunTerminal for PlanTerminal {
-    fn output<'o>(&'o self, run: &ShownRun<'o>) -> Result<Box<dyn RunOutput + 'o>> {
-        let how = How::Captured {
-            show: Show::Silent,
+    fn output<'o>(&'o self, run: &ToolRun<'o>) -> Result<Box<dyn RunOutput + 'o>> {
+        let how = OutputMode::Captured {
+            show: OutputFilter::Silent,
             outlet: Outlet::Pipes,
         };
         // Only a terminal shows progress.
@@ -50,15 +50,15 @@ impl RunTerminal for PlanTerminal {
 
 /// Begins to show a run of tools with a command.
 pub(super) fn output<'o>(
-    run: &ShownRun<'o>,
-    how: How,
+    run: &ToolRun<'o>,
+    how: OutputMode,
     command: &str,
     is_quiet: bool,
 ) -> Result<Box<dyn RunOutput + 'o>> {
     let command = RunCommand::plain(vec![command.into()]);
     let output = Output::new(
         run.root,
-        Shown {
+        OutputConfig {
             how,
             commands: CommandLines::new(&command, &[]),
             is_quiet,

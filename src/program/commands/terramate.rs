@@ -25,13 +25,13 @@ pub(crate) enum Experimental {
 
 /// The commands with which Terramate shows a project.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Debug {
+pub(crate) enum TerramateDebug {
     #[command(subcommand)]
-    Show(Show),
+    Show(TerramateShow),
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Show {
+pub(crate) enum TerramateShow {
     Globals(GlobalsArgs),
     RuntimeEnv(EnvArgs),
 }
@@ -55,9 +55,9 @@ pub(super) fn experimental(chdir: &[PathBuf], command: &Experimental) -> Result<
     }
 }
 
-pub(super) fn debug(chdir: &[PathBuf], command: &Debug) -> Result<ExitStatus> {
+pub(super) fn debug(chdir: &[PathBuf], command: &TerramateDebug) -> Result<ExitStatus> {
     match command {
-        Debug::Show(Show::Globals(args)) => globals::globals(chdir, args),
-        Debug::Show(Show::RuntimeEnv(args)) => env::env(chdir, args),
+        TerramateDebug::Show(TerramateShow::Globals(args)) => globals::globals(chdir, args),
+        TerramateDebug::Show(TerramateShow::RuntimeEnv(args)) => env::env(chdir, args),
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use orch::context::Context;
 use orch::exit::ExitStatus;
 use orch::printable::count;
-use orch::report::{Document, unknown_path_notes, write_validation};
+use orch::report::{JsonDocument, unknown_path_notes, write_validation};
 
 use super::format::Format;
 use super::{CommandContext, Reads};
@@ -35,7 +35,7 @@ pub(super) fn validate(
 ) -> Result<ExitStatus> {
     let mut context = CommandContext::new(
         chdir,
-        args.format.document(Document::Stacks),
+        args.format.document(JsonDocument::Stacks),
         Reads::CONFIGURATION.with_listing(),
     )?;
     let unknown = context.ask(Context::validate)?;

@@ -11,7 +11,7 @@ use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::report::{
-    Document, write_causes, write_causes_json, write_causes_refusal_json, write_missing,
+    JsonDocument, write_causes, write_causes_json, write_causes_refusal_json, write_missing,
     write_missing_json, write_why, write_why_after, write_why_after_json, write_why_json,
 };
 
@@ -88,7 +88,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         ..args.select.request_with_state(chdir)?
     };
     let reads = args.select.reads().with_listing();
-    let document = args.format.document(Document::Why);
+    let document = args.format.document(JsonDocument::Why);
     let mut context = CommandContext::new(chdir, document, reads)?;
     context.check(request.change.as_ref())?;
     let explanation = context.ask(|context| context.explain(&args.stack, request))?;
@@ -127,7 +127,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
 
 /// Explains why the stack runs after another one.
 fn why_after(chdir: &[PathBuf], args: &WhyArgs, earlier: &str) -> Result<ExitStatus> {
-    let document = args.format.document(Document::WhyAfter);
+    let document = args.format.document(JsonDocument::WhyAfter);
     let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
     context.check(None)?;
     let stacks = context.ask(|context| context.ordered_stacks(&args.stack, earlier))?;

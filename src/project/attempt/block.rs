@@ -149,7 +149,7 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
 }
 
 /// Converts a value to a whole number in a range.
-pub(crate) fn whole(value: &Value, from: u32, to: u32) -> Option<u32> {
+pub(crate) fn whole_number(value: &Value, from: u32, to: u32) -> Option<u32> {
     let Value::Number(_) = value else {
         return None;
     };
@@ -167,7 +167,7 @@ pub(crate) fn this_is(value: &Value) -> String {
 
 fn number(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<NonZeroU32> {
     let value = value(&attribute.value, &NAMES, problems)?;
-    if let Some(number) = whole(&value, 1, MAX_ATTEMPTS).and_then(NonZeroU32::new) {
+    if let Some(number) = whole_number(&value, 1, MAX_ATTEMPTS).and_then(NonZeroU32::new) {
         return Some(number);
     }
     let message = format!("`attempts` must be a whole number from 1 to {MAX_ATTEMPTS}");
@@ -202,7 +202,7 @@ pub(crate) fn exit_codes(
     let codes: Vec<i32> = items(attribute, "`[0, 2]`", problems)
         .into_iter()
         .filter_map(|item| {
-            let status = whole(&item.value, 0, 255);
+            let status = whole_number(&item.value, 0, 255);
             if status.is_none() {
                 let message = format!("`{name}` must be a list of exit statuses from 0 to 255");
                 let diagnostic = Diagnostic::error(Code::InvalidValue, message);
@@ -231,7 +231,7 @@ pub(crate) fn flag(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Opt
 fn statuses(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<i32> {
     let mut statuses = Vec::new();
     for item in items(attribute, "`[1, 75]`", problems) {
-        match whole(&item.value, 1, 255) {
+        match whole_number(&item.value, 1, 255) {
             Some(status) => statuses.push(status.cast_signed()),
             None => problems.push(
                 Diagnostic::error(

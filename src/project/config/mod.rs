@@ -23,13 +23,13 @@ pub(crate) use self::run::STACK_KEY;
 pub use self::run::{EnvDefinition, LetDefinition, TagLimit};
 pub use self::safeguards::{Safeguard, SafeguardKeyword, SafeguardSettings};
 use self::schema::{
-    APPLY, CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RESOURCE_DESTROY, RUN, RUN_ENV, RUN_LETS,
-    RUN_RETRY, SCHEMA, STATE, Schema, Type,
+    APPLY, AttributeType, CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RESOURCE_DESTROY, RUN,
+    RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema,
 };
 pub use self::settings::ProjectSettings;
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
-    Recognized, RecordPatterns, Recorded, S3Backend, StateBlock, StateConfig,
+    RecognizedCommand, RecordKind, RecordPatterns, S3Backend, StateBlock, StateConfig,
 };
 use self::strings::{are_strings, spanned_strings};
 use crate::diagnostic::{Code, Diagnostic};
@@ -40,7 +40,7 @@ use crate::path::ProjectPath;
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::blocks::{no_labels, twice, unknown_attribute, unknown_block, value};
 use crate::project::lifecycle::Lifecycle;
-use crate::project::lifecycle::block::{LifecycleReader, Place};
+use crate::project::lifecycle::block::{BlockPlace, LifecycleReader};
 use crate::project::policy;
 use crate::source::{Span, Spanned};
 use crate::version::Constraint;
@@ -87,7 +87,7 @@ pub(crate) fn read<'a>(
         },
         imported: false,
         config: Config::default(),
-        lifecycle: LifecycleReader::new(Place::Directory, directory, &NAMES),
+        lifecycle: LifecycleReader::new(BlockPlace::Directory, directory, &NAMES),
         seen: HashMap::new(),
         misplaced: Vec::new(),
         problems,
@@ -314,7 +314,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn value(&mut self, attribute: &Attribute, wanted: &Type) -> Option<Value> {
+    fn value(&mut self, attribute: &Attribute, wanted: &AttributeType) -> Option<Value> {
         let name = &*attribute.name.text;
         let value = value(&attribute.value, &NAMES, self.problems)?;
         let quoted = |choices: &[&str]| {
@@ -325,12 +325,12 @@ impl ConfigReader<'_> {
             quoted.join(", ")
         };
         let (fits, expected) = match wanted {
-            Type::String => (matches!(value, Value::String(_)), "a string".to_owned()),
-            Type::Bool => (
+            AttributeType::String => (matches!(value, Value::String(_)), "a string".to_owned()),
+            AttributeType::Bool => (
                 matches!(value, Value::Bool(_)),
                 "`true` or `false`".to_owned(),
             ),
-            Type::Switch => {
+            AttributeType::Switch => {
                 let fits = match &value {
                     Value::Bool(_) => true,
                     Value::String(text) => matches!(&**text, "on" | "off"),
@@ -338,19 +338,19 @@ impl ConfigReader<'_> {
                 };
                 (fits, "`\"on\"`, `\"off\"` or a bool".to_owned())
             }
-            Type::OneOf(choices) => {
+            AttributeType::OneOf(choices) => {
                 let fits = matches!(&value, Value::String(text) if choices.contains(&&**text));
                 (fits, format!("one of {}", quoted(choices)))
             }
-            Type::Strings => (
+            AttributeType::Strings => (
                 are_strings(&value, |_| true),
                 "a list of strings".to_owned(),
             ),
-            Type::StringsOf(choices) => {
+            AttributeType::StringsOf(choices) => {
                 let fits = are_strings(&value, |text| choices.contains(&text));
                 (fits, format!("a list of {}", quoted(choices)))
             }
-            Type::Own => return Some(value),
+            AttributeType::Own => return Some(value),
         };
         if fits {
             return Some(value);

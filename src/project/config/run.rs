@@ -95,7 +95,7 @@ pub(super) fn concurrency(
             problems.push(diagnostic.help(HELP));
             continue;
         }
-        let at_once = block::whole(number, 1, u32::MAX).and_then(|number| {
+        let at_once = block::whole_number(number, 1, u32::MAX).and_then(|number| {
             let number = usize::try_from(number).ok()?;
             NonZeroUsize::new(number)
         });

@@ -5,7 +5,7 @@ use crate::project::attempt::block::{
     CHANGES_EXIT_CODES, SUCCESS_EXIT_CODES, SUCCESS_ON_INTERRUPT,
 };
 
-pub(super) enum Type {
+pub(super) enum AttributeType {
     String,
     Bool,
     /// `"on"`, `"off"` or a bool.
@@ -20,7 +20,7 @@ pub(super) enum Type {
 pub(super) struct Schema {
     /// The block, with its path in messages: `config.run`.
     pub(super) name: &'static str,
-    pub(super) attributes: &'static [(&'static str, Type)],
+    pub(super) attributes: &'static [(&'static str, AttributeType)],
     pub(super) blocks: &'static [Schema],
     /// Whether attributes of any name are allowed, and not evaluated here.
     pub(super) open: bool,
@@ -28,7 +28,7 @@ pub(super) struct Schema {
 
 const fn block(
     name: &'static str,
-    attributes: &'static [(&'static str, Type)],
+    attributes: &'static [(&'static str, AttributeType)],
     blocks: &'static [Schema],
 ) -> Schema {
     Schema {
@@ -78,52 +78,52 @@ pub(super) const CHANGE_DETECTION: &str = "config.change_detection";
 pub(super) static SCHEMA: Schema = block(
     "terramate",
     &[
-        ("required_version", Type::String),
-        ("required_version_allow_prereleases", Type::Bool),
-        ("root", Type::Bool),
+        ("required_version", AttributeType::String),
+        ("required_version_allow_prereleases", AttributeType::Bool),
+        ("root", AttributeType::Bool),
     ],
     &[block(
         "config",
         &[
-            ("experiments", Type::Strings),
+            ("experiments", AttributeType::Strings),
             (
                 "disable_safeguards",
-                Type::StringsOf(&SafeguardKeyword::NAMES),
+                AttributeType::StringsOf(&SafeguardKeyword::NAMES),
             ),
             (
                 "enable_safeguards",
-                Type::StringsOf(&[SafeguardKeyword::GitOutOfSync.name()]),
+                AttributeType::StringsOf(&[SafeguardKeyword::GitOutOfSync.name()]),
             ),
-            ("references", Type::OneOf(&["strict", "warn"])),
-            (DRIVER, Type::String),
+            ("references", AttributeType::OneOf(&["strict", "warn"])),
+            (DRIVER, AttributeType::String),
         ],
         &[
             block(
                 "config.git",
                 &[
-                    ("default_remote", Type::String),
-                    ("default_branch", Type::String),
-                    ("check_untracked", Type::Bool),
-                    ("check_uncommitted", Type::Bool),
-                    ("check_remote", Type::Bool),
+                    ("default_remote", AttributeType::String),
+                    ("default_branch", AttributeType::String),
+                    ("check_untracked", AttributeType::Bool),
+                    ("check_uncommitted", AttributeType::Bool),
+                    ("check_remote", AttributeType::Bool),
                 ],
                 &[],
             ),
             block(
                 APPLY,
-                &[(RESOURCE_DESTROY, Type::OneOf(&["allow", "ask"]))],
+                &[(RESOURCE_DESTROY, AttributeType::OneOf(&["allow", "ask"]))],
                 &[],
             ),
             block(
                 RUN,
                 &[
-                    ("check_gen_code", Type::Bool),
-                    ("concurrency", Type::Own),
-                    ("read_only", Type::Strings),
-                    ("timeout", Type::Own),
-                    (SUCCESS_EXIT_CODES, Type::Own),
-                    (SUCCESS_ON_INTERRUPT, Type::Own),
-                    (CHANGES_EXIT_CODES, Type::Own),
+                    ("check_gen_code", AttributeType::Bool),
+                    ("concurrency", AttributeType::Own),
+                    ("read_only", AttributeType::Strings),
+                    ("timeout", AttributeType::Own),
+                    (SUCCESS_EXIT_CODES, AttributeType::Own),
+                    (SUCCESS_ON_INTERRUPT, AttributeType::Own),
+                    (CHANGES_EXIT_CODES, AttributeType::Own),
                 ],
                 &[
                     open_block(RUN_ENV),
@@ -133,38 +133,54 @@ pub(super) static SCHEMA: Schema = block(
             ),
             block(
                 CHANGE_DETECTION,
-                &[("ignore", Type::Strings), ("environment", Type::Switch)],
+                &[
+                    ("ignore", AttributeType::Strings),
+                    ("environment", AttributeType::Switch),
+                ],
                 &[
                     block(
                         "config.change_detection.git",
-                        &[("untracked", Type::Switch), ("uncommitted", Type::Switch)],
+                        &[
+                            ("untracked", AttributeType::Switch),
+                            ("uncommitted", AttributeType::Switch),
+                        ],
                         &[],
                     ),
                     block(
                         "config.change_detection.terragrunt",
-                        &[("enabled", Type::OneOf(&["auto", "off", "force"]))],
+                        &[("enabled", AttributeType::OneOf(&["auto", "off", "force"]))],
                         &[],
                     ),
                 ],
             ),
             block(
                 "config.generate",
-                &[("hcl_magic_header_comment_style", Type::OneOf(&["//", "#"]))],
+                &[(
+                    "hcl_magic_header_comment_style",
+                    AttributeType::OneOf(&["//", "#"]),
+                )],
                 &[],
             ),
             block(
                 "config.cloud",
-                &[("organization", Type::String), ("location", Type::String)],
+                &[
+                    ("organization", AttributeType::String),
+                    ("location", AttributeType::String),
+                ],
                 &[block(
                     "config.cloud.targets",
-                    &[("enabled", Type::Bool)],
+                    &[("enabled", AttributeType::Bool)],
                     &[],
                 )],
             ),
             block(LIFECYCLE, &[], &[]),
             block(POLICIES, &[], &[]),
             block(STATE, &[], &[]),
-            block("config.telemetry", &[("enabled", Type::Switch)], &[]),
+            block(
+                "config.telemetry",
+                &[("enabled", AttributeType::Switch)],
+                &[],
+            ),
             open_block("config.targets"),
         ],
     )],

@@ -162,7 +162,7 @@ fn os_name(name: &[u8]) -> OsString {
     String::from_utf8_lossy(name).into_owned().into()
 }
 
-pub(crate) struct Files<'t> {
+pub(crate) struct SourceTree<'t> {
     pub(crate) root: &'t Path,
     listed: Option<ListedTree<'t>>,
 }
@@ -174,9 +174,9 @@ struct ListedTree<'t> {
     contents: HashMap<String, Option<Vec<u8>>>,
 }
 
-impl<'t> Files<'t> {
+impl<'t> SourceTree<'t> {
     pub(crate) fn on_disk(root: &'t Path) -> Self {
-        Files { root, listed: None }
+        SourceTree { root, listed: None }
     }
 
     /// Returns the files of a tree, which stands for the content of the root.
@@ -198,7 +198,7 @@ impl<'t> Files<'t> {
             index,
             contents,
         });
-        Ok(Files { root, listed })
+        Ok(SourceTree { root, listed })
     }
 
     pub(crate) fn tree(&self) -> Option<(&TreeIndex, &dyn FileTree)> {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(crate) use files::{FileKind, Files, TreeIndex};
+pub(crate) use files::{FileKind, SourceTree, TreeIndex};
 pub use files::{FileTree, TreeEntry};
 pub(crate) use listing::{
     DirectoryListing, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform,
@@ -71,13 +71,13 @@ pub struct ParsedFile {
 }
 
 /// Reads all configuration files of the project, on the pool of threads that this is called on.
-pub(crate) fn read(files: &Files, problems: &mut Problems) -> DiscoveredFiles {
+pub(crate) fn read(files: &SourceTree, problems: &mut Problems) -> DiscoveredFiles {
     read_project(ProjectReader::new(files, 0), problems).0
 }
 
 /// Does what [`read`] does, and also lists other files.
 pub(crate) fn read_with_listing(
-    files: &Files,
+    files: &SourceTree,
     problems: &mut Problems,
 ) -> (DiscoveredFiles, Listing) {
     let reader = ProjectReader {
@@ -137,7 +137,7 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
 /// Reads an imported file, which need not have the name of a configuration file. If that fails, adds
 /// the reason to `problems`.
 pub(crate) fn read_one(
-    files: &Files,
+    files: &SourceTree,
     path: &ProjectPath,
     found: &mut DiscoveredFiles,
     problems: &mut Problems,
@@ -164,7 +164,7 @@ impl DiscoveredFiles {
 /// The state that the tasks of a walk share.
 struct ProjectReader<'a> {
     root: &'a Path,
-    files: &'a Files<'a>,
+    files: &'a SourceTree<'a>,
     /// Whether to list what is not configuration.
     lists: bool,
     next_file: AtomicU32,
@@ -198,7 +198,7 @@ struct DirectoryFiles {
 }
 
 impl<'a> ProjectReader<'a> {
-    fn new(files: &'a Files<'a>, n_files: usize) -> Self {
+    fn new(files: &'a SourceTree<'a>, n_files: usize) -> Self {
         let next_file = u32::try_from(n_files).expect("fewer than four billion files");
         ProjectReader {
             root: files.root,

@@ -45,7 +45,7 @@ pub(super) const ALL: &str = "all";
 pub(super) const ENV: &str = "env";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockPlace {
     Stack,
     ReadStack,
     Directory,
@@ -53,7 +53,7 @@ pub(crate) enum Place {
 
 /// What the `lifecycle` blocks of one place say, while they are read.
 pub(crate) struct LifecycleReader<'a> {
-    place: Place,
+    place: BlockPlace,
     /// The directory that the place belongs to.
     directory: &'a ProjectPath,
     names: &'a dyn Namespaces,
@@ -62,7 +62,11 @@ pub(crate) struct LifecycleReader<'a> {
 }
 
 impl<'a> LifecycleReader<'a> {
-    pub(crate) fn new(place: Place, directory: &'a ProjectPath, names: &'a dyn Namespaces) -> Self {
+    pub(crate) fn new(
+        place: BlockPlace,
+        directory: &'a ProjectPath,
+        names: &'a dyn Namespaces,
+    ) -> Self {
         LifecycleReader {
             place,
             directory,
@@ -137,13 +141,13 @@ impl<'a> LifecycleReader<'a> {
         let name = &*attribute.name.text;
         let span = attribute.name.span;
         match self.place {
-            Place::Directory if name == REPLACE_TRIGGERED_BY => {
+            BlockPlace::Directory if name == REPLACE_TRIGGERED_BY => {
                 let message = format!("`{name}` is a rule of one stack, and is not inherited");
                 let diagnostic = Diagnostic::error(Code::Misplaced, message);
                 let diagnostic = diagnostic.label(span, "not in a `stack` block");
                 Some(diagnostic.help("move it to the `lifecycle` block of the stack"))
             }
-            Place::ReadStack => {
+            BlockPlace::ReadStack => {
                 let message = format!("`{name}` has no meaning in a stack that is only read");
                 let diagnostic = Diagnostic::error(Code::Misplaced, message);
                 let diagnostic = diagnostic.label(span, "the stack says `mode = \"read\"`");

@@ -60,7 +60,7 @@ impl Generations {
     }
 
     /// Returns the generation of a stack, as others see it.
-    pub fn seen(&self, stack: &StackPath) -> Generation {
+    pub fn for_others(&self, stack: &StackPath) -> Generation {
         self.named.get(stack).copied().unwrap_or_default()
     }
 
@@ -90,9 +90,9 @@ impl ProjectNamespaces<'_> {
     }
 
     /// Returns the generation of a stack, as others see it.
-    pub fn generation_seen(&self, stack: StackIndex) -> Generation {
+    pub fn generation_for_others(&self, stack: StackIndex) -> Generation {
         let path = &self.basis.project.stacks[stack].path;
-        self.basis.generations.seen(path)
+        self.basis.generations.for_others(path)
     }
 
     pub fn generation_of(&self, stack: StackIndex) -> Generation {
@@ -164,7 +164,7 @@ impl Names<'_, '_> {
         self.project.basis.generations.ask();
         self.progress
             .note([Used::Generation(named, path.whole_span())]);
-        let generation = self.project.generation_seen(named).get();
+        let generation = self.project.generation_for_others(named).get();
         let generation = Value::object([(GENERATION, Value::from(u64::from(generation)))]);
         Ok(Value::object([(written, generation)]))
     }

@@ -11,11 +11,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::definition::Definition;
-use super::progress::{Entry, Used};
-use super::scope::{GlobalScope, Item, Node};
+use super::progress::{EvaluatedValue, Used};
+use super::scope::{GlobalItem, GlobalNode, GlobalScope};
 use super::{Names, NamesScope, Place, Subject, map};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, EvalResult, NamePath, NoValue};
+use crate::language::evaluate::{EvalResult, EvalValue, NamePath, NoValue};
 use crate::language::value::Value;
 use crate::project::globals::{DefinitionKind, GlobalDefinition, set_twice};
 use crate::source::Span;
@@ -27,14 +27,14 @@ pub(super) struct Lookup<'a, 'p> {
 
 /// What the definition of an object says about an entry of it.
 struct Under<'p> {
-    answer: Answer,
+    answer: EvalValue,
     definition: &'p GlobalDefinition,
 }
 
 impl<'p> Lookup<'_, 'p> {
     /// Returns the part of `global` that a path leads to, wrapped in the objects that the path goes
     /// through.
-    pub(super) fn get(&self, path: &NamePath) -> EvalResult<Answer> {
+    pub(super) fn get(&self, path: &NamePath) -> EvalResult<EvalValue> {
         let Some(&(first, first_span)) = path.rest.first() else {
             return self.everything(path.span);
         };
@@ -81,7 +81,7 @@ impl<'p> Lookup<'_, 'p> {
                 Some(Under { answer, definition }) if inner.base.is_none() => {
                     let entry = answer.value.entries().and_then(|it| it.get(name).cloned());
                     entry.map(|value| Under {
-                        answer: Answer { value, ..answer },
+                        answer: EvalValue { value, ..answer },
                         definition,
                     })
                 }
@@ -104,14 +104,14 @@ impl<'p> Lookup<'_, 'p> {
     }
 
     /// Returns the value of a global by its first name; `None` if it is unset.
-    pub(super) fn first(&self, name: &str, span: Span) -> EvalResult<Option<Answer>> {
+    pub(super) fn first(&self, name: &str, span: Span) -> EvalResult<Option<EvalValue>> {
         match self.scope.node(name) {
             Some(node) => self.node(name, node, None, span),
             None => Ok(None),
         }
     }
 
-    fn everything(&self, span: Span) -> EvalResult<Answer> {
+    fn everything(&self, span: Span) -> EvalResult<EvalValue> {
         let mut all: BTreeMap<Arc<str>, Value> = BTreeMap::new();
         let mut is_sensitive = false;
         for name in self.scope.names() {
@@ -122,7 +122,7 @@ impl<'p> Lookup<'_, 'p> {
             }
         }
         let value = Value::Object(all.into());
-        Ok(Answer {
+        Ok(EvalValue {
             value,
             is_sensitive,
         })
@@ -133,10 +133,10 @@ impl<'p> Lookup<'_, 'p> {
     fn node(
         &self,
         first: &str,
-        node: &Rc<Node<'p>>,
+        node: &Rc<GlobalNode<'p>>,
         under: Option<Under<'p>>,
         span: Span,
-    ) -> EvalResult<Option<Answer>> {
+    ) -> EvalResult<Option<EvalValue>> {
         if node.inner.is_empty() && !node.is_object {
             return match node.base {
                 Some(_) => Ok(self.base(first, node, span)?.map(|it| it.answer)),
@@ -146,15 +146,20 @@ impl<'p> Lookup<'_, 'p> {
         if under.is_some() {
             return self.merged(first, node, under, span);
         }
-        self.evaluated(first, Item::Node(node), span)
+        self.evaluated(first, GlobalItem::Node(node), span)
     }
 
     /// Returns the value of the definition of a node; `None` if it has none, or unsets it.
-    fn base(&self, first: &str, node: &Node<'p>, span: Span) -> EvalResult<Option<Under<'p>>> {
+    fn base(
+        &self,
+        first: &str,
+        node: &GlobalNode<'p>,
+        span: Span,
+    ) -> EvalResult<Option<Under<'p>>> {
         let Some(definition) = node.base else {
             return Ok(None);
         };
-        let answer = self.evaluated(first, Item::Definition(definition), span)?;
+        let answer = self.evaluated(first, GlobalItem::Definition(definition), span)?;
         Ok(answer.map(|answer| Under { answer, definition }))
     }
 
@@ -171,10 +176,10 @@ impl<'p> Lookup<'_, 'p> {
     fn merged(
         &self,
         first: &str,
-        node: &Rc<Node<'p>>,
+        node: &Rc<GlobalNode<'p>>,
         under: Option<Under<'p>>,
         span: Span,
-    ) -> EvalResult<Option<Answer>> {
+    ) -> EvalResult<Option<EvalValue>> {
         let under = match node.base {
             Some(_) => self.base(first, node, span)?,
             None => under,
@@ -215,7 +220,7 @@ impl<'p> Lookup<'_, 'p> {
             return Ok(None);
         }
         let value = Value::Object(object.into());
-        Ok(Some(Answer {
+        Ok(Some(EvalValue {
             value,
             is_sensitive,
         }))
@@ -223,21 +228,26 @@ impl<'p> Lookup<'_, 'p> {
 
     /// Returns the value of an item, evaluated once for all stacks if it is the same for all of them,
     /// and otherwise for this one.
-    fn evaluated(&self, first: &str, item: Item<'_, 'p>, span: Span) -> EvalResult<Option<Answer>> {
+    fn evaluated(
+        &self,
+        first: &str,
+        item: GlobalItem<'_, 'p>,
+        span: Span,
+    ) -> EvalResult<Option<EvalValue>> {
         let entry = self.entry(first, item, span);
         self.names.progress.note_names(&entry.looked_up);
         match item {
-            Item::Definition(definition) => {
+            GlobalItem::Definition(definition) => {
                 let uses = entry.uses.clone();
                 let definition = Definition::Global(definition);
                 self.names.progress.note([Used::Value(definition, uses)]);
             }
-            Item::Node(_) => self.names.progress.note(entry.uses.iter().cloned()),
+            GlobalItem::Node(_) => self.names.progress.note(entry.uses.iter().cloned()),
         }
         entry.answer.clone()
     }
 
-    fn entry(&self, first: &str, item: Item<'_, 'p>, span: Span) -> Rc<Entry<'p>> {
+    fn entry(&self, first: &str, item: GlobalItem<'_, 'p>, span: Span) -> Rc<EvaluatedValue<'p>> {
         let is_shared = self.names.progress.is_shared.get();
         if !is_shared && let Some(known) = self.names.own.get(item.address()) {
             return known;
@@ -259,9 +269,9 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         scope: &Rc<GlobalScope<'p>>,
         first: &str,
-        item: Item<'_, 'p>,
+        item: GlobalItem<'_, 'p>,
         span: Span,
-    ) -> Rc<Entry<'p>> {
+    ) -> Rc<EvaluatedValue<'p>> {
         if let Some(known) = scope.shared.get(item.address()) {
             return known;
         }
@@ -296,16 +306,16 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         names: &Names<'_, 'p>,
         first: &str,
-        item: Item<'_, 'p>,
+        item: GlobalItem<'_, 'p>,
         span: Span,
-    ) -> Entry<'p> {
+    ) -> EvaluatedValue<'p> {
         let scope = names.scope().unwrap_or(self.scope);
         let lookup = Lookup { scope, names };
         let (answer, frame) = names.progress.framed(|| match item {
-            Item::Definition(definition) => lookup.definition(definition, span),
-            Item::Node(node) => lookup.merged(first, node, None, span),
+            GlobalItem::Definition(definition) => lookup.definition(definition, span),
+            GlobalItem::Node(node) => lookup.merged(first, node, None, span),
         });
-        Entry {
+        EvaluatedValue {
             answer,
             uses: frame.uses.into(),
             looked_up: frame.looked_up,
@@ -316,7 +326,7 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         definition: &'p GlobalDefinition,
         span: Span,
-    ) -> EvalResult<Option<Answer>> {
+    ) -> EvalResult<Option<EvalValue>> {
         let names = Names {
             place: Place::Globals,
             scope: self.names.scope.clone(),
@@ -333,13 +343,13 @@ impl<'p> Lookup<'_, 'p> {
 }
 
 /// Returns the definition of a name, or else the first one in it.
-fn first_definition<'p>(node: &Node<'p>) -> Option<&'p GlobalDefinition> {
+fn first_definition<'p>(node: &GlobalNode<'p>) -> Option<&'p GlobalDefinition> {
     node.base
         .or_else(|| node.inner.values().find_map(|node| first_definition(node)))
 }
 
 /// Reports a value that is not an object, although entries are added to it.
-fn not_an_object(node: &Node<'_>, found: &Answer) -> Diagnostic {
+fn not_an_object(node: &GlobalNode<'_>, found: &EvalValue) -> Diagnostic {
     let own = node.inner.values().find_map(|node| first_definition(node));
     let what = if found.is_sensitive {
         found.value.type_name().to_owned()
@@ -366,10 +376,10 @@ fn dotted(path: &[&str]) -> String {
 }
 
 /// Wraps a value in the objects that a path goes through.
-fn wrapped(path: &[&str], answer: Answer) -> Answer {
+fn wrapped(path: &[&str], answer: EvalValue) -> EvalValue {
     let value = path
         .iter()
         .rev()
         .fold(answer.value, |inner, name| Value::object([(*name, inner)]));
-    Answer { value, ..answer }
+    EvalValue { value, ..answer }
 }

@@ -5,17 +5,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::definition::Definition;
-use super::progress::{Entry, Used};
+use super::progress::{EvaluatedValue, Used};
 use super::{Names, Place};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, EvalResult, NamePath};
+use crate::language::evaluate::{EvalResult, EvalValue, NamePath};
 use crate::language::value::Value;
 use crate::project::config::LetDefinition;
 use crate::source::Span;
 
 impl<'p> Names<'_, 'p> {
     /// Returns the part of `let` that a path leads to.
-    pub(super) fn lets(&self, path: &NamePath<'_>) -> EvalResult<Answer> {
+    pub(super) fn lets(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let lets = match self.place {
             Place::Environment(lets) => lets,
             Place::Command => return Err(unavailable("outside of `run.env`", path).into()),
@@ -32,18 +32,18 @@ impl<'p> Names<'_, 'p> {
             let help = "`env` sees only the `lets` of its own directory, not those above it";
             return Err(diagnostic.did_you_mean(name, names).help(help).into());
         };
-        let Answer {
+        let EvalValue {
             value,
             is_sensitive,
         } = self.one_let(definition, span)?;
         let value = Value::object([(name, value)]);
-        Ok(Answer {
+        Ok(EvalValue {
             value,
             is_sensitive,
         })
     }
 
-    fn all_lets(&self, lets: &'p [LetDefinition], span: Span) -> EvalResult<Answer> {
+    fn all_lets(&self, lets: &'p [LetDefinition], span: Span) -> EvalResult<EvalValue> {
         let mut all: BTreeMap<Arc<str>, Value> = BTreeMap::new();
         let mut is_sensitive = false;
         for definition in lets {
@@ -52,20 +52,20 @@ impl<'p> Names<'_, 'p> {
             all.insert((&*definition.name.text).into(), answer.value);
         }
         let value = Value::Object(all.into());
-        Ok(Answer {
+        Ok(EvalValue {
             value,
             is_sensitive,
         })
     }
 
-    fn one_let(&self, definition: &'p LetDefinition, span: Span) -> EvalResult<Answer> {
+    fn one_let(&self, definition: &'p LetDefinition, span: Span) -> EvalResult<EvalValue> {
         let one = Definition::Let(definition);
         let entry = self.own.get(one.address()).unwrap_or_else(|| {
             let evaluate = || self.evaluate(&definition.value);
             let (answer, frame) = self
                 .progress
                 .framed(|| self.progress.evaluating(one, span, evaluate));
-            let entry = Rc::new(Entry {
+            let entry = Rc::new(EvaluatedValue {
                 answer: answer.map(Some),
                 uses: frame.uses.into(),
                 looked_up: frame.looked_up,

@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use super::Names;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, evaluate_within};
+use crate::language::evaluate::{
+    Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate_within,
+};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::project::globals::{MapBlock, MapValue};
 
 /// Returns the object that a block describes. Of several elements with the same key, the last one
 /// counts; each sees the value of the one before it.
-pub(super) fn evaluate(block: &MapBlock, names: &Names<'_, '_>) -> EvalResult<Answer> {
+pub(super) fn evaluate(block: &MapBlock, names: &Names<'_, '_>) -> EvalResult<EvalValue> {
     let scope = MapScope {
         names,
         is_sensitive: std::cell::Cell::new(false),
     };
     let value = object(block, names, &scope)?;
-    Ok(Answer {
+    Ok(EvalValue {
         value,
         is_sensitive: scope.is_sensitive.get(),
     })
@@ -100,7 +102,7 @@ struct WithVariable<'a> {
 }
 
 impl Namespaces for WithVariable<'_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         if path.name == self.name {
             return Ok(Some(self.value.clone().into()));
         }

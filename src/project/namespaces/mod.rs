@@ -24,13 +24,13 @@ pub(crate) use self::generations::GENERATION;
 pub use self::generations::Generations;
 use self::global::Lookup;
 pub use self::progress::Used;
-use self::progress::{Evaluated, Progress};
+use self::progress::{EvaluatedValues, EvaluationProgress};
 use self::scope::{GlobalScope, GlobalScopes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
-    Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate_within,
+    Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue, Unknown, evaluate_within,
 };
-use crate::language::function::{self, Changing, Surroundings};
+use crate::language::function::{self, FunctionContext, Impure};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
@@ -59,7 +59,7 @@ pub(crate) struct Basis<'p> {
     stack_list: Value,
     /// The globals that apply after those of all directories.
     overrides: &'p [GlobalDefinition],
-    changing: Changing,
+    changing: Impure,
     /// The generations of stacks that are not the first.
     generations: Arc<Generations>,
     /// Whether names that stand for the machine have values that are the same on every machine.
@@ -99,7 +99,7 @@ impl<'p> ProjectNamespaces<'p> {
             env: Value::object(env),
             stack_list: metadata::stack_list(project),
             overrides: &[],
-            changing: Changing::Allowed,
+            changing: Impure::Allowed,
             generations: Arc::default(),
             is_portable: false,
         }
@@ -110,7 +110,7 @@ impl<'p> ProjectNamespaces<'p> {
     /// functions whose result differs from call to call always return the same value.
     #[must_use]
     pub fn comparable(mut self) -> Self {
-        self.basis.changing = Changing::Fixed;
+        self.basis.changing = Impure::Fixed;
         self
     }
 
@@ -177,8 +177,8 @@ impl<'p> ProjectNamespaces<'p> {
             subject,
             directory: directory.clone(),
             scope: OnceCell::new(),
-            own: Evaluated::default(),
-            progress: Progress::default(),
+            own: EvaluatedValues::default(),
+            progress: EvaluationProgress::default(),
             metadata: OnceCell::new(),
             budget: Budget::default(),
         }
@@ -202,8 +202,8 @@ pub struct StackNamespaces<'a, 'p> {
     /// The globals that apply, once an expression has used one.
     scope: OnceCell<Option<Rc<GlobalScope<'p>>>>,
     /// What has been evaluated for this stack alone.
-    own: Evaluated<'p>,
-    progress: Progress<'p>,
+    own: EvaluatedValues<'p>,
+    progress: EvaluationProgress<'p>,
     metadata: OnceCell<Value>,
     budget: Budget,
 }
@@ -248,7 +248,7 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 
     /// Evaluates an expression from the command line for this stack.
-    pub fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
+    pub fn evaluate(&self, expr: &Expr) -> EvalResult<EvalValue> {
         self.names(Place::Command).evaluate(expr)
     }
 
@@ -258,7 +258,11 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 
     /// Evaluates the expression of a variable for this stack, with these definitions as `let`.
-    pub fn evaluate_variable(&self, expr: &Expr, lets: &'p [LetDefinition]) -> EvalResult<Answer> {
+    pub fn evaluate_variable(
+        &self,
+        expr: &Expr,
+        lets: &'p [LetDefinition],
+    ) -> EvalResult<EvalValue> {
         self.names(Place::Environment(lets)).evaluate(expr)
     }
 
@@ -267,7 +271,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         &self,
         expr: &Expr,
         lets: &'p [LetDefinition],
-    ) -> (EvalResult<Answer>, Vec<Used<'p>>) {
+    ) -> (EvalResult<EvalValue>, Vec<Used<'p>>) {
         self.progress.record(|| self.evaluate_variable(expr, lets))
     }
 
@@ -278,7 +282,7 @@ impl<'p> StackNamespaces<'_, 'p> {
     }
 
     /// Returns the value of a global; `None` if it is unset.
-    pub fn global(&self, name: &str) -> EvalResult<Option<Answer>> {
+    pub fn global(&self, name: &str) -> EvalResult<Option<EvalValue>> {
         let Some(scope) = self.scope() else {
             return Ok(None);
         };
@@ -312,8 +316,8 @@ struct Names<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
     subject: Subject<'p>,
     scope: NamesScope<'a, 'p>,
-    own: &'a Evaluated<'p>,
-    progress: &'a Progress<'p>,
+    own: &'a EvaluatedValues<'p>,
+    progress: &'a EvaluationProgress<'p>,
     metadata: &'a OnceCell<Value>,
     budget: &'a Budget,
     place: Place<'p>,
@@ -327,7 +331,7 @@ impl<'p> Names<'_, 'p> {
         }
     }
 
-    fn evaluate(&self, expr: &Expr) -> EvalResult<Answer> {
+    fn evaluate(&self, expr: &Expr) -> EvalResult<EvalValue> {
         evaluate_within(expr, self, self.budget)
     }
 
@@ -417,7 +421,7 @@ impl<'p> Names<'_, 'p> {
         }
     }
 
-    fn global(&self, path: &NamePath) -> EvalResult<Answer> {
+    fn global(&self, path: &NamePath) -> EvalResult<EvalValue> {
         let empty = Rc::default();
         let scope = self.scope().unwrap_or(&empty);
         let lookup = Lookup { scope, names: self };
@@ -427,7 +431,7 @@ impl<'p> Names<'_, 'p> {
 
 /// Returns the answer for a name that has no value yet, since that differs from stack to stack.
 fn undecided(name: &str, span: Span) -> NoValue {
-    NoValue::Undecided(Box::new(Undecided {
+    NoValue::Undecided(Box::new(Unknown {
         name: name.to_owned(),
         when: "known for each stack".to_owned(),
         span,
@@ -436,11 +440,11 @@ fn undecided(name: &str, span: Span) -> NoValue {
 }
 
 impl Namespaces for Names<'_, '_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         match path.name {
             "terramate" | "orch" => Ok(Some(self.metadata(path)?.into())),
             // It may hold passwords, which no message may show.
-            "env" => Ok(Some(Answer {
+            "env" => Ok(Some(EvalValue {
                 value: self.env(path)?,
                 is_sensitive: true,
             })),
@@ -467,10 +471,10 @@ impl Namespaces for Names<'_, '_> {
             Subject::Directory(directory) => Some(directory),
         };
         let files = ProjectFiles::new(self.project.files(), directory);
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             files: Some(&files),
             changing: self.project.basis.changing,
-            ..Surroundings::none("this place")
+            ..FunctionContext::none("this place")
         };
         let result = function::call(call, &surroundings);
         let span = call.name.span;

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use super::definition::Definition;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::evaluate::{Answer, EvalResult, NoValue};
+use crate::language::evaluate::{EvalResult, EvalValue, NoValue};
 use crate::project::function_files::FileRead;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
 /// What has been evaluated so far, by the address of its definition or node.
 #[derive(Debug, Default)]
-pub(super) struct Evaluated<'p>(RefCell<HashMap<usize, Rc<Entry<'p>>>>);
+pub(super) struct EvaluatedValues<'p>(RefCell<HashMap<usize, Rc<EvaluatedValue<'p>>>>);
 
 /// The result of an evaluation.
 #[derive(Debug)]
-pub(super) struct Entry<'p> {
+pub(super) struct EvaluatedValue<'p> {
     /// The value; `None` if there is none.
-    pub(super) answer: EvalResult<Option<Answer>>,
+    pub(super) answer: EvalResult<Option<EvalValue>>,
     pub(super) uses: Rc<[Used<'p>]>,
     /// The first names of all globals that were looked up in the process, whether or not they exist.
     pub(super) looked_up: BTreeSet<Arc<str>>,
@@ -37,7 +37,7 @@ pub enum Used<'p> {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Progress<'p> {
+pub(super) struct EvaluationProgress<'p> {
     /// The definitions that are being evaluated, each with the place that needs it.
     open: RefCell<Vec<(Definition<'p>, Span)>>,
     frames: RefCell<Vec<Frame<'p>>>,
@@ -51,7 +51,7 @@ pub(super) struct Frame<'p> {
     pub(super) looked_up: BTreeSet<Arc<str>>,
 }
 
-impl<'p> Progress<'p> {
+impl<'p> EvaluationProgress<'p> {
     /// Evaluates a definition that is needed at a place. If it is being evaluated already, returns the
     /// error for the cycle.
     pub(super) fn evaluating<T>(
@@ -75,7 +75,7 @@ impl<'p> Progress<'p> {
 
     /// Returns whether a result is the same wherever evaluation began. A cycle through what is being
     /// evaluated, or a limit that this has used up, says nothing about the item alone.
-    pub(super) fn is_final(&self, entry: &Entry<'p>) -> bool {
+    pub(super) fn is_final(&self, entry: &EvaluatedValue<'p>) -> bool {
         let depends = matches!(
             &entry.answer,
             Err(NoValue::Wrong(diagnostic))
@@ -111,12 +111,12 @@ impl<'p> Progress<'p> {
     }
 }
 
-impl<'p> Evaluated<'p> {
-    pub(super) fn get(&self, address: usize) -> Option<Rc<Entry<'p>>> {
+impl<'p> EvaluatedValues<'p> {
+    pub(super) fn get(&self, address: usize) -> Option<Rc<EvaluatedValue<'p>>> {
         self.0.borrow().get(&address).cloned()
     }
 
-    pub(super) fn insert(&self, address: usize, entry: &Rc<Entry<'p>>) {
+    pub(super) fn insert(&self, address: usize, entry: &Rc<EvaluatedValue<'p>>) {
         self.0.borrow_mut().insert(address, entry.clone());
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::progress::Evaluated;
+use super::progress::EvaluatedValues;
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::globals::{DefinitionKind, GlobalDefinition};
@@ -14,18 +14,18 @@ use crate::project::globals::{DefinitionKind, GlobalDefinition};
 pub(super) struct GlobalScope<'p> {
     pub(super) above: Option<Rc<GlobalScope<'p>>>,
     /// Those that the directory itself defines, by first name.
-    pub(super) own: BTreeMap<&'p str, Rc<Node<'p>>>,
+    pub(super) own: BTreeMap<&'p str, Rc<GlobalNode<'p>>>,
     /// What has been evaluated for all stacks.
-    pub(super) shared: Evaluated<'p>,
+    pub(super) shared: EvaluatedValues<'p>,
 }
 
 /// The definitions that apply to a name, and to the names below it.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Node<'p> {
+pub(super) struct GlobalNode<'p> {
     /// The definition of the name itself, which hides everything above it.
     pub(super) base: Option<&'p GlobalDefinition>,
     /// The definitions of single entries, which apply on top of it.
-    pub(super) inner: BTreeMap<&'p str, Rc<Node<'p>>>,
+    pub(super) inner: BTreeMap<&'p str, Rc<GlobalNode<'p>>>,
     /// Whether it is an object even without entries: because of an empty block for it or for something
     /// in it, or because an object in it has been removed.
     pub(super) is_object: bool,
@@ -33,7 +33,7 @@ pub(super) struct Node<'p> {
     pub(super) block: Option<&'p GlobalDefinition>,
 }
 
-impl Node<'_> {
+impl GlobalNode<'_> {
     fn at(&self, path: &[Box<str>]) -> Option<&Self> {
         path.iter().try_fold(self, |node, name| {
             let inner = node.inner.get(&**name)?;
@@ -60,7 +60,7 @@ impl Node<'_> {
 impl<'p> GlobalScope<'p> {
     /// Adds the definitions of a directory to those above it.
     pub(super) fn new(above: Option<Rc<Self>>, definitions: &'p [GlobalDefinition]) -> Self {
-        let mut own: BTreeMap<&str, Rc<Node>> = BTreeMap::new();
+        let mut own: BTreeMap<&str, Rc<GlobalNode>> = BTreeMap::new();
         for definition in definitions {
             let Some((first, rest)) = definition.path.split_first() else {
                 continue;
@@ -72,7 +72,7 @@ impl<'p> GlobalScope<'p> {
             let top = own.entry(&**first).or_insert_with(inherited);
             let makes_objects = match definition.kind {
                 DefinitionKind::Object => true,
-                DefinitionKind::Unset => top.at(rest).is_some_and(Node::has_entries),
+                DefinitionKind::Unset => top.at(rest).is_some_and(GlobalNode::has_entries),
                 _ => false,
             };
             let mut node = Rc::make_mut(top);
@@ -86,9 +86,9 @@ impl<'p> GlobalScope<'p> {
                     node.block = Some(definition);
                 }
                 _ => {
-                    *node = Node {
+                    *node = GlobalNode {
                         base: Some(definition),
-                        ..Node::default()
+                        ..GlobalNode::default()
                     }
                 }
             }
@@ -96,12 +96,12 @@ impl<'p> GlobalScope<'p> {
         GlobalScope {
             above,
             own,
-            shared: Evaluated::default(),
+            shared: EvaluatedValues::default(),
         }
     }
 
     /// Returns what applies to a first name.
-    pub(super) fn node(&self, name: &str) -> Option<&Rc<Node<'p>>> {
+    pub(super) fn node(&self, name: &str) -> Option<&Rc<GlobalNode<'p>>> {
         let above = || self.above.as_ref()?.node(name);
         self.own.get(name).or_else(above)
     }
@@ -116,7 +116,7 @@ impl<'p> GlobalScope<'p> {
 
     /// Returns the definitions that apply to a first name, in the order of their paths.
     pub(super) fn definitions(&self, name: &str) -> Vec<&'p GlobalDefinition> {
-        fn collect<'p>(node: &Node<'p>, found: &mut Vec<&'p GlobalDefinition>) {
+        fn collect<'p>(node: &GlobalNode<'p>, found: &mut Vec<&'p GlobalDefinition>) {
             found.extend(node.base);
             found.extend(node.block);
             node.inner.values().for_each(|node| collect(node, found));
@@ -136,16 +136,16 @@ impl<'p> GlobalScope<'p> {
 
 /// Something with a value: a definition, or the definitions of a name and those below it.
 #[derive(Clone, Copy)]
-pub(super) enum Item<'a, 'p> {
+pub(super) enum GlobalItem<'a, 'p> {
     Definition(&'p GlobalDefinition),
-    Node(&'a Rc<Node<'p>>),
+    Node(&'a Rc<GlobalNode<'p>>),
 }
 
-impl Item<'_, '_> {
+impl GlobalItem<'_, '_> {
     pub(super) fn address(self) -> usize {
         match self {
-            Item::Definition(definition) => std::ptr::from_ref(definition).addr(),
-            Item::Node(node) => Rc::as_ptr(node).addr(),
+            GlobalItem::Definition(definition) => std::ptr::from_ref(definition).addr(),
+            GlobalItem::Node(node) => Rc::as_ptr(node).addr(),
         }
     }
 }

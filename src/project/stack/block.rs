@@ -12,9 +12,9 @@ use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{self, AttemptSettings};
 use crate::project::blocks::{elements, misplaced_block, only_attributes, twice, value};
-use crate::project::discover::Files;
+use crate::project::discover::SourceTree;
 use crate::project::lifecycle::Lifecycle;
-use crate::project::lifecycle::block::{LIFECYCLE, LifecycleReader, Place};
+use crate::project::lifecycle::block::{BlockPlace, LIFECYCLE, LifecycleReader};
 use crate::project::tag::tag_problem;
 use crate::source::{Span, Spanned};
 
@@ -63,7 +63,7 @@ pub(crate) enum Declared {
 pub(crate) fn from_block(
     block: &Block,
     path: &ProjectPath,
-    files: &Files,
+    files: &SourceTree,
     problems: &mut Vec<Diagnostic>,
 ) -> Declared {
     check_shape(block, problems);
@@ -132,7 +132,7 @@ fn one(
     block: &Block,
     path: StackPath,
     each: Option<&Value>,
-    files: &Files,
+    files: &SourceTree,
     problems: &mut Vec<Diagnostic>,
 ) -> Stack {
     let directory = path.directory().clone();
@@ -224,8 +224,8 @@ fn lifecycle(
     let mut blocks = block.body.blocks(LIFECYCLE);
     let first = blocks.next()?;
     let place = match mode {
-        StackMode::Manage => Place::Stack,
-        StackMode::Read => Place::ReadStack,
+        StackMode::Manage => BlockPlace::Stack,
+        StackMode::Read => BlockPlace::ReadStack,
     };
     let mut reader = LifecycleReader::new(place, directory, names);
     reader.local(first, problems);

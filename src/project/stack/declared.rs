@@ -9,7 +9,7 @@ use super::block::{Declared, from_block};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body};
 use crate::path::ProjectPath;
-use crate::project::discover::{Files, ParsedFile};
+use crate::project::discover::{ParsedFile, SourceTree};
 
 /// The ending of files that Terramate does not read.
 const OWN_ENDING: &str = ".orch.hcl";
@@ -40,10 +40,10 @@ pub(crate) fn declared_with(
     files: &[ParsedFile],
     attributes: &[&str],
     directory: &ProjectPath,
-    project_files: &Files,
+    project_files: &SourceTree,
 ) -> Option<Declared> {
-    let unheeded = &mut Vec::new();
-    let block = declared(files, unheeded)?;
+    let ignored = &mut Vec::new();
+    let block = declared(files, ignored)?;
     let wanted = attributes.iter().filter_map(|it| block.body.attribute(it));
     let only = Block {
         kind: block.kind.clone(),
@@ -53,7 +53,7 @@ pub(crate) fn declared_with(
             ..Body::default()
         },
     };
-    Some(from_block(&only, directory, project_files, unheeded))
+    Some(from_block(&only, directory, project_files, ignored))
 }
 
 fn one_too_many(first: &Block, second: &Block, is_own: bool) -> Diagnostic {

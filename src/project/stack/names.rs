@@ -8,12 +8,12 @@ use std::cell::RefCell;
 use super::AttributeRead;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces};
-use crate::language::function::{self, Surroundings};
+use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces};
+use crate::language::function::{self, FunctionContext};
 use crate::language::syntax::Attribute;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
-use crate::project::discover::Files;
+use crate::project::discover::SourceTree;
 use crate::project::function_files::{FileRead, FileSource, ProjectFiles};
 use crate::source::Span;
 
@@ -21,7 +21,7 @@ const PLACE: &str = "a `stack` block";
 
 /// The names in a `stack` block, and the files that have been read for it.
 pub(super) struct BlockNames<'f> {
-    files: &'f Files<'f>,
+    files: &'f SourceTree<'f>,
     directory: &'f ProjectPath,
     /// What `each` means, if an attribute of an instance is being evaluated.
     each: Option<&'f Value>,
@@ -30,7 +30,7 @@ pub(super) struct BlockNames<'f> {
 
 impl<'f> BlockNames<'f> {
     pub(super) fn new(
-        files: &'f Files<'f>,
+        files: &'f SourceTree<'f>,
         directory: &'f ProjectPath,
         each: Option<&'f Value>,
     ) -> Self {
@@ -55,7 +55,7 @@ impl<'f> BlockNames<'f> {
 }
 
 impl Namespaces for BlockNames<'_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         match self.each {
             Some(each) if path.name == "each" => Ok(Some(each.clone().into())),
             None if path.name == "each" => Err(no_each(path).into()),
@@ -73,9 +73,9 @@ impl Namespaces for BlockNames<'_> {
             tree: self.files.tree(),
         };
         let files = ProjectFiles::new(source, Some(self.directory));
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             files: Some(&files),
-            ..Surroundings::none(PLACE)
+            ..FunctionContext::none(PLACE)
         };
         let result = function::call(call, &surroundings);
         let span = call.name.span;

@@ -10,7 +10,7 @@ use super::Stacks;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
 use crate::pattern::{BadPattern, Pattern};
-use crate::project::discover::{FileKind, Files};
+use crate::project::discover::{FileKind, SourceTree};
 use crate::source::Spanned;
 
 /// An entry of `watch`, resolved in the project.
@@ -35,7 +35,7 @@ impl fmt::Display for Watch {
 pub(super) fn watched(
     entry: &Spanned<String>,
     stack: &ProjectPath,
-    files: &Files,
+    files: &SourceTree,
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Spanned<Watch>> {
     let written = &entry.value;

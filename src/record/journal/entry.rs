@@ -94,7 +94,7 @@ pub enum Event {
         running: Vec<String>,
     },
     /// It is known how a stack ended.
-    Ended(Ended),
+    Ended(EndedTurnRecord),
     /// Policies were asked what follows from that.
     Evaluated(EvaluatedRecord),
     Finished(Finished),
@@ -147,7 +147,7 @@ pub enum ReactionRecord {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndedTurnRecord {
     pub stack: String,
     pub outcome: OutcomeRecord,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::entry::{Ended, OutcomeRecord};
+use super::entry::{EndedTurnRecord, OutcomeRecord};
 use super::evaluated::EvaluatedRecord;
 
 /// The turns of a stack that have failed.
@@ -19,7 +19,7 @@ pub(super) struct Failures {
 
 #[derive(Debug)]
 pub(super) struct FailedTurn {
-    pub(super) ended: Ended,
+    pub(super) ended: EndedTurnRecord,
     pub(super) at: Timestamp,
     pub(super) operation: Option<String>,
     /// Whether its policies have asked for another turn of the stack.
@@ -32,7 +32,7 @@ impl Failures {
         turn: Option<u32>,
         at: Timestamp,
         operation: Option<&str>,
-        ended: &Ended,
+        ended: &EndedTurnRecord,
     ) {
         match ended.outcome {
             OutcomeRecord::Failed => {

@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 4 << 20;
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Holder {
+pub struct LockHolder {
     pub run: String,
     pub process: u32,
     pub host: String,
@@ -44,9 +44,9 @@ pub struct Holder {
     pub since: Timestamp,
 }
 
-impl Holder {
+impl LockHolder {
     pub fn of(header: &Header) -> Self {
-        Holder {
+        LockHolder {
             run: header.run.clone(),
             process: header.process,
             host: header.host.clone(),
@@ -62,10 +62,10 @@ pub enum Locking {
     Ours {
         lock: ProjectLock,
         /// The run that had it before and was killed.
-        killed: Option<Holder>,
+        killed: Option<LockHolder>,
     },
     /// Another run has it, which may not have been written down, or not yet.
-    Held(Option<Holder>),
+    Held(Option<LockHolder>),
     /// The file of the lock cannot be opened, so another run may have it.
     Unopened(Unusable),
 }
@@ -84,7 +84,7 @@ impl ProjectLock {
     }
 
     /// Tries to get the lock.
-    pub fn lock(place: &GuardedFolder, holder: &Holder) -> Result<Locking, Unusable> {
+    pub fn lock(place: &GuardedFolder, holder: &LockHolder) -> Result<Locking, Unusable> {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = match place.open(FILE, options) {
@@ -118,7 +118,7 @@ impl ProjectLock {
         Ok(Locking::Ours { lock, killed })
     }
 
-    fn describe(&self, holder: &Holder) -> io::Result<()> {
+    fn describe(&self, holder: &LockHolder) -> io::Result<()> {
         let mut file = &self.file;
         file.set_len(0)?;
         file.rewind()?;
@@ -137,7 +137,7 @@ impl Drop for ProjectLock {
 }
 
 /// Reads which run holds the lock, if the file has it.
-fn read(file: &mut File) -> Option<Holder> {
+fn read(file: &mut File) -> Option<LockHolder> {
     let mut text = Vec::new();
     file.rewind().ok()?;
     file.take(MAX_BYTES).read_to_end(&mut text).ok()?;

@@ -29,8 +29,8 @@ mod turns;
 mod write;
 
 pub use self::entry::{
-    CauseRecord, ChangesRecord, Counts, Ended, Event, FailureRecord, Finished, JournalEntry,
-    OutcomeRecord, ReactionRecord, ResourcesRecord,
+    CauseRecord, ChangesRecord, Counts, EndedTurnRecord, Event, FailureRecord, Finished,
+    JournalEntry, OutcomeRecord, ReactionRecord, ResourcesRecord,
 };
 pub use self::evaluated::{
     DroppedRecord, EvaluatedRecord, FollowRecord, PolicyRecord, ReasonRecord,
@@ -40,12 +40,12 @@ pub use self::header::{
     SettingsRecord, TagLimitRecord, UncommittedFile, arguments,
 };
 pub use self::header::{AskedRecord, PLAN_FOLLOW_UPS, PoliciesRecord};
-pub use self::lock::{Holder, Locking, ProjectLock};
-pub use self::read::ReadError;
+pub use self::lock::{LockHolder, Locking, ProjectLock};
+pub use self::read::JournalError;
 pub use self::record::{
     AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
 };
-pub use self::runs::{Brief, FindError, Liveness, Pruned, RunState, Runs, UnreadRun, run_folder};
+pub use self::runs::{Brief, FindError, Liveness, Pruned, RunStatus, Runs, UnreadRun, run_folder};
 pub use self::turns::{TurnOutcome, TurnRecord};
 pub use self::write::{Journal, line};
 

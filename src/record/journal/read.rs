@@ -21,7 +21,7 @@ pub(super) const MAX_BYTES: u64 = 512 << 20;
 const TAIL_BYTES: u64 = 4 << 10;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum JournalError {
     #[error(transparent)]
     Unusable(#[from] Unusable),
     #[error("failed to read it: {0}")]
@@ -39,16 +39,16 @@ pub enum ReadError {
     },
 }
 
-impl ReadError {
+impl JournalError {
     pub(crate) fn is_missing(&self) -> bool {
-        let ReadError::Unusable(Unusable::Io { error, .. }) = self else {
+        let JournalError::Unusable(Unusable::Io { error, .. }) = self else {
             return false;
         };
         error.kind() == io::ErrorKind::NotFound
     }
 }
 
-pub(super) fn read(file: File) -> Result<RunRecord, ReadError> {
+pub(super) fn read(file: File) -> Result<RunRecord, JournalError> {
     let mut lines = JournalLines::new(file)?;
     let mut record = RunRecord::new(lines.header()?);
     while let Some(entry) = lines.entry()? {
@@ -58,7 +58,7 @@ pub(super) fn read(file: File) -> Result<RunRecord, ReadError> {
 }
 
 /// Reads the header alone, and how the run ended if the last line says so.
-pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), ReadError> {
+pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), JournalError> {
     let mut lines = JournalLines::new(file)?;
     let header = lines.header()?;
     let begin = lines.input.stream_position()?;
@@ -82,9 +82,9 @@ struct JournalLines {
 }
 
 impl JournalLines {
-    fn new(file: File) -> Result<Self, ReadError> {
+    fn new(file: File) -> Result<Self, JournalError> {
         if file.metadata()?.len() > MAX_BYTES {
-            return Err(ReadError::TooLong);
+            return Err(JournalError::TooLong);
         }
         Ok(JournalLines {
             // It may be growing.
@@ -102,7 +102,7 @@ impl JournalLines {
         Ok(self.buffer.last() == Some(&b'\n'))
     }
 
-    fn header(&mut self) -> Result<Header, ReadError> {
+    fn header(&mut self) -> Result<Header, JournalError> {
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -110,25 +110,25 @@ impl JournalLines {
             orch: String,
         }
         if !self.next()? {
-            return Err(ReadError::NoHeader);
+            return Err(JournalError::NoHeader);
         }
-        let damaged = |error| ReadError::Damaged { line: 1, error };
+        let damaged = |error| JournalError::Damaged { line: 1, error };
         let Version { format, orch } = serde_json::from_slice(&self.buffer).map_err(damaged)?;
         if format > FORMAT {
-            return Err(ReadError::Newer { format, orch });
+            return Err(JournalError::Newer { format, orch });
         }
         serde_json::from_slice(&self.buffer).map_err(damaged)
     }
 
     /// Reads the next entry; `None` at the end, or if only a part of one was written.
-    fn entry(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+    fn entry(&mut self) -> Result<Option<JournalEntry>, JournalError> {
         let is_whole = self.next()?;
         match serde_json::from_slice(&self.buffer) {
             Ok(entry) => Ok(Some(entry)),
             Err(_) if !is_whole => Ok(None),
             Err(error) => {
                 let line = self.number;
-                Err(ReadError::Damaged { line, error })
+                Err(JournalError::Damaged { line, error })
             }
         }
     }

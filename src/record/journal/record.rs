@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::entry::{
-    Counts, Ended, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, ReactionRecord,
+    Counts, EndedTurnRecord, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
+    ReactionRecord,
 };
 use super::evaluated::EvaluatedRecord;
 use super::failures::Failures;
@@ -86,7 +87,7 @@ pub enum StackState {
         /// When the first one began.
         since: Timestamp,
     },
-    Ended(Ended),
+    Ended(EndedTurnRecord),
 }
 
 #[derive(Debug)]
@@ -406,7 +407,13 @@ impl StackRecord {
         self.set(turn, StackState::Started { attempt, since }, None);
     }
 
-    fn ended(&mut self, at: Timestamp, turn: Option<u32>, step: Option<u32>, ended: Ended) {
+    fn ended(
+        &mut self,
+        at: Timestamp,
+        turn: Option<u32>,
+        step: Option<u32>,
+        ended: EndedTurnRecord,
+    ) {
         // An attempt that was to be followed by another one is already over.
         if let Some(attempt) = self.attempt(turn, step)
             && attempt.elapsed.is_none()

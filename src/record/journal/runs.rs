@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
-use super::entry::{Counts, Ended, Finished};
+use super::entry::{Counts, EndedTurnRecord, Finished};
 use super::header::{Header, PLAN_FOLLOW_UPS, arguments};
-use super::read::{ReadError, read, read_ends};
+use super::read::{JournalError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
 use crate::author::{has_ended, host};
@@ -44,7 +44,7 @@ pub enum Liveness {
 
 /// How a run went, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunState {
+pub enum RunStatus {
     Running,
     Succeeded,
     Failed,
@@ -57,16 +57,16 @@ pub enum RunState {
     DryRun,
 }
 
-impl RunState {
+impl RunStatus {
     pub fn word(self) -> &'static str {
         match self {
-            RunState::Running => "running",
-            RunState::Succeeded => "succeeded",
-            RunState::Failed => "failed",
-            RunState::Interrupted => "interrupted",
-            RunState::Killed => "killed",
-            RunState::Unknown => "unfinished",
-            RunState::DryRun => "dry run",
+            RunStatus::Running => "running",
+            RunStatus::Succeeded => "succeeded",
+            RunStatus::Failed => "failed",
+            RunStatus::Interrupted => "interrupted",
+            RunStatus::Killed => "killed",
+            RunStatus::Unknown => "unfinished",
+            RunStatus::DryRun => "dry run",
         }
     }
 
@@ -75,13 +75,13 @@ impl RunState {
         match (finished, liveness) {
             (Some(finished), _) => match finished.status {
                 // With `--detailed-exitcode`, 2 means that there are changes.
-                0 | 2 => RunState::Succeeded,
-                128.. => RunState::Interrupted,
-                _ => RunState::Failed,
+                0 | 2 => RunStatus::Succeeded,
+                128.. => RunStatus::Interrupted,
+                _ => RunStatus::Failed,
             },
-            (None, Liveness::Alive) => RunState::Running,
-            (None, Liveness::Gone) => RunState::Killed,
-            (None, Liveness::Unknown) => RunState::Unknown,
+            (None, Liveness::Alive) => RunStatus::Running,
+            (None, Liveness::Gone) => RunStatus::Killed,
+            (None, Liveness::Unknown) => RunStatus::Unknown,
         }
     }
 }
@@ -89,7 +89,7 @@ impl RunState {
 #[derive(Debug)]
 pub struct Brief {
     pub header: Header,
-    pub state: RunState,
+    pub state: RunStatus,
     /// How many stacks it has, those included that were added.
     pub stacks: usize,
     pub counts: Counts,
@@ -156,7 +156,7 @@ pub struct UnreadRun {
     pub run: String,
     /// What is wrong with the journal.
     #[source]
-    pub error: ReadError,
+    pub error: JournalError,
 }
 
 impl Runs {
@@ -260,7 +260,7 @@ impl Runs {
         self.place.directory(&format!("{FOLDER}/{id}/logs"))
     }
 
-    pub fn record(&self, id: &str) -> Result<RunRecord, ReadError> {
+    pub fn record(&self, id: &str) -> Result<RunRecord, JournalError> {
         let mut record = read(self.open(id)?)?;
         // The id is the name of the folder, whatever the journal says.
         id.clone_into(&mut record.header.run);
@@ -268,7 +268,7 @@ impl Runs {
     }
 
     /// Reads of a journal what is needed to list the run: of a finished one, only its ends.
-    pub fn brief(&self, id: &str) -> Result<Brief, ReadError> {
+    pub fn brief(&self, id: &str) -> Result<Brief, JournalError> {
         // A run may end after this check, but it cannot begin again.
         let liveness = self.liveness(id);
         let (header, finished) = read_ends(self.open(id)?)?;
@@ -286,7 +286,7 @@ impl Runs {
         Ok(Brief {
             header,
             stacks,
-            state: RunState::new(finished.as_ref(), liveness),
+            state: RunStatus::new(finished.as_ref(), liveness),
             counts,
             elapsed: finished.map(|finished| Duration::from_millis(finished.elapsed_ms)),
         })
@@ -299,7 +299,7 @@ impl Runs {
     pub fn resumed_by(&self, id: &str) -> Result<Option<&str>, UnreadRun> {
         // Newest first, and ids tell when runs began.
         for later in self.ids.iter().take_while(|later| later.as_str() > id) {
-            let ends = self.open(later).map_err(ReadError::from);
+            let ends = self.open(later).map_err(JournalError::from);
             match ends.and_then(read_ends) {
                 Ok((header, _)) if header.resumes.as_deref() == Some(id) => return Ok(Some(later)),
                 Ok(_) => {}
@@ -335,7 +335,7 @@ impl Runs {
 
     /// Returns whether a run is in progress, as far as can be known. A run without a journal is not.
     pub fn liveness(&self, id: &str) -> Liveness {
-        let file = match self.open(id).map_err(ReadError::from) {
+        let file = match self.open(id).map_err(JournalError::from) {
             Ok(file) => file,
             Err(error) if error.is_missing() => return Liveness::Gone,
             Err(_) => return Liveness::Unknown,
@@ -424,7 +424,7 @@ impl Runs {
             }
             for stack in record.stacks {
                 if stack.state.is_success()
-                    && let StackState::Ended(Ended { elapsed_ms, .. }) = stack.state
+                    && let StackState::Ended(EndedTurnRecord { elapsed_ms, .. }) = stack.state
                 {
                     let elapsed = Duration::from_millis(elapsed_ms);
                     durations.entry(stack.path).or_insert(elapsed);

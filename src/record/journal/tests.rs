@@ -52,7 +52,7 @@ fn header(run: &str, command: &str) -> Header {
 }
 
 fn ended(stack: &str, outcome: OutcomeRecord, elapsed_ms: u64) -> JournalEntry {
-    let event = Event::Ended(Ended {
+    let event = Event::Ended(EndedTurnRecord {
         stack: stack.to_owned(),
         outcome,
         failure: None,
@@ -95,7 +95,7 @@ fn a_journal_reads_back_wherever_it_was_torn() {
         fs::write(&file, text).unwrap();
         let record = runs.record(&id(1));
         if length < header_length {
-            assert!(matches!(record, Err(ReadError::NoHeader)), "{length}");
+            assert!(matches!(record, Err(JournalError::NoHeader)), "{length}");
             continue;
         }
         // An entry that lacks only the end of its line is known, too.
@@ -183,8 +183,8 @@ fn a_journal_that_is_too_long_to_be_one_is_not_read() {
     let runs = Runs::find(place).unwrap();
     assert!(runs.record(&id(1)).is_ok());
     journal.file.set_len(read::MAX_BYTES + 1).unwrap();
-    assert!(matches!(runs.record(&id(1)), Err(ReadError::TooLong)));
-    assert!(matches!(runs.brief(&id(1)), Err(ReadError::TooLong)));
+    assert!(matches!(runs.record(&id(1)), Err(JournalError::TooLong)));
+    assert!(matches!(runs.brief(&id(1)), Err(JournalError::TooLong)));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_new_run_is_above_all_others() {
 }
 
 /// Reads a journal of a header and further lines as a run's.
-fn read(header: &Header, lines: &[&str]) -> Result<RunRecord, ReadError> {
+fn read(header: &Header, lines: &[&str]) -> Result<RunRecord, JournalError> {
     let (_root, place) = project();
     let journal = Journal::create(&place, header).unwrap();
     let path = journal.folder().join(write::FILE);
@@ -307,7 +307,7 @@ fn a_damaged_line_is_no_unknown_event() {
     for line in lines {
         let record = read(&header(&id(1), "x"), &[&line]);
         assert!(
-            matches!(record, Err(ReadError::Damaged { line: 2, .. })),
+            matches!(record, Err(JournalError::Damaged { line: 2, .. })),
             "{line}: {record:?}"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::entry::{CauseRecord, Ended, FailureRecord, OutcomeRecord};
+use super::entry::{CauseRecord, EndedTurnRecord, FailureRecord, OutcomeRecord};
 use super::evaluated::ReasonRecord;
 use super::header::Header;
 
@@ -88,7 +88,7 @@ impl TurnOutcome {
         !matches!(self, TurnOutcome::Unconfirmed | TurnOutcome::Skipped)
     }
 
-    pub(super) fn of(ended: &Ended, is_stopped: bool) -> Self {
+    pub(super) fn of(ended: &EndedTurnRecord, is_stopped: bool) -> Self {
         let has_run_too_long = matches!(ended.failure, Some(FailureRecord::RunTimedOut { .. }));
         match (&ended.outcome, &ended.cause) {
             (OutcomeRecord::Succeeded, _) => TurnOutcome::Finished,

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::course::{Course, Time, Waited};
 use super::log::LogFile;
-use crate::record::journal::{AttemptRecord, Counts, RunState};
+use super::timeline::{RunTimeline, Time, Waited};
+use crate::record::journal::{AttemptRecord, Counts, RunStatus};
 use crate::report::failure::failed;
 use crate::report::resources::changes_text;
 use crate::report::runs::{Causes, Followed, ShownRun, ShownStack, facts, policy_problems};
@@ -87,7 +87,7 @@ impl<'a> PageData<'a> {
     /// `logs` are in the order of the stacks, and then of their attempts.
     pub(super) fn new(run: &'a ShownRun, logs: &[LogFile<'_>]) -> Self {
         let record = &run.record;
-        let course = Course::new(record);
+        let course = RunTimeline::new(record);
         let causes = Causes::new(run);
         let mut logs = logs.iter().peekable();
         let stacks = run.stacks().enumerate().map(|(position, stack)| {
@@ -141,7 +141,7 @@ fn attempt_data(run: &ShownRun, attempt: &AttemptRecord, log: Option<&LogFile<'_
     let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
     let mut notes = Vec::new();
     notes.extend(attempt.failure.as_ref().map(|failure| failed(failure, "")));
-    if attempt.elapsed.is_none() && run.state != RunState::Running {
+    if attempt.elapsed.is_none() && run.state != RunStatus::Running {
         notes.push("its end is not on record".to_owned());
     }
     if attempt.was_killed {
@@ -176,13 +176,13 @@ pub(super) fn headline(run: &ShownRun) -> String {
     let ended = succeeded + failed + unconfirmed + skipped + cancelled;
     let word = run.state.word();
     match run.state {
-        RunState::DryRun => format!("{word}: {} would run", stacks(total)),
+        RunStatus::DryRun => format!("{word}: {} would run", stacks(total)),
         _ if total == 0 => format!("{word}: there was no stack to run in"),
-        RunState::Succeeded if counts.succeeded == total => format!("{word}: {}", stacks(total)),
-        RunState::Succeeded => format!("{word}: {} {of_all}", counts.succeeded),
-        RunState::Failed => format!("{word}: {} {of_all}", counts.failed),
-        RunState::Interrupted => format!("{word}: {} {of_all} succeeded", counts.succeeded),
-        RunState::Running => format!("{word}: {ended} {of_all} have ended so far"),
-        RunState::Killed | RunState::Unknown => format!("{word}: {ended} {of_all} had ended"),
+        RunStatus::Succeeded if counts.succeeded == total => format!("{word}: {}", stacks(total)),
+        RunStatus::Succeeded => format!("{word}: {} {of_all}", counts.succeeded),
+        RunStatus::Failed => format!("{word}: {} {of_all}", counts.failed),
+        RunStatus::Interrupted => format!("{word}: {} {of_all} succeeded", counts.succeeded),
+        RunStatus::Running => format!("{word}: {ended} {of_all} have ended so far"),
+        RunStatus::Killed | RunStatus::Unknown => format!("{word}: {ended} {of_all} had ended"),
     }
 }

@@ -6,18 +6,18 @@
 //! and style, each by its digest, and nothing else. Each log has an element of its own, which the page
 //! parses when the user reads or searches it; `orch` never holds a whole log in memory.
 
-mod course;
 mod data;
 mod digest;
 mod log;
 mod script_text;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::io::{self, Write};
 
 use super::runs::{ShownRun, words};
-use crate::record::journal::RunState;
+use crate::record::journal::RunStatus;
 use crate::record::logs::Logs;
 
 const PAGE: &str = include_str!("page.html");
@@ -70,8 +70,8 @@ pub fn write_html(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Resu
 /// Returns the colour of the page's icon.
 fn colour(run: &ShownRun) -> &'static str {
     match run.state {
-        RunState::Succeeded => "1a7f37",
-        RunState::Failed | RunState::Killed | RunState::Interrupted => "cf222e",
-        RunState::Running | RunState::Unknown | RunState::DryRun => "57606a",
+        RunStatus::Succeeded => "1a7f37",
+        RunStatus::Failed | RunStatus::Killed | RunStatus::Interrupted => "cf222e",
+        RunStatus::Running | RunStatus::Unknown | RunStatus::DryRun => "57606a",
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::course::{Course, Waited};
+use super::timeline::{RunTimeline, Waited};
 use super::*;
 use crate::record::journal::{JournalEntry, RunRecord};
 use crate::record::logs::Stream;
@@ -44,7 +44,7 @@ fn record(jobs: usize, stacks: &[Ran], edges: &[(usize, usize)]) -> RunRecord {
     record
 }
 
-fn shown(record: RunRecord, state: RunState, folder: &Path) -> (ShownRun, Logs) {
+fn shown(record: RunRecord, state: RunStatus, folder: &Path) -> (ShownRun, Logs) {
     let shown = ShownRun {
         record,
         earlier: Vec::new(),
@@ -85,7 +85,7 @@ fn data(page: &str, id: &str) -> Value {
 }
 
 /// Returns what each stack waited for, by path.
-fn waited(stacks: &[Ran], course: &Course) -> Vec<String> {
+fn waited(stacks: &[Ran], course: &RunTimeline) -> Vec<String> {
     let waited = course.times.iter().map(|time| match time.unwrap().waited {
         None => "-".to_owned(),
         Some(Waited::Stack(stack)) => stacks[stack].0.to_owned(),
@@ -105,7 +105,7 @@ fn a_stack_waits_for_the_last_one_before_it_or_for_a_slot() {
     ];
     // The node 5 lies between /a, /b and /d.
     let edges = [(0, 5), (1, 5), (5, 3), (1, 4)];
-    let course = Course::new(&record(2, &stacks, &edges));
+    let course = RunTimeline::new(&record(2, &stacks, &edges));
     let slots: Vec<usize> = course.times.iter().map(|time| time.unwrap().slot).collect();
     assert_eq!(slots, [0, 1, 1, 0, 1]);
     assert_eq!(
@@ -120,7 +120,7 @@ fn a_stack_waits_for_the_last_one_before_it_or_for_a_slot() {
 #[test]
 fn what_did_not_run_lets_through_what_is_before_it() {
     let stacks = [("/a", Some((0, 5))), ("/b", None), ("/c", Some((5, 6)))];
-    let course = Course::new(&record(9, &stacks, &[(0, 1), (1, 2)]));
+    let course = RunTimeline::new(&record(9, &stacks, &[(0, 1), (1, 2)]));
     assert_eq!(course.times[1], None);
     assert_eq!(course.times[2].unwrap().waited, Some(Waited::Stack(0)));
     assert_eq!(course.critical, [0, 2]);
@@ -131,14 +131,14 @@ fn what_did_not_run_lets_through_what_is_before_it() {
 fn a_journal_that_orch_did_not_write_has_a_course_too() {
     let stacks = [("/a", Some((0, 1))), ("/b", Some((0, 1)))];
     let edges = [(0, 1), (1, 0), (usize::MAX, 0), (1, usize::MAX - 1)];
-    let course = Course::new(&record(0, &stacks, &edges));
+    let course = RunTimeline::new(&record(0, &stacks, &edges));
     assert_eq!(course.edges, [(0, 1), (1, 0), (2, 0), (1, 3)]);
 }
 
 #[test]
 fn the_page_allows_its_own_script_and_style_alone() {
     let folder = TempDir::new().unwrap();
-    let (run, logs) = shown(record(1, &[], &[]), RunState::Succeeded, folder.path());
+    let (run, logs) = shown(record(1, &[], &[]), RunStatus::Succeeded, folder.path());
     let page = page(&run, &logs);
     let scripts = scripts(&page);
     let own: Vec<_> = scripts.iter().filter(|(tag, _)| tag.is_empty()).collect();
@@ -169,19 +169,22 @@ fn the_title_says_how_the_run_went() {
         data::headline(&run)
     };
     let two = [("/a", Some((0, 1))), ("/b", None)];
-    assert_eq!(title(&two[..1], RunState::Succeeded), "succeeded: 1 stack");
-    assert_eq!(title(&two, RunState::Failed), "failed: 0 of 2 stacks");
+    assert_eq!(title(&two[..1], RunStatus::Succeeded), "succeeded: 1 stack");
+    assert_eq!(title(&two, RunStatus::Failed), "failed: 0 of 2 stacks");
     assert_eq!(
-        title(&two, RunState::Killed),
+        title(&two, RunStatus::Killed),
         "killed: 2 of 2 stacks had ended"
     );
-    assert_eq!(title(&two, RunState::DryRun), "dry run: 2 stacks would run");
     assert_eq!(
-        title(&two, RunState::Interrupted),
+        title(&two, RunStatus::DryRun),
+        "dry run: 2 stacks would run"
+    );
+    assert_eq!(
+        title(&two, RunStatus::Interrupted),
         "interrupted: 1 of 2 stacks succeeded"
     );
     assert_eq!(
-        title(&[], RunState::Succeeded),
+        title(&[], RunStatus::Succeeded),
         "succeeded: there was no stack to run in"
     );
 }
@@ -190,7 +193,7 @@ fn the_title_says_how_the_run_went() {
 fn a_log_that_cannot_be_read_leaves_the_rest_of_the_page() {
     let folder = TempDir::new().unwrap();
     let stacks = [("/a", Some((0, 1))), ("/b", Some((1, 2)))];
-    let (run, logs) = shown(record(1, &stacks, &[]), RunState::Succeeded, folder.path());
+    let (run, logs) = shown(record(1, &stacks, &[]), RunStatus::Succeeded, folder.path());
     std::fs::create_dir_all(logs.file(1, "/a", 1)).unwrap();
     let mut log = logs.writer(2, "/b", 1);
     log.write(Stream::Stdout, b"fine").unwrap();
@@ -236,7 +239,7 @@ proptest! {
         let stacks = [(&*path, Some((0, 1)))];
         let mut record = record(1, &stacks, &[]);
         record.header.command[0].0 = command.clone().into();
-        let (run, logs) = shown(record, RunState::Succeeded, folder.path());
+        let (run, logs) = shown(record, RunStatus::Succeeded, folder.path());
         let mut written: Vec<(Stream, Vec<u8>)> = Vec::new();
         let mut log = logs.writer(1, &path, 1);
         for (is_stderr, text, bytes) in &output {
@@ -287,7 +290,7 @@ proptest! {
 fn characters_that_are_read_in_parts_stay_whole() {
     let folder = TempDir::new().unwrap();
     let stacks = [("/a", Some((0, 1)))];
-    let (run, logs) = shown(record(1, &stacks, &[]), RunState::Succeeded, folder.path());
+    let (run, logs) = shown(record(1, &stacks, &[]), RunStatus::Succeeded, folder.path());
     let text = "a€𝄞".repeat(30_000);
     let mut log = logs.writer(1, "/a", 1);
     log.write(Stream::Stdout, text.as_bytes()).unwrap();

@@ -13,7 +13,7 @@ use super::quote::quote;
 use super::resources::changes_text;
 use super::runs::{Causes, Followed, ShownRun, ShownStack, policy_problems, words};
 use crate::duration;
-use crate::record::journal::{OutcomeRecord, RunState, StackState};
+use crate::record::journal::{OutcomeRecord, RunStatus, StackState};
 use crate::record::logs::Logs;
 
 /// The default limit in bytes: the longest comment on GitHub.
@@ -175,13 +175,13 @@ fn headline(run: &ShownRun, stacks: &[ShownStack]) -> String {
         LONGEST_COMMAND,
     ));
     let went = match run.state {
-        RunState::Running => "is running",
-        RunState::Succeeded => "succeeded",
-        RunState::Failed => "failed",
-        RunState::Interrupted => "was interrupted",
-        RunState::Killed => "was killed",
-        RunState::Unknown => "has not finished",
-        RunState::DryRun => "would run",
+        RunStatus::Running => "is running",
+        RunStatus::Succeeded => "succeeded",
+        RunStatus::Failed => "failed",
+        RunStatus::Interrupted => "was interrupted",
+        RunStatus::Killed => "was killed",
+        RunStatus::Unknown => "has not finished",
+        RunStatus::DryRun => "would run",
     };
     let mut counts: Vec<(&str, usize)> = Vec::new();
     let mut ranked: Vec<&ShownStack> = stacks.iter().collect();

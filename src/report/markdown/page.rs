@@ -41,7 +41,7 @@ pub(in crate::report) trait Content {
 
 /// Returns the whole page, or as much of it as fits.
 pub(in crate::report) fn fit<C: Content>(content: &C, limit: usize) -> String {
-    whole(content, limit).unwrap_or_else(|| part(content, limit))
+    full_page(content, limit).unwrap_or_else(|| part(content, limit))
 }
 
 /// Returns output, folded; `path` is the stack, `what` says what it is.
@@ -51,7 +51,7 @@ pub(in crate::report) fn folded(path: &str, what: &str, lines: &str) -> String {
 }
 
 /// Returns the whole page, if it fits.
-fn whole<C: Content>(content: &C, limit: usize) -> Option<String> {
+fn full_page<C: Content>(content: &C, limit: usize) -> Option<String> {
     let mut page = content.headline().to_owned();
     if content.n_rows() > 0 {
         page += "\n";

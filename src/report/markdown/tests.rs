@@ -5,7 +5,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::record::journal::{JournalEntry, RunRecord, RunState};
+use crate::record::journal::{JournalEntry, RunRecord, RunStatus};
 use crate::record::logs::Stream;
 
 /// How a stack ended, and what it printed.
@@ -59,7 +59,7 @@ fn run(command: &str, stacks: &[Told], folder: &Path) -> (ShownRun, Logs) {
     let shown = ShownRun {
         record,
         earlier: Vec::new(),
-        state: RunState::Failed,
+        state: RunStatus::Failed,
         folder: folder.to_owned(),
     };
     (shown, logs)

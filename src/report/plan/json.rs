@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::is_shown;
 use crate::path::{Generation, StackPath};
 use crate::plan::checks::FailedCondition;
-use crate::plan::entry::{Action, PlanEntry, Removed};
+use crate::plan::entry::{PlanEntry, PlannedAction, Removed};
 use crate::plan::{Plan, PlannedFollowUps, RelaxedConstraint, Totals, UnplannedRemovals};
 use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
@@ -234,8 +234,8 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
         planned: entry.is_planned,
         actions: match entry.action {
             _ if !entry.is_planned => Vec::new(),
-            Action::Replace if entry.generation.is_some() => vec!["create", "delete"],
-            Action::Replace => vec!["delete", "create"],
+            PlannedAction::Replace if entry.generation.is_some() => vec!["create", "delete"],
+            PlannedAction::Replace => vec!["delete", "create"],
             action => vec![action.word()],
         },
         reason: ReasonJson {

@@ -8,7 +8,7 @@ use super::resources::{self, Resource, listed, more};
 use super::row::Row;
 use super::summary::summary;
 use super::{ToolText, ToolTexts, followups, shown_rows};
-use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::{Plan, PlannedFollowUp, RelaxedEffect};
 use crate::report::markdown::inert::{code, shortened, text};
 use crate::report::markdown::page::{Content, fit, folded};
@@ -33,7 +33,14 @@ fn rank(row: &Row<'_>) -> u8 {
     match row {
         Row::Failed(_) => 0,
         Row::Entry(row) if row.entry.blocked.is_some() => 1,
-        Row::Entry(row) if matches!(row.entry.action, Action::Delete | Action::Replace) => 2,
+        Row::Entry(row)
+            if matches!(
+                row.entry.action,
+                PlannedAction::Delete | PlannedAction::Replace
+            ) =>
+        {
+            2
+        }
         Row::Entry(_) => 3,
     }
 }

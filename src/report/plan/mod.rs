@@ -16,10 +16,10 @@ pub use markdown::write_plan_markdown;
 pub use text::{PlanDetails, write_plan, write_plan_entry};
 
 use self::row::Row;
-use crate::driver::Counts;
+use crate::driver::ChangeCounts;
 use crate::path::StackPath;
-use crate::plan::entry::{Action, PlanEntry, Removed};
-use crate::plan::{Condition, Plan};
+use crate::plan::entry::{PlanEntry, PlannedAction, Removed};
+use crate::plan::{Plan, WorkBefore};
 use crate::printable::printable;
 use crate::record::logs::LogReader;
 
@@ -52,15 +52,15 @@ fn sign(entry: &PlanEntry) -> &'static str {
         return "?";
     }
     match entry.action {
-        Action::NoOp => " ",
-        Action::Create => "+",
-        Action::Adopt => "=",
-        Action::Update => "~",
-        Action::Replace if entry.generation.is_some() => "+/-",
-        Action::Replace => "-/+",
-        Action::Delete => "-",
-        Action::Read => "<",
-        Action::Forget => "x",
+        PlannedAction::NoOp => " ",
+        PlannedAction::Create => "+",
+        PlannedAction::Adopt => "=",
+        PlannedAction::Update => "~",
+        PlannedAction::Replace if entry.generation.is_some() => "+/-",
+        PlannedAction::Replace => "-/+",
+        PlannedAction::Delete => "-",
+        PlannedAction::Read => "<",
+        PlannedAction::Forget => "x",
     }
 }
 
@@ -96,8 +96,8 @@ fn action(entry: &PlanEntry) -> Cow<'static, str> {
 }
 
 /// Returns numbers of resources: `+4 ~0 -0`.
-fn counts_text(counts: &Counts) -> String {
-    let Counts {
+fn counts_text(counts: &ChangeCounts) -> String {
+    let ChangeCounts {
         add,
         change,
         remove,
@@ -135,7 +135,7 @@ fn reason(entry: &PlanEntry) -> String {
 
 /// Names the stacks that an entry waits for.
 fn named(entry: &PlanEntry) -> String {
-    let Condition { stacks, has_more } = &entry.after;
+    let WorkBefore { stacks, has_more } = &entry.after;
     let first = stacks.iter().take(MAX_NAMED);
     let mut names: Vec<&str> = first.map(StackPath::as_str).collect();
     let more = match stacks.len() - names.len() {
@@ -154,7 +154,7 @@ fn named(entry: &PlanEntry) -> String {
 
 /// Returns whether an entry is worth a line: something is done, cannot be done, or was found.
 fn is_shown(entry: &PlanEntry) -> bool {
-    entry.action != Action::NoOp
+    entry.action != PlannedAction::NoOp
         || entry.blocked.is_some()
         || entry.is_undecided()
         || entry.previous_path.is_some()

@@ -3,7 +3,7 @@
 use super::row::Row;
 use crate::driver::ResourceChange;
 use crate::plan::PlanRow;
-use crate::plan::entry::{Action, PlanEntry, PlanMode};
+use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::printable::printable;
 
 /// A resource of a row.
@@ -20,7 +20,7 @@ impl<'a> Resource<'a> {
             return Vec::new();
         };
         // Drift of a stack that is only read is no change.
-        let is_read = entry.action == Action::Read && mode != PlanMode::RefreshOnly;
+        let is_read = entry.action == PlannedAction::Read && mode != PlanMode::RefreshOnly;
         let entries = [entry].into_iter().chain(old);
         entries
             .filter(|entry| entry.blocked.is_none() && !entry.is_undecided() && !is_read)
@@ -60,7 +60,7 @@ impl<'a> Resource<'a> {
     }
 
     fn is_recreated(&self) -> bool {
-        self.entry.action == Action::Replace && self.entry.destroys()
+        self.entry.action == PlannedAction::Replace && self.entry.destroys()
     }
 
     /// Returns the address, with the previous one and with the generation if that is not the current one.

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::{action, counts_text, reason, sign};
-use crate::driver::Counts;
+use crate::driver::ChangeCounts;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
-use crate::plan::entry::{Action, PlanEntry};
+use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::plan::{FailedAsk, PlanRow};
 
 /// How many conditions of a stack are printed.
@@ -61,7 +61,7 @@ impl<'a> Row<'a> {
             Row::Failed(_) => false,
             Row::Entry(PlanRow { entry, .. }) => {
                 let is_decided = entry.blocked.is_none() && !entry.is_undecided();
-                is_decided && entry.action != Action::Adopt
+                is_decided && entry.action != PlannedAction::Adopt
             }
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Row<'a> {
                 let counts = row.entries().map(PlanEntry::resource_counts);
                 let sum = counts.reduce(|sum, more| {
                     let (sum, more) = (sum?, more?);
-                    Some(Counts {
+                    Some(ChangeCounts {
                         add: sum.add + more.add,
                         change: sum.change + more.change,
                         remove: sum.remove + more.remove,

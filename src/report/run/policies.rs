@@ -4,7 +4,7 @@ use super::text::{BAD, PALE, RunText};
 use crate::printable::printable;
 use crate::report::alike::{alike, names};
 use crate::run::evaluated::{
-    Dropped, Evaluated, PolicyAnswer, PolicyProblem, ProblemSeverity, WhyDropped,
+    DroppedFollowUp, PolicyAnswer, PolicyProblem, ProblemSeverity, TurnEvaluation, WhyDropped,
 };
 use crate::run::event::RunEvent;
 
@@ -23,7 +23,7 @@ impl RunText<'_> {
         (!lines.is_empty()).then_some(lines)
     }
 
-    fn ended_turn(self, evaluated: &Evaluated) -> String {
+    fn ended_turn(self, evaluated: &TurnEvaluation) -> String {
         match evaluated.turn {
             Some(turn) => self.path(turn),
             None => printable(evaluated.stack.as_str()).into_owned(),
@@ -32,7 +32,7 @@ impl RunText<'_> {
 
     /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
     /// nothing if there is no such thing.
-    pub fn policy_problems(self, evaluated: &Evaluated) -> Option<String> {
+    pub fn policy_problems(self, evaluated: &TurnEvaluation) -> Option<String> {
         let problems = policy_problems(evaluated, &self.ended_turn(evaluated));
         let lines = problems.into_iter().map(|problem| {
             let text = problem.text;
@@ -49,7 +49,7 @@ impl RunText<'_> {
 
 /// Returns the problems of the policies that were evaluated when a turn ended, and the stacks that
 /// do not follow. `after` is the name of the turn.
-pub fn policy_problems(evaluated: &Evaluated, after: &str) -> Vec<PolicyProblem> {
+pub fn policy_problems(evaluated: &TurnEvaluation, after: &str) -> Vec<PolicyProblem> {
     let mut problems = Vec::new();
     for PolicyAnswer {
         policy,
@@ -71,7 +71,7 @@ pub fn policy_problems(evaluated: &Evaluated, after: &str) -> Vec<PolicyProblem>
             text: format!("policy `{policy}` failed after {after}: {problem}"),
         });
     }
-    let key = |dropped: &&Dropped| {
+    let key = |dropped: &&DroppedFollowUp| {
         let kind = match dropped.why {
             WhyDropped::Unknown => "unknown",
             WhyDropped::Excluded => "excluded",
@@ -86,12 +86,12 @@ pub fn policy_problems(evaluated: &Evaluated, after: &str) -> Vec<PolicyProblem>
 }
 
 /// Reports stacks that do not follow a turn, all for the same reason.
-fn dropped(group: &[&Dropped], after: &str) -> PolicyProblem {
-    let Dropped { policies, why, .. } = group[0];
+fn dropped(group: &[&DroppedFollowUp], after: &str) -> PolicyProblem {
+    let DroppedFollowUp { policies, why, .. } = group[0];
     let is_one = group.len() == 1;
     let asks = if policies.len() == 1 { "asks" } else { "ask" };
     let by = by(policies);
-    let plain = |dropped: &&Dropped| printable(&dropped.name).into_owned();
+    let plain = |dropped: &&DroppedFollowUp| printable(&dropped.name).into_owned();
     let (severity, text) = match why {
         WhyDropped::Unknown => {
             let unknown = names(group, |dropped| format!("`{}`", plain(dropped)));

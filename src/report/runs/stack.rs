@@ -10,8 +10,8 @@ use super::ShownRun;
 use crate::duration;
 use crate::printable::printable;
 use crate::record::journal::{
-    AttemptRecord, CauseRecord, ChangesRecord, Ended, OutcomeRecord, RunState, StackRecord,
-    StackState, run_folder,
+    AttemptRecord, CauseRecord, ChangesRecord, EndedTurnRecord, OutcomeRecord, RunStatus,
+    StackRecord, StackState, run_folder,
 };
 use crate::record::logs::{LogReader, Logs};
 use crate::report::failure::{REJECTED, STATE_LOST, after, failed, signal_name};
@@ -37,7 +37,7 @@ impl<'a> ShownStack<'a> {
         self.run.word(&self.record.state)
     }
 
-    pub(in crate::report) fn ended(self) -> Option<&'a Ended> {
+    pub(in crate::report) fn ended(self) -> Option<&'a EndedTurnRecord> {
         match &self.record.state {
             StackState::Ended(ended) => Some(ended),
             _ => None,
@@ -55,15 +55,15 @@ impl<'a> ShownStack<'a> {
         Some(match &self.record.state {
             StackState::LeftOut => "left out by --only-failed".to_owned(),
             StackState::Waiting => match state {
-                RunState::DryRun => return None,
-                RunState::Running => "its turn has not come yet".to_owned(),
-                RunState::Killed => "orch was killed before its turn came".to_owned(),
+                RunStatus::DryRun => return None,
+                RunStatus::Running => "its turn has not come yet".to_owned(),
+                RunStatus::Killed => "orch was killed before its turn came".to_owned(),
                 _ => "the run ended before its turn came".to_owned(),
             },
             StackState::Started { attempt, .. } => {
                 let nth = nth(*attempt);
                 match state {
-                    RunState::Running => format!("its command is running{nth}"),
+                    RunStatus::Running => format!("its command is running{nth}"),
                     _ => format!("orch was killed while its command ran{nth}"),
                 }
             }
@@ -148,7 +148,7 @@ impl<'a> ShownStack<'a> {
 }
 
 /// Returns why a stack that has ended did not succeed, if that is on record.
-pub(in crate::report) fn how_ended(ended: &Ended) -> Option<String> {
+pub(in crate::report) fn how_ended(ended: &EndedTurnRecord) -> Option<String> {
     if let Some(failure) = &ended.failure {
         let elapsed = Duration::from_millis(ended.elapsed_ms);
         return Some(failed(failure, &after("after", ended.attempts, elapsed)));

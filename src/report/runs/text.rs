@@ -10,8 +10,8 @@ use super::{ListedRun, ShownRun, ShownStack, how_ended, nth};
 use crate::duration::{self, local_time};
 use crate::printable::{command_line, printable};
 use crate::record::journal::{
-    Argument, AttemptRecord, Brief, Counts, DirectionRecord, Ended, Header, ReactionRecord,
-    RunState, StackRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, Brief, Counts, DirectionRecord, EndedTurnRecord, Header,
+    ReactionRecord, RunStatus, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
@@ -59,7 +59,7 @@ fn columns(run: &ListedRun) -> [String; 6] {
 
 /// How long a run took, or has taken so far.
 fn elapsed(brief: &Brief) -> Option<Duration> {
-    let so_far = || since(brief.header.at).filter(|_| brief.state == RunState::Running);
+    let so_far = || since(brief.header.at).filter(|_| brief.state == RunStatus::Running);
     brief.elapsed.or_else(so_far)
 }
 
@@ -96,15 +96,15 @@ fn counted(counts: &Counts, header: &Header) -> String {
 }
 
 /// Returns how a run went, as the rest of a sentence.
-fn phrase(state: RunState) -> &'static str {
+fn phrase(state: RunStatus) -> &'static str {
     match state {
-        RunState::Running => "is in progress",
-        RunState::Succeeded => "succeeded",
-        RunState::Failed => "failed",
-        RunState::Interrupted => "was interrupted",
-        RunState::Killed => "was killed",
-        RunState::Unknown => "has not finished",
-        RunState::DryRun => "did not start: it is a dry run",
+        RunStatus::Running => "is in progress",
+        RunStatus::Succeeded => "succeeded",
+        RunStatus::Failed => "failed",
+        RunStatus::Interrupted => "was interrupted",
+        RunStatus::Killed => "was killed",
+        RunStatus::Unknown => "has not finished",
+        RunStatus::DryRun => "did not start: it is a dry run",
     }
 }
 
@@ -176,7 +176,7 @@ pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
             ", took {}",
             duration::show(Duration::from_millis(finished.elapsed_ms))
         ),
-        None if run.state == RunState::Running => String::new(),
+        None if run.state == RunStatus::Running => String::new(),
         None => format!(", last heard from {}", local_time(run.record.last)),
     };
     let shown = |text: &str| printable(text).into_owned();
@@ -274,7 +274,7 @@ fn detail(run: &ShownRun, stack: ShownStack) -> Option<String> {
         StackState::Started {
             since: time,
             attempt,
-        } if run.state == RunState::Running => {
+        } if run.state == RunStatus::Running => {
             let so_far = since(*time).unwrap_or_default();
             Some(format!("for {}{}", duration::show(so_far), nth(*attempt)))
         }
@@ -283,7 +283,7 @@ fn detail(run: &ShownRun, stack: ShownStack) -> Option<String> {
     }
 }
 
-fn ending(ended: &Ended) -> String {
+fn ending(ended: &EndedTurnRecord) -> String {
     let mut text = how_ended(ended).unwrap_or_else(|| stack_elapsed(ended));
     if let Some(changes) = &ended.changes {
         text += &format!(", {}", changes_text(changes));
@@ -294,6 +294,6 @@ fn ending(ended: &Ended) -> String {
     text
 }
 
-fn stack_elapsed(ended: &Ended) -> String {
+fn stack_elapsed(ended: &EndedTurnRecord) -> String {
     duration::show(Duration::from_millis(ended.elapsed_ms))
 }

@@ -16,8 +16,8 @@ use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::document::FORMAT;
 use crate::selection::recorded::dependencies;
-use crate::state::cfngin::Graph;
-use crate::state::document::{Document, Entry, Outcome};
+use crate::state::cfngin::CfnginGraph;
+use crate::state::document::{AttemptOutcome, Document, Entry};
 use crate::state::lock::Held;
 use crate::state::timeline::Backup;
 
@@ -182,7 +182,7 @@ pub fn write_state_json(out: &mut impl Write, shown: &ShownState) -> io::Result<
 
 fn has_failed(entry: &Entry) -> bool {
     let last = entry.last.as_ref();
-    last.is_some_and(|last| last.outcome != Outcome::Succeeded)
+    last.is_some_and(|last| last.outcome != AttemptOutcome::Succeeded)
 }
 
 /// Writes one entry.
@@ -244,10 +244,10 @@ pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
     }
     if let Some(last) = &entry.last {
         let outcome = match &last.outcome {
-            Outcome::Succeeded => "succeeded",
-            Outcome::Failed => "failed",
-            Outcome::Unknown => "unknown",
-            Outcome::Other(word) => word,
+            AttemptOutcome::Succeeded => "succeeded",
+            AttemptOutcome::Failed => "failed",
+            AttemptOutcome::Unknown => "unknown",
+            AttemptOutcome::Other(word) => word,
         };
         let mut text = format!(
             "{} {} at {}",
@@ -357,7 +357,7 @@ pub fn write_recorded_graph_json(out: &mut impl Write, graph: &RecordedGraph) ->
 }
 
 /// Writes the graph as `CFNgin` has it.
-pub fn write_cfngin_graph(out: &mut impl Write, graph: &Graph) -> io::Result<()> {
+pub fn write_cfngin_graph(out: &mut impl Write, graph: &CfnginGraph) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, graph)?;
     writeln!(out)
 }

@@ -10,7 +10,7 @@ use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 use crate::report::json::OriginJson;
 use crate::report::reasons::origins_text;
-use crate::selection::why::Link;
+use crate::selection::why::ChainLink;
 
 /// Two stacks, and what keeps them in order.
 #[derive(Debug)]
@@ -21,9 +21,9 @@ pub struct Ordered<'a> {
     /// The stack that it may run after.
     pub earlier: StackIndex,
     /// The constraints that make it so, if it does.
-    pub chain: Option<Vec<Link>>,
+    pub chain: Option<Vec<ChainLink>>,
     /// The constraints that make it run before the other one, if it does.
-    pub reverse: Option<Vec<Link>>,
+    pub reverse: Option<Vec<ChainLink>>,
 }
 
 impl Ordered<'_> {
@@ -101,7 +101,7 @@ pub fn write_why_after_json(
         chain,
         reverse,
     } = ordered;
-    let link = |link: &Link| LinkJson {
+    let link = |link: &ChainLink| LinkJson {
         path: ordered.path(link.later),
         runs_after: ordered.path(link.earlier),
         origin: OriginJson::new(&link.origin, &project.sources),

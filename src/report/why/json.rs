@@ -17,7 +17,7 @@ use crate::report::released::ReleasedJson;
 use crate::report::rules::RulesJson;
 use crate::selection::graph::{Origin, Relative};
 use crate::selection::select::Obstacle;
-use crate::selection::why::{Alternative, Question};
+use crate::selection::why::{Alternative, WhyQuestion};
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -113,7 +113,7 @@ pub fn write_why_json(
     stories: &[Story<'_>],
     problems: &Problems,
 ) -> io::Result<()> {
-    let Some(Question {
+    let Some(WhyQuestion {
         project, selection, ..
     }) = stories.first().map(|story| story.question)
     else {
@@ -137,7 +137,7 @@ pub fn write_why_json(
 
 fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
     let Story { question, why, .. } = *story;
-    let Question {
+    let WhyQuestion {
         project, selection, ..
     } = *question;
     let stack = story.stack();
@@ -205,7 +205,7 @@ fn neighbours<'a>(
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
     through: &[Relative],
 ) -> Vec<NeighbourJson<'a>> {
-    let Question {
+    let WhyQuestion {
         project, selection, ..
     } = *story.question;
     let path = |stack: StackIndex| project.stacks[stack].path.as_str();

@@ -20,12 +20,12 @@ use crate::project::Project;
 use crate::project::policy::PolicyBlock;
 use crate::project::stack::Stack;
 use crate::selection::select::{DirectoryMatch, Obstacle};
-use crate::selection::why::{Alternative, BlockingFlag, Question, Why};
+use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 
 /// A question about a stack, and the answer.
 #[derive(Debug)]
 pub struct Story<'a> {
-    pub question: &'a Question<'a>,
+    pub question: &'a WhyQuestion<'a>,
     /// The answer.
     pub why: &'a Why,
     /// A file that would trigger the stack if it counted.

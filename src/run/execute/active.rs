@@ -7,14 +7,14 @@ use crate::run::event::{Failure, Reaction};
 use crate::run::terraform::summary::ChangeSummary;
 
 /// A turn that has been started and has not ended.
-pub(super) struct Active<C> {
-    pub(super) stage: Stage,
+pub(super) struct ActiveTurn<C> {
+    pub(super) stage: TurnStage,
     pub(super) phase: Phase<C>,
 }
 
 /// How far a turn has come.
 #[derive(Clone, Copy)]
-pub(super) struct Stage {
+pub(super) struct TurnStage {
     pub(super) begun: Instant,
     /// The latest attempt, from 1, and when it began.
     pub(super) attempt: u32,
@@ -40,7 +40,7 @@ pub(super) enum Phase<C> {
     Waiting(Failure),
 }
 
-impl<C> Active<C> {
+impl<C> ActiveTurn<C> {
     /// Returns whether this attempt is running, and if a step is given, that step.
     pub(super) fn is_running(&self, attempt: u32, step: Option<usize>) -> bool {
         self.stage.attempt == attempt

@@ -16,7 +16,7 @@ use tracing::debug;
 
 use super::attendant::{Attendants, Job};
 use super::retry::OutputWatch;
-use super::{Control, End, Executor, OutputKeeper, Signal, Start, StepEnd, os};
+use super::{Control, Executor, OutputKeeper, Signal, StepEnd, StepReporter, StepStart, os};
 use crate::project::environment::{Environment, compose};
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};
@@ -135,7 +135,7 @@ impl<'a> Commands<'a> {
 impl Executor for Commands<'_> {
     type Command = Running;
 
-    fn start(&mut self, start: Start<'_, Running>) -> Result<Running, Failure> {
+    fn start(&mut self, start: StepStart<'_, Running>) -> Result<Running, Failure> {
         let task = (self.task)(start.index, start.step)?;
         debug!(
             program = %task.program.display(),
@@ -213,7 +213,7 @@ impl Executor for Commands<'_> {
             .as_ref()
             .filter(|_| start.step + 1 < start.turn.steps.len());
         let recording = recording.map(|reading| reading.recording.clone());
-        let life = Arc::new(Mutex::new(Life::default()));
+        let life = Arc::new(Mutex::new(ProcessLife::default()));
         let started = Instant::now();
         let child = command.spawn().map_err(not_started)?;
         // Closes our copies of its ends of the pipes, or its output would never end.
@@ -221,7 +221,7 @@ impl Executor for Commands<'_> {
         let process = child.id();
         debug!(process, "started");
         attendant.attend(Work {
-            attended: Attended {
+            attended: AttendedProcess {
                 child,
                 has_own_group,
                 life: life.clone(),
@@ -249,12 +249,12 @@ pub struct Running {
     started: Instant,
     /// Whether the command has a process group of its own.
     has_own_group: bool,
-    life: Arc<Mutex<Life>>,
+    life: Arc<Mutex<ProcessLife>>,
 }
 
 /// What the loop and the attendant share about a command.
 #[derive(Debug, Default)]
-struct Life {
+struct ProcessLife {
     /// Whether we have interrupted, terminated or killed it.
     has_reacted: bool,
     /// Once nothing is left of it, its number may belong to another process: it is not signalled again.
@@ -298,10 +298,10 @@ impl Control for Running {
 ///
 /// Its end is the end of its process, or, once we have signalled it, of its whole process group: a
 /// wrapper may die of an interrupt at once while what it started needs a while.
-struct Attended {
+struct AttendedProcess {
     child: Child,
     has_own_group: bool,
-    life: Arc<Mutex<Life>>,
+    life: Arc<Mutex<ProcessLife>>,
     /// How often we have checked whether the group has ended.
     n_looks: u32,
 }
@@ -312,7 +312,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Every how many checks a more expensive one is due.
 const THOROUGHLY: u32 = 20;
 
-impl Attended {
+impl AttendedProcess {
     /// Returns whether what is waited for has ended. A later reaction may still make us wait for more.
     fn has_ended(&mut self) -> bool {
         let life = self.life.clone();
@@ -329,7 +329,7 @@ impl Attended {
     }
 
     /// Checks whether the group of a reaped command is empty.
-    fn look(&mut self, life: &mut Life) -> bool {
+    fn look(&mut self, life: &mut ProcessLife) -> bool {
         self.n_looks += 1;
         let is_thorough = self.n_looks.is_multiple_of(THOROUGHLY);
         life.is_over |= os::has_group_ended(self.child.id(), is_thorough);
@@ -385,11 +385,11 @@ struct Reading {
 
 /// What an attendant does.
 struct Work {
-    attended: Attended,
+    attended: AttendedProcess,
     /// How the terminal was set before a command that has it.
     terminal: Option<os::TerminalModes>,
     reading: Option<Reading>,
-    end: End,
+    end: StepReporter,
 }
 
 impl Job for Work {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::active::{Phase, Stage};
+use super::active::{Phase, TurnStage};
 use super::run_loop::RunLoop;
-use super::{Executor, Later, Settlement};
+use super::{Executor, Settlement, SettlementSender};
 use crate::run::event::{CancelCause, Ending, Outcome, RunEvent};
 use crate::run::schedule::Skipped;
 use crate::run::turn::TurnIndex;
 
 impl<E: Executor> RunLoop<'_, E> {
-    pub(super) fn end_turn(&mut self, turn: TurnIndex, stage: Stage, outcome: Outcome) {
+    pub(super) fn end_turn(&mut self, turn: TurnIndex, stage: TurnStage, outcome: Outcome) {
         let outcome = match outcome {
             Outcome::Succeeded if self.executor.is_unconfirmed(turn) => Outcome::Unconfirmed,
             outcome => outcome,
@@ -72,7 +72,7 @@ impl<E: Executor> RunLoop<'_, E> {
             // Nobody waits for an answer any more.
             return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
         }
-        let later = Later {
+        let later = SettlementSender {
             sender: self.inbox.sender.clone(),
             turn,
             is_told: false,

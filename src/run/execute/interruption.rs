@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::active::{Active, Phase};
+use super::active::{ActiveTurn, Phase};
 use super::alarm::Alarm;
 use super::run_loop::{RunLoop, cut_short};
 use super::{Executor, Settlement, Signal, StepEnd};
@@ -39,7 +39,7 @@ impl<E: Executor> RunLoop<'_, E> {
             }
             Alarm::Attempt(turn, attempt) => {
                 let timeout = self.attempts[turn.get()].timeout;
-                let is_on_time = |active: &Active<_>| active.is_on_time(attempt, None);
+                let is_on_time = |active: &ActiveTurn<_>| active.is_on_time(attempt, None);
                 let is_on_time = self.active.get(&turn).is_some_and(is_on_time);
                 let (Some(timeout), true) = (timeout, is_on_time) else {
                     return; // it has ended, or is being ended
@@ -160,7 +160,7 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     fn running(&self) -> Vec<TurnIndex> {
-        let is_running = |active: &Active<_>| matches!(active.phase, Phase::Running { .. });
+        let is_running = |active: &ActiveTurn<_>| matches!(active.phase, Phase::Running { .. });
         let running = self.active.iter().filter(|(_, active)| is_running(active));
         running.map(|(&turn, _)| turn).collect()
     }

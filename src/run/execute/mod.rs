@@ -59,7 +59,7 @@ pub use self::lookup::{LookupError, ProgramFinder};
 pub use self::os::{OutputKeeper, keep_output};
 pub use self::run_loop::execute;
 use crate::project::attempt::Attempts;
-use crate::run::evaluated::{Evaluated, Reason};
+use crate::run::evaluated::{FollowReason, TurnEvaluation};
 use crate::run::event::{Ending, Failure, Outcome, Reaction};
 use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
@@ -101,16 +101,16 @@ pub trait Executor {
     /// # Errors
     ///
     /// If the attempt fails instead.
-    fn is_needed(&mut self, _step: &StepAhead<'_>) -> Result<bool, Failure> {
+    fn is_needed(&mut self, _step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         Ok(true)
     }
 
-    /// Starts a step of a turn. [`Start::end`] reports its end, once, from any thread.
+    /// Starts a step of a turn. [`StepStart::end`] reports its end, once, from any thread.
     ///
     /// # Errors
     ///
     /// If it cannot be started; the end is not told then.
-    fn start(&mut self, start: Start<'_, Self::Command>) -> Result<Self::Command, Failure>;
+    fn start(&mut self, start: StepStart<'_, Self::Command>) -> Result<Self::Command, Failure>;
 
     /// Returns whether a turn that ends now has left undone what nobody has approved.
     fn is_unconfirmed(&self, _turn: TurnIndex) -> bool {
@@ -119,7 +119,7 @@ pub trait Executor {
 
     /// Returns what a turn that has ended means for others, or nothing if that is reported later, once,
     /// from any thread. Until then nothing behind the turn starts.
-    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+    fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         drop(later);
         Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
     }
@@ -127,7 +127,7 @@ pub trait Executor {
 
 /// A step that may be about to start.
 #[derive(Debug)]
-pub struct StepAhead<'a> {
+pub struct UpcomingStep<'a> {
     /// The number of the turn.
     pub index: TurnIndex,
     pub turn: &'a Turn,
@@ -141,7 +141,7 @@ pub struct StepAhead<'a> {
 
 /// A step to start.
 #[derive(Debug)]
-pub struct Start<'a, C> {
+pub struct StepStart<'a, C> {
     /// The number of the turn.
     pub index: TurnIndex,
     pub turn: &'a Turn,
@@ -154,7 +154,7 @@ pub struct Start<'a, C> {
     /// The step before, in the same attempt: they share the log.
     pub previous: Option<C>,
     /// Takes the end.
-    pub end: End,
+    pub end: StepReporter,
 }
 
 /// What a turn that has ended means for others.
@@ -163,21 +163,21 @@ pub struct Settlement {
     /// Whether what comes after it goes on as after a success.
     pub counts_as_success: bool,
     /// Turns to add. One at the node of a failed turn that counts as a success stands for that one.
-    pub added: Vec<Added>,
+    pub added: Vec<AddedTurn>,
     /// Turns that have not started and answer a failure from now on.
     pub answering: Vec<TurnIndex>,
     /// What policies have answered, if any was asked.
-    pub evaluated: Option<Arc<Evaluated>>,
+    pub evaluated: Option<Arc<TurnEvaluation>>,
 }
 
 /// A turn to add to a run in progress.
 #[derive(Debug)]
-pub struct Added {
+pub struct AddedTurn {
     pub turn: Turn,
     /// What it allows its steps.
     pub attempts: Attempts,
     /// Why it is added, if policies ask for it.
-    pub follows: Option<Reason>,
+    pub follows: Option<FollowReason>,
     /// Where it stands in the order.
     pub node: usize,
     /// Breaks ties: the lower goes first.
@@ -200,13 +200,13 @@ impl Settlement {
 
 /// Reports to the loop, later, what a turn that has ended means for others.
 #[derive(Debug)]
-pub struct Later {
+pub struct SettlementSender {
     sender: Sender<Message>,
     turn: TurnIndex,
     is_told: bool,
 }
 
-impl Later {
+impl SettlementSender {
     /// Reports it. A run that is being ended ignores it.
     pub fn tell(mut self, settlement: Settlement) {
         let turn = self.turn;
@@ -218,9 +218,9 @@ impl Later {
 
 /// Tells the loop what turns of earlier runs mean, from any thread.
 #[derive(Debug)]
-pub struct Earlier(Sender<Message>);
+pub struct EarlierSender(Sender<Message>);
 
-impl Earlier {
+impl EarlierSender {
     /// Tells what one of them means.
     pub fn tell(&self, settlement: Settlement) {
         // If the loop is gone, nobody is interested.
@@ -229,7 +229,7 @@ impl Earlier {
 }
 
 /// Whoever should have told is gone, perhaps by a panic: the run must not wait for ever.
-impl Drop for Later {
+impl Drop for SettlementSender {
     fn drop(&mut self) {
         if !self.is_told {
             _ = self.sender.send(Message::Unsettled(self.turn));
@@ -237,8 +237,8 @@ impl Drop for Later {
     }
 }
 
-/// As for [`Later`].
-impl Drop for Earlier {
+/// As for [`SettlementSender`].
+impl Drop for EarlierSender {
     fn drop(&mut self) {
         _ = self.0.send(Message::NoMoreEarlier);
     }
@@ -252,7 +252,7 @@ pub trait Control {
 
 /// Reports the end of a step to the loop.
 #[derive(Debug)]
-pub struct End {
+pub struct StepReporter {
     sender: Sender<Message>,
     turn: TurnIndex,
     attempt: u32,
@@ -271,7 +271,7 @@ pub struct StepEnd {
     pub output_lost: Option<String>,
 }
 
-impl End {
+impl StepReporter {
     /// Reports that the command asked for the terminal and was stopped for that; the end comes later.
     fn wants_terminal(&self) {
         _ = self.sender.send(Message::WantsTerminal {
@@ -356,8 +356,8 @@ impl Inbox {
     }
 
     /// Returns what tells the loop what turns of earlier runs mean.
-    pub(in crate::run) fn earlier(&self) -> Earlier {
-        Earlier(self.sender.clone())
+    pub(in crate::run) fn earlier(&self) -> EarlierSender {
+        EarlierSender(self.sender.clone())
     }
 
     /// Returns what tells the loop that the state is lost, from any thread.

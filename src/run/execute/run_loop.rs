@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use super::active::{Active, Phase, Stage};
+use super::active::{ActiveTurn, Phase, TurnStage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
-    End, Execution, Executor, Inbox, Message, PATIENCE, Settlement, Start, StepAhead, StepEnd, os,
+    Execution, Executor, Inbox, Message, PATIENCE, Settlement, StepEnd, StepReporter, StepStart,
+    UpcomingStep, os,
 };
 use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Failure, Outcome, RunEvent, RunSummary};
@@ -71,7 +72,7 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) executor: &'a mut E,
     pub(super) inbox: &'a Inbox,
     pub(super) alarms: Alarms,
-    pub(super) active: BTreeMap<TurnIndex, Active<E::Command>>,
+    pub(super) active: BTreeMap<TurnIndex, ActiveTurn<E::Command>>,
     /// Turns that have ended, and whether they succeeded. What that means for others is not known.
     pub(super) unsettled: BTreeMap<TurnIndex, bool>,
     /// How many turns of earlier runs there are of which nobody knows what they mean.
@@ -196,7 +197,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 end,
             } => {
                 self.await_signal();
-                let is_running = |active: &Active<_>| active.is_running(attempt, Some(step));
+                let is_running = |active: &ActiveTurn<_>| active.is_running(attempt, Some(step));
                 if self.active.get(&turn).is_some_and(is_running) {
                     self.step_ended(turn, end);
                 } // else it was killed and given up
@@ -206,7 +207,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 attempt,
                 step,
             } => {
-                let is_on_time = |active: &Active<_>| active.is_on_time(attempt, Some(step));
+                let is_on_time = |active: &ActiveTurn<_>| active.is_on_time(attempt, Some(step));
                 if self.active.get(&turn).is_some_and(is_on_time) {
                     let grace = self.grace;
                     (self.on_event)(&RunEvent::WantsTerminal { turn, grace });
@@ -249,7 +250,7 @@ impl<E: Executor> RunLoop<'_, E> {
             .active
             .get(&turn)
             .map_or(now, |active| active.stage.begun);
-        let stage = Stage {
+        let stage = TurnStage {
             begun,
             attempt,
             attempt_begun: now,
@@ -262,10 +263,10 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     /// Starts the first step from the present one on in which there is anything to do.
-    fn go_on(&mut self, turn: TurnIndex, mut stage: Stage, previous: Option<E::Command>) {
+    fn go_on(&mut self, turn: TurnIndex, mut stage: TurnStage, previous: Option<E::Command>) {
         for step in stage.step..self.turns[turn.get()].steps.len() {
             stage.step = step;
-            let is_needed = self.executor.is_needed(&StepAhead {
+            let is_needed = self.executor.is_needed(&UpcomingStep {
                 index: turn,
                 turn: &self.turns[turn.get()],
                 attempt: stage.attempt,
@@ -278,7 +279,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 Err(failure) => {
                     self.tell_start(turn, &mut stage);
                     let phase = Phase::Waiting(failure.clone());
-                    self.active.insert(turn, Active { stage, phase });
+                    self.active.insert(turn, ActiveTurn { stage, phase });
                     return self.attempt_failed(turn, failure, false);
                 }
             }
@@ -287,8 +288,8 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 
     /// Tells that something starts in a turn: nothing does before that.
-    fn tell_start(&mut self, turn: TurnIndex, stage: &mut Stage) {
-        let Stage { attempt, step, .. } = *stage;
+    fn tell_start(&mut self, turn: TurnIndex, stage: &mut TurnStage) {
+        let TurnStage { attempt, step, .. } = *stage;
         let is_first = !std::mem::replace(&mut stage.has_started, true);
         if is_first {
             (self.on_event)(&RunEvent::Started { turn, attempt });
@@ -298,9 +299,9 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    fn start_step(&mut self, turn: TurnIndex, mut stage: Stage, previous: Option<E::Command>) {
+    fn start_step(&mut self, turn: TurnIndex, mut stage: TurnStage, previous: Option<E::Command>) {
         self.tell_start(turn, &mut stage);
-        let Stage { attempt, step, .. } = stage;
+        let TurnStage { attempt, step, .. } = stage;
         let is_command = self.turns[turn.get()].steps[step].is_command();
         if is_command && !std::mem::replace(&mut stage.has_command, true) {
             // Whoever answers a question does not have the time of the command.
@@ -311,13 +312,13 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.alarms.set(at, Alarm::Attempt(turn, attempt));
             }
         }
-        let end = End {
+        let end = StepReporter {
             sender: self.inbox.sender.clone(),
             turn,
             attempt,
             step,
         };
-        let started = self.executor.start(Start {
+        let started = self.executor.start(StepStart {
             index: turn,
             turn: &self.turns[turn.get()],
             attempt,
@@ -330,7 +331,7 @@ impl<E: Executor> RunLoop<'_, E> {
             Ok(command) => (Phase::running(command), None),
             Err(failure) => (Phase::Waiting(failure.clone()), Some(failure)),
         };
-        self.active.insert(turn, Active { stage, phase });
+        self.active.insert(turn, ActiveTurn { stage, phase });
         if let Some(failure) = failure {
             self.attempt_failed(turn, failure, false);
         }
@@ -387,7 +388,7 @@ impl<E: Executor> RunLoop<'_, E> {
             return self.turn_ended(turn, Outcome::Failed(failure));
         }
         let active = self.active.remove(&turn).expect("looked up above");
-        let stage = Stage {
+        let stage = TurnStage {
             step,
             ..active.stage
         };

@@ -6,9 +6,10 @@ use std::path::Path;
 use crate::folder::{GuardedFolder, Unusable};
 use crate::project::stack::{StackIndex, Stacks};
 use crate::record::journal::{
-    BaseRecord, FindError, Header, Liveness, PLAN_FOLLOW_UPS, ReadError, RunRecord, Runs, UnreadRun,
+    BaseRecord, FindError, Header, JournalError, Liveness, PLAN_FOLLOW_UPS, RunRecord, Runs,
+    UnreadRun,
 };
-use crate::run::order::{Direction, Order};
+use crate::run::order::{Direction, RunOrder};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
 
@@ -20,12 +21,12 @@ pub struct EarlierRun {
     /// The run that the user named, if this is another one that resumed it.
     pub named: Option<String>,
     /// What has been done in it, and in those that it resumed itself.
-    done: Done,
+    done: EarlierResults,
 }
 
 /// What has been done in a run and in those that it resumed, if they are still on record.
 #[derive(Debug, Default)]
-struct Done {
+struct EarlierResults {
     /// The stacks that have succeeded.
     succeeded: HashSet<String>,
     had_changes: bool,
@@ -53,7 +54,7 @@ pub enum ResumeError {
     Newer {
         run: String,
         /// What is wrong with it.
-        error: ReadError,
+        error: JournalError,
     },
     /// A word in its journal means nothing to this version.
     #[error("run {run} cannot be resumed: its {what} is `{word}`, which this orch does not know")]
@@ -71,7 +72,7 @@ pub enum ResumeError {
         run: String,
         /// What is wrong with it.
         #[source]
-        error: ReadError,
+        error: JournalError,
     },
     /// A later run, which may have resumed it, cannot be read.
     #[error(transparent)]
@@ -114,7 +115,7 @@ impl EarlierRun {
         let record = runs.record(run).map_err(|error| {
             let run = run.to_owned();
             match error {
-                error @ ReadError::Newer { .. } => ResumeError::Newer { run, error },
+                error @ JournalError::Newer { .. } => ResumeError::Newer { run, error },
                 error => ResumeError::Unreadable { run, error },
             }
         })?;
@@ -190,8 +191,8 @@ fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeE
 }
 
 /// Returns what has been done in a run, and in those that it resumed.
-fn done(runs: &Runs, record: &RunRecord) -> Result<Done, ResumeError> {
-    let mut all = Done::default();
+fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> {
+    let mut all = EarlierResults::default();
     let mut add = |record: &RunRecord| {
         for stack in record.stacks.iter().filter(|it| it.state.is_success()) {
             all.succeeded.insert(stack.path.clone());
@@ -280,12 +281,12 @@ impl ResumedRun {
         Selection::recorded(self.sequence())
     }
 
-    pub fn order(&self, graph: &Graph) -> Order {
+    pub fn order(&self, graph: &Graph) -> RunOrder {
         let mut forward = self.sequence();
         if self.direction == Direction::Reverse {
             forward.reverse();
         }
-        Order::recorded(graph, &forward)
+        RunOrder::recorded(graph, &forward)
     }
 
     /// Returns all that is undone as the new run has it, given the sequence of that: what it leaves

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::earlier::EarlierRun;
 use crate::change::base::{Base, BaseRule};
 use crate::change::{
-    self, ChangeError, Changes, Counted, HostEnvironment, Present, SwitchedOff, UncommittedChanges,
+    self, ChangeError, Changes, CountedStates, CurrentProject, HostEnvironment, SwitchedOff,
+    UncommittedChanges,
 };
 use crate::git::{
     ChangedFile, CommitId, FileChange, FileState, GitError, Repository, blob_id, is_executable,
@@ -155,7 +156,7 @@ impl EarlierRun {
         moved.head = (then != *now).then(|| (then.clone(), now.clone()));
         let settings = &project.settings;
         let off = |counts: bool| (!counts).then_some(SwitchedOff::Configuration);
-        let counted = Counted {
+        let counted = CountedStates {
             untracked: off(settings.untracked),
             uncommitted: off(settings.uncommitted),
         };
@@ -169,7 +170,7 @@ impl EarlierRun {
             counted,
             same,
         };
-        let present = Present {
+        let present = CurrentProject {
             project,
             listing,
             repository: tree.repository,

@@ -8,7 +8,7 @@
 mod tests;
 mod violation;
 
-pub use self::violation::{Behind, Relation, RunsAfter, Violation};
+pub use self::violation::{EarlyDestroy, HeadRelation, OutdatedHead, Violation};
 use std::ffi::OsString;
 
 use crate::git::{ChangedFile, FileState};

@@ -28,7 +28,7 @@ pub enum Violation {
     Uncommitted(Vec<ChangedFile>),
     /// HEAD lacks what a remote has.
     #[error("refused: {}", OutOfSync(.0))]
-    OutOfSync(Behind),
+    OutOfSync(OutdatedHead),
     /// The remote does not have the branch that HEAD is to be compared with.
     #[error("refused: the remote `{}` has no branch `{}` {}", .0.remote, .0.branch, rule(Safeguard::GitOutOfSync))]
     NoBranch(RemoteBranch),
@@ -60,11 +60,11 @@ pub enum Violation {
     },
     /// Stacks are destroyed before others that run after them.
     #[error("refused: the run destroys stacks before others that run after them {}{}", rule(Safeguard::DestroyOrder), named_pairs(.0))]
-    DestroyedFirst(Vec<RunsAfter>),
+    DestroyedFirst(Vec<EarlyDestroy>),
     /// Stacks are destroyed, and others that run after them are kept.
     #[error("refused: the run destroys stacks and keeps others that run after them {}{}", rule(Safeguard::DestroyOrder), named_pairs(.pairs))]
     DependentsKept {
-        pairs: Vec<RunsAfter>,
+        pairs: Vec<EarlyDestroy>,
         /// Whether one of them was removed from the project, so that no run destroys it.
         has_removed: bool,
     },
@@ -72,7 +72,7 @@ pub enum Violation {
 
 /// Two stacks, of which one is to be destroyed too early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunsAfter {
+pub struct EarlyDestroy {
     /// The stack that runs after the other.
     pub dependent: String,
     /// The stack that is destroyed too early.
@@ -80,7 +80,7 @@ pub struct RunsAfter {
 }
 
 /// Returns a line for each of the first pairs.
-fn named_pairs(all: &[RunsAfter]) -> String {
+fn named_pairs(all: &[EarlyDestroy]) -> String {
     let named = all.iter().take(N_PAIRS).map(|pair| {
         let (dependent, destroyed) = (printable(&pair.dependent), printable(&pair.destroyed));
         format!("\n    {dependent} runs after {destroyed}")
@@ -94,7 +94,7 @@ fn named_pairs(all: &[RunsAfter]) -> String {
 
 /// HEAD, and what it lacks.
 #[derive(Debug)]
-pub struct Behind {
+pub struct OutdatedHead {
     /// HEAD; `None` if nothing is committed on its branch.
     pub head: Option<CommitId>,
     /// The branch that it is compared with.
@@ -102,12 +102,12 @@ pub struct Behind {
     /// The commit that this branch is at.
     pub tip: CommitId,
     /// How the two are related.
-    pub relation: Relation,
+    pub relation: HeadRelation,
 }
 
 /// How HEAD is related to a commit that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
+pub enum HeadRelation {
     /// HEAD has no commits of its own.
     FastForward,
     /// Each has commits that the other lacks.
@@ -174,11 +174,11 @@ impl fmt::Display for Uncommitted<'_> {
     }
 }
 
-struct OutOfSync<'a>(&'a Behind);
+struct OutOfSync<'a>(&'a OutdatedHead);
 
 impl fmt::Display for OutOfSync<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Behind {
+        let OutdatedHead {
             head,
             upstream,
             tip,
@@ -190,7 +190,7 @@ impl fmt::Display for OutOfSync<'_> {
             Some(head) => {
                 let head = head.short();
                 match relation {
-                    Relation::Unrelated => {
+                    HeadRelation::Unrelated => {
                         write!(
                             f,
                             "HEAD ({head}) and {upstream} ({tip}) have no commit in common"
@@ -207,13 +207,16 @@ impl fmt::Display for OutOfSync<'_> {
     }
 }
 
-impl Behind {
+impl OutdatedHead {
     /// Describes a HEAD that lacks the tip of a branch, as far as the clone knows: a clause, and what to do.
     pub fn known_here(&self) -> Option<(String, String)> {
         let head = self.head.as_ref()?.short();
         let tip = self.tip.short();
         let upstream = &self.upstream;
-        let is_known = matches!(self.relation, Relation::FastForward | Relation::Diverged);
+        let is_known = matches!(
+            self.relation,
+            HeadRelation::FastForward | HeadRelation::Diverged
+        );
         let command = self.commands().filter(|_| is_known)?;
         Some((
             format!("HEAD ({head}) lacks {tip}, the tip of {upstream} as this clone knows it"),
@@ -232,10 +235,12 @@ impl Behind {
         };
         match self.relation {
             _ if self.head.is_none() => None,
-            Relation::FastForward => then(&["merge", "--ff-only"]),
-            Relation::Diverged => then(&["rebase"]),
-            Relation::Unrelated => None,
-            Relation::Shallow => Some(git::command_line(["fetch", "--unshallow", remote, branch])),
+            HeadRelation::FastForward => then(&["merge", "--ff-only"]),
+            HeadRelation::Diverged => then(&["rebase"]),
+            HeadRelation::Unrelated => None,
+            HeadRelation::Shallow => {
+                Some(git::command_line(["fetch", "--unshallow", remote, branch]))
+            }
         }
     }
 }
@@ -275,7 +280,7 @@ impl Violation {
             }
             Violation::OutOfSync(behind) => {
                 let remedy = match (behind.commands(), behind.relation) {
-                    (Some(command), Relation::Shallow) => {
+                    (Some(command), HeadRelation::Shallow) => {
                         format!("get the history of this shallow clone with `{command}`")
                     }
                     (Some(command), _) => format!("run `{command}`"),

@@ -7,7 +7,7 @@ use crate::run::turn::TurnIndex;
 
 /// A turn at another node that counts for a node where turns are added.
 #[derive(Debug, Clone, Copy)]
-pub struct Elsewhere {
+pub struct CoveringTurn {
     pub turn: TurnIndex,
     /// Whether it is waited for only while it runs, and waits for nothing that is added: together with what it
     /// waits for at its own node, that could close a cycle.
@@ -22,7 +22,7 @@ impl Schedule {
     ///
     /// If a turn stands at such a node.
     #[must_use]
-    pub fn with_elsewhere(mut self, elsewhere: BTreeMap<usize, Vec<Elsewhere>>) -> Self {
+    pub fn with_elsewhere(mut self, elsewhere: BTreeMap<usize, Vec<CoveringTurn>>) -> Self {
         let is_free = |node: &usize| self.first[*node].is_none();
         assert!(elsewhere.keys().all(is_free), "a turn stands there");
         self.elsewhere = elsewhere;

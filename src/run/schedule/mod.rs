@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
-pub use self::elsewhere::Elsewhere;
+pub use self::elsewhere::CoveringTurn;
 use crate::run::turn::TurnIndex;
 use crate::selection::graph::Precedence;
 
@@ -68,7 +68,7 @@ pub struct Schedule {
     /// The turn that a node had from the beginning, by node.
     first: Vec<Option<TurnIndex>>,
     /// Turns at other nodes that count for a node where turns are added.
-    elsewhere: BTreeMap<usize, Vec<Elsewhere>>,
+    elsewhere: BTreeMap<usize, Vec<CoveringTurn>>,
     /// The turns that were added at a node.
     added: BTreeMap<usize, Vec<TurnIndex>>,
     turns: Vec<Entry>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::snapshot::InputSnapshot;
 use super::waiting::{WaitNotes, WaitingClock, note_taken_over};
-use crate::change::{Pairs, relocate};
+use crate::change::{EntryIndex, relocate};
 use crate::context::{Context, FoundMove, Opened, follow_all, from_edit, from_lock};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
@@ -17,9 +17,9 @@ use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::run::begun::BegunRun;
 use crate::run::execute::Inbox;
-use crate::run::state::{StackRecord, StatePlan};
+use crate::run::state::{NewEntry, StatePlan};
 use crate::state::clock::SystemClock;
-use crate::state::document::{Action, Document, Inputs};
+use crate::state::document::{Document, Inputs, RunAction};
 use crate::state::edit::touch;
 use crate::state::heartbeat::Heartbeat;
 use crate::state::lock::{LockApplication, lock};
@@ -44,7 +44,7 @@ struct HeldLock {
 pub struct LockRequest<'a> {
     pub run: &'a str,
     /// What it does.
-    pub action: &'a Action,
+    pub action: &'a RunAction,
     /// How long to wait while another run holds the lock.
     pub timeout: Duration,
 }
@@ -76,14 +76,18 @@ impl Lockable {
 
     /// Records that HEAD has the inputs of the stacks that are as they were applied, if that is news and no run
     /// holds the lock: such a run does so itself.
-    pub fn move_seen(self, project: &Project, document: &Document) {
+    pub fn record_newer_commits(self, project: &Project, document: &Document) {
         let stacks = &project.stacks;
-        if document.lock.is_some() || !self.inputs.move_seen(stacks, &mut document.clone()) {
+        if document.lock.is_some()
+            || !self
+                .inputs
+                .record_newer_commits(stacks, &mut document.clone())
+        {
             return;
         }
         let moved = touch(&self.opened.backend, |document| {
             self.opened.relocate(project, document)?;
-            self.inputs.move_seen(stacks, document);
+            self.inputs.record_newer_commits(stacks, document);
             Ok(())
         });
         if let Err(error) = moved.map_err(from_edit::<Error>) {
@@ -106,7 +110,7 @@ impl Lockable {
             // If that is impossible, it still is below.
             _ = relocate(project, document);
             follow_all(&project.stacks, &moves, document);
-            _ = inputs.move_seen(&project.stacks, document);
+            _ = inputs.record_newer_commits(&project.stacks, document);
         };
         let inbox = Inbox::with_signals().context("failed to receive signals")?;
         let notes = WaitNotes::default();
@@ -147,7 +151,7 @@ impl Lockable {
 
 /// Checks that no other stack is on record at the paths of some stacks.
 pub fn check_keys(stacks: &Stacks, document: &Document, recorded: &[StackIndex]) -> Result<()> {
-    let pairs = Pairs::new(stacks, document);
+    let pairs = EntryIndex::new(stacks, document);
     let taken = recorded.iter().find(|&&stack| {
         let path = stacks[stack].path.as_str();
         document.stacks.contains_key(path) && pairs.key(stack) != Some(path)
@@ -201,9 +205,9 @@ impl StateLock {
         &self,
         environments: &Environments<'_>,
         stack: StackIndex,
-        action: Action,
+        action: RunAction,
         command: String,
-    ) -> StackRecord {
+    ) -> NewEntry {
         self.inputs
             .record(environments, stack, action, command, self.document())
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Map;
 
 use crate::change::base::{self, BaseQuery, BaseUnknown};
-use crate::change::{InputDigests, Pairs, trigger};
+use crate::change::{EntryIndex, InputDigests, trigger};
 use crate::context::Context;
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::git::{CommitId, GitError, Repository};
@@ -15,9 +15,9 @@ use crate::project::config::ProjectSettings;
 use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::{Project, Rules};
-use crate::run::state::StackRecord;
+use crate::run::state::NewEntry;
 use crate::source::Span;
-use crate::state::document::{Action, Document, Entry};
+use crate::state::document::{Document, Entry, RunAction};
 use crate::state::rules::{RecordedRule, RecordedRules};
 
 /// Whether the default branch of the remote has a commit; if there is no remote, any commit counts as
@@ -116,12 +116,12 @@ impl InputSnapshot {
     }
 
     /// Says of all stacks whose inputs are those on record that HEAD has them; returns whether that is news.
-    pub fn move_seen(&self, stacks: &Stacks, document: &mut Document) -> bool {
+    pub fn record_newer_commits(&self, stacks: &Stacks, document: &mut Document) -> bool {
         let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
             return false;
         };
         let mut is_news = false;
-        let pairs = Pairs::new(stacks, document);
+        let pairs = EntryIndex::new(stacks, document);
         let pairs: Vec<(StackIndex, String)> = pairs
             .iter()
             .map(|(stack, key)| (stack, key.to_owned()))
@@ -149,10 +149,10 @@ impl InputSnapshot {
         &self,
         environments: &Environments<'_>,
         stack: StackIndex,
-        action: Action,
+        action: RunAction,
         command: String,
         document: &Document,
-    ) -> StackRecord {
+    ) -> NewEntry {
         let generations = environments.generations_used(stack);
         let project = environments.namespaces().project();
         let head = self.head.as_ref().map(CommitId::to_string);
@@ -162,7 +162,7 @@ impl InputSnapshot {
         let key = stack.path.to_string();
         let asking = self.triggers.iter().filter(|it| it.concerns(&stack.path));
         let is_seen = self.is_published && !digest.is_dirty;
-        StackRecord {
+        NewEntry {
             action,
             command,
             commit: head.clone(),

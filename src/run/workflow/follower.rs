@@ -6,12 +6,12 @@ use serde_json::value::RawValue;
 use tracing::debug;
 
 use super::input::{self, RunFacts, StackInput, TurnFacts};
-use super::{Consequences, StackOnRecord, TurnKind, Workflow};
+use super::{Consequences, RecordedStack, TurnKind, Workflow};
 use crate::folder::GuardedFolder;
-use crate::policy::{Answer, List, PolicyNumber, Worker};
+use crate::policy::{ListKind, PolicyNumber, PolicyOutput, Worker};
 use crate::project::stack::StackIndex;
 use crate::record::samples::{Sample, Samples};
-use crate::run::evaluated::{Evaluated, PolicyAnswer, TurnState};
+use crate::run::evaluated::{PolicyAnswer, TurnEvaluation, TurnState};
 use crate::run::turn::TurnIndex;
 
 /// A policy that can be asked.
@@ -80,7 +80,7 @@ impl Follower {
     }
 
     /// Tells policies what is on record of stacks. The state of one that has a turn is that of its turn.
-    pub fn recall(&mut self, records: impl IntoIterator<Item = (StackIndex, StackOnRecord)>) {
+    pub fn recall(&mut self, records: impl IntoIterator<Item = (StackIndex, RecordedStack)>) {
         for (stack, record) in records {
             record.tell(&mut self.stacks[stack.get()]);
         }
@@ -139,7 +139,7 @@ impl Follower {
         position: usize,
         turn: Option<TurnIndex>,
         is_given_up: impl Fn() -> bool,
-    ) -> (Evaluated, Consequences) {
+    ) -> (TurnEvaluation, Consequences) {
         let ended = &self.workflow.turns()[position];
         let (state, path, stack) = (ended.state, ended.path.clone(), ended.stack);
         let earlier = turn
@@ -165,7 +165,7 @@ impl Follower {
                 let answer = ended.facts.unknown.clone().map_or_else(evaluate, Err);
                 let (answer, problem) = match answer {
                     Ok(answer) => (answer, None),
-                    Err(problem) => (Answer::default(), Some(problem)),
+                    Err(problem) => (PolicyOutput::default(), Some(problem)),
                 };
                 if earlier.is_some() {
                     // It may have been evaluated before a kill, and nothing came of that.
@@ -192,7 +192,7 @@ impl Follower {
                 self.tell_stack(stack.get());
             }
         }
-        let evaluated = Evaluated {
+        let evaluated = TurnEvaluation {
             turn,
             stack: path,
             earlier,
@@ -243,12 +243,12 @@ impl Follower {
             None => turn.path.as_str(),
         };
         let entry = input::workflow_entry(turn, id);
-        self.worker.put(List::Workflow, position, entry);
+        self.worker.put(ListKind::Workflow, position, entry);
     }
 
     fn tell_stack(&mut self, stack: usize) {
         let entry = input::raw(&self.stacks[stack]);
-        self.worker.put(List::Stacks, stack, entry);
+        self.worker.put(ListKind::Stacks, stack, entry);
     }
 }
 

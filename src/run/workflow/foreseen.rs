@@ -4,7 +4,7 @@
 use super::{Follower, TurnFacts, TurnKind, WorkflowTurn};
 use crate::path::StackPath;
 use crate::project::stack::StackIndex;
-use crate::run::evaluated::{Evaluated, TurnState};
+use crate::run::evaluated::{TurnEvaluation, TurnState};
 use crate::run::schedule::Schedule;
 use crate::run::turn::TurnIndex;
 
@@ -15,7 +15,7 @@ pub struct ForeseenRun {
     pub turns: Vec<ForeseenTurn>,
     /// The answers of policies to the end of each turn, in that sequence, after those to turns of
     /// earlier runs.
-    pub evaluated: Vec<Evaluated>,
+    pub evaluated: Vec<TurnEvaluation>,
 }
 
 /// A turn that a run would have.
@@ -102,7 +102,7 @@ impl Follower {
         number: Option<TurnIndex>,
         schedule: &mut Schedule,
         place: impl Fn(StackIndex) -> (usize, u32),
-    ) -> (Evaluated, bool) {
+    ) -> (TurnEvaluation, bool) {
         let (evaluated, consequences) = self.ended(position, number, || false);
         let workflow = self.workflow();
         for follow in &consequences.queued {

@@ -19,8 +19,8 @@ pub use self::input::{
     StackInput, TurnFacts, id, input, workflow_entry,
 };
 pub use self::names::StackNames;
-pub use self::on_record::{StackOnRecord, state_on_record};
-use super::evaluated::{Dropped, Follow, PolicyAnswer, TurnState, WhyDropped};
+pub use self::on_record::{RecordedStack, state_on_record};
+use super::evaluated::{DroppedFollowUp, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::{Operation, TurnIndex};
 use crate::path::StackPath;
 use crate::project::policy::PolicySettings;
@@ -160,7 +160,7 @@ pub struct Consequences {
     /// Turns that were to come anyway.
     pub joined: Vec<Follow>,
     /// What was asked for and does not follow.
-    pub dropped: Vec<Dropped>,
+    pub dropped: Vec<DroppedFollowUp>,
     /// Whether another turn of the same stack follows, so that this one does not count.
     pub is_retried: bool,
 }
@@ -257,7 +257,7 @@ impl Workflow {
         }
         let mut consequences = Consequences::default();
         for (name, policies) in unknown {
-            consequences.dropped.push(Dropped {
+            consequences.dropped.push(DroppedFollowUp {
                 name: name.to_owned(),
                 policies,
                 why: WhyDropped::Unknown,
@@ -277,7 +277,7 @@ impl Workflow {
         at: u64,
         consequences: &mut Consequences,
     ) {
-        let dropped = |why: WhyDropped, path: &StackPath, policies: Vec<String>| Dropped {
+        let dropped = |why: WhyDropped, path: &StackPath, policies: Vec<String>| DroppedFollowUp {
             name: path.to_string(),
             policies,
             why,

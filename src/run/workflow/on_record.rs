@@ -2,14 +2,14 @@
 
 use super::input::{CommitInput, StackInput};
 use crate::run::evaluated::TurnState;
-use crate::state::document::{Entry, INTERRUPTED, Outcome};
+use crate::state::document::{AttemptOutcome, Entry, INTERRUPTED};
 
 /// How a run that exceeded its time limit has left a stack, in the words of the state.
 const RUN_TIMED_OUT: &str = "run-timed-out";
 
 /// What the state has on record of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StackOnRecord {
+pub struct RecordedStack {
     /// How its last turn ended.
     pub state: TurnState,
     /// Whether it has been applied, and not only tried to be.
@@ -18,7 +18,7 @@ pub struct StackOnRecord {
     pub commit: Option<CommitInput>,
 }
 
-impl StackOnRecord {
+impl RecordedStack {
     /// Gives it to the input of policies.
     pub fn tell(self, input: &mut StackInput) {
         input.set_state(self.state);
@@ -38,7 +38,7 @@ pub fn state_on_record(entry: &Entry) -> Option<TurnState> {
         return entry.applied.is_some().then_some(TurnState::Finished);
     };
     Some(match (&last.outcome, last.failure.as_deref()) {
-        (Outcome::Succeeded, _) => TurnState::Finished,
+        (AttemptOutcome::Succeeded, _) => TurnState::Finished,
         (_, Some(INTERRUPTED | RUN_TIMED_OUT)) => TurnState::Stopped,
         _ => TurnState::Failed,
     })

@@ -7,7 +7,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use super::{Graph, Node, Origin, OriginKind};
 use crate::path::{KeyFilter, ProjectPath};
 use crate::project::stack::{StackIndex, Stacks};
-use crate::selection::reference::{Reference, ReferenceKind, References, Target};
+use crate::selection::reference::{Reference, ReferenceKind, ReferenceTarget, References};
 
 impl Graph {
     pub fn new(stacks: &Stacks, references: &References) -> Self {
@@ -156,7 +156,7 @@ impl<'a> Builder<'a> {
     fn single_stacks(&mut self) {
         for kind in [OriginKind::After, OriginKind::Before] {
             for (reference, origin) in self.references(kind) {
-                if let Target::Stack(named) = reference.target {
+                if let ReferenceTarget::Stack(named) = reference.target {
                     self.constrain(
                         Graph::node(named),
                         Graph::node(reference.from),
@@ -174,7 +174,7 @@ impl<'a> Builder<'a> {
         let children = self.children(kind);
         let mut directories: BTreeSet<&str> = BTreeSet::new();
         for (reference, _) in self.references(kind) {
-            if let Target::Directory(directory) = &reference.target {
+            if let ReferenceTarget::Directory(directory) = &reference.target {
                 directories.insert(directory.as_str());
             }
         }
@@ -206,7 +206,7 @@ impl<'a> Builder<'a> {
             }
         }
         for (reference, origin) in self.references(kind) {
-            if let Target::Directory(directory) = &reference.target {
+            if let ReferenceTarget::Directory(directory) = &reference.target {
                 let node = nodes[directory.as_str()];
                 self.constrain(node, Graph::node(reference.from), kind, Some(origin));
             }
@@ -219,7 +219,7 @@ impl<'a> Builder<'a> {
     fn children(&self, kind: OriginKind) -> BTreeMap<&'a str, BTreeMap<&'a str, Child>> {
         let mut children: BTreeMap<&str, BTreeMap<&str, Child>> = BTreeMap::new();
         for (reference, _) in self.references(kind) {
-            if let Target::Enclosing(directory) = &reference.target {
+            if let ReferenceTarget::Enclosing(directory) = &reference.target {
                 let path = self.stacks[reference.from].path.directory();
                 for (directory, _) in steps_down(directory, path) {
                     children.entry(directory).or_default();
@@ -270,7 +270,7 @@ impl<'a> Builder<'a> {
         }
         let mut outside: HashMap<(&ProjectPath, &str), NodeIndex> = HashMap::new();
         for (reference, origin) in self.references(kind) {
-            let Target::Enclosing(enclosing) = &reference.target else {
+            let ReferenceTarget::Enclosing(enclosing) = &reference.target else {
                 continue;
             };
             let mut last = None;
@@ -301,10 +301,13 @@ impl<'a> Builder<'a> {
     fn groups(&mut self) {
         for kind in [OriginKind::After, OriginKind::Before] {
             let references = self.references;
-            let mut groups: HashMap<&Target, GroupNodes> = HashMap::new();
+            let mut groups: HashMap<&ReferenceTarget, GroupNodes> = HashMap::new();
             for (reference, origin) in self.references(kind) {
                 let target = &reference.target;
-                if !matches!(target, Target::Tag(_) | Target::Instances(_)) {
+                if !matches!(
+                    target,
+                    ReferenceTarget::Tag(_) | ReferenceTarget::Instances(_)
+                ) {
                     continue;
                 }
                 let nodes = groups.entry(target).or_insert_with(|| GroupNodes {
@@ -316,7 +319,7 @@ impl<'a> Builder<'a> {
                 let Ok(position) = nodes.members.binary_search(&reference.from) else {
                     let node = match (nodes.all, target) {
                         (Some(node), _) => node,
-                        (None, Target::Tag(group)) => {
+                        (None, ReferenceTarget::Tag(group)) => {
                             let filter = &references.tag_group(*group).filter;
                             let name = group_name(kind, &format!("tag:{filter}"));
                             let node = self.graph.add_node(Node::Group(name));
@@ -325,7 +328,9 @@ impl<'a> Builder<'a> {
                             }
                             node
                         }
-                        (None, Target::Instances(directory)) => self.instances(directory, kind),
+                        (None, ReferenceTarget::Instances(directory)) => {
+                            self.instances(directory, kind)
+                        }
                         (None, _) => continue,
                     };
                     nodes.all = Some(node);

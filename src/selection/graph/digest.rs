@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::project::stack::Stacks;
-use crate::selection::reference::{ReferenceKind, References, Target};
+use crate::selection::reference::{ReferenceKind, ReferenceTarget, References};
 
 /// Returns a digest of all stacks of a project and their constraints. It is the same on every machine, and
 /// independent of the files and lines that declare them.
@@ -17,7 +17,7 @@ pub fn digest(stacks: &Stacks, references: &References) -> String {
         .map(|(_, stack)| format!("stack\0{}\0\n", stack.path))
         .collect();
     // Thousands of stacks may name the same group of thousands.
-    let mut groups: HashMap<&Target, String> = HashMap::new();
+    let mut groups: HashMap<&ReferenceTarget, String> = HashMap::new();
     for reference in &references.list {
         let word = match reference.kind {
             ReferenceKind::After => "after",
@@ -28,7 +28,7 @@ pub fn digest(stacks: &Stacks, references: &References) -> String {
         let from = &stacks[reference.from].path;
         let group = groups.entry(&reference.target).or_insert_with(|| {
             let mut members = String::new();
-            if matches!(reference.target, Target::Enclosing(_)) {
+            if matches!(reference.target, ReferenceTarget::Enclosing(_)) {
                 members += "enclosing\0";
             }
             for member in references.members(&reference.target, stacks) {

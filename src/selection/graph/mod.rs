@@ -185,7 +185,7 @@ impl Graph {
             .collect();
         let searches =
             self.searches_to(Towards::Dependencies, |node: NodeIndex| ends[node.index()]);
-        let knots = self.knots();
+        let knots = self.components();
         let mut arrows = Vec::new();
         for to in self.graph.node_indices().filter(|node| ends[node.index()]) {
             for (from, route) in searches.ends(to) {
@@ -210,7 +210,7 @@ impl Graph {
     }
 
     /// Returns the strongly connected component of each node, as a number.
-    fn knots(&self) -> Vec<usize> {
+    fn components(&self) -> Vec<usize> {
         let mut knots = vec![0; self.graph.node_count()];
         for component in kosaraju_scc(&self.graph) {
             for &node in &component {

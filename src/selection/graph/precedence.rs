@@ -28,10 +28,10 @@ pub struct Successor {
 impl Precedence {
     /// Reduces a graph. Failures spread along all of its constraints.
     pub fn new(graph: &Graph) -> Self {
-        Self::of(graph, &graph.knots())
+        Self::of(graph, &graph.components())
     }
 
-    /// Reduces a graph with these [`Graph::knots`].
+    /// Reduces a graph with these [`Graph::components`].
     pub(super) fn of(graph: &Graph, knot: &[usize]) -> Self {
         let inner = &graph.graph;
         let n_nodes = inner.node_count();

@@ -17,7 +17,7 @@ pub enum Wave {
 impl Graph {
     /// Returns the wave of each stack of the project, meaningful only for selected stacks.
     pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Wave> {
-        let knots = self.knots();
+        let knots = self.components();
         let mut sizes = vec![0_u32; knots.len()];
         for &knot in &knots {
             sizes[knot] += 1;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Reference, ReferenceKind, References, TagGroup, TagGroupIndex, Target};
+use super::{Reference, ReferenceKind, ReferenceTarget, References, TagGroup, TagGroupIndex};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::path::{KeyFilter, ProjectPath};
 use crate::project::Project;
@@ -100,7 +100,7 @@ impl ReferenceResolver<'_> {
             let diagnostic = Diagnostic::error(Code::InvalidValue, message);
             diagnostic.label(span, label).help(help)
         };
-        let is_one = matches!(reference.target, Target::Stack(_));
+        let is_one = matches!(reference.target, ReferenceTarget::Stack(_));
         if reference.output.is_some() && !is_one {
             self.problems.push(wrong(
                 format!(
@@ -129,12 +129,12 @@ impl ReferenceResolver<'_> {
             reference.is_other(stack, stacks) && stacks[stack].mode == StackMode::Manage
         };
         match &reference.target {
-            Target::Stack(stack) => is_managed(*stack),
-            Target::Directory(directory) | Target::Enclosing(directory) => {
+            ReferenceTarget::Stack(stack) => is_managed(*stack),
+            ReferenceTarget::Directory(directory) | ReferenceTarget::Enclosing(directory) => {
                 stacks.at_or_below(directory).any(is_managed)
             }
-            Target::Instances(directory) => stacks.at(directory.as_str()).any(is_managed),
-            Target::Tag(group) => {
+            ReferenceTarget::Instances(directory) => stacks.at(directory.as_str()).any(is_managed),
+            ReferenceTarget::Tag(group) => {
                 let members = &self.references.tag_group(*group).members;
                 members.iter().copied().any(is_managed)
             }
@@ -147,7 +147,7 @@ impl ReferenceResolver<'_> {
         stack: &Stack,
         kind: ReferenceKind,
         entry: &Spanned<String>,
-    ) -> Option<Target> {
+    ) -> Option<ReferenceTarget> {
         match entry.value.strip_prefix("tag:") {
             Some(filter) => self.tag(from, filter, kind, entry),
             None => self.path(from, stack, kind, entry),
@@ -160,7 +160,7 @@ impl ReferenceResolver<'_> {
         filter: &str,
         kind: ReferenceKind,
         entry: &Spanned<String>,
-    ) -> Option<Target> {
+    ) -> Option<ReferenceTarget> {
         let has_empty = filter.split([',', ':']).any(str::is_empty);
         let filter = match TagFilter::parse(filter) {
             Ok(filter) => filter,
@@ -192,7 +192,7 @@ impl ReferenceResolver<'_> {
         let target = match *self.references.tag_group(group).members.as_slice() {
             // All instances share one block: for the others, the reference makes sense.
             [only] if only == from && stacks[from].path.key().is_some() => None,
-            [only] if only != from => Some(Target::Stack(only)),
+            [only] if only != from => Some(ReferenceTarget::Stack(only)),
             [] | [_] if !self.project.broken.is_empty() => None, // what is broken may carry it
             [] | [_] if !self.explains => None,
             [_] => {
@@ -216,7 +216,7 @@ impl ReferenceResolver<'_> {
                 });
                 None
             }
-            _ => Some(Target::Tag(group)),
+            _ => Some(ReferenceTarget::Tag(group)),
         };
         if has_empty && self.explains && target.is_some() {
             let message = format!("`{}` in `{kind}` has an empty tag", entry.value);
@@ -234,7 +234,7 @@ impl ReferenceResolver<'_> {
         stack: &Stack,
         kind: ReferenceKind,
         entry: &Spanned<String>,
-    ) -> Option<Target> {
+    ) -> Option<ReferenceTarget> {
         let (written, key) = self.split_key(stack, &entry.value);
         let Ok(path) = stack.path.directory().resolve(written) else {
             let diagnostic = Diagnostic::error(
@@ -255,8 +255,8 @@ impl ReferenceResolver<'_> {
         }
         let mut named = stacks.at_or_below(&path);
         match (named.next(), named.next()) {
-            (Some(only), None) => Some(Target::Stack(only)),
-            (Some(_), Some(_)) => Some(Target::Directory(path)),
+            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
+            (Some(_), Some(_)) => Some(ReferenceTarget::Directory(path)),
             // Another diagnostic explains the broken file there.
             (None, _) if self.broken_within(&path) || !self.explains => None,
             (None, _) => {
@@ -296,14 +296,14 @@ impl ReferenceResolver<'_> {
         entry: &Spanned<String>,
         directory: ProjectPath,
         key: &KeyFilter,
-    ) -> Option<Target> {
+    ) -> Option<ReferenceTarget> {
         let stacks = &self.project.stacks;
         let here = stacks.at(directory.as_str());
         let mut named = stacks.instances(&here, key);
         match (named.next(), named.next()) {
             // All instances share one block: for the others, the reference makes sense.
             (Some(only), None) if only == from => None,
-            (Some(only), None) => Some(Target::Stack(only)),
+            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
             (Some(_), Some(_)) => self.others_beside(from, directory, stack),
             (None, _) if self.broken_within(&directory) || !self.explains => None,
             (None, _) => {
@@ -333,13 +333,13 @@ impl ReferenceResolver<'_> {
         from: StackIndex,
         directory: ProjectPath,
         stack: &Stack,
-    ) -> Option<Target> {
+    ) -> Option<ReferenceTarget> {
         let here = self.project.stacks.at(directory.as_str());
         let is_inside = *stack.path.directory() == directory;
         let mut others = here.filter(|&other| other != from || !is_inside);
         match (others.next(), others.next()) {
-            (Some(only), None) => Some(Target::Stack(only)),
-            (Some(_), Some(_)) => Some(Target::Instances(directory)),
+            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
+            (Some(_), Some(_)) => Some(ReferenceTarget::Instances(directory)),
             (None, _) => None,
         }
     }
@@ -352,7 +352,7 @@ impl ReferenceResolver<'_> {
         kind: ReferenceKind,
         entry: &Spanned<String>,
         directory: ProjectPath,
-    ) -> Option<Target> {
+    ) -> Option<ReferenceTarget> {
         if directory == *stack.path.directory() {
             if stack.path.key().is_some() {
                 return self.others_beside(from, directory, stack);
@@ -367,8 +367,8 @@ impl ReferenceResolver<'_> {
         ) {
             let above = stacks.at(directory.as_str());
             if above.len() > 0 {
-                let target = above.only().map(Target::Stack);
-                return Some(target.unwrap_or(Target::Instances(directory)));
+                let target = above.only().map(ReferenceTarget::Stack);
+                return Some(target.unwrap_or(ReferenceTarget::Instances(directory)));
             }
             let mut broken = self.project.broken.iter();
             let mut empty = self.project.without_instances.iter();
@@ -380,8 +380,8 @@ impl ReferenceResolver<'_> {
         }
         let mut others = stacks.at_or_below_except(&directory, stack.path.directory());
         match (others.next(), others.next()) {
-            (Some(only), None) => Some(Target::Stack(only)),
-            (Some(_), Some(_)) => Some(Target::Enclosing(directory)),
+            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
+            (Some(_), Some(_)) => Some(ReferenceTarget::Enclosing(directory)),
             (None, _) if self.broken_within(&directory) || !self.explains => None,
             (None, _) => {
                 let label = "no other stack at or below this directory";

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::path_filter::PathFilter;
 use super::released::ReleasedQuery;
-use super::{Reach, Reason, Released};
+use super::{Reach, Released, SelectionReason};
 use crate::change::trigger::Trigger;
 use crate::change::{
-    Changes, Counted, MissingStack, Since, SinceBase, Standing, Standings, Status,
+    Changes, CountedStates, MissingStack, Since, SinceBase, Standing, Standings, Status,
 };
 use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::{Stack, StackIndex};
@@ -44,7 +44,7 @@ pub struct Query {
 pub struct RecordedQuery {
     pub standings: Standings,
     /// Which uncommitted changes count for the statuses.
-    pub counted: Counted,
+    pub counted: CountedStates,
     /// Whether only stacks are wanted whose status is not `applied`.
     pub changed: bool,
     /// Only stacks with one of these statuses; all if empty.
@@ -137,7 +137,7 @@ impl Query {
         &'a self,
         index: StackIndex,
         stack: &'a Stack,
-    ) -> impl Iterator<Item = Result<Vec<Reason>, Obstacle>> + 'a {
+    ) -> impl Iterator<Item = Result<Vec<SelectionReason>, Obstacle>> + 'a {
         let checks = [
             Self::check_changed,
             Self::check_released,
@@ -156,7 +156,7 @@ impl Query {
     }
 
     /// Returns why the filters let a stack pass, or `None` if they do not.
-    pub(super) fn passes(&self, index: StackIndex, stack: &Stack) -> Option<Vec<Reason>> {
+    pub(super) fn passes(&self, index: StackIndex, stack: &Stack) -> Option<Vec<SelectionReason>> {
         let mut reasons = Vec::with_capacity(1);
         for check in self.checks(index, stack) {
             reasons.append(&mut check.ok()?);
@@ -176,18 +176,26 @@ impl Query {
             .any(|filter| filter.matches(&stack.path))
     }
 
-    fn check_changed(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_changed(
+        &self,
+        index: StackIndex,
+        _: &Stack,
+    ) -> Result<Vec<SelectionReason>, Obstacle> {
         let Some(changes) = &self.changed else {
             return Ok(Vec::new());
         };
         if let Some(triggers) = changes.dismissed.get(&index) {
             return Err(Obstacle::Dismissed(triggers.clone()));
         }
-        let cause = changes.stacks.get(&index).cloned().map(Reason::Changed);
+        let cause = changes
+            .stacks
+            .get(&index)
+            .cloned()
+            .map(SelectionReason::Changed);
         let trigger = changes.triggered.get(&index).cloned();
-        let reasons: Vec<Reason> = cause
+        let reasons: Vec<SelectionReason> = cause
             .into_iter()
-            .chain(trigger.map(Reason::Triggered))
+            .chain(trigger.map(SelectionReason::Triggered))
             .collect();
         if reasons.is_empty() {
             return Err(Obstacle::Unchanged);
@@ -195,30 +203,38 @@ impl Query {
         Ok(reasons)
     }
 
-    fn check_released(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_released(
+        &self,
+        index: StackIndex,
+        _: &Stack,
+    ) -> Result<Vec<SelectionReason>, Obstacle> {
         let Some(query) = &self.released else {
             return Ok(Vec::new());
         };
         let released = Box::new(query.of(index));
         if query.named.contains_key(&index) {
-            Ok(vec![Reason::Released(released)])
+            Ok(vec![SelectionReason::Released(released)])
         } else {
             Err(Obstacle::Unreleased(released))
         }
     }
 
-    fn check_applied(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_applied(
+        &self,
+        index: StackIndex,
+        _: &Stack,
+    ) -> Result<Vec<SelectionReason>, Obstacle> {
         let Some((standing, recorded)) = self.standing(index) else {
             return Ok(Vec::new());
         };
         match standing {
             _ if !recorded.changed => Ok(Vec::new()),
             Standing::Applied => Err(Obstacle::Unchanged),
-            standing => Ok(vec![Reason::Standing(standing.clone())]),
+            standing => Ok(vec![SelectionReason::Standing(standing.clone())]),
         }
     }
 
-    fn check_status(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_status(&self, index: StackIndex, _: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
         let Some((standing, recorded)) = self.standing(index) else {
             return Ok(Vec::new());
         };
@@ -231,7 +247,7 @@ impl Query {
             // Its change was already given as a reason.
             Ok(Vec::new())
         } else {
-            Ok(vec![Reason::Standing(standing.clone())])
+            Ok(vec![SelectionReason::Standing(standing.clone())])
         }
     }
 
@@ -309,53 +325,61 @@ impl Query {
         })
     }
 
-    fn check_directory(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_directory(
+        &self,
+        _: StackIndex,
+        stack: &Stack,
+    ) -> Result<Vec<SelectionReason>, Obstacle> {
         let is_here = match self.scope {
             DirectoryMatch::Recursive => stack.path.directory().is_at_or_below(&self.directory),
             DirectoryMatch::Exact => *stack.path.directory() == self.directory,
         };
         let directory = self.directory.clone();
         if is_here {
-            Ok(vec![Reason::Directory(directory, self.scope)])
+            Ok(vec![SelectionReason::Directory(directory, self.scope)])
         } else {
             Err(Obstacle::Directory(directory, self.scope))
         }
     }
 
-    fn check_globs(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_globs(&self, _: StackIndex, stack: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
         if self.globs.is_empty() {
             return Ok(Vec::new());
         }
         let mut globs = self.globs.iter();
         match globs.find(|filter| filter.matches(&stack.path)) {
-            Some(filter) => Ok(vec![Reason::Glob(filter.written.clone())]),
+            Some(filter) => Ok(vec![SelectionReason::Glob(filter.written.clone())]),
             None => Err(Obstacle::Globs),
         }
     }
 
-    fn check_named(&self, index: StackIndex, _: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_named(&self, index: StackIndex, _: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
         let Some(named) = &self.named else {
             return Ok(Vec::new());
         };
         let source = named.source.clone();
         match named.lines.get(&index) {
-            Some(&line) => Ok(vec![Reason::Named(source, line)]),
+            Some(&line) => Ok(vec![SelectionReason::Named(source, line)]),
             None => Err(Obstacle::Unnamed(source)),
         }
     }
 
-    fn check_tags(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_tags(&self, _: StackIndex, stack: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
         if self.tags.is_empty() {
             return Ok(Vec::new());
         }
         let mut filters = self.tags.iter();
         match filters.find(|filter| filter.matches(|tag| stack.has_tag(tag))) {
-            Some(filter) => Ok(vec![Reason::Tags(filter.clone())]),
+            Some(filter) => Ok(vec![SelectionReason::Tags(filter.clone())]),
             None => Err(Obstacle::Tags),
         }
     }
 
-    fn check_no_tags(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_no_tags(
+        &self,
+        _: StackIndex,
+        stack: &Stack,
+    ) -> Result<Vec<SelectionReason>, Obstacle> {
         let carried = self.no_tags.iter().filter(|tag| stack.has_tag(tag));
         let carried: Vec<String> = carried.cloned().collect();
         if carried.is_empty() {
@@ -365,7 +389,11 @@ impl Query {
         }
     }
 
-    fn check_exclude(&self, _: StackIndex, stack: &Stack) -> Result<Vec<Reason>, Obstacle> {
+    fn check_exclude(
+        &self,
+        _: StackIndex,
+        stack: &Stack,
+    ) -> Result<Vec<SelectionReason>, Obstacle> {
         let meaning = self.exclude.iter().filter(|it| it.matches(&stack.path));
         let meaning: Vec<String> = meaning.map(|filter| filter.written.clone()).collect();
         if meaning.is_empty() {

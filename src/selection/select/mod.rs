@@ -28,7 +28,7 @@ use crate::source::Span;
 
 /// What a flag does with the neighbours of selected stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum NeighbourChoice {
     /// Selects them instead.
     Only,
     /// Selects them too.
@@ -40,7 +40,7 @@ pub enum Verb {
 /// A neighbour flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    pub verb: Verb,
+    pub verb: NeighbourChoice,
     pub towards: Towards,
     /// The maximum number of steps; unlimited if `None`.
     pub depth: Option<NonZeroU32>,
@@ -50,9 +50,9 @@ pub struct Reach {
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.verb {
-            Verb::Only => "only",
-            Verb::Include => "include",
-            Verb::Exclude => "exclude",
+            NeighbourChoice::Only => "only",
+            NeighbourChoice::Include => "include",
+            NeighbourChoice::Exclude => "exclude",
         };
         let towards = match self.towards {
             Towards::Dependencies => "dependencies",
@@ -68,7 +68,7 @@ impl fmt::Display for Reach {
 
 /// Why a stack is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum SelectionReason {
     Changed(ChangeCause),
     /// A trigger makes it count as changed.
     Triggered(Trigger),
@@ -95,7 +95,7 @@ pub enum Reason {
 /// The selected stacks, each with the reasons.
 #[derive(Debug, Default)]
 pub struct Selection {
-    stacks: BTreeMap<StackIndex, Vec<Reason>>,
+    stacks: BTreeMap<StackIndex, Vec<SelectionReason>>,
     /// The stacks that were selected before neighbours were considered.
     dropped: BTreeMap<StackIndex, Obstacle>,
     since: Option<Since>,
@@ -137,7 +137,7 @@ impl Selection {
 
     /// Returns why a stack is selected; empty if it is not. A stack that passes the filters has their
     /// reasons; one that is only wanted names the nearest stack that wants it.
-    pub fn reasons(&self, stack: StackIndex) -> &[Reason] {
+    pub fn reasons(&self, stack: StackIndex) -> &[SelectionReason] {
         self.stacks.get(&stack).map_or(&[], Vec::as_slice)
     }
 
@@ -169,17 +169,18 @@ pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Q
 /// Applies the neighbour flags: "only" and "include" start from the result of the earlier steps, "exclude"
 /// from the result of these two.
 fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &mut Selection) {
-    let around =
-        |verb: Verb, selection: &Selection| -> Vec<(Reach, BTreeMap<StackIndex, NeighbourStep>)> {
-            let wanted = query.neighbours.iter().filter(|reach| reach.verb == verb);
-            let reached = |&reach: &Reach| {
-                let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
-                (reach, steps)
-            };
-            wanted.map(reached).collect()
+    let around = |verb: NeighbourChoice,
+                  selection: &Selection|
+     -> Vec<(Reach, BTreeMap<StackIndex, NeighbourStep>)> {
+        let wanted = query.neighbours.iter().filter(|reach| reach.verb == verb);
+        let reached = |&reach: &Reach| {
+            let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
+            (reach, steps)
         };
-    let include = around(Verb::Include, selection);
-    let only = around(Verb::Only, selection);
+        wanted.map(reached).collect()
+    };
+    let include = around(NeighbourChoice::Include, selection);
+    let only = around(NeighbourChoice::Only, selection);
     if !only.is_empty() {
         let mut before = std::mem::take(&mut selection.stacks);
         for (reach, steps) in &only {
@@ -187,7 +188,7 @@ fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &m
                 if !query.excludes(&stacks[stack]) {
                     let known = || before.remove(&stack).unwrap_or_default();
                     let reasons = selection.stacks.entry(stack).or_insert_with(known);
-                    reasons.push(Reason::Neighbour(*reach, step));
+                    reasons.push(SelectionReason::Neighbour(*reach, step));
                 }
             }
         }
@@ -198,13 +199,13 @@ fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &m
     for (reach, steps) in include {
         for (stack, step) in steps {
             if !query.excludes(&stacks[stack]) {
-                let reason = || vec![Reason::Neighbour(reach, step)];
+                let reason = || vec![SelectionReason::Neighbour(reach, step)];
                 selection.stacks.entry(stack).or_insert_with(reason);
                 selection.dropped.remove(&stack);
             }
         }
     }
-    for (reach, steps) in around(Verb::Exclude, selection) {
+    for (reach, steps) in around(NeighbourChoice::Exclude, selection) {
         for (stack, step) in steps {
             if selection.stacks.remove(&stack).is_some() {
                 let obstacle = Obstacle::Neighbour(reach, step);

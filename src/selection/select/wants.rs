@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Query, Reason, Selection};
+use super::{Query, Selection, SelectionReason};
 use crate::project::stack::{StackIndex, Stacks};
-use crate::selection::reference::{ReferenceKind, References, Target};
+use crate::selection::reference::{ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
 
 /// Which stacks want which.
@@ -12,17 +12,17 @@ pub(super) struct Wants<'a> {
     stacks: &'a Stacks,
     references: &'a References,
     /// The targets of `wants`, by declaring stack.
-    declared: HashMap<StackIndex, Vec<(&'a Target, Span)>>,
+    declared: HashMap<StackIndex, Vec<(&'a ReferenceTarget, Span)>>,
     /// `wanted_by` is `wants` seen from the other side; for a group, stored once for all its members.
-    wanted_by: HashMap<&'a Target, Vec<(StackIndex, Span)>>,
+    wanted_by: HashMap<&'a ReferenceTarget, Vec<(StackIndex, Span)>>,
     /// The targets of `wanted_by` that contain a stack.
-    targets: HashMap<StackIndex, Vec<&'a Target>>,
+    targets: HashMap<StackIndex, Vec<&'a ReferenceTarget>>,
 }
 
 impl<'a> Wants<'a> {
     pub(super) fn new(stacks: &'a Stacks, references: &'a References) -> Self {
-        let mut declared: HashMap<StackIndex, Vec<(&Target, Span)>> = HashMap::new();
-        let mut wanted_by: HashMap<&Target, Vec<(StackIndex, Span)>> = HashMap::new();
+        let mut declared: HashMap<StackIndex, Vec<(&ReferenceTarget, Span)>> = HashMap::new();
+        let mut wanted_by: HashMap<&ReferenceTarget, Vec<(StackIndex, Span)>> = HashMap::new();
         for reference in &references.list {
             match reference.kind {
                 ReferenceKind::Wants => declared
@@ -38,12 +38,12 @@ impl<'a> Wants<'a> {
                 | ReferenceKind::ReplaceTriggeredBy => {}
             }
         }
-        let mut sorted: Vec<&Target> = wanted_by.keys().copied().collect();
+        let mut sorted: Vec<&ReferenceTarget> = wanted_by.keys().copied().collect();
         sorted.sort_unstable_by_key(|target| {
             let declaring = wanted_by[target].iter();
             declaring.map(|&(stack, span)| (stack, span.start)).min()
         });
-        let mut targets: HashMap<StackIndex, Vec<&Target>> = HashMap::new();
+        let mut targets: HashMap<StackIndex, Vec<&ReferenceTarget>> = HashMap::new();
         for target in sorted {
             for member in references.members(target, stacks) {
                 targets.entry(member).or_default().push(target);
@@ -63,11 +63,11 @@ impl<'a> Wants<'a> {
         if self.declared.is_empty() && self.wanted_by.is_empty() {
             return;
         }
-        let mut opened: HashMap<&Target, Opened> = HashMap::new();
-        let mut waiting: HashMap<&Target, Vec<&[(StackIndex, Span)]>> = HashMap::new();
+        let mut opened: HashMap<&ReferenceTarget, Opened> = HashMap::new();
+        let mut waiting: HashMap<&ReferenceTarget, Vec<&[(StackIndex, Span)]>> = HashMap::new();
         let mut queue: VecDeque<StackIndex> = selection.stacks().collect();
         while let Some(stack) = queue.pop_front() {
-            let mut add = |wanted: StackIndex, reason: Reason| {
+            let mut add = |wanted: StackIndex, reason: SelectionReason| {
                 if query.excludes(&self.stacks[wanted]) {
                     return;
                 }
@@ -79,7 +79,7 @@ impl<'a> Wants<'a> {
             };
             for &(target, span) in self.declared.get(&stack).into_iter().flatten() {
                 for wanted in self.open(target, stack, &mut opened) {
-                    add(wanted, Reason::Wants(stack, span));
+                    add(wanted, SelectionReason::Wants(stack, span));
                 }
             }
             for &target in self.targets.get(&stack).into_iter().flatten() {
@@ -88,11 +88,11 @@ impl<'a> Wants<'a> {
                     .or_insert_with(|| self.wanted_by(target));
                 declaring.retain(|here| {
                     // A stack that names a directory around it does not name the stacks nested in it.
-                    let is_nested =
-                        matches!(target, Target::Enclosing(_)) && self.lies_in(stack, here[0].0);
+                    let is_nested = matches!(target, ReferenceTarget::Enclosing(_))
+                        && self.lies_in(stack, here[0].0);
                     if !is_nested {
                         for &(wanted, span) in *here {
-                            add(wanted, Reason::WantedBy(stack, span));
+                            add(wanted, SelectionReason::WantedBy(stack, span));
                         }
                     }
                     is_nested
@@ -103,7 +103,7 @@ impl<'a> Wants<'a> {
 
     /// Returns the stacks that name a target in `wanted_by`. Instances in one directory are grouped, since
     /// the same stacks are nested in all of them.
-    fn wanted_by(&self, target: &Target) -> Vec<&[(StackIndex, Span)]> {
+    fn wanted_by(&self, target: &ReferenceTarget) -> Vec<&[(StackIndex, Span)]> {
         let directory = |(stack, _): &(StackIndex, Span)| self.stacks[*stack].path.directory();
         let declaring = self.wanted_by[target].as_slice();
         declaring
@@ -115,9 +115,9 @@ impl<'a> Wants<'a> {
     /// be selected.
     fn open(
         &self,
-        target: &'a Target,
+        target: &'a ReferenceTarget,
         from: StackIndex,
-        opened: &mut HashMap<&'a Target, Opened>,
+        opened: &mut HashMap<&'a ReferenceTarget, Opened>,
     ) -> Vec<StackIndex> {
         let mut members = match opened.get(target) {
             None => self.references.members(target, self.stacks),
@@ -129,13 +129,14 @@ impl<'a> Wants<'a> {
             Some(_) => return Vec::new(),
         };
         let without = match target {
-            Target::Enclosing(_) => {
+            ReferenceTarget::Enclosing(_) => {
                 members.retain(|&member| !self.lies_in(member, from));
                 Opened::Without(from)
             }
-            Target::Stack(_) | Target::Directory(_) | Target::Instances(_) | Target::Tag(_) => {
-                Opened::Whole
-            }
+            ReferenceTarget::Stack(_)
+            | ReferenceTarget::Directory(_)
+            | ReferenceTarget::Instances(_)
+            | ReferenceTarget::Tag(_) => Opened::Whole,
         };
         opened.insert(target, without);
         members

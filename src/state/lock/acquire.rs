@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::super::backend::{Backend, ReadError, Swap};
+use super::super::backend::{Backend, BackendReadError, Swap};
 use super::super::clock::{Clock, Moment};
-use super::super::document::{Action, Document, Lock};
-use super::super::holder::{Claim, Holder, Presence};
-use super::super::run_record::RunRecord;
-use super::super::store::{Condition, PATIENCE, StoreError, Version};
-use super::queue::{Place, jittered};
-use super::{Draft, Freed, GRACE, Held, LockError, TakenOver, free, retry};
+use super::super::document::{Document, Lock, RunAction};
+use super::super::holder::{Claim, FileHolder, Presence};
+use super::super::run_record::RunChanges;
+use super::super::store::{PATIENCE, PutCondition, StoreError, Version};
+use super::queue::{QueuePlace, jittered};
+use super::{Freed, GRACE, Held, LockDraft, LockError, TakenOver, free, retry};
 use crate::author::Author;
 
 /// How long to wait before something is tried again that failed.
@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct LockApplication<'a> {
     pub run: &'a str,
     /// What it does.
-    pub action: &'a Action,
+    pub action: &'a RunAction,
     /// Who runs it.
     pub author: &'a Author,
     /// After how long without a sign of life others may take the lock over.
@@ -57,7 +57,7 @@ pub struct Locked {
     pub taken_over: Option<TakenOver>,
     pub(in crate::state) version: Version,
     pub(in crate::state) lock: Lock,
-    pub(in crate::state) record: RunRecord,
+    pub(in crate::state) record: RunChanges,
     pub(in crate::state) record_version: Version,
     /// Before this moment, nobody can have taken it over.
     pub(in crate::state) sure: Moment,
@@ -82,7 +82,7 @@ pub fn lock(
         application,
         clock,
         code: Uuid::new_v4().to_string(),
-        place: Place::new(backend, application.run),
+        place: QueuePlace::new(backend, application.run),
         taken_over: None,
         left_behind: None,
         has_waited: false,
@@ -93,7 +93,7 @@ pub fn lock(
     loop {
         let left = (start + application.timeout).saturating_sub(clock.elapsed());
         let attempt = match acquisition.attempt(claim.take(), left.is_zero()) {
-            Err(LockError::Read(ReadError::Store(error))) if error.is_transient() => {
+            Err(LockError::Read(BackendReadError::Store(error))) if error.is_transient() => {
                 let now = clock.elapsed();
                 let since = *failing.get_or_insert(now);
                 if now.saturating_sub(since) >= PATIENCE {
@@ -147,7 +147,7 @@ enum Attempt {
     Behind(usize),
     Held(Box<Held>, HeldBy),
     /// The lock is free, and a process of this machine is about to take it, or has just freed it.
-    Changing(Holder, Version),
+    Changing(FileHolder, Version),
 }
 
 /// What changes when a lock is free again.
@@ -165,7 +165,7 @@ struct Acquisition<'a> {
     clock: &'a dyn Clock,
     /// The code of the lock to be: a document that has it was written by this run.
     code: String,
-    place: Place<'a>,
+    place: QueuePlace<'a>,
     taken_over: Option<TakenOver>,
     /// The run whose processes kept the file of the holder locked for some time, while the lock was free and the
     /// document did not change. They are not waited for: they have outlived it. Then nobody can know from the file
@@ -199,7 +199,7 @@ impl Acquisition<'_> {
         is_freed: &mut bool,
         is_last: bool,
     ) -> Result<Option<Attempt>, LockError> {
-        let Some(mut draft) = Draft::read(self.backend)? else {
+        let Some(mut draft) = LockDraft::read(self.backend)? else {
             return Ok(None);
         };
         let lock = draft.document.lock.clone();
@@ -220,7 +220,7 @@ impl Acquisition<'_> {
             }
             Err(LockError::Held(held)) => {
                 let run = held.lock.as_ref().map(|lock| lock.run.as_str());
-                let is_holder = |holder: &Holder| run.is_some_and(|run| holder.is(run));
+                let is_holder = |holder: &FileHolder| run.is_some_and(|run| holder.is(run));
                 let by = match std::mem::replace(presence, Presence::Unknown) {
                     Presence::Another(holder) if is_holder(&holder) => HeldBy::Process(holder.file),
                     _ => HeldBy::Version(draft.version),
@@ -287,18 +287,18 @@ impl Acquisition<'_> {
     fn put_record(
         &mut self,
         document: &Document,
-    ) -> Result<Option<(RunRecord, Version)>, LockError> {
+    ) -> Result<Option<(RunChanges, Version)>, LockError> {
         self.writes += 1;
         self.sure = Moment::now(self.clock);
         let (run, now) = (self.application.run.to_owned(), self.clock.now());
-        let mut record = RunRecord::new(document, self.code.clone(), run, now);
+        let mut record = RunChanges::new(document, self.code.clone(), run, now);
         record.sequence = self.writes;
-        let mut condition = Condition::Absent;
+        let mut condition = PutCondition::Absent;
         loop {
             match self.backend.swap_record(&record, &condition)? {
                 Swap::Done(version) => return Ok(Some((record, version))),
-                Swap::Refused(Some(found)) if condition == Condition::Absent => {
-                    condition = Condition::Unchanged(found.version);
+                Swap::Refused(Some(found)) if condition == PutCondition::Absent => {
+                    condition = PutCondition::Unchanged(found.version);
                 }
                 Swap::Refused(_) => return Ok(None),
             }
@@ -311,7 +311,7 @@ impl Acquisition<'_> {
         document: Document,
         version: Version,
         lock: Lock,
-        record: Option<(RunRecord, Version)>,
+        record: Option<(RunChanges, Version)>,
         presence: &mut Presence,
     ) -> Result<Locked, LockError> {
         let claim = match std::mem::replace(presence, Presence::Unknown) {

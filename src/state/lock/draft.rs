@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::backend::{Backend, Read, Swap};
+use super::super::backend::{Backend, ReadDocument, Swap};
 use super::super::document::Document;
-use super::super::store::{Condition, StoreError, Version};
+use super::super::store::{PutCondition, StoreError, Version};
 use super::super::timeline::Succession;
 use super::{LockError, read};
 
@@ -42,7 +42,7 @@ pub(in crate::state) fn retry<T, E: From<LockError>>(
 }
 
 /// A document that was read, and becomes the next one.
-pub(in crate::state) struct Draft {
+pub(in crate::state) struct LockDraft {
     pub(in crate::state) document: Document,
     pub(in crate::state) version: Version,
     /// How long ago it was put.
@@ -51,20 +51,20 @@ pub(in crate::state) struct Draft {
     succession: Succession,
 }
 
-impl Draft {
+impl LockDraft {
     /// Reads the document, which must exist. Returns nothing if it was replaced meanwhile.
     pub(in crate::state) fn read(backend: &Backend) -> Result<Option<Self>, LockError> {
         let read = read(backend)?;
         let Some(succession) = backend.succession(&read)? else {
             return Ok(None);
         };
-        let Read {
+        let ReadDocument {
             document,
             bytes,
             version,
             age,
         } = read;
-        Ok(Some(Draft {
+        Ok(Some(LockDraft {
             document,
             version,
             age,
@@ -85,7 +85,7 @@ impl Draft {
         backend: &Backend,
     ) -> Result<Option<(Document, Version)>, StoreError> {
         backend.back_up(&self.succession, &self.bytes)?;
-        let condition = Condition::Unchanged(self.version);
+        let condition = PutCondition::Unchanged(self.version);
         Ok(match backend.swap(&self.document, &condition)? {
             Swap::Done(version) => Some((self.document, version)),
             Swap::Refused(_) => None,

@@ -14,16 +14,16 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::acquire::{LockApplication, Locked, WaitReason, lock};
-pub(super) use self::draft::{Draft, attempts, retry};
+pub(super) use self::draft::{LockDraft, attempts, retry};
 pub use self::unlock::{UnlockError, Unlocked, Unlocking, unlock};
-use super::backend::{Backend, Read, ReadError, Swap};
+use super::backend::{Backend, BackendReadError, ReadDocument, Swap};
 use super::clock::Clock;
 use super::document::{Document, Lock};
 use super::holder::Presence;
 use super::lease::ALIVE;
-use super::run_record::{Broken, RunRecord};
+use super::run_record::{BrokenLock, RunChanges};
 use super::salvage::{self, Damage, FoundRecord};
-use super::store::{Condition, StoreError};
+use super::store::{PutCondition, StoreError};
 use super::written::{RunWrite, Tally};
 use crate::author::{self, Author};
 use crate::duration::local_time;
@@ -96,7 +96,7 @@ impl Held {
 pub enum LockError {
     /// The backend cannot be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] BackendReadError),
     /// There is no document.
     #[error("there is no document at `{0}`")]
     Missing(String),
@@ -158,7 +158,7 @@ pub(super) enum Freed {
 }
 
 /// Reads the document, which must exist.
-pub(super) fn read(backend: &Backend) -> Result<Read, LockError> {
+pub(super) fn read(backend: &Backend) -> Result<ReadDocument, LockError> {
     let read = backend.read()?;
     read.ok_or_else(|| LockError::Missing(backend.address()))
 }
@@ -309,20 +309,20 @@ fn fence(
         // A run without a record can write none.
         return Ok(true);
     };
-    let new = || RunRecord::new(document, lock.code.clone(), lock.run.clone(), now);
+    let new = || RunChanges::new(document, lock.code.clone(), lock.run.clone(), now);
     let record = found.record.clone().unwrap_or_else(new);
     if record.broken.is_some() {
         return Ok(true);
     }
-    let tombstone = RunRecord {
+    let tombstone = RunChanges {
         sequence: record.sequence + 1,
-        broken: Some(Broken {
+        broken: Some(BrokenLock {
             by: author.by.clone(),
             at: now,
         }),
         ..record
     };
-    let condition = Condition::Unchanged(version);
+    let condition = PutCondition::Unchanged(version);
     let swap = backend.swap_record(&tombstone, &condition)?;
     Ok(matches!(swap, Swap::Done(_)))
 }
@@ -332,7 +332,7 @@ fn fence(
 fn settle(
     document: &mut Document,
     lock: &Lock,
-    record: Option<&RunRecord>,
+    record: Option<&RunChanges>,
     author: &Author,
     at: Timestamp,
     reason: Option<String>,

@@ -26,7 +26,7 @@ const MAX_PAUSE_BEHIND: Duration = Duration::from_secs(5);
 const SHARE: u32 = 20;
 
 /// The place of a run in the queue.
-pub(super) struct Place<'b> {
+pub(super) struct QueuePlace<'b> {
     backend: &'b Backend,
     run: String,
     /// Its ticket, once it has one.
@@ -37,9 +37,9 @@ pub(super) struct Place<'b> {
     free_since: Option<Duration>,
 }
 
-impl<'b> Place<'b> {
+impl<'b> QueuePlace<'b> {
     pub(super) fn new(backend: &'b Backend, run: &str) -> Self {
-        Place {
+        QueuePlace {
             backend,
             run: run.to_owned(),
             ticket: None,
@@ -106,7 +106,7 @@ impl<'b> Place<'b> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = &self.ticket {
             self.backend.delete_ticket(ticket);

@@ -1,11 +1,13 @@
 //! Taking a lock away by its code.
 
-use super::super::backend::{Backend, ReadError};
+use super::super::backend::{Backend, BackendReadError};
 use super::super::clock::Clock;
 use super::super::document::{Document, Lock};
 use super::super::salvage::{self, Damage};
 use super::super::store::StoreError;
-use super::{ALIVE, Draft, Held, LockError, fence, held_since, is_broken, retry, settle, silence};
+use super::{
+    ALIVE, Held, LockDraft, LockError, fence, held_since, is_broken, retry, settle, silence,
+};
 use crate::author::Author;
 
 /// The reason of one that gives up what the holder has recorded, unless there is another.
@@ -31,8 +33,8 @@ pub enum UnlockError {
     Damaged(Box<Lock>, Damage),
 }
 
-impl From<ReadError> for UnlockError {
-    fn from(error: ReadError) -> Self {
+impl From<BackendReadError> for UnlockError {
+    fn from(error: BackendReadError) -> Self {
         UnlockError::Lock(error.into())
     }
 }
@@ -81,7 +83,7 @@ pub fn unlock(
 ) -> Result<Unlocked, UnlockError> {
     let mut damage = None;
     let (lock, document) = retry(backend, || {
-        let Some(mut draft) = Draft::read(backend)? else {
+        let Some(mut draft) = LockDraft::read(backend)? else {
             return Ok(None);
         };
         let document = &draft.document;

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
-use super::{Condition, Failure, Object, PutError, Store, StoreError, Version};
+use super::{PutCondition, PutError, Store, StoreError, StoreFailure, StoredObject, Version};
 use crate::folder::{GuardedFolder, Unusable, failed};
 
 /// Objects in a folder of this machine. A key is the path of a file in it.
@@ -75,7 +75,7 @@ impl Place {
                 problem => problem.to_string(),
             },
             address,
-            failure: Failure::Other,
+            failure: StoreFailure::Other,
         }
     }
 }
@@ -132,14 +132,14 @@ fn version(bytes: &[u8]) -> Version {
 }
 
 impl Store for LocalStore {
-    fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError> {
         let error = self.error("read", key);
         let Some(bytes) = self.read(key).map_err(&error)? else {
             return Ok(None);
         };
         // Asked later: what was written since is not what was read, and then counts as young.
         let age = self.age(key).map_err(&error)?;
-        Ok(Some(Object {
+        Ok(Some(StoredObject {
             version: version(&bytes),
             bytes,
             age,
@@ -155,14 +155,14 @@ impl Store for LocalStore {
         Some(Timestamp::now())
     }
 
-    fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
+    fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError> {
         let put = || {
             let (lock, name) = self.lock_file()?;
             lock.lock().map_err(|error| failed("lock", &name, error))?;
             let found = self.read(key)?.map(|found| version(&found));
             let holds = match condition {
-                Condition::Absent => found.is_none(),
-                Condition::Unchanged(seen) => found.as_ref() == Some(seen),
+                PutCondition::Absent => found.is_none(),
+                PutCondition::Unchanged(seen) => found.as_ref() == Some(seen),
             };
             if holds {
                 self.place.create(key)?.replace(key, bytes)?;

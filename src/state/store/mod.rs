@@ -23,7 +23,7 @@ pub(super) use self::without_remote::{azure, gcs, s3};
 /// Objects by key: `acme-infra/prod.json`.
 pub trait Store: Send {
     /// Returns an object, if it exists.
-    fn get(&self, key: &str) -> Result<Option<Object>, StoreError>;
+    fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError>;
 
     /// Returns the version of an object, if it exists.
     fn version(&self, key: &str) -> Result<Option<Version>, StoreError>;
@@ -36,7 +36,7 @@ pub trait Store: Send {
     /// # Errors
     ///
     /// If the condition does not hold, or it is not known whether the object was put.
-    fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError>;
+    fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError>;
 
     /// Removes an object, which need not exist.
     ///
@@ -54,7 +54,7 @@ pub trait Store: Send {
 
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
+pub struct StoredObject {
     /// What is in it.
     pub bytes: Vec<u8>,
     pub version: Version,
@@ -73,7 +73,7 @@ pub struct Version {
 
 /// When an object may be put.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
+pub enum PutCondition {
     /// It does not exist.
     Absent,
     /// It exists in this version.
@@ -100,12 +100,12 @@ pub struct StoreError {
     /// Why it failed.
     pub problem: String,
     /// What kind of failure it is.
-    pub failure: Failure,
+    pub failure: StoreFailure,
 }
 
 /// A kind of failure of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum StoreFailure {
     /// It may be over soon: the network, or a store that is overloaded.
     Transient,
     NoBucket,
@@ -121,6 +121,6 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 impl StoreError {
     /// Returns whether the failure may be over soon.
     pub fn is_transient(&self) -> bool {
-        self.failure == Failure::Transient
+        self.failure == StoreFailure::Transient
     }
 }

@@ -22,7 +22,7 @@ pub enum Change {
 }
 
 /// What is known of a stack when it changes.
-pub(super) struct Known<'a> {
+pub(super) struct ChangeContext<'a> {
     /// Its entry now.
     pub(super) current: Option<&'a Entry>,
     /// Its entry before the last intent.
@@ -36,7 +36,7 @@ pub(super) struct Known<'a> {
 
 impl Change {
     /// Returns what becomes of the entry of a stack.
-    pub(super) fn entry(self, known: &Known<'_>) -> Option<Entry> {
+    pub(super) fn entry(self, known: &ChangeContext<'_>) -> Option<Entry> {
         match self {
             Change::Put(mut entry) => {
                 // Whoever has made it may not know what has been destroyed since.

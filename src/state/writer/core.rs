@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use super::change::Known;
+use super::change::ChangeContext;
 use super::pauses::Pauses;
-use super::request::{Answer, Answered, Asked, Request};
-use super::{Change, Ended, LocalCopy, Loss, Report};
+use super::request::{AnswerKind, RequestKind, WriterAnswer, WriterRequest};
+use super::{Change, LocalCopy, Loss, Report, WriterEnd};
 use crate::path::Generation;
 use crate::state::backend::Swap;
 use crate::state::clock::{Clock, Moment};
 use crate::state::document::{Document, Entry, Lock};
 use crate::state::holder::Claim;
 use crate::state::lock::Locked;
-use crate::state::run_record::RunRecord;
-use crate::state::store::{Object, StoreError, Version};
+use crate::state::run_record::RunChanges;
+use crate::state::store::{StoreError, StoredObject, Version};
 use crate::state::written::{RunWrite, Tally};
 
 /// A backend that has not taken what is due for so long is told of.
@@ -34,7 +34,7 @@ pub struct Core {
     document: Document,
     version: Version,
     /// The record as it is in the store, as far as is known.
-    record: RunRecord,
+    record: RunChanges,
     record_version: Version,
     /// What the next record holds.
     wanted: BTreeMap<String, Option<Entry>>,
@@ -65,7 +65,7 @@ pub struct Core {
     end: Option<RunEnd>,
     /// The serial of the write with which everything was in the document.
     written: Option<u64>,
-    ended: Option<Ended>,
+    ended: Option<WriterEnd>,
     /// Whether the copy lacks something.
     is_copy_due: bool,
     /// Why the copy could not be written, the last time.
@@ -134,7 +134,7 @@ impl Core {
         if let Change::DestroyedGeneration(generation) = change {
             destroyed.push(generation);
         }
-        let entry = change.entry(&Known {
+        let entry = change.entry(&ChangeContext {
             current: self.wanted.get(&stack).unwrap_or(before).as_ref(),
             settled: self.settled.get(&stack).unwrap_or(before).as_ref(),
             destroyed,
@@ -177,7 +177,7 @@ impl Core {
             let before = self.before.get(stack)?;
             Some((stack.clone(), before.clone()))
         });
-        let record = RunRecord {
+        let record = RunChanges {
             stacks: self.wanted.clone(),
             before: before.collect(),
             ..self.record.clone()
@@ -197,20 +197,20 @@ impl Core {
     }
 
     /// Returns how the writing has ended, once the run has.
-    pub fn ended(&self) -> Option<&Ended> {
+    pub fn ended(&self) -> Option<&WriterEnd> {
         self.ended.as_ref().filter(|_| self.is_finishing())
     }
 
     /// Ends the writing of a run that went away without a word.
-    pub(super) fn abandon(&self) -> Ended {
+    pub(super) fn abandon(&self) -> WriterEnd {
         let problem = "the run ended without a word".to_owned();
         let lost = || self.lost(Loss::Gone { problem });
         self.ended.clone().unwrap_or_else(lost)
     }
 
-    fn lost(&self, loss: Loss) -> Ended {
+    fn lost(&self, loss: Loss) -> WriterEnd {
         let unkept = self.copy_problem.clone();
-        Ended::Lost { loss, unkept }
+        WriterEnd::Lost { loss, unkept }
     }
 
     /// Returns how long there is nothing to do unless the run or the backend says something; zero if a
@@ -278,7 +278,7 @@ impl Core {
 
     /// Returns the request that is due, whose answer goes to [`Self::hear`]. Whatever it writes is on
     /// this machine before.
-    pub fn ask(&mut self) -> Request {
+    pub fn ask(&mut self) -> WriterRequest {
         self.keep();
         self.is_busy = true;
         let now = Moment::now(&*self.clock);
@@ -286,39 +286,39 @@ impl Core {
         if self.failing_since.is_none() {
             self.slow_since = Some(now.elapsed);
         }
-        Request(if self.written.is_some() {
-            Asked::Removal(self.lock.run.clone())
+        WriterRequest(if self.written.is_some() {
+            RequestKind::Removal(self.lock.run.clone())
         } else if self.is_finishing() {
-            Asked::End(self.end_document(), self.version.clone())
+            RequestKind::End(self.end_document(), self.version.clone())
         } else if self.is_fold_due {
-            Asked::Fold(self.folded_document(), self.version.clone())
+            RequestKind::Fold(self.folded_document(), self.version.clone())
         } else {
             self.record.sequence += 1;
             self.record.at = self.clock.now();
             self.record.serial = self.document.serial;
             self.record.stacks.clone_from(&self.wanted);
             self.asked.append(&mut self.pending);
-            Asked::Record(self.record.clone(), self.record_version.clone())
+            RequestKind::Record(self.record.clone(), self.record_version.clone())
         })
     }
 
     /// Takes the answer to the request that is under way, and returns what the run has to know.
-    pub fn hear(&mut self, answer: Answer) -> Option<Report> {
+    pub fn hear(&mut self, answer: WriterAnswer) -> Option<Report> {
         self.is_busy = false;
         if self.ended.is_some() {
             return None; // it came too late
         }
         let result = match answer.0 {
-            Answered::Record(Ok(swap), breaker) => self.record_written(swap, breaker),
-            Answered::Fold(document, Ok(swap)) => self.folded(document, swap).map(|()| None),
-            Answered::End(document, Ok(swap)) => self.end_written(&document, swap).map(|()| None),
-            Answered::Removal => {
+            AnswerKind::Record(Ok(swap), breaker) => self.record_written(swap, breaker),
+            AnswerKind::Fold(document, Ok(swap)) => self.folded(document, swap).map(|()| None),
+            AnswerKind::End(document, Ok(swap)) => self.end_written(&document, swap).map(|()| None),
+            AnswerKind::Removal => {
                 self.removed();
                 Ok(None)
             }
-            Answered::Record(Err(error), _)
-            | Answered::Fold(_, Err(error))
-            | Answered::End(_, Err(error)) => self.failed(&error).map(|()| None),
+            AnswerKind::Record(Err(error), _)
+            | AnswerKind::Fold(_, Err(error))
+            | AnswerKind::End(_, Err(error)) => self.failed(&error).map(|()| None),
         };
         match result {
             Ok(report) => report,
@@ -376,11 +376,15 @@ impl Core {
     }
 
     /// Returns the version of a record that was found, if it is this run's.
-    fn own_record(&self, found: Option<Object>, breaker: Option<String>) -> Result<Version, Loss> {
+    fn own_record(
+        &self,
+        found: Option<StoredObject>,
+        breaker: Option<String>,
+    ) -> Result<Version, Loss> {
         let Some(object) = found else {
             return Err(Loss::Taken { by: breaker });
         };
-        match RunRecord::parse(&object.bytes) {
+        match RunChanges::parse(&object.bytes) {
             Ok(found) if found.code == self.lock.code && found.broken.is_none() => {
                 Ok(object.version)
             }
@@ -452,12 +456,12 @@ impl Core {
             // One that stays says nothing that is not in the document.
             _ = copy.remove();
         }
-        self.ended = self.written.map(|serial| Ended::Written { serial });
+        self.ended = self.written.map(|serial| WriterEnd::Written { serial });
     }
 
     /// Goes on from a document that was found in place of the one that was read: it is this run's if an
     /// answer was lost.
-    fn adopt(&mut self, found: Option<Object>) -> Result<(), Loss> {
+    fn adopt(&mut self, found: Option<StoredObject>) -> Result<(), Loss> {
         let taken = Loss::Taken { by: None };
         let Some(object) = found else {
             return Err(taken);

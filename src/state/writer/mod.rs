@@ -22,7 +22,7 @@ use std::time::Duration;
 pub use self::change::Change;
 pub use self::core::Core;
 pub use self::pauses::Pauses;
-pub use self::request::{Answer, Request};
+pub use self::request::{WriterAnswer, WriterRequest};
 use super::backend::Backend;
 use super::clock::Clock;
 use super::lock::Locked;
@@ -68,7 +68,7 @@ impl fmt::Display for Loss {
 
 /// How a run's writing ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum WriterEnd {
     /// Everything is in the document, in the write with this serial, and the lock is free.
     Written { serial: u64 },
     /// Not everything is. What is missing can be recovered from the file of the run.
@@ -124,7 +124,7 @@ enum Message {
     /// The end of the run.
     Finish(Option<String>),
     /// From the backend.
-    Answer(Box<Answer>),
+    Answer(Box<WriterAnswer>),
     /// Whoever could send more has gone.
     Gone,
 }
@@ -150,7 +150,7 @@ impl Drop for Outbox {
 #[derive(Debug)]
 pub struct StateWriter {
     outbox: Outbox,
-    thread: JoinHandle<Ended>,
+    thread: JoinHandle<WriterEnd>,
 }
 
 impl StateWriter {
@@ -196,7 +196,7 @@ impl StateWriter {
 
     /// Waits until everything is in the document and the lock is free, or until that cannot be any
     /// more. What has begun and not ended counts as interrupted. `reason` is for the history.
-    pub fn finish(self, reason: Option<String>) -> Ended {
+    pub fn finish(self, reason: Option<String>) -> WriterEnd {
         self.outbox.send(Message::Finish(reason));
         match self.thread.join() {
             Ok(ended) => ended,
@@ -206,7 +206,7 @@ impl StateWriter {
 }
 
 /// Makes requests, one at a time.
-fn ask(backend: &Backend, due: &Receiver<Request>, answers: &Outbox) {
+fn ask(backend: &Backend, due: &Receiver<WriterRequest>, answers: &Outbox) {
     for request in due {
         let answer = request.make(backend);
         answers.send(Message::Answer(Box::new(answer)));
@@ -216,10 +216,10 @@ fn ask(backend: &Backend, due: &Receiver<Request>, answers: &Outbox) {
 /// Does what messages ask for until the run ends.
 fn write(
     mut core: Core,
-    requests: &Sender<Request>,
+    requests: &Sender<WriterRequest>,
     receiver: &Receiver<Message>,
     mut report: impl FnMut(Report) + Send,
-) -> Ended {
+) -> WriterEnd {
     let mut first = None;
     loop {
         for message in first.take().into_iter().chain(receiver.try_iter()) {

@@ -3,17 +3,17 @@
 
 use crate::state::backend::{Backend, Swap};
 use crate::state::document::Document;
-use crate::state::run_record::RunRecord;
-use crate::state::store::{Condition, StoreError, Version};
+use crate::state::run_record::RunChanges;
+use crate::state::store::{PutCondition, StoreError, Version};
 
 /// A request that is due.
 #[derive(Debug)]
-pub struct Request(pub(super) Asked);
+pub struct WriterRequest(pub(super) RequestKind);
 
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum RequestKind {
     /// Put the run record in place of this version.
-    Record(RunRecord, Version),
+    Record(RunChanges, Version),
     /// Put the document, with more of what the run has done, in place of this version.
     Fold(Document, Version),
     /// Put the document with everything, and without the lock, in place of this version.
@@ -24,10 +24,10 @@ pub(super) enum Asked {
 
 /// The answer to a request.
 #[derive(Debug)]
-pub struct Answer(pub(super) Answered);
+pub struct WriterAnswer(pub(super) AnswerKind);
 
 #[derive(Debug)]
-pub(super) enum Answered {
+pub(super) enum AnswerKind {
     /// Also who has ended the run from outside, where its record is gone.
     Record(Result<Swap, StoreError>, Option<String>),
     Fold(Document, Result<Swap, StoreError>),
@@ -35,12 +35,12 @@ pub(super) enum Answered {
     Removal,
 }
 
-impl Request {
+impl WriterRequest {
     /// Makes the request, and waits for the answer.
-    pub fn make(self, backend: &Backend) -> Answer {
-        Answer(match self.0 {
-            Asked::Record(record, version) => {
-                let condition = Condition::Unchanged(version);
+    pub fn make(self, backend: &Backend) -> WriterAnswer {
+        WriterAnswer(match self.0 {
+            RequestKind::Record(record, version) => {
+                let condition = PutCondition::Unchanged(version);
                 let swap = backend.swap_record(&record, &condition);
                 let breaker = match &swap {
                     Ok(Swap::Refused(None)) => {
@@ -49,20 +49,20 @@ impl Request {
                     }
                     _ => None,
                 };
-                Answered::Record(swap, breaker)
+                AnswerKind::Record(swap, breaker)
             }
-            Asked::Fold(document, version) => {
-                let swap = backend.swap(&document, &Condition::Unchanged(version));
-                Answered::Fold(document, swap)
+            RequestKind::Fold(document, version) => {
+                let swap = backend.swap(&document, &PutCondition::Unchanged(version));
+                AnswerKind::Fold(document, swap)
             }
-            Asked::End(document, version) => {
-                let swap = backend.swap(&document, &Condition::Unchanged(version));
-                Answered::End(document, swap)
+            RequestKind::End(document, version) => {
+                let swap = backend.swap(&document, &PutCondition::Unchanged(version));
+                AnswerKind::End(document, swap)
             }
-            Asked::Removal(run) => {
+            RequestKind::Removal(run) => {
                 // What cannot be removed is removed by the next holder of the lock.
                 backend.delete_record(&run);
-                Answered::Removal
+                AnswerKind::Removal
             }
         })
     }

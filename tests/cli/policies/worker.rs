@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use assert_cmd::cargo::cargo_bin;
-use orch::policy::{List, PolicyNumber, Worker};
+use orch::policy::{ListKind, PolicyNumber, Worker};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -44,7 +44,7 @@ fn the_death_of_a_worker_does_not_affect_the_evaluation_after_it() {
     assert_eq!(said, "signs.rego: loading it crashes the interpreter");
     for (position, id) in ["a", "b"].into_iter().enumerate() {
         worker.put(
-            List::Stacks,
+            ListKind::Stacks,
             position,
             to_raw_value(&json!({"id": id})).unwrap(),
         );
@@ -57,7 +57,7 @@ fn the_death_of_a_worker_does_not_affect_the_evaluation_after_it() {
         // What was put before, and what has changed since.
         let changed = format!("b{round}");
         worker.put(
-            List::Stacks,
+            ListKind::Stacks,
             1,
             to_raw_value(&json!({"id": changed})).unwrap(),
         );

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use orch::change::{Present, UncommittedChanges, digests, standings};
+use orch::change::{CurrentProject, UncommittedChanges, digests, standings};
 use orch::git;
 use orch::project::{Problems, Project};
 use orch::state::document::Document;
@@ -65,7 +65,7 @@ fn pending(root: &Path, was: &Digests, commit: &str) -> BTreeSet<String> {
     };
     let status = &uncommitted.status;
     let now = digests(&project, &listing, &repository, status, &mut problems).unwrap();
-    let present = Present {
+    let present = CurrentProject {
         project: &project,
         listing: &listing,
         repository: &repository,

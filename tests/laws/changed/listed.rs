@@ -79,7 +79,7 @@ fn changed_files(expected: &Expected, repository: &Repository) -> ChangedFiles {
     });
     let same = expected.same.iter();
     let same = same.map(|file| ProjectPath::root().resolve(file).unwrap());
-    ChangedFiles::new(files.collect()).saying_the_same(same.collect())
+    ChangedFiles::new(files.collect()).with_unchanged(same.collect())
 }
 
 /// The rule by which an input is one, and the file that changed.

@@ -11,9 +11,9 @@ use orch::state::backend::Backend;
 use orch::state::document::{Document, Entry};
 use orch::state::edit::init;
 use orch::state::lock::{self, Unlocking};
-use orch::state::run_record::RunRecord;
-use orch::state::store::{Condition, Object, PutError, Store, StoreError, Version};
-use orch::state::writer::{Change, Core, Ended, LocalCopy, Pauses, Report, StateWriter};
+use orch::state::run_record::RunChanges;
+use orch::state::store::{PutCondition, PutError, Store, StoreError, StoredObject, Version};
+use orch::state::writer::{Change, Core, LocalCopy, Pauses, Report, StateWriter, WriterEnd};
 
 use super::memory::{Bucket, StoppedClock};
 use super::{attempt, author, binding, edit, lock_at_once};
@@ -27,7 +27,7 @@ struct Interrupted {
 }
 
 impl Store for Interrupted {
-    fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError> {
         self.bucket.get(key)
     }
 
@@ -39,7 +39,7 @@ impl Store for Interrupted {
         self.bucket.time()
     }
 
-    fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
+    fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError> {
         if key == self.key
             && let Some(meanwhile) = self.meanwhile.lock().unwrap().take()
         {
@@ -135,7 +135,7 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
     let copy = LocalCopy::of(GuardedFolder::create(folder.path()).unwrap(), "run");
     let kept = |stack: &str| {
         let bytes = copy.read().unwrap()?;
-        RunRecord::parse(&bytes).unwrap().stacks.remove(stack)
+        RunChanges::parse(&bytes).unwrap().stacks.remove(stack)
     };
     let (sender, reports) = mpsc::channel();
     let writer = StateWriter::start(
@@ -155,13 +155,13 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
             thread::yield_now();
         }
     }
-    let record = RunRecord::parse(&bucket.object("state.run-run.json").unwrap());
+    let record = RunChanges::parse(&bucket.object("state.run-run.json").unwrap());
     assert!(record.unwrap().stacks.is_empty(), "it did not hang");
     clock.advance(Duration::from_secs(5));
     writer.change("/b", Change::Put(Box::default()), 1);
     assert_eq!(reports.recv().unwrap(), Report::Slow);
     answer.send(()).unwrap();
-    assert!(matches!(writer.finish(None), Ended::Written { .. }));
+    assert!(matches!(writer.finish(None), WriterEnd::Written { .. }));
     let document = Document::parse(&bucket.object("state.json").unwrap()).unwrap();
     assert_eq!(document.stacks.len(), 2);
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use orch::state::backend::Backend;
 use orch::state::clock::Clock;
-use orch::state::document::{Action, Document, Entry, Intent};
+use orch::state::document::{Document, Entry, Intent, RunAction};
 use orch::state::edit::init;
 use orch::state::lock::{self, LockApplication, LockError, Locked};
-use orch::state::run_record::RunRecord;
-use orch::state::writer::{Answer, Change, Core, Pauses, Report, Request};
+use orch::state::run_record::RunChanges;
+use orch::state::writer::{Change, Core, Pauses, Report, WriterAnswer, WriterRequest};
 use proptest::prelude::*;
 use serde_json::Map;
 
@@ -98,8 +98,8 @@ struct Run {
     id: String,
     code: String,
     core: Core,
-    request: Option<Request>,
-    answer: Option<Answer>,
+    request: Option<WriterRequest>,
+    answer: Option<WriterAnswer>,
     /// What it has told of the only stack, each by its mark and its ticket.
     told: Vec<(String, u64)>,
     /// How many of these are confirmed.
@@ -171,7 +171,7 @@ impl World {
         let Some(bytes) = self.bucket.object(&key) else {
             return (document, false);
         };
-        let record = RunRecord::parse(&bytes).unwrap();
+        let record = RunChanges::parse(&bytes).unwrap();
         let age = self.bucket.age(&key).unwrap();
         (age.min(document), record.broken.is_some())
     }
@@ -179,7 +179,7 @@ impl World {
     fn try_lock(&self, id: &str, clock: &MachineClock) -> Result<Locked, LockError> {
         let application = LockApplication {
             run: id,
-            action: &Action::Apply,
+            action: &RunAction::Apply,
             author: &author(),
             expires: Some(EXPIRES),
             timeout: Duration::ZERO,
@@ -245,7 +245,7 @@ impl World {
         let entry = Entry {
             name: mark.clone(),
             intent: Some(Intent {
-                action: Action::Apply,
+                action: RunAction::Apply,
                 run: run.id.clone(),
                 since: Timestamp::UNIX_EPOCH,
                 plan: None,
@@ -372,7 +372,7 @@ impl World {
             for (run, serial) in &self.overtaken {
                 let wrote = |write: &orch::state::document::Write| {
                     write.run.as_ref() == Some(run)
-                        && write.what == Action::Apply.word()
+                        && write.what == RunAction::Apply.word()
                         && write.serial >= *serial
                 };
                 assert!(

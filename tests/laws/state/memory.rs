@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use orch::state::clock::Clock;
-use orch::state::store::{Condition, Failure, Object, PutError, Store, StoreError, Version};
+use orch::state::store::{
+    PutCondition, PutError, Store, StoreError, StoreFailure, StoredObject, Version,
+};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(super) enum Fault {
 }
 
 /// A put that is under way.
-type Put = (String, Vec<u8>, Condition);
+type Put = (String, Vec<u8>, PutCondition);
 
 struct Stored {
     bytes: Vec<u8>,
@@ -49,8 +51,8 @@ impl Objects {
             .get(&key)
             .map(|stored| stored.version.to_string());
         let holds = match condition {
-            Condition::Absent => found.is_none(),
-            Condition::Unchanged(version) => found.is_some() && found == version.number,
+            PutCondition::Absent => found.is_none(),
+            PutCondition::Unchanged(version) => found.is_some() && found == version.number,
         };
         if !holds {
             return None;
@@ -130,19 +132,19 @@ fn lost(key: &str) -> StoreError {
         doing: "reach",
         address: key.to_owned(),
         problem: "lost".to_owned(),
-        failure: Failure::Transient,
+        failure: StoreFailure::Transient,
     }
 }
 
 impl Store for Bucket {
-    fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError> {
         let mut objects = self.0.lock().unwrap();
         if objects.request() != Fault::None {
             return Err(lost(key));
         }
         let now = objects.clock.elapsed();
         let found = objects.by_key.get(key);
-        Ok(found.map(|stored| Object {
+        Ok(found.map(|stored| StoredObject {
             bytes: stored.bytes.clone(),
             version: Version {
                 tag: None,
@@ -160,7 +162,7 @@ impl Store for Bucket {
         Some(self.0.lock().unwrap().clock.now())
     }
 
-    fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
+    fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError> {
         let mut objects = self.0.lock().unwrap();
         let put = (key.to_owned(), bytes.to_vec(), condition.clone());
         match objects.request() {

@@ -18,12 +18,16 @@ use orch::author::Author;
 use orch::folder::GuardedFolder;
 use orch::state::backend::Backend;
 use orch::state::clock::Clock;
-use orch::state::document::{Action, Attempt, Document, Entry, Intent, Outcome, Taint, UNMERGED};
-use orch::state::edit::{self, Binding, Edit};
+use orch::state::document::{
+    Attempt, AttemptOutcome, Document, Entry, Intent, RunAction, Taint, UNMERGED,
+};
+use orch::state::edit::{self, Binding, DocumentEdit};
 use orch::state::lock::{self, LockApplication, LockError, Locked, Unlocked, Unlocking};
 use orch::state::recover::{RecoverError, Recovery, recover};
-use orch::state::run_record::RunRecord;
-use orch::state::writer::{Answer, Change, Core, Ended, LocalCopy, Pauses, Report, Request};
+use orch::state::run_record::RunChanges;
+use orch::state::writer::{
+    Change, Core, LocalCopy, Pauses, Report, WriterAnswer, WriterEnd, WriterRequest,
+};
 use proptest::prelude::*;
 use serde_json::Map;
 use tempfile::TempDir;
@@ -113,8 +117,8 @@ struct Run {
 
 /// What is between a run and the bucket.
 enum UnderWay {
-    Request(Request),
-    Answer(Answer),
+    Request(WriterRequest),
+    Answer(WriterAnswer),
 }
 
 struct World {
@@ -151,7 +155,7 @@ fn binding() -> Binding {
 fn lock_at_once(backend: &Backend, run: &str, clock: &dyn Clock) -> Result<Locked, LockError> {
     let application = LockApplication {
         run,
-        action: &Action::Apply,
+        action: &RunAction::Apply,
         author: &author(),
         expires: None,
         timeout: Duration::ZERO,
@@ -165,8 +169,8 @@ fn lock_at_once(backend: &Backend, run: &str, clock: &dyn Clock) -> Result<Locke
 fn attempt(run: &str, at: Timestamp) -> Attempt {
     Attempt {
         serial: UNMERGED,
-        action: Action::Apply,
-        outcome: Outcome::Succeeded,
+        action: RunAction::Apply,
+        outcome: AttemptOutcome::Succeeded,
         failure: None,
         run: Some(run.to_owned()),
         at,
@@ -279,7 +283,7 @@ impl World {
             // An intent.
             3 if !told.is_begun => {
                 entry.intent = Some(Intent {
-                    action: Action::Apply,
+                    action: RunAction::Apply,
                     run: run.id.clone(),
                     since: now,
                     plan: None,
@@ -300,7 +304,7 @@ impl World {
                     kind => {
                         let mut last = attempt(&run.id, now);
                         if kind == 1 {
-                            last.outcome = Outcome::Failed;
+                            last.outcome = AttemptOutcome::Failed;
                         }
                         entry.last = Some(last);
                         (Change::Put(Box::new(entry)), Some(mark))
@@ -358,11 +362,11 @@ impl World {
         }
         match run.core.as_ref().unwrap().ended() {
             None => self.live[slot] = Some(run),
-            Some(Ended::Written { serial }) => {
+            Some(WriterEnd::Written { serial }) => {
                 let serial = *serial;
                 self.check_written(&run, serial);
             }
-            Some(Ended::Lost { .. }) => self.leave(run),
+            Some(WriterEnd::Lost { .. }) => self.leave(run),
         }
     }
 
@@ -371,7 +375,7 @@ impl World {
     fn check_confirmed(&self, run: &mut Run, tickets: &[u64], is_prompt: bool) {
         let record = self.bucket.object(&format!("state.run-{}.json", run.id));
         let record = record.filter(|_| is_prompt);
-        let record = record.map(|bytes| RunRecord::parse(&bytes).unwrap());
+        let record = record.map(|bytes| RunChanges::parse(&bytes).unwrap());
         let document = self.document();
         if is_prompt {
             let lock = document.lock.as_ref().map(|lock| &lock.code);
@@ -487,7 +491,7 @@ impl World {
         let Some(bytes) = run.copy.read().unwrap() else {
             return;
         };
-        let record = RunRecord::parse(&bytes).unwrap();
+        let record = RunChanges::parse(&bytes).unwrap();
         let mut recovery = Recovery::default();
         let recover = |recovery: &Recovery| {
             recover(&self.backend(), &record, recovery, &author(), &self.clock)
@@ -616,8 +620,8 @@ impl World {
     }
 }
 
-fn edit<'a>(what: &'static str, author: &'a Author) -> Edit<'a> {
-    Edit {
+fn edit<'a>(what: &'static str, author: &'a Author) -> DocumentEdit<'a> {
+    DocumentEdit {
         author,
         what,
         reason: None,

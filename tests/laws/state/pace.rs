@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use orch::state::backend::Backend;
-use orch::state::document::{Action, Entry, Intent};
+use orch::state::document::{Entry, Intent, RunAction};
 use orch::state::edit::init;
-use orch::state::writer::{Change, Core, Ended, Loss, Pauses, Report};
+use orch::state::writer::{Change, Core, Loss, Pauses, Report, WriterEnd};
 use serde_json::Map;
 
 use super::memory::{Bucket, Fault, StoppedClock};
@@ -56,7 +56,7 @@ impl World {
             entry.last = Some(attempt("run", jiff::Timestamp::UNIX_EPOCH));
         } else {
             entry.intent = Some(Intent {
-                action: Action::Apply,
+                action: RunAction::Apply,
                 run: "run".to_owned(),
                 since: jiff::Timestamp::UNIX_EPOCH,
                 plan: None,
@@ -119,7 +119,7 @@ fn a_bucket_has_a_minute_to_return() {
             "{reports:?}"
         );
         world.core.finish(None);
-        assert!(matches!(world.core.ended(), Some(Ended::Lost { .. })));
+        assert!(matches!(world.core.ended(), Some(WriterEnd::Lost { .. })));
     }
 }
 
@@ -141,7 +141,7 @@ fn a_bucket_that_does_not_answer_at_all_has_no_more_than_that_minute() {
     let answer = asked.make(&world.backend);
     assert_eq!(world.core.hear(answer), None);
     world.core.finish(None);
-    assert!(matches!(world.core.ended(), Some(Ended::Lost { .. })));
+    assert!(matches!(world.core.ended(), Some(WriterEnd::Lost { .. })));
 }
 
 #[test]

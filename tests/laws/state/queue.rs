@@ -9,11 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use orch::state::backend::Backend;
 use orch::state::clock::{Clock, SystemClock};
-use orch::state::document::Action;
+use orch::state::document::RunAction;
 use orch::state::edit::init;
 use orch::state::lock::{self, LockApplication, LockError, Locked, WaitReason};
-use orch::state::store::{Condition, Store as _};
-use orch::state::writer::{Core, Ended, Pauses};
+use orch::state::store::{PutCondition, Store as _};
+use orch::state::writer::{Core, Pauses, WriterEnd};
 
 use super::memory::{Bucket, Fault, StoppedClock};
 use super::threads::Project;
@@ -58,7 +58,7 @@ fn wait_for(
 ) -> Result<Locked, LockError> {
     let application = LockApplication {
         run,
-        action: &Action::Apply,
+        action: &RunAction::Apply,
         author: &author(),
         expires: None,
         timeout,
@@ -91,7 +91,7 @@ fn waiting_on_one_machine_looks_at_nothing_until_the_lock_is_free() {
         });
         waiting.recv().unwrap();
         let (writer, _reports) = project.writer(locked, None);
-        assert!(matches!(writer.finish(None), Ended::Written { .. }));
+        assert!(matches!(writer.finish(None), WriterEnd::Written { .. }));
         let sleeps = waiter.join().unwrap();
         // It has slept once, for all the time that it had.
         assert!(sleeps.len() <= 1, "{sleeps:?}");
@@ -117,7 +117,7 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 fn lock_that_is_free_is_left_to_those_who_have_waited_for_longer() {
     let (bucket, clock, backend) = bucket();
     let ticket = "state.queue/000000000000000-01a0.json";
-    bucket.put(ticket, b"{}", &Condition::Absent).unwrap();
+    bucket.put(ticket, b"{}", &PutCondition::Absent).unwrap();
     clock.advance(Duration::from_secs(1));
     let told = Cell::new(None);
     let note = |reason: WaitReason<'_>| match reason {
@@ -137,7 +137,7 @@ fn lock_that_is_free_is_left_to_those_who_have_waited_for_longer() {
 fn run_that_does_not_wait_asks_for_no_turn() {
     let (bucket, clock, backend) = bucket();
     let ticket = "state.queue/000000000000000-01a0.json";
-    bucket.put(ticket, b"{}", &Condition::Absent).unwrap();
+    bucket.put(ticket, b"{}", &PutCondition::Absent).unwrap();
     assert!(lock_at_once(&backend(), "01a1", &clock).is_ok());
 }
 
@@ -237,7 +237,7 @@ fn lock_whose_answer_was_lost_is_held() {
                 let answer = core.ask().make(&backend());
                 core.hear(answer);
             }
-            assert!(matches!(core.ended(), Some(Ended::Written { .. })));
+            assert!(matches!(core.ended(), Some(WriterEnd::Written { .. })));
         }
     }
 }

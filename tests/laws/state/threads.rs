@@ -9,13 +9,13 @@ use orch::folder::GuardedFolder;
 use orch::project::config::{BackendConfig, LocalBackend, StateConfig};
 use orch::state::backend::Backend;
 use orch::state::clock::{Clock, SystemClock};
-use orch::state::document::{Action, Document, Entry, Intent, UNMERGED};
+use orch::state::document::{Document, Entry, Intent, RunAction, UNMERGED};
 use orch::state::edit::init;
 use orch::state::lock::{self, LockError, Locked, Unlocking};
 use orch::state::open::open;
 use orch::state::recover::{Recovery, recover};
-use orch::state::run_record::RunRecord;
-use orch::state::writer::{Change, Ended, LocalCopy, Pauses, Report, StateWriter};
+use orch::state::run_record::RunChanges;
+use orch::state::writer::{Change, LocalCopy, Pauses, Report, StateWriter, WriterEnd};
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -81,7 +81,7 @@ impl Project {
     fn intent(&self) -> Change {
         Change::Put(Box::new(Entry {
             intent: Some(Intent {
-                action: Action::Apply,
+                action: RunAction::Apply,
                 run: RUN.to_owned(),
                 since: self.clock.now(),
                 plan: None,
@@ -127,7 +127,7 @@ fn a_run_writes_what_it_does_and_leaves_nothing_behind() {
         writer.change(&format!("/s{stack}"), project.success(), 20 + stack);
     }
     let ended = writer.finish(Some("because".to_owned()));
-    assert_eq!(ended, Ended::Written { serial: 3 });
+    assert_eq!(ended, WriterEnd::Written { serial: 3 });
     let document = project.document();
     assert_eq!(document.lock, None);
     let write = document.history.last().unwrap();
@@ -160,13 +160,13 @@ fn a_run_hears_that_its_lock_was_taken_away_and_what_follows_can_be_recovered() 
     writer.change("/a", project.success(), 2);
     let report = reports.recv_timeout(Duration::from_mins(1)).unwrap();
     assert!(matches!(report, Report::Lost(_)), "{report:?}");
-    assert!(matches!(writer.finish(None), Ended::Lost { .. }));
+    assert!(matches!(writer.finish(None), WriterEnd::Lost { .. }));
     let last = |document: &Document| document.stacks["/a"].last.clone().unwrap();
     assert_eq!(
         last(&project.document()).failure.as_deref(),
         Some("interrupted")
     );
-    let record = RunRecord::parse(&copy.read().unwrap().unwrap()).unwrap();
+    let record = RunChanges::parse(&copy.read().unwrap().unwrap()).unwrap();
     assert_eq!(
         record.stacks["/a"]
             .as_ref()
@@ -225,7 +225,7 @@ fn of_many_who_want_the_lock_one_has_it_at_a_time() {
             let change = Change::Put(Box::default());
             writer.change(&format!("/{run}"), change, 1);
             holders.fetch_sub(1, Ordering::SeqCst);
-            assert!(matches!(writer.finish(None), Ended::Written { .. }));
+            assert!(matches!(writer.finish(None), WriterEnd::Written { .. }));
         }
     };
     thread::scope(|scope| {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use orch::state::backend::Backend;
 use orch::state::document::{Document, Entry};
 use orch::state::edit::{EditError, Restoration, RestoreError, init, restore};
-use orch::state::store::{Condition, Store};
+use orch::state::store::{PutCondition, Store};
 use orch::state::timeline::Backup;
 use proptest::prelude::*;
 
@@ -128,8 +128,8 @@ impl World {
     fn put_back(&mut self, wanted: prop::sample::Index) {
         let known: Vec<Vec<u8>> = self.pasts.keys().cloned().collect();
         let condition = match self.bucket.get(KEY).unwrap() {
-            Some(object) => Condition::Unchanged(object.version),
-            None => Condition::Absent,
+            Some(object) => PutCondition::Unchanged(object.version),
+            None => PutCondition::Absent,
         };
         let put = self
             .bucket

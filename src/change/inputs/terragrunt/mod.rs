@@ -12,7 +12,7 @@ mod units;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use self::names::{Names, Role, Visit};
+use self::names::{FileRole, Names, Visit};
 use self::reading::Reading;
 use self::units::UnitFile;
 pub(super) use self::units::Units;
@@ -53,7 +53,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
         node: InputNode::new(units.tree, stack.clone()),
         open: VecDeque::from([Visit {
             file: stack.join(TERRAGRUNT_FILE),
-            role: Role::Own,
+            role: FileRole::Own,
             directory: stack.clone(),
             steps: Vec::new(),
         }]),
@@ -64,8 +64,8 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
             continue;
         }
         let file = match visit.role {
-            Role::Own => units.parse(&visit.file).map(Arc::new),
-            Role::Included | Role::Read => units.shared(&visit.file),
+            FileRole::Own => units.parse(&visit.file).map(Arc::new),
+            FileRole::Included | FileRole::Read => units.shared(&visit.file),
         };
         if let Some(file) = file {
             visit_file(&mut reading, &file, &visit);
@@ -96,7 +96,7 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
         });
     for block in file.body.blocks("terraform") {
         terraform::extra_arguments(reading, block, &names);
-        if visit.role != Role::Read {
+        if visit.role != FileRole::Read {
             terraform::source(reading, block, &names);
         }
     }
@@ -116,7 +116,7 @@ fn include(reading: &mut Reading, include: &Block, names: &mut Names) {
         path.value.span,
         &text,
         names,
-        Some(Role::Included),
+        Some(FileRole::Included),
     );
     if let Some(directory) = found.and_then(|file| file.parent()) {
         let label = include.labels.first().map(|label| label.text.clone());

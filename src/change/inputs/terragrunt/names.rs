@@ -8,9 +8,9 @@ use crate::change::cause::{Location, Use, UseKind};
 use crate::change::inputs::chain::MAX_CHAIN;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
-    Answer, Budget, Call, EvalResult, NamePath, Namespaces, evaluate_within,
+    Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate_within,
 };
-use crate::language::function::{self, Surroundings};
+use crate::language::function::{self, FunctionContext};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
@@ -37,7 +37,7 @@ const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
 const MAX_LOCAL_DEPTH: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum FileRole {
     /// It is the stack's own.
     Own,
     /// `include` merges it into the stack's own file.
@@ -49,7 +49,7 @@ pub(super) enum Role {
 /// A file to read for a stack.
 pub(super) struct Visit {
     pub(super) file: ProjectPath,
-    pub(super) role: Role,
+    pub(super) role: FileRole,
     /// The result of `get_terragrunt_dir()` in it.
     pub(super) directory: ProjectPath,
     /// The steps from the stack to it.
@@ -106,7 +106,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
     /// Returns the text of an expression, if it is constant.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
         match evaluate_within(expr, self, &self.budget) {
-            Ok(Answer {
+            Ok(EvalValue {
                 value: Value::String(text),
                 ..
             }) => Some(text.to_string()),
@@ -123,7 +123,7 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 
     /// Returns the directory of an including or included file.
     fn included(&self, label: Option<&str>) -> Option<&ProjectPath> {
-        if self.visit.role == Role::Included {
+        if self.visit.role == FileRole::Included {
             return Some(&self.file_directory);
         }
         let mut includes = self.includes.iter();
@@ -187,9 +187,9 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
             self.has_newer.set(true);
             return Ok(Some(Value::string(text)));
         }
-        let surroundings = Surroundings {
+        let surroundings = FunctionContext {
             prefix: "",
-            ..Surroundings::none("a Terragrunt file")
+            ..FunctionContext::none("a Terragrunt file")
         };
         let value = function::call(call, &surroundings)?;
         self.has_newer.set(self.has_newer.get() || value.is_some());
@@ -211,7 +211,7 @@ fn unknown<T>(span: Span) -> EvalResult<T> {
 }
 
 impl Namespaces for Names<'_, '_, '_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         match (path.name, path.rest.as_slice()) {
             ("local", [(first, span), ..]) => {
                 let value = self.local(first, *span)?;

@@ -1,7 +1,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::MARK;
-use super::names::{Names, Role, Visit};
+use super::names::{FileRole, Names, Visit};
 use super::units::Units;
 use crate::change::cause::{InputLocation, Use, UseKind};
 use crate::change::inputs::node::InputNode;
@@ -22,7 +22,7 @@ pub(super) struct Reading<'r, 't, 'a> {
 impl Reading<'_, '_, '_> {
     /// Adds the file that a function's argument names.
     pub(super) fn read(&mut self, function: &str, span: Span, argument: &Expr, names: &Names) {
-        let role = (function == "read_terragrunt_config").then_some(Role::Read);
+        let role = (function == "read_terragrunt_config").then_some(FileRole::Read);
         match names.text(argument) {
             Some(text) => {
                 self.node.has_newer |= function == MARK;
@@ -71,7 +71,7 @@ impl Reading<'_, '_, '_> {
         span: Span,
         text: &str,
         names: &Names,
-        role: Option<Role>,
+        role: Option<FileRole>,
     ) -> Option<ProjectPath> {
         let steps = names.steps(what, span);
         let units = self.units;
@@ -91,8 +91,8 @@ impl Reading<'_, '_, '_> {
                 && units.exists(path)
             {
                 let directory = match role {
-                    Role::Read => path.parent().unwrap_or_else(ProjectPath::root),
-                    Role::Own | Role::Included => names.visit.directory.clone(),
+                    FileRole::Read => path.parent().unwrap_or_else(ProjectPath::root),
+                    FileRole::Own | FileRole::Included => names.visit.directory.clone(),
                 };
                 self.open.push_back(Visit {
                     file: path.clone(),

@@ -6,7 +6,7 @@ use crate::change::call::{CallVersion, ModuleCall};
 use crate::change::cause::InputLocation;
 use crate::change::inputs::extract;
 use crate::change::inputs::terraform::absent_module;
-use crate::change::inputs::tree::Absent;
+use crate::change::inputs::tree::NoModule;
 use crate::language::syntax::{Block, ExprKind};
 use crate::path::ProjectPath;
 
@@ -79,7 +79,7 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
         let Some(directory) = reading.units.locate(path, base) else {
             // Other directories of the machine do not matter.
             if !path.starts_with('/') || reading.units.is_in_repository(path) {
-                absent = absent.or(Some(Absent::Outside));
+                absent = absent.or(Some(NoModule::Outside));
             }
             continue;
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{element_type, entries, sequence};
 use crate::language::function::arguments::{Arguments, FunctionError};
-use crate::language::value::{Entries, Type, Value, convert};
+use crate::language::value::{ObjectEntries, Type, Value, convert};
 
 pub(super) fn keys(arguments: &Arguments) -> Result<Value, FunctionError> {
     let map = arguments.value(0);
@@ -128,7 +128,7 @@ pub(super) fn zip(arguments: &Arguments) -> Result<Value, FunctionError> {
         };
         entries.insert(key.clone(), value.clone());
     }
-    let entries = Entries::from(entries);
+    let entries = ObjectEntries::from(entries);
     Ok(match list {
         Value::Tuple(_) => Value::Object(entries),
         _ => Value::Map(entries),

@@ -9,7 +9,7 @@ mod maps;
 
 use super::Function;
 use super::arguments::FunctionError;
-use crate::language::value::{Entries, Items, Type, Value, unify};
+use crate::language::value::{Items, ObjectEntries, Type, Value, unify};
 
 pub(super) static FUNCTIONS: &[Function] = functions! {
     /// Returns whether all elements of a list are true.
@@ -116,7 +116,7 @@ fn items(index: usize, value: &Value) -> Result<&Items, FunctionError> {
     items.ok_or_else(|| wrong(index, value, "a list or set"))
 }
 
-fn entries(index: usize, value: &Value) -> Result<&Entries, FunctionError> {
+fn entries(index: usize, value: &Value) -> Result<&ObjectEntries, FunctionError> {
     let entries = value.entries();
     entries.ok_or_else(|| wrong(index, value, "a map or object"))
 }

@@ -5,7 +5,7 @@ mod verb;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use self::verb::Verb;
+use self::verb::FormatVerb;
 use super::Function;
 use super::arguments::{Arguments, FunctionError};
 use crate::language::value::{Value, to_json};
@@ -71,7 +71,7 @@ fn formatted(arguments: &Arguments, values: &[&Value]) -> Result<String, Functio
             continue;
         }
         let wrong = |problem| FunctionError::Argument(0, problem);
-        let (verb, after) = Verb::parse(after).map_err(wrong)?;
+        let (verb, after) = FormatVerb::parse(after).map_err(wrong)?;
         rest = after;
         let number = verb.argument.unwrap_or(next);
         next = number + 1;
@@ -115,7 +115,7 @@ fn formatted(arguments: &Arguments, values: &[&Value]) -> Result<String, Functio
 }
 
 /// Writes a value, or says what the verb needs instead.
-fn write(verb: &Verb, value: &Value) -> Result<String, &'static str> {
+fn write(verb: &FormatVerb, value: &Value) -> Result<String, &'static str> {
     if verb.letter != 'v' && *value == Value::Null {
         return Err("a value that is not null");
     }
@@ -162,7 +162,7 @@ fn write(verb: &Verb, value: &Value) -> Result<String, &'static str> {
 }
 
 /// Pads text to the width, counted in characters as a reader sees them.
-fn padded(verb: &Verb, text: String) -> String {
+fn padded(verb: &FormatVerb, text: String) -> String {
     let Some(width) = verb.width else {
         return text;
     };

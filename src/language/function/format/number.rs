@@ -3,10 +3,10 @@
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, Zero};
 
-use super::verb::Verb;
+use super::verb::FormatVerb;
 
 /// Writes a whole number for `%b`, `%d`, `%o`, `%x` and `%X`.
-pub(super) fn integer(verb: &Verb, number: &BigInt) -> String {
+pub(super) fn integer(verb: &FormatVerb, number: &BigInt) -> String {
     let (base, prefix) = match verb.letter {
         'b' => (2, "0b"),
         'o' => (8, "0"),
@@ -37,7 +37,7 @@ pub(super) fn integer(verb: &Verb, number: &BigInt) -> String {
 }
 
 /// Writes a number for `%e`, `%E`, `%f`, `%g` and `%G`.
-pub(super) fn float(verb: &Verb, number: &BigDecimal) -> String {
+pub(super) fn float(verb: &FormatVerb, number: &BigDecimal) -> String {
     let magnitude = number.abs();
     let mut digits = match verb.letter {
         'f' => fixed(&magnitude, verb.precision.unwrap_or(6)),
@@ -59,7 +59,7 @@ pub(super) fn float(verb: &Verb, number: &BigDecimal) -> String {
     }
 }
 
-fn sign(verb: &Verb, is_negative: bool) -> &'static str {
+fn sign(verb: &FormatVerb, is_negative: bool) -> &'static str {
     match (is_negative, verb.has('+'), verb.has(' ')) {
         (true, ..) => "-",
         (_, true, _) => "+",

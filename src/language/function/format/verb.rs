@@ -1,6 +1,6 @@
 //! A verb in a format, such as `%-5.2[3]f`.
 
-pub(super) struct Verb {
+pub(super) struct FormatVerb {
     /// As written, percent sign included.
     pub(super) written: String,
     flags: String,
@@ -11,9 +11,9 @@ pub(super) struct Verb {
     pub(super) letter: char,
 }
 
-impl Verb {
+impl FormatVerb {
     /// Parses what follows a percent sign, and returns the text after the verb.
-    pub(super) fn parse(text: &str) -> Result<(Verb, &str), String> {
+    pub(super) fn parse(text: &str) -> Result<(FormatVerb, &str), String> {
         let flags = text.trim_start_matches(['0', '#', '-', '+', ' ']);
         let (width, rest) = digits(flags);
         let (precision, rest) = match rest.strip_prefix('.') {
@@ -41,7 +41,7 @@ impl Verb {
                 written(rest)
             ));
         };
-        let verb = Verb {
+        let verb = FormatVerb {
             written: written(after.as_str()),
             flags: text[..text.len() - flags.len()].to_owned(),
             width,

@@ -1,6 +1,6 @@
 //! `hclencode` and `hcldecode`.
 
-use crate::language::evaluate::{Answer, Call, EvalResult, NamePath, Namespaces, NoValue};
+use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue};
 use crate::language::function::arguments::{Arguments, FunctionError, TextOrigin, line_of};
 use crate::language::parse::parse_whole;
 use crate::language::syntax::is_identifier;
@@ -76,7 +76,7 @@ pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
 struct Nothing;
 
 impl Namespaces for Nothing {
-    fn get(&self, _path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, _path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         Ok(None)
     }
 

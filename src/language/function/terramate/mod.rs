@@ -6,7 +6,7 @@ mod toml;
 mod tree;
 
 use super::arguments::{Arguments, FunctionError};
-use super::{Function, Surroundings};
+use super::{Function, FunctionContext};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult};
 use crate::language::value::Value;
@@ -61,7 +61,7 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
         r#"version_match("1.9.0", "~> 1.2")"# => "true";
 };
 
-fn ternary(call: &Call, _surroundings: &Surroundings) -> EvalResult {
+fn ternary(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
     let name = &call.name.text;
     let wrong = |message: String, span, label: String| {
         Err(Diagnostic::error(Code::WrongArguments, message)

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::ApplyDirector;
 use crate::driver::StepRole;
 use crate::path::StackPath;
-use crate::plan::apply::Places;
-use crate::plan::apply::followups::FollowUps;
-use crate::plan::apply::turn::Role;
+use crate::plan::apply::TurnPlaces;
+use crate::plan::apply::followups::ApplyFollowUps;
+use crate::plan::apply::turn::ApplyStepRole;
 use crate::plan::ask::{attempts_of, folder_of};
 use crate::plan::code::PlanStack;
 use crate::run::event::Failure;
@@ -21,16 +21,19 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     /// [`Self::check_with`].
     pub fn follow(
         &mut self,
-        followups: FollowUps<'a, 'p>,
-        places: &Places,
+        followups: ApplyFollowUps<'a, 'p>,
+        places: &TurnPlaces,
     ) -> Vec<PreparedFollowUp> {
         let is_looked_at = self.checker.is_some();
         let stacks = followups.codes.tree.project.stacks.iter();
         let prepared = stacks.map(|(stack, of_stack)| {
             let turn = followups.turn(stack, PathBuf::new(), is_looked_at);
             let steps = followups.steps(&turn);
-            let is_acting = |(role, _): &(Role, Step)| {
-                matches!(role, Role::Confirm | Role::Driver(StepRole::Act))
+            let is_acting = |(role, _): &(ApplyStepRole, Step)| {
+                matches!(
+                    role,
+                    ApplyStepRole::Confirm | ApplyStepRole::Driver(StepRole::Act)
+                )
             };
             let acting = steps.iter().position(is_acting).unwrap_or(steps.len());
             let steps: Arc<[Step]> = steps.into_iter().map(|(_, step)| step).collect();

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::ApplyDirector;
-use crate::driver::{Counts, OutputValues};
-use crate::plan::apply::turn::{Course, TurnState};
+use crate::driver::{ChangeCounts, OutputValues};
+use crate::plan::apply::turn::{ApplyMode, ApplyTurn};
 use crate::plan::ask::NoAnswer;
-use crate::plan::checks::{Checked, Checker, FailedCheck, Itself, StackOutputs};
-use crate::plan::entry::{Action, Asked};
+use crate::plan::checks::{Checked, Checker, FailedCheck, SelfValue, StackOutputs};
+use crate::plan::entry::{AskedAction, PlannedAction};
 use crate::plan::read_outputs::{lacks_state, no_outputs, printed, refreshed};
 use crate::project::lifecycle::ConditionKind;
 use crate::project::stack::StackMode;
@@ -31,7 +31,7 @@ impl<'p> ApplyDirector<'_, 'p> {
         if turn.operation == Operation::Destroy {
             return Ok(());
         }
-        self.check(number, ConditionKind::Precondition, &Itself::Nothing)
+        self.check(number, ConditionKind::Precondition, &SelfValue::Nothing)
     }
 
     /// Checks the postconditions of a stack whose turn has otherwise succeeded.
@@ -47,7 +47,7 @@ impl<'p> ApplyDirector<'_, 'p> {
         &mut self,
         number: usize,
         kind: ConditionKind,
-        itself: &Itself,
+        itself: &SelfValue,
     ) -> Result<(), Failure> {
         let stack = self.turns[number].stack.stack.here();
         let (Some(checker), Some(stack)) = (&self.checker, stack) else {
@@ -85,7 +85,7 @@ impl<'p> ApplyDirector<'_, 'p> {
     }
 }
 
-impl TurnState<'_> {
+impl ApplyTurn<'_> {
     fn output_values(&self) -> Result<OutputValues, NoAnswer> {
         let driver = &self.stack.driver;
         let values = printed(driver, &self.folder)?;
@@ -100,25 +100,25 @@ impl TurnState<'_> {
     }
 
     /// Returns the values of `self` in the postconditions.
-    fn itself(&self) -> Itself {
+    fn itself(&self) -> SelfValue {
         let action = match (self.operation, self.has_acted) {
-            (Operation::Ask, _) => Action::Read,
-            (_, false) if self.asked == Asked::Create => Action::Adopt,
-            (_, false) => Action::NoOp,
+            (Operation::Ask, _) => PlannedAction::Read,
+            (_, false) if self.asked == AskedAction::Create => PlannedAction::Adopt,
+            (_, false) => PlannedAction::NoOp,
             (_, true) => match self.stack.shown.action {
                 Some(shown) if shown.is_work() => shown,
-                _ if self.asked == Asked::Create => Action::Create,
-                _ => Action::Update,
+                _ if self.asked == AskedAction::Create => PlannedAction::Create,
+                _ => PlannedAction::Update,
             },
         };
         let answer = self.attempt.answer.as_ref();
         let changes = match self.attempt.course {
-            _ if !self.has_acted => Some(Counts::default()),
-            Course::Anew => answer.and_then(|answer| answer.counts),
-            Course::AsShown => self.stack.shown.counts,
-            Course::Nothing | Course::Unplanned => None,
+            _ if !self.has_acted => Some(ChangeCounts::default()),
+            ApplyMode::Anew => answer.and_then(|answer| answer.counts),
+            ApplyMode::AsShown => self.stack.shown.counts,
+            ApplyMode::Nothing | ApplyMode::Unplanned => None,
         };
-        Itself::Done {
+        SelfValue::Done {
             action: action.word(),
             changes,
         }

@@ -25,7 +25,7 @@ impl ApplyDirector<'_, '_> {
         }
         let mut used = turn.stack.generations.iter();
         let missing = used.find(|stack| {
-            let is_theirs = |it: &&super::TurnState<'_>| {
+            let is_theirs = |it: &&super::ApplyTurn<'_>| {
                 it.operation == Operation::Apply && it.stack.stack.here() == Some(**stack)
             };
             let of_stack = self.turns.iter().find(is_theirs);

@@ -30,11 +30,11 @@ fn resources(lines: &str) -> Vec<ResourceChange> {
 }
 
 /// Counts as `add change remove`.
-fn counts(text: &str) -> Option<Counts> {
+fn counts(text: &str) -> Option<ChangeCounts> {
     let mut numbers = text
         .split_whitespace()
         .map(|number| number.parse().unwrap());
-    Some(Counts {
+    Some(ChangeCounts {
         add: numbers.next()?,
         change: numbers.next()?,
         remove: numbers.next()?,
@@ -42,8 +42,8 @@ fn counts(text: &str) -> Option<Counts> {
 }
 
 /// Returns the counts of changes beyond a plan; without an action, the entry is provisional.
-fn beyond(action: Option<Action>, shown: &str, now: &str, is_again: bool) -> String {
-    let shown = Shown {
+fn beyond(action: Option<PlannedAction>, shown: &str, now: &str, is_again: bool) -> String {
+    let shown = ShownChanges {
         action,
         counts: None,
         resources: resources(shown),
@@ -53,30 +53,30 @@ fn beyond(action: Option<Action>, shown: &str, now: &str, is_again: bool) -> Str
     beyond_shown(&shown, now, is_again)
 }
 
-fn beyond_shown(shown: &Shown, now: &str, is_again: bool) -> String {
-    let answer = Answer {
+fn beyond_shown(shown: &ShownChanges, now: &str, is_again: bool) -> String {
+    let answer = DriverAnswer {
         has_changes: true,
         resources: resources(now),
-        ..Answer::default()
+        ..DriverAnswer::default()
     };
     match shown.check(&answer, is_again) {
         Ok(()) => String::new(),
-        Err(NotShown {
+        Err(UnshownChanges {
             counts:
-                Some(Counts {
+                Some(ChangeCounts {
                     add,
                     change,
                     remove,
                 }),
             ..
         }) => format!("+{add} ~{change} -{remove}"),
-        Err(NotShown { counts: None, .. }) => "unknown".to_owned(),
+        Err(UnshownChanges { counts: None, .. }) => "unknown".to_owned(),
     }
 }
 
 #[test]
 fn what_is_done_must_have_been_shown_resource_by_resource() {
-    use Action::{Create, Delete, Replace, Update};
+    use PlannedAction::{Create, Delete, Replace, Update};
     let table = [
         // Equal changes.
         (Some(Update), "update x.a", "update x.a", ""),
@@ -157,9 +157,9 @@ fn provisional_entries_create_and_update_anything_and_destroy_what_was_shown() {
         ("delete+create x.a", "delete x.a", "+0 ~0 -1"),
         ("create x.a", "forget x.a", "+0 ~0 -1"),
     ];
-    for action in [Action::Create, Action::Update] {
+    for action in [PlannedAction::Create, PlannedAction::Update] {
         for (before, now, expected) in table {
-            let shown = Shown {
+            let shown = ShownChanges {
                 action: Some(action),
                 counts: None,
                 resources: resources(before),
@@ -182,18 +182,18 @@ fn provisional_entries_without_names_remove_no_more_than_was_counted() {
         ("0 0 0", "", true),
     ];
     for (before, now, expected) in table {
-        let shown = Shown {
-            action: Some(Action::Update),
+        let shown = ShownChanges {
+            action: Some(PlannedAction::Update),
             counts: counts(before),
             resources: Vec::new(),
             changes: Some("x".to_owned()),
             is_provisional: true,
         };
-        let answer = Answer {
+        let answer = DriverAnswer {
             has_changes: true,
             counts: counts(now),
             changes: Some("y".to_owned()),
-            ..Answer::default()
+            ..DriverAnswer::default()
         };
         let found = shown.check(&answer, false).is_ok();
         assert_eq!(found, expected, "{before} | {now}");
@@ -216,12 +216,12 @@ fn values_that_were_known_must_be_the_same() {
     ];
     for (shown, now, expected) in table {
         let [shown, now] = [shown, now].map(|values| format!("update x.a {values}"));
-        let found = beyond(Some(Action::Update), &shown, &now, false);
+        let found = beyond(Some(PlannedAction::Update), &shown, &now, false);
         assert_eq!(found, expected, "{shown} | {now}");
     }
     // A deleted resource has no values.
     let found = beyond(
-        Some(Action::Update),
+        Some(PlannedAction::Update),
         "delete x.a size=1",
         "delete x.a",
         false,
@@ -231,7 +231,7 @@ fn values_that_were_known_must_be_the_same() {
 
 #[test]
 fn the_rest_of_a_plan_that_has_begun_is_within_it() {
-    use Action::{Create, Replace, Update};
+    use PlannedAction::{Create, Replace, Update};
     let replaced = "delete+create x.a";
     let tainted = "delete+create x.a tainted";
     // Each without and with a part of the plan applied.
@@ -314,50 +314,53 @@ fn a_deposed_object_goes_with_the_resource_that_it_was() {
     ];
     for (shown, first, again) in table {
         let now = "delete x.a_(deposed_1b2c)";
-        let update = Some(Action::Update);
+        let update = Some(PlannedAction::Update);
         let found = [false, true].map(|is_again| beyond(update, shown, now, is_again));
         assert_eq!(found, [first, again], "{shown}");
     }
     // The same object was shown.
     let deposed = "delete x.a_(deposed_1b2c)";
     assert_eq!(
-        beyond(Some(Action::Update), deposed, "delete x.a", false),
+        beyond(Some(PlannedAction::Update), deposed, "delete x.a", false),
         "+0 ~0 -1"
     );
-    assert_eq!(beyond(Some(Action::Update), deposed, deposed, false), "");
+    assert_eq!(
+        beyond(Some(PlannedAction::Update), deposed, deposed, false),
+        ""
+    );
 }
 
 /// Returns whether the answer of a driver without resources is within a plan: counts as `add change
 /// remove` and a digest of the changes, each may be empty.
 fn is_within(
-    action: Option<Action>,
+    action: Option<PlannedAction>,
     shown: (&str, &str),
     now: (&str, &str),
     is_again: bool,
 ) -> bool {
     let digest = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let shown = Shown {
+    let shown = ShownChanges {
         action,
         counts: counts(shown.0),
         resources: Vec::new(),
         changes: digest(shown.1),
         is_provisional: action.is_none(),
     };
-    let answer = Answer {
+    let answer = DriverAnswer {
         has_changes: true,
         counts: counts(now.0),
         changes: digest(now.1),
-        ..Answer::default()
+        ..DriverAnswer::default()
     };
     let is_within = shown.check(&answer, is_again);
-    let beyond = NotShown::counted(answer.counts);
+    let beyond = UnshownChanges::counted(answer.counts);
     assert!(is_within.is_ok() || is_within == Err(beyond));
     is_within.is_ok()
 }
 
 #[test]
 fn where_resources_have_no_names_digests_count_and_else_numbers() {
-    use Action::{Adopt, Create, Delete, Replace, Update};
+    use PlannedAction::{Adopt, Create, Delete, Replace, Update};
     let table = [
         // Equal digests are equal changes, whatever the counts.
         (Some(Update), ("1 1 1", "x"), ("1 1 1", "x"), true),
@@ -398,7 +401,7 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
 
 #[test]
 fn the_rest_of_a_plan_has_another_digest() {
-    let update = Some(Action::Update);
+    let update = Some(PlannedAction::Update);
     let table = [
         (("2 2 2", "x"), ("1 2 2", "y"), true),
         (("2 2 2", "x"), ("2 2 2", "x"), true),
@@ -415,16 +418,16 @@ fn the_rest_of_a_plan_has_another_digest() {
 
 #[test]
 fn nothing_is_replaced_as_a_whole_that_was_not() {
-    let shown = Shown {
-        action: Some(Action::Create),
+    let shown = ShownChanges {
+        action: Some(PlannedAction::Create),
         counts: None,
         resources: Vec::new(),
         changes: None,
         is_provisional: false,
     };
-    let answer = Answer {
-        action: Some(AnswerAction::Replace),
-        ..Answer::default()
+    let answer = DriverAnswer {
+        action: Some(DriverAction::Replace),
+        ..DriverAnswer::default()
     };
     let not_shown = shown.check(&answer, true).unwrap_err();
     let text = "has changes that the plan does not show";
@@ -438,7 +441,7 @@ fn nothing_is_replaced_as_a_whole_that_was_not() {
             ": would destroy `x.a[0]`, `x.a[1]`, `x.a[2]`, `x.a[3]`, `x.a[4]` and 2 more",
         ),
     ] {
-        let counted = NotShown {
+        let counted = UnshownChanges {
             counts: counts("1 2 3"),
             destroyed: names(number),
         };

@@ -322,7 +322,7 @@ fn no_part_of_an_archive_is_one() {
         fs::write(&file, &valid[..length]).unwrap();
         let error = Archive::open(&file).unwrap_err();
         assert!(
-            matches!(error, ReadError::Refused { .. }),
+            matches!(error, ArchiveReadError::Refused { .. }),
             "{length}: {error}"
         );
     }
@@ -398,7 +398,7 @@ fn nothing_is_overwritten_and_no_link_followed() {
     symlink("nowhere", scene.path("dangling")).unwrap();
     for place in ["tool-0", "missing/file", "dangling"] {
         let error = archive.extract(1, &scene.path(place)).unwrap_err();
-        assert!(matches!(error, ReadError::Extract { .. }), "{error}");
+        assert!(matches!(error, ArchiveReadError::Extract { .. }), "{error}");
         assert!(error.to_string().contains(place), "{error}");
     }
     assert_eq!(read(&scene.plans[0]), PLANS[0]);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::plan::order::{Order, Recorded, RecordedEdge};
+use crate::plan::order::{OperationOrder, RecordedConstraints, RecordedEdge};
 use crate::run::schedule::OnError;
 use crate::run::turn::TurnIndex;
 
@@ -13,7 +13,7 @@ struct Plan {
     /// The work by stack; both signs for a stack that is replaced.
     works: Vec<(&'static str, &'static str)>,
     tree: Precedence,
-    recorded: Recorded,
+    recorded: RecordedConstraints,
 }
 
 impl Plan {
@@ -41,7 +41,7 @@ impl Plan {
         let n_nodes = works.len();
         Plan {
             tree: Precedence::from_edges(n_nodes, n_nodes, tree.collect::<Vec<_>>().into_iter()),
-            recorded: Recorded {
+            recorded: RecordedConstraints {
                 n_stacks: n_nodes,
                 n_nodes,
                 edges,
@@ -50,16 +50,16 @@ impl Plan {
         }
     }
 
-    fn works(&self) -> Vec<Work> {
-        let work = |&(_, signs): &(_, &str)| Work {
+    fn works(&self) -> Vec<StackWork> {
+        let work = |&(_, signs): &(_, &str)| StackWork {
             destroy: signs.contains('✗'),
             apply: signs.contains(['+', '~']),
         };
         self.works.iter().map(work).collect()
     }
 
-    fn order(&self) -> Order {
-        Order::new(&self.works(), &self.tree, &self.recorded)
+    fn order(&self) -> OperationOrder {
+        OperationOrder::new(&self.works(), &self.tree, &self.recorded)
     }
 
     fn operation(&self, operation: StackOperation) -> String {
@@ -72,16 +72,16 @@ impl Plan {
         format!("{name}{sign}")
     }
 
-    fn text(&self, order: &Order) -> String {
+    fn text(&self, order: &OperationOrder) -> String {
         let sequence = order.sequence.iter().map(|&it| self.operation(it));
         let mut text = sequence.collect::<Vec<_>>().join(" ");
         let stack = |node: u32| self.works[node as usize].0;
         for relaxed in &order.relaxed {
             text += &match *relaxed {
-                Relaxed::Recorded(edge) => {
+                RelaxedEdge::Recorded(edge) => {
                     format!(", without {}→{}", stack(edge.later), stack(edge.earlier))
                 }
-                Relaxed::Rule { rule, user, used } => {
+                RelaxedEdge::Rule { rule, user, used } => {
                     format!(
                         ", {} before {} left it (rule {rule})",
                         stack(used),
@@ -203,11 +203,11 @@ fn operations_come_in_the_order_that_is_known_of_them() {
 fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
     // 0 and 1 are in this commit, and 1 runs after the group 2, which holds 0. In the state, 2 is a
     // removed stack that ran after 1, and the group 3 holds it, which 0 ran after.
-    let apply = Work {
+    let apply = StackWork {
         apply: true,
         destroy: false,
     };
-    let destroy = Work {
+    let destroy = StackWork {
         apply: false,
         destroy: true,
     };
@@ -218,19 +218,19 @@ fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
         later,
         serial,
     };
-    let recorded = Recorded {
+    let recorded = RecordedConstraints {
         n_stacks: 3,
         n_nodes: 4,
         edges: vec![edge(1, 2, Some(1)), edge(2, 3, None), edge(3, 0, Some(1))],
     };
-    let order = |works: &[Work]| {
-        let order = Order::new(works, &tree, &recorded);
+    let order = |works: &[StackWork]| {
+        let order = OperationOrder::new(works, &tree, &recorded);
         let stacks = order.sequence.iter().map(|it| it.stack);
         (stacks.collect::<Vec<_>>(), order.relaxed)
     };
     assert_eq!(order(&[apply, apply]), (vec![0, 1], Vec::new()));
     assert_eq!(order(&[apply, apply, destroy]), (vec![0, 2, 1], Vec::new()));
-    let nothing = Work::default();
+    let nothing = StackWork::default();
     assert_eq!(order(&[nothing, apply, destroy]).0, [2, 1]);
     assert_eq!(order(&[apply, nothing, destroy]).0, [0, 2]);
 }

@@ -1,23 +1,23 @@
 use super::*;
 use crate::driver::ResourceChange;
-use crate::plan::entry::{Reason, ReasonSource};
-use crate::plan::{Condition, FailedAsk, Plan, RequestedOptions};
+use crate::plan::entry::{PlanReason, ReasonSource};
+use crate::plan::{FailedAsk, Plan, RequestedOptions, WorkBefore};
 use crate::record::journal::Argument;
 
 fn path(stack: &str) -> StackPath {
     serde_json::from_value(stack.into()).unwrap()
 }
 
-fn entry(stack: &str, action: Action) -> PlanEntry {
+fn entry(stack: &str, action: PlannedAction) -> PlanEntry {
     PlanEntry {
         stack: path(stack),
         action,
-        reason: Reason::new(ReasonSource::State, "not recorded"),
+        reason: PlanReason::new(ReasonSource::State, "not recorded"),
         counts: None,
         resources: Vec::new(),
         is_complete: true,
         is_planned: true,
-        after: Condition::default(),
+        after: WorkBefore::default(),
         blocked: None,
         replaced_if: Vec::new(),
         previous_path: None,
@@ -53,9 +53,9 @@ fn rests_on(stack: &str, plan: Option<usize>) -> SavedStack {
 
 /// A plan with an entry of each kind: its file has two plans.
 fn consistent() -> SavedPlan {
-    let mut blocked = entry("/b", Action::NoOp);
+    let mut blocked = entry("/b", PlannedAction::NoOp);
     blocked.blocked = Some("another backend than recorded".to_owned());
-    let mut undecided = entry("/d", Action::NoOp);
+    let mut undecided = entry("/d", PlannedAction::NoOp);
     undecided.after.stacks.push(path("/a"));
     undecided.is_planned = false;
     let plan = Plan {
@@ -65,13 +65,13 @@ fn consistent() -> SavedPlan {
         commit: None,
         state: None,
         entries: vec![
-            entry("/a", Action::Update),
+            entry("/a", PlannedAction::Update),
             blocked,
-            entry("/c", Action::Replace),
+            entry("/c", PlannedAction::Replace),
             undecided,
-            entry("/e", Action::Adopt),
-            entry("/f", Action::NoOp),
-            entry("/g", Action::NoOp),
+            entry("/e", PlannedAction::Adopt),
+            entry("/f", PlannedAction::NoOp),
+            entry("/g", PlannedAction::NoOp),
         ],
         operations: vec![on("/c", true), on("/a", false), on("/c", false)],
         relaxed: Vec::new(),
@@ -97,16 +97,16 @@ fn a_plan_that_agrees_with_itself_is_accepted() {
     let mut destroys = consistent();
     destroys.plan.mode = PlanMode::Destroy;
     destroys.plan.entries = vec![
-        entry("/a", Action::Delete),
-        entry("/b", Action::NoOp),
-        entry("/c", Action::Read),
+        entry("/a", PlannedAction::Delete),
+        entry("/b", PlannedAction::NoOp),
+        entry("/c", PlannedAction::Read),
     ];
     destroys.plan.operations = vec![on("/a", true)];
     destroys.stacks = vec![rests_on("/a", None), rests_on("/c", None)];
     assert_eq!(check(&destroys, 0), Ok(()));
     let mut looks = destroys;
     looks.plan.mode = PlanMode::RefreshOnly;
-    looks.plan.entries[0].action = Action::NoOp;
+    looks.plan.entries[0].action = PlannedAction::NoOp;
     looks.plan.operations.clear();
     assert_eq!(check(&looks, 0), Ok(()));
 }
@@ -115,7 +115,7 @@ fn a_plan_that_agrees_with_itself_is_accepted() {
 fn what_is_forgotten_has_nothing_that_could_be_destroyed() {
     let forgets = || {
         let mut saved = consistent();
-        let mut forgotten = entry("/a", Action::Forget);
+        let mut forgotten = entry("/a", PlannedAction::Forget);
         forgotten.removed = Some(Removed::Key);
         saved.plan.entries = vec![forgotten];
         saved.plan.operations.clear();
@@ -127,9 +127,9 @@ fn what_is_forgotten_has_nothing_that_could_be_destroyed() {
         |saved| saved.stacks[0].plan = Some(0),
         |saved| {
             let remove = 1;
-            saved.plan.entries[0].counts = Some(Counts {
+            saved.plan.entries[0].counts = Some(ChangeCounts {
                 remove,
-                ..Counts::default()
+                ..ChangeCounts::default()
             });
         },
         |saved| {
@@ -185,7 +185,12 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
             "the entry of `/a` is not in its place",
         ),
         (
-            |saved| saved.plan.entries.insert(1, entry("/a", Action::NoOp)),
+            |saved| {
+                saved
+                    .plan
+                    .entries
+                    .insert(1, entry("/a", PlannedAction::NoOp));
+            },
             "the entry of `/a` is not in its place",
         ),
         (
@@ -235,7 +240,7 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
 fn entries_agree_with_the_mode_and_the_operations() {
     assert_refused(&[
         (
-            |saved| saved.plan.entries[0].action = Action::Delete,
+            |saved| saved.plan.entries[0].action = PlannedAction::Delete,
             "the entry of `/a` says `delete`, and the mode of the plan is `normal`",
         ),
         (

@@ -17,10 +17,10 @@ use orch::printable::printable;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
 
-use self::terminal::Applying;
+use self::terminal::ConsoleApply;
 use super::follow_flags::FollowFlags;
 use super::format::DetailsArg;
-use super::plan::{LEAVE_OUT, ModeArgs, OnErrorArg, PlanRequest, PlanningArgs, planned};
+use super::plan::{LEAVE_OUT, ModeArgs, PlanOnErrorArg, PlanningArgs, PlanningRequest, planned};
 use super::run::recorded::SELECTION;
 use super::run::safeguard_flags::SafeguardArgs;
 use super::run::safeguards;
@@ -152,7 +152,7 @@ pub(crate) struct CarryingArgs {
     /// By default, nothing is applied if a stack fails to plan. With `skip-dependents` or `continue`, such stacks and
     /// those that run after them are left out, and the rest is applied.
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) on_error: Option<OnErrorArg>,
+    pub(crate) on_error: Option<PlanOnErrorArg>,
 
     /// How long to wait, as in 10m, while another run holds the lock of the state
     ///
@@ -170,10 +170,10 @@ pub(crate) struct CarryingArgs {
     #[arg(
         long,
         value_enum,
-        default_value_t = OutputArg::Auto,
+        default_value_t = ToolOutputArg::Auto,
         value_name = "HOW"
     )]
-    pub(crate) output: OutputArg,
+    pub(crate) output: ToolOutputArg,
 
     #[command(flatten)]
     pub(crate) policies: FollowFlags,
@@ -193,7 +193,7 @@ pub(crate) enum NewChangesArg {
 
 /// What is shown of what tools print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutputArg {
+pub(crate) enum ToolOutputArg {
     /// Prefixed if one tool runs at a time, outside CI; else grouped
     Auto,
     /// The output of each stack in one piece, when it has ended; failures are repeated at the end
@@ -209,9 +209,9 @@ pub(crate) enum OutputArg {
 impl CarryingArgs {
     fn on_error(&self) -> OnError {
         match self.on_error {
-            None | Some(OnErrorArg::SkipDependents) => OnError::SkipDependents,
-            Some(OnErrorArg::Continue) => OnError::Continue,
-            Some(OnErrorArg::Stop) => OnError::Stop,
+            None | Some(PlanOnErrorArg::SkipDependents) => OnError::SkipDependents,
+            Some(PlanOnErrorArg::Continue) => OnError::Continue,
+            Some(PlanOnErrorArg::Stop) => OnError::Stop,
         }
     }
 
@@ -251,7 +251,7 @@ fn plan_and_apply(
 ) -> Result<ExitStatus> {
     let disabled = safeguards::disabled(&args.safeguards, std::iter::empty(), false)?;
     let policies = args.policies.saved();
-    let request = PlanRequest {
+    let request = PlanningRequest {
         select,
         planning,
         options,
@@ -261,10 +261,10 @@ fn plan_and_apply(
         policies: Some(&policies),
         only: None,
         document: None,
-        leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
+        leaves_out_failed: args.on_error.is_some_and(PlanOnErrorArg::leaves_out_failed),
         lock_timeout: args.lock_timeout,
     };
-    let terminal = Applying {
+    let terminal = ConsoleApply {
         chdir,
         args,
         planning,
@@ -335,7 +335,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         ))
         .hint("make a new plan"));
     }
-    let terminal = Applying {
+    let terminal = ConsoleApply {
         chdir,
         args: carrying,
         planning: &args.planning,
@@ -358,7 +358,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     Ok(apply.carry_out(Commits::default(), None)?)
 }
 
-impl Applying<'_> {
+impl ConsoleApply<'_> {
     /// Returns the apply of a plan as far as the flags decide it alone.
     fn apply<'a>(
         &'a self,
@@ -366,7 +366,7 @@ impl Applying<'_> {
         saved: &'a SavedPlan,
         disabled: &'a Disabled,
     ) -> Apply<'a> {
-        let Applying { args, planning, .. } = self;
+        let ConsoleApply { args, planning, .. } = self;
         Apply {
             terminal: self,
             notices,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use orch::command::apply::ApplyTerminal;
 use orch::command::plan::Planned;
-use orch::command::{RunOutput, RunTerminal, ShownRun};
+use orch::command::{RunOutput, RunTerminal, ToolRun};
 use orch::context::Context;
 use orch::error::{ErrorContext as _, Result};
 use orch::path::StackPath;
@@ -14,40 +14,47 @@ use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::record::logs::LogReader;
 use orch::run::execute::Outlet;
 
-use super::{CarryingArgs, OutputArg};
+use super::{CarryingArgs, ToolOutputArg};
 use crate::program::commands::format::DetailsArg;
-use crate::program::commands::plan::{PlanRequest, PlanningArgs, planned, shown};
-use crate::program::commands::run::output::{How, Show, is_nobody_there};
+use crate::program::commands::plan::{PlanningArgs, PlanningRequest, planned, shown};
+use crate::program::commands::run::output::{OutputFilter, OutputMode, is_nobody_there};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::terminal::{PlanTerminal, output};
 use crate::program::commands::{CommandContext, ReadStatus, Reads};
 use crate::program::console;
 
 /// The same for an apply, and what it asks.
-pub(super) struct Applying<'a> {
+pub(super) struct ConsoleApply<'a> {
     pub(super) chdir: &'a [PathBuf],
     pub(super) args: &'a CarryingArgs,
     pub(super) planning: &'a PlanningArgs,
 }
 
-impl RunTerminal for Applying<'_> {
-    fn output<'o>(&'o self, run: &ShownRun<'o>) -> Result<Box<dyn RunOutput + 'o>> {
+impl RunTerminal for ConsoleApply<'_> {
+    fn output<'o>(&'o self, run: &ToolRun<'o>) -> Result<Box<dyn RunOutput + 'o>> {
         if run.purpose != Purpose::Apply {
             return PlanTerminal.output(run);
         }
         let show = match self.args.output {
-            OutputArg::Auto if run.jobs.get() == 1 && !is_nobody_there() => Show::Prefixed,
-            OutputArg::Auto | OutputArg::Grouped => Show::Grouped,
-            OutputArg::Prefixed => Show::Prefixed,
-            OutputArg::Errors => Show::Errors,
-            OutputArg::None => Show::None,
+            ToolOutputArg::Auto if run.jobs.get() == 1 && !is_nobody_there() => {
+                OutputFilter::Prefixed
+            }
+            ToolOutputArg::Auto | ToolOutputArg::Grouped => OutputFilter::Grouped,
+            ToolOutputArg::Prefixed => OutputFilter::Prefixed,
+            ToolOutputArg::Errors => OutputFilter::Errors,
+            ToolOutputArg::None => OutputFilter::None,
         };
         let outlet = if console::is_one_stream() {
             Outlet::OnePipe
         } else {
             Outlet::Pipes
         };
-        output(run, How::Captured { show, outlet }, "apply", run.is_quiet)
+        output(
+            run,
+            OutputMode::Captured { show, outlet },
+            "apply",
+            run.is_quiet,
+        )
     }
 
     fn show_log(
@@ -60,7 +67,7 @@ impl RunTerminal for Applying<'_> {
     }
 }
 
-impl ApplyTerminal for Applying<'_> {
+impl ApplyTerminal for ConsoleApply<'_> {
     fn load(&self) -> Result<Context> {
         let reads = Reads::CONFIGURATION
             .with_listing()
@@ -72,7 +79,7 @@ impl ApplyTerminal for Applying<'_> {
 
     fn plan(&self, stacks: &[StackPath]) -> Result<Planned> {
         let policies = self.args.policies.saved();
-        let request = PlanRequest {
+        let request = PlanningRequest {
             select: &SelectArgs::default(),
             planning: self.planning,
             options: PlanOptions {

@@ -11,26 +11,26 @@ use clap_complete::ArgValueCompleter;
 use clap_complete::engine::{CompletionCandidate, complete};
 use clap_complete::env::EnvCompleter;
 
-use super::values::{Surroundings, Value};
+use super::values::{CompletionValue, TypedPlace};
 use crate::program::commands::command_line::Cli;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::help::TOPICS;
 
 /// Returns the values for an argument.
-type Values = fn(&Surroundings, &str) -> Vec<Value>;
+type Values = fn(&TypedPlace, &str) -> Vec<CompletionValue>;
 
 /// The value names in the help, with their kinds.
 const VALUES: [(&str, Values); 11] = [
-    ("STACK", Surroundings::stacks),
-    ("PATH", Surroundings::stacks),
-    ("GLOB", Surroundings::globs),
-    ("FILTER", Surroundings::tag_filters),
-    ("TAG,…", Surroundings::tag_lists),
-    ("TAG=N", Surroundings::tag_limits),
-    ("RUN", Surroundings::runs),
-    ("NAME|FILE", Surroundings::policies),
-    ("MODULE@OLD..NEW", Surroundings::releases),
-    ("REV|applied", Surroundings::bases),
+    ("STACK", TypedPlace::stacks),
+    ("PATH", TypedPlace::stacks),
+    ("GLOB", TypedPlace::globs),
+    ("FILTER", TypedPlace::tag_filters),
+    ("TAG,…", TypedPlace::tag_lists),
+    ("TAG=N", TypedPlace::tag_limits),
+    ("RUN", TypedPlace::runs),
+    ("NAME|FILE", TypedPlace::policies),
+    ("MODULE@OLD..NEW", TypedPlace::releases),
+    ("REV|applied", TypedPlace::bases),
     ("COMMAND|TOPIC", |_, typed| subjects(typed)),
 ];
 
@@ -54,7 +54,7 @@ impl Completion {
     pub(super) fn of_words(words: &[OsString]) -> Self {
         let command = with_early_flags(Cli::command());
         let before = &words[..words.len().saturating_sub(1)];
-        let surroundings = Arc::new(Surroundings::new(directories(&command, before)));
+        let surroundings = Arc::new(TypedPlace::new(directories(&command, before)));
         Completion {
             directory: surroundings.working_directory(),
             command: with_values(command, &surroundings),
@@ -103,7 +103,7 @@ fn with_early_flags(mut command: Command) -> Command {
     command
 }
 
-fn with_values(command: Command, surroundings: &Arc<Surroundings>) -> Command {
+fn with_values(command: Command, surroundings: &Arc<TypedPlace>) -> Command {
     let with = |arg: Arg| {
         let name = arg.get_value_names().and_then(<[_]>::first);
         let name = name.map(ToString::to_string).unwrap_or_default();
@@ -117,7 +117,9 @@ fn with_values(command: Command, surroundings: &Arc<Surroundings>) -> Command {
         arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
             let found = typed.to_str().map(|typed| values(&surroundings, typed));
             let found = found.unwrap_or_default().into_iter();
-            found.map(Value::into_candidate).collect::<Vec<_>>()
+            found
+                .map(CompletionValue::into_candidate)
+                .collect::<Vec<_>>()
         }))
     };
     command
@@ -136,7 +138,7 @@ fn directories(command: &Command, words: &[OsString]) -> (Vec<PathBuf>, bool) {
 }
 
 /// Returns the topics and commands of `orch help` that begin with the typed text.
-fn subjects(typed: &str) -> Vec<Value> {
+fn subjects(typed: &str) -> Vec<CompletionValue> {
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
     let commands = shown.map(|command| {
@@ -147,7 +149,7 @@ fn subjects(typed: &str) -> Vec<Value> {
     let topics = topics.map(|topic| (topic.name, Some(topic.summary.to_owned())));
     let all = commands.chain(topics);
     all.filter(|(name, _)| name.starts_with(typed))
-        .map(|(name, help)| Value::new(name).help(help))
+        .map(|(name, help)| CompletionValue::new(name).help(help))
         .collect()
 }
 

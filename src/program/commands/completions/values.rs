@@ -10,7 +10,7 @@ use clap_complete::engine::CompletionCandidate;
 use orch::folder::GuardedFolder;
 use orch::path::{KeyFilter, ProjectPath};
 use orch::printable::{command_line, printable};
-use orch::project::outline::{Outline, Place, PlaceKind};
+use orch::project::outline::{Outline, OutlineEntry, OutlineKind};
 use orch::project::tag::tag_problem;
 use orch::record::journal::Runs;
 
@@ -23,15 +23,15 @@ const MAX_STACKS: usize = 100;
 const MAX_EXPLAINED: usize = 10;
 
 #[derive(Debug)]
-pub(super) struct Value {
+pub(super) struct CompletionValue {
     text: String,
     help: Option<String>,
 }
 
-impl Value {
+impl CompletionValue {
     pub(super) fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Value { text, help: None }
+        CompletionValue { text, help: None }
     }
 
     pub(super) fn help(mut self, help: Option<String>) -> Self {
@@ -47,17 +47,17 @@ impl Value {
 
 /// The place where the command line is typed.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(super) struct TypedPlace {
     chdir: Vec<PathBuf>,
 }
 
-impl Surroundings {
+impl TypedPlace {
     /// Takes the directories of `-C`, and whether `--root` is given.
     pub(super) fn new((mut chdir, root): (Vec<PathBuf>, bool)) -> Self {
         if root && let Ok(found) = find_project(&chdir) {
             chdir = vec![found.root];
         }
-        Surroundings { chdir }
+        TypedPlace { chdir }
     }
 
     /// Returns the directory that file paths are relative to.
@@ -66,18 +66,18 @@ impl Surroundings {
     }
 
     /// Returns the stacks whose paths begin with the typed text.
-    pub(super) fn stacks(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn stacks(&self, typed: &str) -> Vec<CompletionValue> {
         self.paths(typed, |_| true)
     }
 
     /// Returns the stacks whose paths, read as globs, match themselves.
-    pub(super) fn globs(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn globs(&self, typed: &str) -> Vec<CompletionValue> {
         self.paths(typed, |directory| {
             !directory.contains(['*', '?', '[', ']', '{', '}', '\\', '!'])
         })
     }
 
-    fn paths(&self, typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
+    fn paths(&self, typed: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<CompletionValue> {
         let Ok(found) = find_project(&self.chdir) else {
             return Vec::new();
         };
@@ -86,21 +86,21 @@ impl Surroundings {
     }
 
     /// Returns the filters that extend the typed text by one tag.
-    pub(super) fn tag_filters(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn tag_filters(&self, typed: &str) -> Vec<CompletionValue> {
         self.tags(typed, &[',', ':'], "")
     }
 
     /// Returns the lists that extend the typed text by one tag.
-    pub(super) fn tag_lists(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn tag_lists(&self, typed: &str) -> Vec<CompletionValue> {
         self.tags(typed, &[','], "")
     }
 
     /// Returns the beginnings of limits: tags with `=`.
-    pub(super) fn tag_limits(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn tag_limits(&self, typed: &str) -> Vec<CompletionValue> {
         self.tags(typed, &[], "=")
     }
 
-    fn tags(&self, typed: &str, separators: &[char], end: &str) -> Vec<Value> {
+    fn tags(&self, typed: &str, separators: &[char], end: &str) -> Vec<CompletionValue> {
         let start = typed.rfind(separators).map_or(0, |at| at + 1);
         let (before, begun) = typed.split_at(start);
         let Ok(found) = find_project(&self.chdir) else {
@@ -109,20 +109,20 @@ impl Surroundings {
         let tags = Outline::new(&found.root).tags().into_iter();
         let is_wanted = |tag: &str| tag.starts_with(begun) && tag_problem(tag).is_none();
         let tags = tags.filter(|tag| !tag.is_empty() && is_wanted(tag));
-        let value = |tag: String| Value::new(format!("{before}{tag}{end}"));
+        let value = |tag: String| CompletionValue::new(format!("{before}{tag}{end}"));
         tags.map(value).collect()
     }
 
-    pub(super) fn policies(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn policies(&self, typed: &str) -> Vec<CompletionValue> {
         self.labels("policy", typed, "")
     }
 
     /// Returns the beginnings of module releases.
-    pub(super) fn releases(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn releases(&self, typed: &str) -> Vec<CompletionValue> {
         self.labels("module", typed, "@")
     }
 
-    fn labels(&self, kind: &str, typed: &str, end: &str) -> Vec<Value> {
+    fn labels(&self, kind: &str, typed: &str, end: &str) -> Vec<CompletionValue> {
         let Ok(found) = find_project(&self.chdir) else {
             return Vec::new();
         };
@@ -130,11 +130,11 @@ impl Surroundings {
         let is_wanted =
             |name: &String| name.starts_with(typed) && matches!(printable(name), Cow::Borrowed(_));
         let names = names.filter(|name| !name.is_empty() && is_wanted(name));
-        names.map(|name| Value::new(name + end)).collect()
+        names.map(|name| CompletionValue::new(name + end)).collect()
     }
 
     /// Returns the base that is not a revision, if there is one.
-    pub(super) fn bases(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn bases(&self, typed: &str) -> Vec<CompletionValue> {
         let has_state = || {
             let found = find_project(&self.chdir);
             found.is_ok_and(|found| Outline::new(&found.root).has_state())
@@ -143,11 +143,11 @@ impl Surroundings {
             return Vec::new();
         }
         let help = "what each stack was last applied from";
-        vec![Value::new("applied").help(Some(help.to_owned()))]
+        vec![CompletionValue::new("applied").help(Some(help.to_owned()))]
     }
 
     /// Returns the recorded runs, newest first.
-    pub(super) fn runs(&self, typed: &str) -> Vec<Value> {
+    pub(super) fn runs(&self, typed: &str) -> Vec<CompletionValue> {
         let runs = find_project(&self.chdir).ok().and_then(|found| {
             let folder = GuardedFolder::find(&found.root).ok()??;
             Runs::find(folder).ok()
@@ -164,10 +164,10 @@ fn stack_paths(
     directory: &ProjectPath,
     typed: &str,
     is_wanted: impl Fn(&str) -> bool,
-) -> Vec<Value> {
+) -> Vec<CompletionValue> {
     let (mut folder, mut name) = typed.split_at(typed.rfind('/').map_or(0, |slash| slash + 1));
     if name == ".." {
-        return vec![Value::new(format!("{typed}/"))];
+        return vec![CompletionValue::new(format!("{typed}/"))];
     }
     if name.starts_with(".[") {
         (folder, name) = typed.split_at(folder.len() + 1);
@@ -175,7 +175,7 @@ fn stack_paths(
     let Ok(base) = directory.resolve(folder) else {
         return Vec::new();
     };
-    let value = |Place { path, kind }: Place| {
+    let value = |OutlineEntry { path, kind }: OutlineEntry| {
         let below = path.relative_to(&base);
         let text = match below.strip_prefix('.') {
             // The directory itself, or an instance in it.
@@ -188,8 +188,8 @@ fn stack_paths(
         let before = text.strip_suffix(&key).unwrap_or(&text);
         let is_printable = matches!(printable(&text), Cow::Borrowed(_));
         (is_printable && is_wanted(before)).then(|| match kind {
-            PlaceKind::Stack(description) => Value::new(text).help(description),
-            PlaceKind::Directory => Value::new(format!("{text}/")),
+            OutlineKind::Stack(description) => CompletionValue::new(text).help(description),
+            OutlineKind::Directory => CompletionValue::new(format!("{text}/")),
         })
     };
     let places = outline.stacks(&base, name, MAX_STACKS).into_iter();
@@ -197,7 +197,7 @@ fn stack_paths(
 }
 
 /// Returns the names of runs that begin with the typed text.
-fn run_names(runs: &Runs, typed: &str) -> Vec<Value> {
+fn run_names(runs: &Runs, typed: &str) -> Vec<CompletionValue> {
     let explained = |age: usize, id: &str| {
         let brief = (age < MAX_EXPLAINED).then(|| runs.brief(id).ok()).flatten();
         brief.map(|brief| {
@@ -216,6 +216,6 @@ fn run_names(runs: &Runs, typed: &str) -> Vec<Value> {
     let names = by_age.chain(by_id);
     let begun = names.filter(|(name, ..)| name.starts_with(typed));
     begun
-        .map(|(name, age, id)| Value::new(name).help(explained(age, id)))
+        .map(|(name, age, id)| CompletionValue::new(name).help(explained(age, id)))
         .collect()
 }

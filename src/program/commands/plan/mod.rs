@@ -18,10 +18,10 @@ use orch::error::Error;
 use orch::exit::ExitStatus;
 use orch::path::{ProjectPath, StackPath};
 use orch::plan::entry::{PlanMode, PlanOptions};
-use orch::plan::planner::{self, Ask, Made, Planner, warn_of_left_behind};
+use orch::plan::planner::{self, Ask, NewPlan, Planner, warn_of_left_behind};
 use orch::plan::{Outlook, PlannedFollowUps, SavedPolicies, archive};
 use orch::printable::printable;
-use orch::report::{Document, write_plan_json};
+use orch::report::{JsonDocument, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::selection::select::{Query, Selection};
 
@@ -88,7 +88,7 @@ pub(crate) struct PlanArgs {
     /// file; `skip-dependents` and `continue` write one without these stacks and those that run
     /// after them.
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) on_error: Option<OnErrorArg>,
+    pub(crate) on_error: Option<PlanOnErrorArg>,
 
     /// Exit with status 2 if an apply would do something, or 4 if everything to do is blocked
     #[arg(long)]
@@ -106,7 +106,7 @@ pub(crate) struct PlanArgs {
 
 /// What happens after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnErrorArg {
+pub(crate) enum PlanOnErrorArg {
     /// Skip what depends on the failed stack, and do everything else
     SkipDependents,
     /// Do everything else, also what depends on a stack that failed during the apply
@@ -115,10 +115,10 @@ pub(crate) enum OnErrorArg {
     Stop,
 }
 
-impl OnErrorArg {
+impl PlanOnErrorArg {
     /// Returns whether an apply leaves out the stacks that fail to plan.
     pub(crate) fn leaves_out_failed(self) -> bool {
-        self != OnErrorArg::Stop
+        self != PlanOnErrorArg::Stop
     }
 }
 
@@ -201,7 +201,7 @@ impl PlanningArgs {
 
 /// What is to be planned, and how.
 #[derive(Clone, Copy)]
-pub(super) struct PlanRequest<'a> {
+pub(super) struct PlanningRequest<'a> {
     pub(super) select: &'a SelectArgs,
     pub(super) planning: &'a PlanningArgs,
     pub(super) options: PlanOptions,
@@ -216,14 +216,14 @@ pub(super) struct PlanRequest<'a> {
     /// The stacks to plan, and no others, if they are known already.
     pub(super) only: Option<&'a [StackPath]>,
     /// The document that is printed, if one is.
-    pub(super) document: Option<Document>,
+    pub(super) document: Option<JsonDocument>,
     /// Whether stacks that fail to plan, and those that run after them, are left out of the apply.
     pub(super) leaves_out_failed: bool,
     /// How long tools wait for the locks of their own states.
     pub(super) lock_timeout: Option<Duration>,
 }
 
-impl PlanRequest<'_> {
+impl PlanningRequest<'_> {
     /// Returns what the planner has to know.
     fn of_planner<'s>(&'s self, tools: &'s dyn Ask) -> planner::PlanRequest<'s> {
         let PlanningArgs {
@@ -260,7 +260,7 @@ impl PlanRequest<'_> {
 }
 
 /// Makes a plan.
-pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Planned> {
+pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Result<Planned> {
     request.planning.check_extra()?;
     let filters = SelectionRequest {
         missing: MissingStacks::Named,
@@ -325,7 +325,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
         recorded: recorded.as_ref(),
         is_applied_now: request.guard.is_some(),
     };
-    let Made {
+    let NewPlan {
         mut saved,
         plans,
         left_behind,
@@ -356,7 +356,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanRequest<'_>) -> Result<Pl
 
 impl CommandContext {
     /// Returns the stacks that are planned.
-    fn planned_selection(&self, request: &PlanRequest<'_>, query: &Query) -> Selection {
+    fn planned_selection(&self, request: &PlanningRequest<'_>, query: &Query) -> Selection {
         let Some(paths) = request.only else {
             return self.select_silently(query);
         };
@@ -385,7 +385,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         archive::check_target(file).map_err(anyhow::Error::new)?;
     }
     let policies = args.policies.saved();
-    let request = PlanRequest {
+    let request = PlanningRequest {
         select: &args.select,
         planning: &args.planning,
         options: args.options(),
@@ -395,7 +395,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         policies: Some(&policies),
         only: None,
         document: args.format.document(),
-        leaves_out_failed: args.on_error.is_some_and(OnErrorArg::leaves_out_failed),
+        leaves_out_failed: args.on_error.is_some_and(PlanOnErrorArg::leaves_out_failed),
         lock_timeout: None,
     };
     let planned = planned(chdir, &request)?;

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
-use orch::policy::{Answer, Dialect, PolicyNumber, Problem, Worker};
+use orch::policy::{Dialect, PolicyNumber, PolicyOutput, Problem, Worker};
 use orch::printable::printable;
 use orch::report::write_answer;
 use orch::run::policies;
@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Prints the results `trigger`, `flag`, `reset_flag` and `sample`, and what the policy prints. If the policy
 /// fails, the exit status is 1.
 #[derive(Debug, Args)]
-pub(crate) struct EvalArgs {
+pub(crate) struct PolicyEvalArgs {
     /// The name of a policy, or a file: anything with a `.` or a `/`
     #[arg(value_name = "NAME|FILE")]
     policy: String,
@@ -74,7 +74,7 @@ struct Evaluated {
     timeout: Duration,
 }
 
-pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
+pub(super) fn eval(chdir: &[PathBuf], args: &PolicyEvalArgs) -> Result<ExitStatus> {
     let has_extension = Path::new(&args.policy).extension().is_some();
     let is_file = has_extension || args.policy.contains(['/', '\\']);
     let mut policy = if is_file {
@@ -165,7 +165,7 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
 }
 
 /// A policy with its answer.
-type Asked = (Evaluated, Result<Answer, Problem>);
+type Asked = (Evaluated, Result<PolicyOutput, Problem>);
 
 /// Evaluates a policy as if a run of all stacks had just ended with the turn of this one.
 fn in_scenario(

@@ -10,7 +10,7 @@ use orch::printable::printable;
 use orch::project::Project;
 use orch::project::policy::OnPolicyError;
 use orch::project::stack::StackIndex;
-use orch::report::{Document, PolicyArrow, PolicyGraph};
+use orch::report::{JsonDocument, PolicyArrow, PolicyGraph};
 use orch::run::workflow::StackNames;
 
 use super::scenario::{EndState, Scenario};
@@ -27,14 +27,14 @@ const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];
 /// it had failed, in a turn that a policy asked for; all other stacks have finished. Warns of loops:
 /// stacks whose turns would follow each other until `max_turns` ends that.
 #[derive(Debug, Args)]
-pub(crate) struct GraphArgs {
+pub(crate) struct PolicyGraphArgs {
     /// The format of the graph
-    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
-    format: GraphFormat,
+    #[arg(long, value_enum, default_value_t = PolicyGraphFormat::Text)]
+    format: PolicyGraphFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GraphFormat {
+enum PolicyGraphFormat {
     /// For people
     Text,
     /// Graphviz
@@ -43,8 +43,8 @@ enum GraphFormat {
     Json,
 }
 
-pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
-    let document = (args.format == GraphFormat::Json).then_some(Document::PolicyGraph);
+pub(super) fn graph(chdir: &[PathBuf], args: &PolicyGraphArgs) -> Result<ExitStatus> {
+    let document = (args.format == PolicyGraphFormat::Json).then_some(JsonDocument::PolicyGraph);
     let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
     let policies = context.load_policies(|_, _| true)?;
     context.report()?;
@@ -113,7 +113,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &GraphArgs) -> Result<ExitStatus> {
 fn write(
     project: &Project,
     arrows: BTreeMap<(StackIndex, EndState, StackIndex), Vec<String>>,
-    format: GraphFormat,
+    format: PolicyGraphFormat,
 ) -> Result<()> {
     let path = |stack: StackIndex| project.stacks[stack].path.clone();
     let arrows = arrows
@@ -127,9 +127,9 @@ fn write(
     let graph = PolicyGraph::new(arrows.collect());
     let mut out = console::stdout();
     match format {
-        GraphFormat::Text => graph.write_text(&mut out)?,
-        GraphFormat::Dot => graph.write_dot(&mut out)?,
-        GraphFormat::Json => graph.write_json(&mut out)?,
+        PolicyGraphFormat::Text => graph.write_text(&mut out)?,
+        PolicyGraphFormat::Dot => graph.write_dot(&mut out)?,
+        PolicyGraphFormat::Json => graph.write_json(&mut out)?,
     }
     out.flush()?;
     for chain in graph.loops() {

@@ -40,12 +40,12 @@ pub(crate) struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    Eval(eval::EvalArgs),
+    Eval(eval::PolicyEvalArgs),
     Test(test::TestArgs),
-    Graph(graph::GraphArgs),
+    Graph(graph::PolicyGraphArgs),
     Samples(samples::SamplesArgs),
     Schema(schema::SchemaArgs),
-    Validate(validate::ValidateArgs),
+    Validate(validate::PolicyValidateArgs),
 }
 
 pub(super) fn policy(chdir: &[PathBuf], command: &PolicyCommand) -> Result<ExitStatus> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orch::policy::{Answer, List, PolicyNumber, Problem, Worker};
+use orch::policy::{ListKind, PolicyNumber, PolicyOutput, Problem, Worker};
 use orch::project::Project;
 use orch::project::stack::StackIndex;
 use orch::run::evaluated::TurnState;
@@ -79,7 +79,7 @@ impl<'p> Scenario<'p> {
         (policy, timeout): (PolicyNumber, Duration),
         (stack, state): (StackIndex, EndState),
         triggered_by: Option<&str>,
-    ) -> Result<Result<Answer, Problem>> {
+    ) -> Result<Result<PolicyOutput, Problem>> {
         let is_other = state != EndState::Finished;
         if is_other {
             self.put(stack, state);
@@ -103,9 +103,9 @@ impl<'p> Scenario<'p> {
         let input = &mut self.stacks[index.get()];
         input.set_state(state.turn_state());
         let input = to_raw_value(input).expect("all keys are texts");
-        self.worker.put(List::Stacks, index.get(), input);
+        self.worker.put(ListKind::Stacks, index.get(), input);
         let entry = workflow::workflow_entry(&turn, &id);
-        self.worker.put(List::Workflow, index.get(), entry);
+        self.worker.put(ListKind::Workflow, index.get(), entry);
     }
 
     fn turn(&self, index: StackIndex, state: EndState, triggered_by: Option<&str>) -> WorkflowTurn {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use orch::exit::ExitStatus;
 use orch::printable::count;
-use orch::report::{Document, ValidPolicy, write_policies};
+use orch::report::{JsonDocument, ValidPolicy, write_policies};
 
 use crate::program::commands::format::Format;
 use crate::program::commands::{CommandContext, Reads};
@@ -17,14 +17,14 @@ use crate::program::error::Result;
 ///
 /// A policy is parsed as Rego v1, then as Rego v0; if both fail, both errors are shown.
 #[derive(Debug, Args)]
-pub(crate) struct ValidateArgs {
+pub(crate) struct PolicyValidateArgs {
     /// The format of the policies
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
-pub(super) fn validate(chdir: &[PathBuf], args: &ValidateArgs) -> Result<ExitStatus> {
-    let document = args.format.document(Document::Policies);
+pub(super) fn validate(chdir: &[PathBuf], args: &PolicyValidateArgs) -> Result<ExitStatus> {
+    let document = args.format.document(JsonDocument::Policies);
     let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
     let policies = context.load_policies(|_, _| true)?;
     context.report()?;

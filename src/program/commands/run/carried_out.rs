@@ -10,7 +10,7 @@ use orch::printable::command_line;
 use orch::run::event_stream::EventStream;
 use orch::run::request::past_durations;
 
-use super::output::{How, Output, Shown, advertise_colour};
+use super::output::{Output, OutputConfig, OutputMode, advertise_colour};
 use super::{RunArgs, report};
 use crate::program::commands::CommandContext;
 use crate::program::commands::reports::Reports;
@@ -22,7 +22,7 @@ pub(super) fn carry_out(
     args: &RunArgs,
     context: &CommandContext,
     mut run: LockedRun,
-    how: How,
+    how: OutputMode,
     events: Option<EventStream>,
     reports: &Reports,
 ) -> Result<ExitStatus> {
@@ -33,7 +33,7 @@ pub(super) fn carry_out(
     let root = &context.project.root;
     let output = Output::new(
         root,
-        Shown {
+        OutputConfig {
             how,
             commands: std::mem::take(&mut begun.lines),
             is_quiet: args.quiet,

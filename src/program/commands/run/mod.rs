@@ -30,7 +30,7 @@ use orch::workspace::LocatedProject;
 pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
 use self::events::EventArgs;
-use self::output::How;
+use self::output::OutputMode;
 pub(crate) use self::recorded::flag_on_record;
 use super::reports::Reports;
 use super::{CommandContext, ReadStatus, Reads, find_project, note_unmarked};
@@ -63,7 +63,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         Prepared::Run(selected) => selected,
         Prepared::Nothing(nothing) => return Ok(end(&context, nothing, args, &reports)),
     };
-    let how = How::new(args, selected.run().jobs(), &selected.run().attempts)?;
+    let how = OutputMode::new(args, selected.run().jobs(), &selected.run().attempts)?;
     if args.dry_run {
         let in_force = || Ok(safeguards::in_force(args)?);
         let (prepared, followed) = selected.foresee(&mut context, in_force)?;

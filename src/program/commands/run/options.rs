@@ -2,7 +2,7 @@
 
 use orch::command::run::{PolicyOptions, ResumeOptions, RunOptions};
 use orch::context::RollbackFlags;
-use orch::project::config::Recorded;
+use orch::project::config::RecordKind;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
@@ -65,9 +65,9 @@ impl RunArgs {
             exit_codes: self.exit_codes.exit_codes(),
             detailed_exit_code: self.exit_codes.detailed_exitcode,
             recording: match self.record.record {
-                Some(RecordAs::Apply) => Some(Recorded::Apply),
-                Some(RecordAs::Destroy) => Some(Recorded::Destroy),
-                None => self.record.no_record.then_some(Recorded::Never),
+                Some(RecordAs::Apply) => Some(RecordKind::Apply),
+                Some(RecordAs::Destroy) => Some(RecordKind::Destroy),
+                None => self.record.no_record.then_some(RecordKind::Never),
             },
         }
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
-use orch::record::journal::{Liveness, RunRecord, RunState, Runs, run_folder};
+use orch::record::journal::{Liveness, RunRecord, RunStatus, Runs, run_folder};
 use orch::record::logs::Logs;
 use orch::report::ShownRun;
 use orch::run::request::{PreparedRun, RunRequest};
@@ -20,7 +20,7 @@ pub(super) fn ended(
     reports: &Reports,
 ) -> bool {
     record.is_none_or(|record| {
-        let state = RunState::new(record.finished.as_ref(), Liveness::Gone);
+        let state = RunStatus::new(record.finished.as_ref(), Liveness::Gone);
         write(root, record, state, logs, reports)
     })
 }
@@ -36,9 +36,9 @@ pub(super) fn nothing(
     let run = run.expect("a run without stacks needs no program");
     let record = run.plan(&context.project, &context.references);
     let state = if is_dry {
-        RunState::DryRun
+        RunStatus::DryRun
     } else {
-        RunState::Succeeded
+        RunStatus::Succeeded
     };
     let are_written = write(&context.project.root, record, state, None, reports);
     status(ExitStatus::Success, are_written)
@@ -49,14 +49,14 @@ pub(super) fn planned(context: &CommandContext, run: &PreparedRun, reports: &Rep
     reports.is_empty() || {
         let record = run.plan(&context.project, &context.references);
         let root = &context.project.root;
-        write(root, record, RunState::DryRun, None, reports)
+        write(root, record, RunStatus::DryRun, None, reports)
     }
 }
 
 fn write(
     root: &Path,
     record: RunRecord,
-    state: RunState,
+    state: RunStatus,
     logs: Option<&Logs>,
     reports: &Reports,
 ) -> bool {

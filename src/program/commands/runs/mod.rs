@@ -14,7 +14,7 @@ use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::{count, printable};
-use orch::record::journal::{FindError, RunRecord, RunState, Runs};
+use orch::record::journal::{FindError, RunRecord, RunStatus, Runs};
 use orch::record::logs::Logs;
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
@@ -218,7 +218,7 @@ pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<ShownRun> {
 fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
     let (runs, record) = record(runs, wanted)?;
     let liveness = runs.liveness(&record.header.run);
-    let state = RunState::new(record.finished.as_ref(), liveness);
+    let state = RunStatus::new(record.finished.as_ref(), liveness);
     let earlier = runs.earlier_in_workflow(&record);
     let folder = runs.folder(&record.header.run);
     let shown = ShownRun::new(record, earlier, state, folder);

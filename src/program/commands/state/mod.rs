@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use orch::command::state::{self, WriteOptions};
 use orch::exit::ExitStatus;
 use orch::report::{
-    Document, Written, write_state_refusal_json, write_written, write_written_json,
+    JsonDocument, Written, write_state_refusal_json, write_written, write_written_json,
 };
 
 use super::format::Format;
@@ -58,7 +58,7 @@ pub(crate) enum StateCommand {
     /// it. `absent`: the stack is not here, and that evidence is missing. A `+` after the commit means that
     /// uncommitted inputs were applied as well.
     List(read::ReadArgs),
-    Show(read::ShowArgs),
+    Show(read::StateShowArgs),
     /// Show the last 200 writes, newest first, each with the stacks that it changed
     ///
     /// The text names the first stacks of each kind. JSON names all that were destroyed or removed, and up to 100 that
@@ -203,7 +203,7 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
 fn open(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<CommandContext> {
     let found = find_project(chdir)?;
     state::check_root(&found)?;
-    let document = format.document(Document::Stacks);
+    let document = format.document(JsonDocument::Stacks);
     let mut context = CommandContext::of(found, document, reads)?;
     context.ask(state::open)?;
     Ok(context)

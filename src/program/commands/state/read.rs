@@ -25,7 +25,7 @@ pub(crate) struct ReadArgs {
 
 /// Show where the document is and who holds its lock, or all that is on record of one stack
 #[derive(Debug, Args)]
-pub(crate) struct ShowArgs {
+pub(crate) struct StateShowArgs {
     /// A stack on record
     #[arg(value_name = "STACK")]
     pub(super) stack: Option<String>,
@@ -43,11 +43,11 @@ pub(crate) struct ShowArgs {
 pub(crate) struct ExportArgs {
     /// The format of the graph
     #[arg(long, value_enum)]
-    pub(super) format: GraphFormat,
+    pub(super) format: RecordedGraphFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphFormat {
+pub(crate) enum RecordedGraphFormat {
     /// The persistent graph of `CFNgin`, by name: `{"app": ["network"]}`. No two stacks on record may
     /// have the same name
     Cfngin,
@@ -55,11 +55,11 @@ pub(crate) enum GraphFormat {
     Json,
 }
 
-impl GraphFormat {
+impl RecordedGraphFormat {
     pub(super) fn refusal(self) -> Format {
         match self {
-            GraphFormat::Cfngin => Format::Text,
-            GraphFormat::Json => Format::Json,
+            RecordedGraphFormat::Cfngin => Format::Text,
+            RecordedGraphFormat::Json => Format::Json,
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn list(context: &mut Context, args: &ReadArgs) -> Result<ExitStatus>
     Ok(ExitStatus::Success)
 }
 
-pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<ExitStatus> {
+pub(super) fn show(context: &mut Context, args: &StateShowArgs) -> Result<ExitStatus> {
     let mut out = console::stdout();
     if let Some(stack) = &args.stack {
         let (key, entry) = state::entry(context, stack)?;
@@ -122,8 +122,10 @@ pub(super) fn backups(context: &mut Context, args: &ReadArgs) -> Result<ExitStat
 pub(super) fn export(context: &mut Context, args: &ExportArgs) -> Result<ExitStatus> {
     let mut out = console::stdout();
     match args.format {
-        GraphFormat::Cfngin => write_cfngin_graph(&mut out, &state::cfngin_graph(context)?)?,
-        GraphFormat::Json => write_recorded_graph_json(&mut out, &state::graph(context)?)?,
+        RecordedGraphFormat::Cfngin => {
+            write_cfngin_graph(&mut out, &state::cfngin_graph(context)?)?;
+        }
+        RecordedGraphFormat::Json => write_recorded_graph_json(&mut out, &state::graph(context)?)?,
     }
     out.flush()?;
     Ok(ExitStatus::Success)

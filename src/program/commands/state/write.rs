@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use orch::command::RunTerminal;
-use orch::command::state::{self, AdoptRequest, ImportRequest, RecoverRequest, Verification};
+use orch::command::state::{self, AdoptRequest, ImportRequest, RecoverRequest, ToolCheck};
 use orch::context::Context;
 use orch::project::stack::StackIndex;
 use orch::report::Written;
@@ -183,7 +183,7 @@ pub(super) fn adopt(
     }
     let request = AdoptRequest {
         stacks: &stacks,
-        verification: (!args.no_verify).then(|| Verification {
+        verification: (!args.no_verify).then(|| ToolCheck {
             terminal: &PlanTerminal,
             jobs: args.parallel.unwrap_or(NonZeroUsize::MIN),
         }),

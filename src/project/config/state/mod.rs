@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use self::backend::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, S3Backend,
 };
-pub use self::record::{Recognized, RecordPatterns, Recorded};
+pub use self::record::{RecognizedCommand, RecordKind, RecordPatterns};
 use self::values::{HostVariables, Values};
 use super::ConfigLevel;
 use crate::diagnostic::{Code, Diagnostic};
@@ -241,7 +241,7 @@ impl StateBlock {
         host: &dyn Fn(&str) -> Option<String>,
     ) -> Result<RecordPatterns, Vec<Diagnostic>> {
         let mut values = Values::new(&self.attributes, HostVariables::Known(host));
-        let patterns = record::patterns(&mut values, &[Recorded::Destroy]);
+        let patterns = record::patterns(&mut values, &[RecordKind::Destroy]);
         if values.problems.is_empty() {
             Ok(patterns)
         } else {

@@ -11,7 +11,7 @@ use crate::project::tool_use::added_words;
 use crate::source::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Recorded {
+pub enum RecordKind {
     /// It brings about what the configuration says.
     Apply,
     /// It removes what is there.
@@ -22,8 +22,8 @@ pub enum Recorded {
 
 /// A command that is known to apply or destroy, or not to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recognized<'p> {
-    pub recorded: Recorded,
+pub struct RecognizedCommand<'p> {
+    pub recorded: RecordKind,
     pub pattern: &'p str,
     /// The options that the pattern names, without their dashes.
     pub options: &'p [String],
@@ -31,11 +31,11 @@ pub struct Recognized<'p> {
 
 /// All patterns: the built-in ones and those of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordPatterns(Vec<(Pattern, Recorded)>);
+pub struct RecordPatterns(Vec<(RecordPattern, RecordKind)>);
 
 /// A command: the program's file name, the arguments that follow it, and options anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Pattern {
+struct RecordPattern {
     text: String,
     program: String,
     words: Vec<String>,
@@ -43,7 +43,7 @@ struct Pattern {
     options: Vec<String>,
 }
 
-impl Pattern {
+impl RecordPattern {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
         let program = words.next().ok_or("it is empty")?;
@@ -65,7 +65,7 @@ impl Pattern {
         if options.iter().any(String::is_empty) {
             return Err("an option is written without its value");
         }
-        Ok(Pattern {
+        Ok(RecordPattern {
             text: text.split_whitespace().collect::<Vec<_>>().join(" "),
             program: program.to_owned(),
             words: words.into_iter().map(str::to_owned).collect(),
@@ -117,7 +117,7 @@ impl RecordPatterns {
     ) -> Option<String> {
         let command = CommandWords::of(command, environment)?;
         let patterns = self.0.iter().chain(BUILT_IN.iter());
-        let mut destroying = patterns.filter(|(_, recorded)| *recorded == Recorded::Destroy);
+        let mut destroying = patterns.filter(|(_, recorded)| *recorded == RecordKind::Destroy);
         if let Some((pattern, _)) = destroying.find(|(pattern, _)| command.matches(pattern)) {
             return Some(pattern.text.clone());
         }
@@ -137,12 +137,12 @@ impl RecordPatterns {
         &self,
         command: &[OsString],
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Option<Recognized<'_>> {
+    ) -> Option<RecognizedCommand<'_>> {
         let words = CommandWords::of(command, environment)?;
         let matching = self.0.iter().filter(|(pattern, _)| words.matches(pattern));
         let best = matching.max_by_key(|(pattern, recorded)| (pattern.size(), *recorded));
         let (pattern, recorded) = best?;
-        Some(Recognized {
+        Some(RecognizedCommand {
             recorded: *recorded,
             pattern: &pattern.text,
             options: &pattern.options,
@@ -186,37 +186,38 @@ impl CommandWords {
         self.arguments.iter().chain(options)
     }
 
-    fn matches(&self, pattern: &Pattern) -> bool {
+    fn matches(&self, pattern: &RecordPattern) -> bool {
         pattern.matches(&self.program, self.all())
     }
 }
 
-static BUILT_IN: LazyLock<Vec<(Pattern, Recorded)>> = LazyLock::new(built_in);
+static BUILT_IN: LazyLock<Vec<(RecordPattern, RecordKind)>> = LazyLock::new(built_in);
 
-fn built_in() -> Vec<(Pattern, Recorded)> {
+fn built_in() -> Vec<(RecordPattern, RecordKind)> {
     let mut patterns = Vec::new();
     for program in TOOLS {
         let mut add = |rest: &str, recorded| {
-            let pattern = Pattern::parse(&format!("{program} {rest}"));
+            let pattern = RecordPattern::parse(&format!("{program} {rest}"));
             patterns.push((pattern.expect("it is a pattern"), recorded));
         };
-        add("apply", Recorded::Apply);
-        add("destroy", Recorded::Destroy);
-        add("apply -destroy", Recorded::Destroy);
+        add("apply", RecordKind::Apply);
+        add("destroy", RecordKind::Destroy);
+        add("apply -destroy", RecordKind::Destroy);
     }
     patterns
 }
 
 /// What the commands of each list in `record` are recorded as.
-pub(super) const LISTS: [Recorded; 3] = [Recorded::Apply, Recorded::Destroy, Recorded::Never];
+pub(super) const LISTS: [RecordKind; 3] =
+    [RecordKind::Apply, RecordKind::Destroy, RecordKind::Never];
 
 /// Evaluates some lists of patterns, and adds them to the built-in patterns.
-pub(super) fn patterns(values: &mut Values<'_>, lists: &[Recorded]) -> RecordPatterns {
-    let mut own: Vec<(Pattern, Recorded, Span)> = Vec::new();
+pub(super) fn patterns(values: &mut Values<'_>, lists: &[RecordKind]) -> RecordPatterns {
+    let mut own: Vec<(RecordPattern, RecordKind, Span)> = Vec::new();
     let wanted = RECORD.into_iter().zip(LISTS);
     for (name, recorded) in wanted.filter(|(_, recorded)| lists.contains(recorded)) {
         for written in values.texts(&format!("record.{name}")) {
-            let pattern = match Pattern::parse(&written.value) {
+            let pattern = match RecordPattern::parse(&written.value) {
                 Ok(pattern) => pattern,
                 Err(problem) => {
                     let message = format!("`{}` in `{name}` matches no command", written.value);
@@ -229,7 +230,7 @@ pub(super) fn patterns(values: &mut Values<'_>, lists: &[Recorded]) -> RecordPat
                     continue;
                 }
             };
-            let same = |(other, as_what, _): &&(Pattern, Recorded, Span)| {
+            let same = |(other, as_what, _): &&(RecordPattern, RecordKind, Span)| {
                 *as_what != recorded && other.meaning() == pattern.meaning()
             };
             if let Some((_, _, first)) = own.iter().find(same) {

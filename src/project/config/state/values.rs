@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::{NAME_HELP, name_problem};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{
-    Answer, Budget, Call, EvalResult, NamePath, Namespaces, NoValue, Undecided, evaluate_within,
+    Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue, Unknown, evaluate_within,
 };
-use crate::language::function::{self, Surroundings};
+use crate::language::function::{self, FunctionContext};
 use crate::language::syntax::Attribute;
 use crate::language::value::Value;
 use crate::project::attempt::block;
@@ -49,7 +49,7 @@ impl<'a> Values<'a> {
     }
 
     /// Returns the value of an attribute that is set and can be evaluated.
-    fn value(&mut self, path: &str) -> Option<(&'a Attribute, Answer)> {
+    fn value(&mut self, path: &str) -> Option<(&'a Attribute, EvalValue)> {
         let attribute = self.attributes.get(path)?;
         match evaluate_within(&attribute.value, &Env(self.host), &self.budget) {
             Ok(answer) => Some((attribute, answer)),
@@ -93,7 +93,7 @@ impl<'a> Values<'a> {
     /// Returns a whole number from 0.
     pub(super) fn number(&mut self, path: &str) -> Option<u32> {
         let (attribute, answer) = self.value(path)?;
-        let number = block::whole(&answer.value, 0, u32::MAX);
+        let number = block::whole_number(&answer.value, 0, u32::MAX);
         if number.is_none() {
             let message = format!("`{path}` must be a whole number from 0");
             self.problems.push(
@@ -145,7 +145,7 @@ impl<'a> Values<'a> {
 struct Env<'a>(HostVariables<'a>);
 
 impl Namespaces for Env<'_> {
-    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<Answer>> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         const PLACE: &str = "the configuration of the state";
         if path.name != "env" {
             if ["global", "let", "orch", "terramate"].contains(&path.name) {
@@ -165,7 +165,7 @@ impl Namespaces for Env<'_> {
         };
         let host = match self.0 {
             HostVariables::NotAsked => {
-                return Err(NoValue::Undecided(Box::new(Undecided {
+                return Err(NoValue::Undecided(Box::new(Unknown {
                     name: format!("env.{variable}"),
                     when: "known when the state is asked for".to_owned(),
                     span: path.span,
@@ -186,7 +186,7 @@ impl Namespaces for Env<'_> {
             return Err(problem.into());
         }
         let value = Value::string(value);
-        Ok(Some(Answer {
+        Ok(Some(EvalValue {
             value: Value::object([(variable.to_owned(), value)]),
             is_sensitive: true,
         }))
@@ -197,7 +197,10 @@ impl Namespaces for Env<'_> {
     }
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
-        function::call(call, &Surroundings::none("the configuration of the state"))
+        function::call(
+            call,
+            &FunctionContext::none("the configuration of the state"),
+        )
     }
 
     fn functions(&self) -> Vec<String> {

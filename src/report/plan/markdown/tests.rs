@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 use super::*;
-use crate::driver::{Counts, ResourceChange};
+use crate::driver::{ChangeCounts, ResourceChange};
 use crate::path::StackPath;
 use crate::plan::FailedAsk;
 use crate::plan::entry::PlanEntry;
-use crate::plan::entry::{Reason, ReasonSource};
-use crate::plan::{Condition, RelaxedConstraint, RelaxedEffect, RequestedOptions};
+use crate::plan::entry::{PlanReason, ReasonSource};
+use crate::plan::{RelaxedConstraint, RelaxedEffect, RequestedOptions, WorkBefore};
 use crate::record::logs::{Logs, Stream};
 use crate::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 
@@ -18,23 +18,23 @@ fn stack_path(text: &str) -> StackPath {
     StackPath::parse(text).unwrap()
 }
 
-fn after(stacks: &[StackPath]) -> Condition {
-    Condition {
+fn after(stacks: &[StackPath]) -> WorkBefore {
+    WorkBefore {
         stacks: stacks.into(),
         has_more: false,
     }
 }
 
-fn entry(path: &str, action: Action, reason: &str) -> PlanEntry {
+fn entry(path: &str, action: PlannedAction, reason: &str) -> PlanEntry {
     PlanEntry {
         stack: stack_path(path),
         action,
-        reason: Reason::new(ReasonSource::Config, reason),
+        reason: PlanReason::new(ReasonSource::Config, reason),
         counts: None,
         resources: Vec::new(),
         is_complete: true,
         is_planned: true,
-        after: Condition::default(),
+        after: WorkBefore::default(),
         blocked: None,
         replaced_if: Vec::new(),
         previous_path: None,
@@ -110,16 +110,20 @@ impl Printed {
 #[test]
 fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
     let mut entries = vec![
-        entry("/blocked", Action::Update, "it differs"),
-        entry("/database", Action::Update, "database/main.tf differs"),
-        entry("/later", Action::NoOp, "unchanged"),
-        entry("/old", Action::Delete, "--destroy"),
-        entry("/unchanged", Action::NoOp, "unchanged"),
+        entry("/blocked", PlannedAction::Update, "it differs"),
+        entry(
+            "/database",
+            PlannedAction::Update,
+            "database/main.tf differs",
+        ),
+        entry("/later", PlannedAction::NoOp, "unchanged"),
+        entry("/old", PlannedAction::Delete, "--destroy"),
+        entry("/unchanged", PlannedAction::NoOp, "unchanged"),
     ];
     entries[0].blocked = Some("another backend than `s3 acme|net`".to_owned());
-    entries[1].counts = Some(Counts {
+    entries[1].counts = Some(ChangeCounts {
         change: 1,
-        ..Counts::default()
+        ..ChangeCounts::default()
     });
     entries[2].after = after(&[stack_path("/database"), stack_path("/old")]);
     let plan = plan(entries, &[("/broken", "exit status 1")]);
@@ -183,8 +187,12 @@ fn resource(address: &str, actions: &[&str]) -> ResourceChange {
 #[test]
 fn resources_that_are_destroyed_stand_outside_of_the_fold() {
     let mut entries = vec![
-        entry("/database", Action::Update, "database/main.tf differs"),
-        entry("/web", Action::Update, "web/main.tf differs"),
+        entry(
+            "/database",
+            PlannedAction::Update,
+            "database/main.tf differs",
+        ),
+        entry("/web", PlannedAction::Update, "web/main.tf differs"),
     ];
     entries[0].resources = vec![
         resource("db.new", &["create"]),
@@ -235,7 +243,7 @@ fn resources_that_are_destroyed_stand_outside_of_the_fold() {
 
 #[test]
 fn resources_that_have_no_room_are_counted() {
-    let mut entries = vec![entry("/a", Action::Update, "a/main.tf differs")];
+    let mut entries = vec![entry("/a", PlannedAction::Update, "a/main.tf differs")];
     entries[0].resources = (0..1000)
         .map(|number| resource(&format!("db.x[{number}]"), &["delete"]))
         .collect();
@@ -307,7 +315,7 @@ fn resources_that_have_no_room_are_counted() {
 
 #[test]
 fn a_text_that_is_too_long_loses_its_middle() {
-    let entries = vec![entry("/a b", Action::Create, "not recorded")];
+    let entries = vec![entry("/a b", PlannedAction::Create, "not recorded")];
     let lines = (0..100).map(|number| format!("line {number} of the plan\n"));
     let text = lines.collect::<Vec<_>>().concat();
     let printed = Printed::of(&[("/a b", &text)]);
@@ -369,7 +377,7 @@ fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
     let paths: Vec<String> = (10..40).map(|number| format!("/stack-{number}")).collect();
     let entries = paths
         .iter()
-        .map(|path| entry(path, Action::Create, "not recorded"));
+        .map(|path| entry(path, PlannedAction::Create, "not recorded"));
     let texts: Vec<_> = paths.iter().map(|path| (&**path, "a line\n")).collect();
     let plan = plan(entries.collect(), &[]);
     let page = Printed::of(&texts).page(&plan, LEAST_MARKDOWN_BYTES);
@@ -416,13 +424,13 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
     let mut entries: Vec<PlanEntry> = (0..40_000)
         .map(|number| {
             let action = [
-                Action::Create,
-                Action::Update,
-                Action::Replace,
-                Action::Delete,
-                Action::Adopt,
-                Action::Read,
-                Action::NoOp,
+                PlannedAction::Create,
+                PlannedAction::Update,
+                PlannedAction::Replace,
+                PlannedAction::Delete,
+                PlannedAction::Adopt,
+                PlannedAction::Read,
+                PlannedAction::NoOp,
             ][number % 7];
             entry(&format!("/{number}"), action, "")
         })

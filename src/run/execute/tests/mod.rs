@@ -60,7 +60,7 @@ const C: TurnIndex = TurnIndex::new(2);
 /// What the world knows of the commands that run.
 #[derive(Default)]
 struct World {
-    running: BTreeMap<TurnIndex, End>,
+    running: BTreeMap<TurnIndex, StepReporter>,
     /// The steps that were started, in that order.
     steps: Vec<(TurnIndex, usize)>,
     reactions: Vec<(TurnIndex, Reaction)>,
@@ -90,7 +90,7 @@ struct FakeCommand(Shared, TurnIndex);
 impl<S: FnMut(&mut World, TurnIndex, u32) -> Result<(), Failure>> Executor for Fake<S> {
     type Command = FakeCommand;
 
-    fn start(&mut self, start: Start<'_, FakeCommand>) -> Result<FakeCommand, Failure> {
+    fn start(&mut self, start: StepStart<'_, FakeCommand>) -> Result<FakeCommand, Failure> {
         let mut world = self.0.borrow_mut();
         world.steps.push((start.index, start.step));
         assert_eq!(start.previous.is_some(), start.step > 0);

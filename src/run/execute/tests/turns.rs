@@ -136,15 +136,15 @@ struct Judged<S, J>(Fake<S>, J);
 impl<S, J> Executor for Judged<S, J>
 where
     S: FnMut(&mut World, TurnIndex, u32) -> Result<(), Failure>,
-    J: FnMut(&Ending, Later) -> Option<Settlement>,
+    J: FnMut(&Ending, SettlementSender) -> Option<Settlement>,
 {
     type Command = FakeCommand;
 
-    fn start(&mut self, start: Start<'_, FakeCommand>) -> Result<FakeCommand, Failure> {
+    fn start(&mut self, start: StepStart<'_, FakeCommand>) -> Result<FakeCommand, Failure> {
         self.0.start(start)
     }
 
-    fn settle(&mut self, ending: &Ending, later: Later) -> Option<Settlement> {
+    fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         (self.1)(ending, later)
     }
 }
@@ -160,7 +160,7 @@ fn a_turn_added_in_place_of_a_failed_one_makes_good_for_it() {
     let mut judged = Judged(fake, |ending: &Ending, _| {
         let mut settlement = Settlement::by_itself(true);
         if ending.turn == A {
-            settlement.added.push(Added {
+            settlement.added.push(AddedTurn {
                 turn: turn(0, 1),
                 attempts: Attempts::default(),
                 node: 0,
@@ -198,7 +198,7 @@ fn nothing_behind_a_turn_starts_before_it_is_settled_and_a_second_signal_ends_th
             Ok(())
         });
         let mut open = Vec::new();
-        let mut judged = Judged(fake, |ending: &Ending, later: Later| {
+        let mut judged = Judged(fake, |ending: &Ending, later: SettlementSender| {
             if ending.turn == B {
                 return Some(Settlement::by_itself(true));
             }
@@ -229,7 +229,7 @@ fn a_run_does_not_wait_for_whoever_is_gone() {
         world.end(turn, Ok(()));
         Ok(())
     });
-    let mut judged = Judged(fake, |_: &Ending, later: Later| {
+    let mut judged = Judged(fake, |_: &Ending, later: SettlementSender| {
         drop(later); // as by a panic
         None
     });

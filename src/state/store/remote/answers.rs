@@ -14,7 +14,7 @@ use object_store::{ClientOptions, Result};
 use crate::printable::printable;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Answer {
+pub(super) struct StoreResponse {
     /// The HTTP status.
     pub(super) status: u16,
     /// The code of an error: `NoSuchBucket`.
@@ -24,7 +24,7 @@ pub(super) struct Answer {
     pub(super) time: Option<Timestamp>,
 }
 
-impl Answer {
+impl StoreResponse {
     /// Describes an error: `404 NoSuchBucket: The specified bucket does not exist`.
     pub(super) fn text(&self) -> String {
         let mut text = self.status.to_string();
@@ -47,14 +47,14 @@ impl Answer {
 
 /// The last answer to a request about a bucket. Requests for credentials do not count.
 #[derive(Debug, Clone)]
-pub(super) struct Answers {
+pub(super) struct LastResponse {
     bucket: String,
-    last: Arc<Mutex<Option<Answer>>>,
+    last: Arc<Mutex<Option<StoreResponse>>>,
 }
 
-impl Answers {
+impl LastResponse {
     pub(super) fn about(bucket: &str) -> Self {
-        Answers {
+        LastResponse {
             bucket: bucket.to_owned(),
             last: Arc::default(),
         }
@@ -66,17 +66,17 @@ impl Answers {
     }
 
     /// Returns the last answer, if there was any since the request began.
-    pub(super) fn last(&self) -> Option<Answer> {
+    pub(super) fn last(&self) -> Option<StoreResponse> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }
 
-    fn set(&self, answer: Option<Answer>) {
+    fn set(&self, answer: Option<StoreResponse>) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 }
 
-impl HttpConnector for Answers {
+impl HttpConnector for LastResponse {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let client = ReqwestConnector::default().connect(options)?;
         let answers = self.clone();
@@ -88,7 +88,7 @@ impl HttpConnector for Answers {
 #[derive(Debug)]
 struct Listening {
     client: HttpClient,
-    answers: Answers,
+    answers: LastResponse,
 }
 
 impl Listening {
@@ -103,10 +103,10 @@ impl Listening {
             .headers
             .get("date")
             .and_then(|date| date.to_str().ok());
-        let mut answer = Answer {
+        let mut answer = StoreResponse {
             status: parts.status.as_u16(),
             time: date.and_then(|date| DateTimeParser::new().parse_timestamp(date).ok()),
-            ..Answer::default()
+            ..StoreResponse::default()
         };
         if parts.status.is_success() {
             self.answers.set(Some(answer));

@@ -23,9 +23,9 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-use self::answers::{Answer, Answers};
+use self::answers::{LastResponse, StoreResponse};
 use self::credentials::{AwsProgram, NoCredentials};
-use super::{Condition, Failure, Object, PutError, Store, StoreError, Version};
+use super::{PutCondition, PutError, Store, StoreError, StoreFailure, StoredObject, Version};
 use crate::project::config::{AzureBackend, GcsBackend, S3Backend};
 
 /// How long a request may take. A document of some megabytes may have to go over a slow line.
@@ -55,7 +55,7 @@ struct RemoteStore {
     /// The same store for buckets that refuse objects without a checksum, as those with Object Lock do.
     with_checksum: OnceCell<Arc<dyn ObjectStore>>,
     s3: Option<AmazonS3Builder>,
-    answers: Answers,
+    answers: LastResponse,
     runtime: Runtime,
     /// What the addresses of objects begin with: `s3://acme-orch`.
     address: String,
@@ -64,7 +64,7 @@ struct RemoteStore {
 /// Returns the store of an S3 bucket.
 pub(in crate::state) fn s3(backend: &S3Backend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("s3://{}", backend.bucket);
-    let answers = Answers::about(&backend.bucket);
+    let answers = LastResponse::about(&backend.bucket);
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&backend.bucket)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
@@ -105,7 +105,7 @@ pub(in crate::state) fn s3(backend: &S3Backend) -> Result<Box<dyn Store>, StoreE
 /// Returns the store of a bucket of Google Cloud Storage.
 pub(in crate::state) fn gcs(backend: &GcsBackend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("gs://{}", backend.bucket);
-    let answers = Answers::about(&backend.bucket);
+    let answers = LastResponse::about(&backend.bucket);
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(&backend.bucket)
         .with_http_connector(answers.clone())
@@ -124,7 +124,7 @@ pub(in crate::state) fn gcs(backend: &GcsBackend) -> Result<Box<dyn Store>, Stor
 /// Returns the store of a container of Azure Blob Storage.
 pub(in crate::state) fn azure(backend: &AzureBackend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("az://{}/{}", backend.account, backend.container);
-    let answers = Answers::about(&backend.container);
+    let answers = LastResponse::about(&backend.container);
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_account(&backend.account)
         .with_container_name(&backend.container)
@@ -179,7 +179,7 @@ fn cannot_open(address: &str, error: &(dyn std::error::Error + 'static)) -> Stor
         doing: "open",
         address: address.to_owned(),
         problem: chain(error),
-        failure: Failure::Other,
+        failure: StoreFailure::Other,
     }
 }
 
@@ -204,29 +204,32 @@ fn causes<'e>(
 }
 
 /// Returns what kind of failure an answer is, and what it says.
-fn failure(answer: &Answer) -> (Failure, String) {
+fn failure(answer: &StoreResponse) -> (StoreFailure, String) {
     let text = answer.text();
     match answer.status {
         400 | 404 if answer.has_code(&NO_BUCKET) => (
-            Failure::NoBucket,
+            StoreFailure::NoBucket,
             format!("there is no such bucket ({text})"),
         ),
-        403 => (Failure::Other, format!("access is denied ({text})")),
+        403 => (StoreFailure::Other, format!("access is denied ({text})")),
         401 => (
-            Failure::Other,
+            StoreFailure::Other,
             format!("the credentials are not accepted ({text})"),
         ),
         409 => (
-            Failure::Transient,
+            StoreFailure::Transient,
             format!("other writes get in the way ({text})"),
         ),
         501 => (
-            Failure::NotImplemented,
+            StoreFailure::NotImplemented,
             format!("the store does not implement the request ({text})"),
         ),
-        408 | 429 | 500.. => (Failure::Transient, format!("the store has failed ({text})")),
+        408 | 429 | 500.. => (
+            StoreFailure::Transient,
+            format!("the store has failed ({text})"),
+        ),
         _ => (
-            Failure::Other,
+            StoreFailure::Other,
             format!("the store has refused the request ({text})"),
         ),
     }
@@ -236,7 +239,7 @@ impl RemoteStore {
     fn open(
         store: Arc<dyn ObjectStore>,
         s3: Option<AmazonS3Builder>,
-        answers: Answers,
+        answers: LastResponse,
         address: String,
     ) -> Result<Box<dyn Store>, StoreError> {
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -258,15 +261,15 @@ impl RemoteStore {
             (Some(http), ..) => {
                 let problem = std::error::Error::source(http).map_or_else(|| chain(http), chain);
                 (
-                    Failure::Transient,
+                    StoreFailure::Transient,
                     format!("the store cannot be reached: {problem}"),
                 )
             }
             (None, Some(answer), _) => failure(&answer),
             (None, None, Error::Generic { source, .. }) if source.is::<NoCredentials>() => {
-                (Failure::Other, source.to_string())
+                (StoreFailure::Other, source.to_string())
             }
-            (None, None, error) => (Failure::Other, chain(error)),
+            (None, None, error) => (StoreFailure::Other, chain(error)),
         };
         StoreError {
             doing,
@@ -287,14 +290,19 @@ impl RemoteStore {
 
     /// Returns whether an answer says that there is no such object, rather than no such bucket.
     fn is_absent(&self, error: &Error) -> bool {
-        let has_no_bucket = |answer: Answer| answer.has_code(&NO_BUCKET);
+        let has_no_bucket = |answer: StoreResponse| answer.has_code(&NO_BUCKET);
         matches!(error, Error::NotFound { .. }) && !self.answers.last().is_some_and(has_no_bucket)
     }
 
-    fn put_once(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, Error> {
+    fn put_once(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        condition: &PutCondition,
+    ) -> Result<Version, Error> {
         let mode = match condition {
-            Condition::Absent => PutMode::Create,
-            Condition::Unchanged(version) => PutMode::Update(UpdateVersion {
+            PutCondition::Absent => PutMode::Create,
+            PutCondition::Unchanged(version) => PutMode::Update(UpdateVersion {
                 e_tag: version.tag.clone(),
                 version: version.number.clone(),
             }),
@@ -350,7 +358,7 @@ impl RemoteStore {
 }
 
 impl Store for RemoteStore {
-    fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+    fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError> {
         let get = async {
             let found = self.store.get(&Path::from(key)).await?;
             let version = Version {
@@ -362,7 +370,7 @@ impl Store for RemoteStore {
             Ok((bytes, version, put_at))
         };
         match self.request(get) {
-            Ok((bytes, version, put_at)) => Ok(Some(Object {
+            Ok((bytes, version, put_at)) => Ok(Some(StoredObject {
                 bytes,
                 version,
                 age: self.time().zip(put_at).map(|(now, put_at)| {
@@ -391,7 +399,7 @@ impl Store for RemoteStore {
         self.answers.last()?.time
     }
 
-    fn put(&self, key: &str, bytes: &[u8], condition: &Condition) -> Result<Version, PutError> {
+    fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError> {
         let mut pause = CONFLICT_PAUSE;
         for attempt in 1.. {
             let error = match self.put_once(key, bytes, condition) {

@@ -40,12 +40,12 @@ use crate::program::error::{ProgramError, Result};
 
 /// What is shown of what commands print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::program::commands) enum How {
+pub(in crate::program::commands) enum OutputMode {
     /// Commands have our own streams.
     Live,
     Captured {
         /// What of it is shown.
-        show: Show,
+        show: OutputFilter,
         /// What commands print to.
         outlet: Outlet,
     },
@@ -53,7 +53,7 @@ pub(in crate::program::commands) enum How {
 
 /// What is shown of captured output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::program::commands) enum Show {
+pub(in crate::program::commands) enum OutputFilter {
     /// All, each stack in one piece.
     Grouped,
     /// All, line by line.
@@ -66,17 +66,17 @@ pub(in crate::program::commands) enum Show {
     Silent,
 }
 
-impl How {
+impl OutputMode {
     /// Returns whether commands should use colours although they do not print to a terminal.
     pub(in crate::program::commands) fn has_colours(self) -> bool {
-        self != How::Live
+        self != OutputMode::Live
             && AutoStream::choice(&io::stdout()) != ColorChoice::Never
             && AutoStream::choice(&io::stderr()) != ColorChoice::Never
     }
 
     /// Says that reports will lack something, if nothing is captured.
     pub(in crate::program::commands) fn note_reports(self, args: &RunArgs) {
-        if self == How::Live && args.reports.are_wanted() {
+        if self == OutputMode::Live && args.reports.are_wanted() {
             console::note(
                 "output is not captured, so the reports have no logs and no summaries; use `--output grouped`",
             );
@@ -105,7 +105,7 @@ impl How {
         } else {
             Outlet::Pipes
         };
-        let captured = |show| How::Captured { show, outlet };
+        let captured = |show| OutputMode::Captured { show, outlet };
         let problem = match args.output {
             OutputArg::Auto
                 if jobs.get() == 1
@@ -114,12 +114,12 @@ impl How {
                     && !is_nobody_there()
                     && (!args.reports.are_wanted() || io::stdin().is_terminal()) =>
             {
-                return Ok(How::Live);
+                return Ok(OutputMode::Live);
             }
-            OutputArg::Auto | OutputArg::Grouped => return Ok(captured(Show::Grouped)),
-            OutputArg::Prefixed => return Ok(captured(Show::Prefixed)),
-            OutputArg::Errors => return Ok(captured(Show::Errors)),
-            OutputArg::None => return Ok(captured(Show::None)),
+            OutputArg::Auto | OutputArg::Grouped => return Ok(captured(OutputFilter::Grouped)),
+            OutputArg::Prefixed => return Ok(captured(OutputFilter::Prefixed)),
+            OutputArg::Errors => return Ok(captured(OutputFilter::Errors)),
+            OutputArg::None => return Ok(captured(OutputFilter::None)),
             OutputArg::Live if jobs.get() > 1 => {
                 "commands that run at once cannot share the streams of orch; leave out --parallel, or choose `--output prefixed`"
             }
@@ -129,7 +129,7 @@ impl How {
             OutputArg::Live if watches_output => {
                 "retries depend on the output, which orch does not see when it is live; choose `--output grouped`"
             }
-            OutputArg::Live => return Ok(How::Live),
+            OutputArg::Live => return Ok(OutputMode::Live),
         };
         Err(ProgramError::usage(format!("`--output live`: {problem}")))
     }
@@ -147,8 +147,8 @@ pub(in crate::program::commands) fn is_nobody_there() -> bool {
 }
 
 /// What is to be known of a run to show it.
-pub(in crate::program::commands) struct Shown<'a> {
-    pub(in crate::program::commands) how: How,
+pub(in crate::program::commands) struct OutputConfig<'a> {
+    pub(in crate::program::commands) how: OutputMode,
     /// The command of each turn.
     pub(in crate::program::commands) commands: CommandLines,
     pub(in crate::program::commands) is_quiet: bool,
@@ -174,7 +174,7 @@ pub(in crate::program::commands) enum Output {
 
 /// Shows a run whose commands print to us.
 pub(in crate::program::commands) struct Captured {
-    show: Show,
+    show: OutputFilter,
     outlet: Outlet,
     logs: Arc<RunLogs>,
     writers: Arc<Mutex<StreamWriters>>,
@@ -191,9 +191,9 @@ impl Output {
     /// # Errors
     ///
     /// If there is no room for logs, or no thread can be started.
-    pub(in crate::program::commands) fn new(root: &Path, shown: Shown) -> Result<Self> {
+    pub(in crate::program::commands) fn new(root: &Path, shown: OutputConfig) -> Result<Self> {
         let (show, outlet) = match shown.how {
-            How::Live => {
+            OutputMode::Live => {
                 return Ok(Output::Live {
                     turns: Turns::default(),
                     commands: shown.commands,
@@ -201,7 +201,7 @@ impl Output {
                     run: shown.logs.map(|_| shown.run_id.to_owned()),
                 });
             }
-            How::Captured { show, outlet } => (show, outlet),
+            OutputMode::Captured { show, outlet } => (show, outlet),
         };
         let (directory, place, temporary) = if let Some(directory) = shown.logs {
             let place = directory.strip_prefix(root);
@@ -229,7 +229,7 @@ impl Output {
             && env::var_os("TERM").is_none_or(|kind| kind != "dumb")
             && shown.jobs.get() > 1
             && !shown.is_quiet
-            && show != Show::Prefixed;
+            && show != OutputFilter::Prefixed;
         let past = if has_progress {
             (shown.past)()
         } else {
@@ -270,7 +270,7 @@ impl RunOutput for Output {
         let Output::Captured(captured) = self else {
             return Ok(Streams::Live);
         };
-        let is_prefixed = captured.show == Show::Prefixed;
+        let is_prefixed = captured.show == OutputFilter::Prefixed;
         let (logs, writers) = (captured.logs.clone(), captured.writers.clone());
         Ok(Streams::Recorded {
             outlet: captured.outlet,

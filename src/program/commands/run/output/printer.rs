@@ -9,7 +9,7 @@ use orch::report::{Groups, Progress, RunLogs, RunText, StreamWriters};
 use orch::run::event::{Ending, Failure, Outcome, RunEvent, RunSummary, Turns};
 use orch::run::turn::TurnIndex;
 
-use super::Show;
+use super::OutputFilter;
 use super::painter::Painter;
 
 /// How often the progress lines change.
@@ -23,7 +23,7 @@ pub(super) struct TimedEvent(pub(super) Instant, pub(super) RunEvent);
 
 pub(super) struct Printer {
     pub(super) turns: Turns,
-    pub(super) show: Show,
+    pub(super) show: OutputFilter,
     pub(super) is_quiet: bool,
     pub(super) groups: Groups,
     pub(super) progress: Progress,
@@ -79,7 +79,7 @@ impl Printer {
         self.progress.event(&event, at);
         let text = RunText::new(&self.turns);
         let follows = text.follows(&event);
-        let follows = follows.filter(|_| !self.is_quiet && self.show != Show::Silent);
+        let follows = follows.filter(|_| !self.is_quiet && self.show != OutputFilter::Silent);
         let lines: Vec<String> = text.trouble(&event).into_iter().chain(follows).collect();
         for line in lines {
             self.groups.interrupted();
@@ -108,22 +108,24 @@ impl Printer {
         let is_failure = matches!(ending.outcome, Outcome::Failed(_));
         let has_title = is_failure || !self.is_quiet;
         match self.show {
-            Show::Errors if !is_failure => {}
-            Show::Grouped | Show::Errors => self.aside(|groups, text, logs, writers| {
-                groups.print(ending, failed, text, logs, has_title, writers);
-            }),
-            Show::Prefixed | Show::None if has_title => {
+            OutputFilter::Errors if !is_failure => {}
+            OutputFilter::Grouped | OutputFilter::Errors => {
+                self.aside(|groups, text, logs, writers| {
+                    groups.print(ending, failed, text, logs, has_title, writers);
+                });
+            }
+            OutputFilter::Prefixed | OutputFilter::None if has_title => {
                 let title = RunText::new(&self.turns).ended(ending);
                 self.aside(|_, _, _, writers| writers.say(&format!("{title}\n")));
             }
-            Show::Prefixed | Show::None | Show::Silent => {}
+            OutputFilter::Prefixed | OutputFilter::None | OutputFilter::Silent => {}
         }
     }
 
     fn over(mut self, summary: &RunSummary) {
         let is_quiet = self.is_quiet;
         let turns = self.turns.clone();
-        if self.show == Show::Silent {
+        if self.show == OutputFilter::Silent {
             return self.aside(|_, _, _, _| {});
         }
         let interrupted = std::mem::take(&mut self.interrupted);

@@ -5,12 +5,12 @@ use super::super::values::HostVariables;
 use super::*;
 use crate::project::tool_use::ToolUse;
 
-fn with(own: &[(&str, Recorded)]) -> RecordPatterns {
+fn with(own: &[(&str, RecordKind)]) -> RecordPatterns {
     let attributes = HashMap::new();
     let mut values = Values::new(&attributes, HostVariables::NotAsked);
     let RecordPatterns(mut all) = patterns(&mut values, &LISTS);
     for (text, recorded) in own {
-        all.push((Pattern::parse(text).unwrap(), *recorded));
+        all.push((RecordPattern::parse(text).unwrap(), *recorded));
     }
     RecordPatterns(all)
 }
@@ -19,7 +19,7 @@ fn recorded<'p>(
     patterns: &'p RecordPatterns,
     command: &str,
     variables: &[(&str, &str)],
-) -> Option<Recognized<'p>> {
+) -> Option<RecognizedCommand<'p>> {
     patterns.recognize(&words(command), |name| value_of(variables, name))
 }
 
@@ -36,7 +36,7 @@ fn value_of(variables: &[(&str, &str)], name: &str) -> Option<String> {
 
 /// Returns the option with which a command does only a part of what it is recorded as.
 fn partial(
-    found: &Recognized<'_>,
+    found: &RecognizedCommand<'_>,
     command: &str,
     variables: &[(&str, &str)],
 ) -> Option<&'static str> {
@@ -48,7 +48,7 @@ fn partial(
 
 #[test]
 fn recorded_without_configuration_are_commands_of_terraform() {
-    use Recorded::{Apply, Destroy};
+    use RecordKind::{Apply, Destroy};
     let patterns = with(&[]);
     let table = [
         ("terraform apply", Some((Apply, None))),
@@ -104,7 +104,7 @@ fn recorded_without_configuration_are_commands_of_terraform() {
 
 #[test]
 fn recorded_variables_of_terraform_count_as_if_written() {
-    use Recorded::{Apply, Destroy};
+    use RecordKind::{Apply, Destroy};
     let table = [
         ("terraform apply", "TF_CLI_ARGS", "-no-color", Apply, None),
         (
@@ -156,13 +156,13 @@ fn recorded_variables_of_terraform_count_as_if_written() {
 #[test]
 fn recorded_as_partial_is_no_command_whose_pattern_names_the_option() {
     let patterns = with(&[
-        ("terraform apply -target", Recorded::Apply),
-        ("tofu apply -help", Recorded::Never),
+        ("terraform apply -target", RecordKind::Apply),
+        ("tofu apply -help", RecordKind::Never),
     ]);
     for (command, wanted, option) in [
-        ("terraform apply -target=x", Recorded::Apply, None),
-        ("tofu apply -help", Recorded::Never, None),
-        ("tofu apply -target=x", Recorded::Apply, Some("target")),
+        ("terraform apply -target=x", RecordKind::Apply, None),
+        ("tofu apply -help", RecordKind::Never, None),
+        ("tofu apply -target=x", RecordKind::Apply, Some("target")),
     ] {
         let found = recorded(&patterns, command, &[]);
         let found = found.map(|it| (it.recorded, partial(&it, command, &[])));
@@ -173,21 +173,27 @@ fn recorded_as_partial_is_no_command_whose_pattern_names_the_option() {
 #[test]
 fn the_pattern_with_the_most_words_decides() {
     let patterns = with(&[
-        ("make deploy", Recorded::Apply),
-        ("make deploy -n", Recorded::Never),
-        ("make  deploy   down", Recorded::Destroy),
+        ("make deploy", RecordKind::Apply),
+        ("make deploy -n", RecordKind::Never),
+        ("make  deploy   down", RecordKind::Destroy),
     ]);
     for (command, wanted) in [
-        ("make deploy", Some((Recorded::Apply, "make deploy"))),
-        ("make -j deploy all", Some((Recorded::Apply, "make deploy"))),
-        ("make deploy -n", Some((Recorded::Never, "make deploy -n"))),
+        ("make deploy", Some((RecordKind::Apply, "make deploy"))),
+        (
+            "make -j deploy all",
+            Some((RecordKind::Apply, "make deploy")),
+        ),
+        (
+            "make deploy -n",
+            Some((RecordKind::Never, "make deploy -n")),
+        ),
         (
             "make -n=1 deploy",
-            Some((Recorded::Never, "make deploy -n")),
+            Some((RecordKind::Never, "make deploy -n")),
         ),
         (
             "make deploy down",
-            Some((Recorded::Destroy, "make deploy down")),
+            Some((RecordKind::Destroy, "make deploy down")),
         ),
         ("make all deploy", None),
         ("make", None),
@@ -208,6 +214,6 @@ fn what_can_never_match_is_no_pattern() {
         "make deploy -x=y",
         "make -",
     ] {
-        assert!(Pattern::parse(text).is_err(), "{text}");
+        assert!(RecordPattern::parse(text).is_err(), "{text}");
     }
 }

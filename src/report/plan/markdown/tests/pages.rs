@@ -23,11 +23,11 @@ fn stack() -> impl Strategy<Value = (String, PlanEntry, Vec<u8>, bool)> {
     ];
     let path = path.prop_filter("a path", |path| StackPath::parse(path).is_some());
     let action = prop_oneof![
-        Just(Action::NoOp),
-        Just(Action::Create),
-        Just(Action::Update),
-        Just(Action::Replace),
-        Just(Action::Read),
+        Just(PlannedAction::NoOp),
+        Just(PlannedAction::Create),
+        Just(PlannedAction::Update),
+        Just(PlannedAction::Replace),
+        Just(PlannedAction::Read),
     ];
     let blocked = prop::option::of("[`|<>\n a-z]{1,300}");
     let parts = (

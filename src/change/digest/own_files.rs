@@ -3,16 +3,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Digester;
+use super::ignore_filter::IgnoreFilter;
 use super::part::{PartDigest, PartHasher};
 use super::present::PresentFile;
-use super::sieve::Sieve;
 use crate::change::cause::InputLocation;
 use crate::change::inputs::{links_in, owners};
 use crate::path::ProjectPath;
 
 /// The files of a directory, without those of stacks nested in it.
 #[derive(Default)]
-pub(super) struct Own<'a> {
+pub(super) struct OwnFiles<'a> {
     /// By path.
     pub(super) files: Vec<&'a PresentFile>,
     /// By path; their targets count.
@@ -20,9 +20,9 @@ pub(super) struct Own<'a> {
 }
 
 impl<'a> Digester<'a> {
-    pub(super) fn own(&self, wanted: &HashSet<&ProjectPath>) -> HashMap<ProjectPath, Own<'a>> {
+    pub(super) fn own(&self, wanted: &HashSet<&ProjectPath>) -> HashMap<ProjectPath, OwnFiles<'a>> {
         let stacks = &self.project.stacks;
-        let mut own: HashMap<ProjectPath, Own<'a>> = HashMap::new();
+        let mut own: HashMap<ProjectPath, OwnFiles<'a>> = HashMap::new();
         // By directory of a file.
         let mut nearest: HashMap<ProjectPath, Option<ProjectPath>> = HashMap::new();
         for file in self.files.iter() {
@@ -73,13 +73,17 @@ impl<'a> Digester<'a> {
     }
 
     /// Returns the digest of a directory's files that are not ignored.
-    pub(super) fn own_part(&self, own: &Own<'a>, sieve: Option<&Sieve<'_>>) -> PartDigest {
+    pub(super) fn own_part(
+        &self,
+        own: &OwnFiles<'a>,
+        sieve: Option<&IgnoreFilter<'_>>,
+    ) -> PartDigest {
         let mut hasher = PartHasher::default();
         let nothing = BTreeSet::new();
         let variables = sieve.map_or(&nothing, |sieve| sieve.list.variables());
         for file in &own.files {
             if !sieve.is_some_and(|sieve| sieve.drops(&file.path)) {
-                self.places.add_said(file, variables, &mut hasher);
+                self.places.add_canonical(file, variables, &mut hasher);
             }
         }
         for link in &own.links {

@@ -10,7 +10,7 @@ use super::plan_json::{MANAGED, PlanJson, ResourceJson};
 use crate::printable::printable;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotWhole {
+pub enum IncompletePlan {
     /// The tool says that it leaves something out.
     #[error("its plan leaves something out, as with `-target`")]
     LeavesOut,
@@ -25,34 +25,36 @@ pub enum NotWhole {
     Keeps(String),
 }
 
-impl NotWhole {
+impl IncompletePlan {
     /// Returns whether that is what words like `-target` ask for.
     pub fn is_partial(&self) -> bool {
-        matches!(self, NotWhole::LeavesOut | NotWhole::Misses(_))
+        matches!(self, IncompletePlan::LeavesOut | IncompletePlan::Misses(_))
     }
 }
 
 /// Returns how a plan differs from the one that was asked for, if it does.
-pub(super) fn not_whole(plan: &PlanJson, kind: PlanKind) -> Option<NotWhole> {
+pub(super) fn incompleteness(plan: &PlanJson, kind: PlanKind) -> Option<IncompletePlan> {
     // Resources that a provider defers are missing from this plan; the next one has them.
     if !plan.deferred_changes.is_empty() {
         return None;
     }
     if plan.complete == Some(false) {
-        return Some(NotWhole::LeavesOut);
+        return Some(IncompletePlan::LeavesOut);
     }
     // Such a plan has no resource changes.
     if kind == PlanKind::RefreshOnly {
         return None;
     }
     if let Some(missed) = missed(plan, kind) {
-        return Some(NotWhole::Misses(missed));
+        return Some(IncompletePlan::Misses(missed));
     }
     match kind {
         PlanKind::Destroy => current(plan)
             .find(|it| !it.change.only_removes())
-            .map(|it| NotWhole::Keeps(it.address.clone())),
-        PlanKind::Normal | PlanKind::RefreshOnly => destroys(plan).then_some(NotWhole::Destroys),
+            .map(|it| IncompletePlan::Keeps(it.address.clone())),
+        PlanKind::Normal | PlanKind::RefreshOnly => {
+            destroys(plan).then_some(IncompletePlan::Destroys)
+        }
     }
 }
 
@@ -97,7 +99,7 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PlanMode {
+pub(super) enum ExpectedMode {
     Normal,
     Destroy,
     RefreshOnly,
@@ -105,9 +107,9 @@ pub(super) enum PlanMode {
 
 /// Returns whether a plan destroys all or a part of the stack, and whether it covers the whole stack, given what kind
 /// of plan it is, if that is known.
-pub(super) fn effect(plan: &PlanJson, mode: Option<PlanMode>) -> (bool, bool) {
+pub(super) fn effect(plan: &PlanJson, mode: Option<ExpectedMode>) -> (bool, bool) {
     let destroys = match mode {
-        Some(mode) => mode == PlanMode::Destroy,
+        Some(mode) => mode == ExpectedMode::Destroy,
         None if current(plan).next().is_some() => current(plan).all(is_deleted),
         None => !plan.output_changes.is_empty() && deletes_outputs(plan),
     };
@@ -118,8 +120,8 @@ pub(super) fn effect(plan: &PlanJson, mode: Option<PlanMode>) -> (bool, bool) {
     };
     let is_whole = !plan.errored
         && plan.deferred_changes.is_empty()
-        && mode != Some(PlanMode::RefreshOnly)
-        && not_whole(plan, kind).is_none();
+        && mode != Some(ExpectedMode::RefreshOnly)
+        && incompleteness(plan, kind).is_none();
     (destroys, is_whole)
 }
 

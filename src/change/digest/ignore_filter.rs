@@ -2,31 +2,31 @@
 
 use std::collections::HashSet;
 
-use super::part::{Known, PartDigest};
+use super::part::{KnownDigests, PartDigest};
 use crate::change::cause::Use;
 use crate::change::ignored::IgnoreList;
 use crate::path::ProjectPath;
 
 /// The ignored inputs of a stack.
-pub(super) struct Sieve<'a> {
+pub(super) struct IgnoreFilter<'a> {
     pub(super) list: &'a IgnoreList,
     /// The files matched by globs that may match anywhere.
-    pub(super) view: &'a View<'a>,
+    pub(super) view: &'a FilteredDigests<'a>,
     /// The other ignored files, sorted.
     pub(super) inside: Vec<&'a ProjectPath>,
 }
 
 /// The digests without the files that some globs match.
 #[derive(Default)]
-pub(super) struct View<'a> {
+pub(super) struct FilteredDigests<'a> {
     pub(super) ignored: HashSet<&'a ProjectPath>,
-    pub(super) places: Known,
+    pub(super) places: KnownDigests,
     /// By node: its own uses, and those with all modules behind it. Empty if nothing is ignored.
     pub(super) nodes: Vec<PartDigest>,
     pub(super) modules: Vec<PartDigest>,
 }
 
-impl Sieve<'_> {
+impl IgnoreFilter<'_> {
     /// Returns whether nothing is ignored.
     pub(super) fn is_idle(&self) -> bool {
         let has_files = !self.inside.is_empty() || !self.view.ignored.is_empty();

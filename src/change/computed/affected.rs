@@ -20,7 +20,7 @@ use crate::source::{Sources, Span};
 const READERS: [&str; 3] = ["tm_file", "tm_templatefile", "tm_templatestring"];
 
 #[derive(Default)]
-pub(super) struct Concerned {
+pub(super) struct AffectedStacks {
     /// The stacks whose values may differ.
     pub(super) compared: BTreeSet<StackIndex>,
     /// The stacks for which functions may read a changed file.
@@ -31,14 +31,14 @@ pub(super) struct Concerned {
     pub(super) links: BTreeMap<ProjectPath, ProjectPath>,
 }
 
-impl Concerned {
+impl AffectedStacks {
     pub(super) fn find(
         project: &Project,
         tree: &Tree<'_>,
         files: &ChangedFiles,
         is_wanted: &dyn Fn(StackIndex) -> bool,
     ) -> Self {
-        let mut concerned = Concerned::default();
+        let mut concerned = AffectedStacks::default();
         let configuration = files.iter().filter(|file| {
             let name = file.path.basename().as_ref();
             is_configuration(name) || is_skip_mark(name)

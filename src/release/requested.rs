@@ -7,7 +7,7 @@ use crate::project::module::{AddressKind, CallSource};
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestedVersion {
     /// Whatever is newest.
     Newest,
     /// What a constraint allows, as written.
@@ -17,12 +17,12 @@ pub enum Asked {
 }
 
 /// As in a call.
-impl fmt::Display for Asked {
+impl fmt::Display for RequestedVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asked::Newest => f.write_str("no version"),
-            Asked::Constraint(constraint) => f.write_str(constraint),
-            Asked::Ref(name) => write!(f, "?ref={name}"),
+            RequestedVersion::Newest => f.write_str("no version"),
+            RequestedVersion::Constraint(constraint) => f.write_str(constraint),
+            RequestedVersion::Ref(name) => write!(f, "?ref={name}"),
         }
     }
 }
@@ -32,18 +32,21 @@ impl fmt::Display for Asked {
 /// # Errors
 ///
 /// What only Terraform knows.
-pub(super) fn asked(call: &ModuleCall, source: &CallSource) -> Result<Option<Asked>, &'static str> {
+pub(super) fn asked(
+    call: &ModuleCall,
+    source: &CallSource,
+) -> Result<Option<RequestedVersion>, &'static str> {
     match (source.address.kind, &call.version, &source.asked) {
         (AddressKind::Git, ..) if call.is_open => Err("`?ref=`"),
-        (AddressKind::Git, _, name) => Ok(name.clone().map(Asked::Ref)),
+        (AddressKind::Git, _, name) => Ok(name.clone().map(RequestedVersion::Ref)),
         (AddressKind::Registry, CallVersion::Unknown, _) => Err("`version`"),
         (AddressKind::Registry, CallVersion::Constraint(constraint), _) => {
-            Ok(Some(Asked::Constraint(constraint.to_string())))
+            Ok(Some(RequestedVersion::Constraint(constraint.to_string())))
         }
         (AddressKind::Registry, CallVersion::Any, _) if call.is_open => Err("`?version=`"),
         (AddressKind::Registry, CallVersion::Any, Some(version)) => {
-            Ok(Some(Asked::Constraint(version.clone())))
+            Ok(Some(RequestedVersion::Constraint(version.clone())))
         }
-        (AddressKind::Registry, CallVersion::Any, None) => Ok(Some(Asked::Newest)),
+        (AddressKind::Registry, CallVersion::Any, None) => Ok(Some(RequestedVersion::Newest)),
     }
 }

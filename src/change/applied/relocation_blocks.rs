@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::evidence::{NoEvidence, RemovedBy, RemovingBlock};
+use super::proof::{NoProof, RemovedBy, RemovingBlock};
 use crate::change::error::ChangeError;
-use crate::change::present::Present;
+use crate::change::present::CurrentProject;
 use crate::git::{CommitId, CommitTree, Repository};
 use crate::path::StackPath;
 use crate::project::relocation::RemovedBlock;
 use crate::project::{Problems, Project};
 
 /// The `moved` and `removed` blocks that cover missing stacks.
-pub(super) struct GivenUp<'p> {
+pub(super) struct RelocationBlocks<'p> {
     project: &'p Project,
     /// The new paths of moved stacks.
     destinations: BTreeMap<&'p StackPath, StackPath>,
@@ -19,15 +19,15 @@ pub(super) struct GivenUp<'p> {
     committed: HashSet<String>,
 }
 
-impl<'p> GivenUp<'p> {
+impl<'p> RelocationBlocks<'p> {
     /// Finds the blocks that cover some stacks.
     pub(super) fn read(
-        present: Present<'p>,
+        present: CurrentProject<'p>,
         head: &CommitId,
         stacks: impl Iterator<Item = &'p StackPath> + Clone,
     ) -> Result<Self, ChangeError> {
         let project = present.project;
-        let mut given_up = GivenUp {
+        let mut given_up = RelocationBlocks {
             project,
             destinations: project.moves.destinations(stacks.clone()),
             committed: HashSet::new(),
@@ -76,19 +76,19 @@ impl<'p> GivenUp<'p> {
     /// # Errors
     ///
     /// If a block makes it doubtful that the stack was removed.
-    pub(super) fn block(&self, stack: &StackPath) -> Result<Option<RemovedBy>, NoEvidence> {
+    pub(super) fn block(&self, stack: &StackPath) -> Result<Option<RemovedBy>, NoProof> {
         let sources = &self.project.sources;
         let Some(block) = self.written(stack) else {
             let moved = self.project.moves.from(stack);
             return match (self.destinations.get(stack), moved) {
                 (Some(now), Some(moved)) => {
-                    Err(NoEvidence::MovedAway(now.clone(), sources.line(moved.span)))
+                    Err(NoProof::MovedAway(now.clone(), sources.line(moved.span)))
                 }
                 _ => Ok(None),
             };
         };
         if !self.committed.contains(block.from.value.as_str()) {
-            return Err(NoEvidence::BlockNotCommitted(sources.line(block.span)));
+            return Err(NoProof::BlockNotCommitted(sources.line(block.span)));
         }
         let (file, line) = sources.file_and_line(block.span);
         Ok(Some(RemovedBy::Block(RemovingBlock {

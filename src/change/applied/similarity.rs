@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pairs::Pairs;
+use super::entry_index::EntryIndex;
 use crate::git::{CommitId, FileChange, GitError, RENAME_LIMIT, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::is_configuration;
@@ -19,7 +19,7 @@ const LOCK_FILE: &str = ".terraform.lock.hcl";
 
 /// A directory with a stack, to which another stack may have been moved.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Destination {
+pub(super) struct MoveTarget {
     /// Whether all stacks in it have ids.
     has_ids: bool,
     /// Whether the state has a stack in it.
@@ -28,17 +28,17 @@ pub(super) struct Destination {
     is_applied: bool,
 }
 
-pub(super) type Destinations = BTreeMap<ProjectPath, Destination>;
+pub(super) type MoveTargets = BTreeMap<ProjectPath, MoveTarget>;
 
 /// Returns the directories of some stacks, given the recorded ones.
-pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations {
-    let pairs = Pairs::new(stacks, document);
-    let mut found = Destinations::new();
+pub(super) fn destinations(stacks: &Stacks, document: &Document) -> MoveTargets {
+    let pairs = EntryIndex::new(stacks, document);
+    let mut found = MoveTargets::new();
     for (index, stack) in stacks.iter() {
         let entry = pairs.key(index).and_then(|key| document.stacks.get(key));
         let is_applied = entry.is_some_and(|entry| entry.applied.is_some());
         let directory = stack.path.directory().clone();
-        let destination = found.entry(directory).or_insert(Destination {
+        let destination = found.entry(directory).or_insert(MoveTarget {
             has_ids: true,
             is_recorded: false,
             is_applied: true,
@@ -50,7 +50,7 @@ pub(super) fn destinations(stacks: &Stacks, document: &Document) -> Destinations
     found
 }
 
-impl Destination {
+impl MoveTarget {
     /// Returns whether it may be the recorded stack after a move. An applied stack is a different one if the
     /// backend of the recorded stack is known, since its tool distinguishes them.
     fn may_be(self, entry: &Entry) -> bool {
@@ -67,7 +67,7 @@ pub(super) type RemovedEntry<'e> = (&'e str, ProjectPath, &'e Entry);
 
 /// Where a removed stack may have been moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Likeness {
+pub(super) enum Similarity {
     /// Most of its content is in this directory.
     Moved(ProjectPath),
     /// Too many files differ for git to compare them all.
@@ -79,8 +79,8 @@ pub(super) fn moved<'e>(
     repository: &Repository,
     (old, new): (&CommitId, &CommitId),
     removed: &[RemovedEntry<'e>],
-    destinations: &Destinations,
-) -> Result<BTreeMap<&'e str, Likeness>, GitError> {
+    destinations: &MoveTargets,
+) -> Result<BTreeMap<&'e str, Similarity>, GitError> {
     let gone: BTreeSet<&ProjectPath> = removed.iter().map(|(_, directory, _)| directory).collect();
     let stack_of = |file: &ProjectPath| nearest(file, |it| destinations.contains_key(it));
     let added = repository.differences(old, new)?;
@@ -119,11 +119,11 @@ pub(super) fn moved<'e>(
         let found =
             found.find(|(to, bytes)| **bytes >= all.div_ceil(2) && destinations[*to].may_be(entry));
         if let Some((to, _)) = found {
-            return Some((*key, Likeness::Moved(to.clone())));
+            return Some((*key, Similarity::Moved(to.clone())));
         }
         let may_be = |to: &ProjectPath| destinations[to].may_be(entry);
         let is_unknown = !is_complete && added.iter().any(may_be);
-        is_unknown.then_some((*key, Likeness::Unknown))
+        is_unknown.then_some((*key, Similarity::Unknown))
     });
     Ok(moved.collect())
 }

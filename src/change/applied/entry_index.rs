@@ -10,9 +10,9 @@ use crate::state::document::Document;
 /// An entry belongs to the stack with its id. Otherwise it belongs to the stack at its path, unless both have
 /// ids: then two different stacks had this path, one after the other.
 #[derive(Debug)]
-pub struct Pairs<'d>(BTreeMap<StackIndex, &'d str>);
+pub struct EntryIndex<'d>(BTreeMap<StackIndex, &'d str>);
 
-impl<'d> Pairs<'d> {
+impl<'d> EntryIndex<'d> {
     pub fn new(stacks: &Stacks, document: &'d Document) -> Self {
         let mut by_id: HashMap<String, &'d str> = HashMap::new();
         for (key, entry) in &document.stacks {
@@ -41,7 +41,7 @@ impl<'d> Pairs<'d> {
                 pairs.insert(index, key);
             }
         }
-        Pairs(pairs)
+        EntryIndex(pairs)
     }
 
     pub fn key(&self, stack: StackIndex) -> Option<&'d str> {
@@ -66,7 +66,7 @@ impl<'d> Pairs<'d> {
         };
         // Usually the first stack decides.
         stacks.iter().any(|(_, stack)| is_at_path(stack))
-            || !Pairs::new(stacks, document).0.is_empty()
+            || !EntryIndex::new(stacks, document).0.is_empty()
     }
 
     /// Returns the entries of moved stacks: the recorded key and the current path.

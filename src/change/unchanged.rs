@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::canonical::{said, said_by, text};
+use super::canonical::{canonical_body, canonical_text, text};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
-use super::present::{Present, UncommittedChanges};
+use super::present::{CurrentProject, UncommittedChanges};
 use super::trigger;
-use super::uncounted::Ignores;
+use super::uncounted::IgnoreEntries;
 use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError};
 use crate::language::syntax::Body;
 use crate::path::ProjectPath;
@@ -19,7 +19,7 @@ use crate::project::pool;
 
 /// Returns the files that differ from a commit and count, without triggers.
 pub(super) fn files_since(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     commit: &CommitId,
 ) -> Result<ChangedFiles, ChangeError> {
     let mut files = match present.repository.commit("HEAD")? {
@@ -32,26 +32,26 @@ pub(super) fn files_since(
     let counts = |file: &&ChangedFile| counted.off(file.state).is_none();
     files.extend(status.iter().filter(counts).cloned());
     let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
-    let (files, _) = Ignores::of(present.project).split(files);
+    let (files, _) = IgnoreEntries::of(present.project).split(files);
     Ok(files)
 }
 
 /// Marks the configuration files with the same canonical text as in a commit, among those of interest.
-pub(super) fn with_same(
-    present: Present<'_>,
+pub(super) fn mark_unchanged(
+    present: CurrentProject<'_>,
     commit: &CommitId,
     files: ChangedFiles,
     concerns: impl Fn(&ChangedFile) -> bool,
 ) -> Result<ChangedFiles, ChangeError> {
     let concerning = files.iter().filter(|file| concerns(file));
-    let same = same(present, commit, concerning, &BTreeSet::new())?;
-    Ok(files.saying_the_same(same))
+    let same = unchanged(present, commit, concerning, &BTreeSet::new())?;
+    Ok(files.with_unchanged(same))
 }
 
 /// Returns whether a configuration file has the same canonical text as in a commit, without some variables of
 /// `run.env`.
-pub(super) fn says_the_same(
-    present: Present<'_>,
+pub(super) fn is_unchanged(
+    present: CurrentProject<'_>,
     commit: Option<&CommitId>,
     file: &ChangedFile,
     variables: &BTreeSet<String>,
@@ -59,13 +59,13 @@ pub(super) fn says_the_same(
     let Some(commit) = commit else {
         return Ok(false);
     };
-    Ok(!same(present, commit, [file].into_iter(), variables)?.is_empty())
+    Ok(!unchanged(present, commit, [file].into_iter(), variables)?.is_empty())
 }
 
 /// Returns the configuration files with the same canonical text, whatever their permissions. A file that does
 /// not parse differs.
-fn same<'f>(
-    present: Present<'_>,
+fn unchanged<'f>(
+    present: CurrentProject<'_>,
     commit: &CommitId,
     files: impl Iterator<Item = &'f ChangedFile>,
     variables: &BTreeSet<String>,
@@ -97,10 +97,10 @@ fn same<'f>(
         };
         // The loader has already parsed the working tree.
         let said_now = match (now, bodies.get(&file.path)) {
-            (Cow::Borrowed(_), Some(body)) => Some(said_by(body, variables)),
-            _ => said(now, variables),
+            (Cow::Borrowed(_), Some(body)) => Some(canonical_body(body, variables)),
+            _ => canonical_text(now, variables),
         };
-        said_now.is_some_and(|now| said(before, variables) == Some(now))
+        said_now.is_some_and(|now| canonical_text(before, variables) == Some(now))
     };
     pool()?.install(|| {
         let same = files.par_iter().filter(is_same);
@@ -112,7 +112,7 @@ fn same<'f>(
 type Texts<'a> = HashMap<ProjectPath, Cow<'a, str>>;
 
 fn texts_at<'p>(
-    present: Present<'_>,
+    present: CurrentProject<'_>,
     commit: &CommitId,
     paths: impl Iterator<Item = &'p ProjectPath>,
 ) -> Result<Texts<'static>, GitError> {
@@ -128,7 +128,10 @@ fn texts_at<'p>(
 
 /// Returns the texts of the working tree, and those of HEAD where the uncommitted change does not count.
 /// Files that the project does not read are missing.
-fn texts_now<'a>(present: Present<'a>, files: &[&ChangedFile]) -> Result<Texts<'a>, GitError> {
+fn texts_now<'a>(
+    present: CurrentProject<'a>,
+    files: &[&ChangedFile],
+) -> Result<Texts<'a>, GitError> {
     let uncommitted = present.uncommitted;
     let off = uncommitted.status.iter();
     let off = off.filter(|file| uncommitted.counted.off(file.state).is_some());

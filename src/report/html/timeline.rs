@@ -11,7 +11,7 @@ use crate::record::journal::{RunRecord, StackRecord};
 
 /// The course of a run.
 #[derive(Debug, Default)]
-pub(super) struct Course {
+pub(super) struct RunTimeline {
     /// For each stack, when it ran, if it did.
     pub(super) times: Vec<Option<Time>>,
     /// For each stack, the length of the longest chain of stacks that run before it.
@@ -51,9 +51,9 @@ impl Waited {
     }
 }
 
-impl Course {
+impl RunTimeline {
     pub(super) fn new(record: &RunRecord) -> Self {
-        let mut course = Course::default();
+        let mut course = RunTimeline::default();
         let n_stacks = record.stacks.len();
         let edges = edges(record);
         let nodes = edges.iter().map(|&(from, to)| from.max(to) + 1);

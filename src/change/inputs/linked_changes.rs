@@ -30,7 +30,7 @@ impl<'a> Touch<'a> {
 }
 
 /// Finds changes behind links; shared by all threads.
-pub(super) struct Covered<'a> {
+pub(super) struct LinkedChanges<'a> {
     pub(super) links: Links<'a>,
     pub(super) changed: &'a ChangedFiles,
     /// The changes behind links, by link and by directory with links.
@@ -48,9 +48,9 @@ struct LinkedDirectory {
     from: usize,
 }
 
-impl<'a> Covered<'a> {
+impl<'a> LinkedChanges<'a> {
     pub(super) fn new(links: Links<'a>, changed: &'a ChangedFiles) -> Self {
-        Covered {
+        LinkedChanges {
             links,
             changed,
             known: RwLock::default(),

@@ -10,7 +10,7 @@ use crate::printable::printable;
 
 /// A stack that was removed on purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removal {
+pub struct ProvenRemoval {
     /// The newest commit known to have the applied configuration, whose code destroys the stack. `None` only
     /// where nothing will be destroyed.
     pub seen: Option<CommitId>,
@@ -58,7 +58,7 @@ impl RemovedBy {
 
 /// Why nothing proves that a stack was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoEvidence {
+pub enum NoProof {
     NotAPath,
     /// Nothing is committed.
     NoHead,
@@ -137,109 +137,109 @@ pub enum NoEvidence {
 }
 
 /// A short form, to follow `blocked: `.
-impl fmt::Display for NoEvidence {
+impl fmt::Display for NoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoEvidence::NotAPath => f.write_str("its key on record is not the path of a stack"),
-            NoEvidence::NoHead => f.write_str("the repository has no commit yet"),
-            NoEvidence::CodeStillThere(file) => {
+            NoProof::NotAPath => f.write_str("its key on record is not the path of a stack"),
+            NoProof::NoHead => f.write_str("the repository has no commit yet"),
+            NoProof::CodeStillThere(file) => {
                 write!(f, "its code is still there: HEAD has `{}`", file.relative())
             }
-            NoEvidence::NotCommitted => f.write_str("its deletion is not committed"),
-            NoEvidence::SparseCheckout(file) => write!(
+            NoProof::NotCommitted => f.write_str("its deletion is not committed"),
+            NoProof::SparseCheckout(file) => write!(
                 f,
                 "the sparse checkout leaves it out: HEAD has `{}`",
                 file.relative()
             ),
-            NoEvidence::Broken(None, file) => write!(f, "`{}` cannot be parsed", file.relative()),
-            NoEvidence::Broken(Some(commit), file) => write!(
+            NoProof::Broken(None, file) => write!(f, "`{}` cannot be parsed", file.relative()),
+            NoProof::Broken(Some(commit), file) => write!(
                 f,
                 "`{}` cannot be parsed as it is in commit {}",
                 file.relative(),
                 commit.short()
             ),
-            NoEvidence::AppliedDirty => {
+            NoProof::AppliedDirty => {
                 f.write_str("it was applied with inputs that were not committed")
             }
-            NoEvidence::NeverApplied => {
+            NoProof::NeverApplied => {
                 f.write_str("no apply of it has succeeded, so nothing tells whose code made it")
             }
-            NoEvidence::NoCommit => {
+            NoProof::NoCommit => {
                 f.write_str("no commit is recorded for it, so its code is unknown")
             }
-            NoEvidence::NotInClone { .. }
-            | NoEvidence::Unconnected { .. }
-            | NoEvidence::BranchBehind { .. }
-            | NoEvidence::OtherHistory(..) => self.lacking(f),
-            NoEvidence::OnDefaultBranch { tip, place, .. } => write!(
+            NoProof::NotInClone { .. }
+            | NoProof::Unconnected { .. }
+            | NoProof::BranchBehind { .. }
+            | NoProof::OtherHistory(..) => self.lacking(f),
+            NoProof::OnDefaultBranch { tip, place, .. } => write!(
                 f,
                 "{} has it at commit {}: `{}`",
                 tip.branch,
                 tip.commit.short(),
                 shown(place)
             ),
-            NoEvidence::NoDefaultBranch { problem, .. } => f.write_str(problem),
-            NoEvidence::NotInSeen(commit) => write!(
+            NoProof::NoDefaultBranch { problem, .. } => f.write_str(problem),
+            NoProof::NotInSeen(commit) => write!(
                 f,
                 "commit {}, which was applied, does not have it",
                 commit.short()
             ),
-            NoEvidence::CameBack(deleted, again) => write!(
+            NoProof::CameBack(deleted, again) => write!(
                 f,
                 "commit {} deleted it, but {} has it again, and no commit deletes it after that",
                 deleted.short(),
                 again.short()
             ),
-            NoEvidence::NeverDeleted(seen) => {
+            NoProof::NeverDeleted(seen) => {
                 write!(
                     f,
                     "no commit since {} deletes it, at most a merge loses it",
                     seen.short()
                 )
             }
-            NoEvidence::UnknownKeys(commit) => write!(
+            NoProof::UnknownKeys(commit) => write!(
                 f,
                 "its `for_each` has no value without the environment in commit {}",
                 commit.short()
             ),
-            NoEvidence::NoLongerForEach(directory) => write!(
+            NoProof::NoLongerForEach(directory) => write!(
                 f,
                 "its code is still there: the stack `{directory}` no longer has `for_each`"
             ),
-            NoEvidence::LooksMoved { to, .. } => write!(f, "it looks moved to `{to}`"),
-            NoEvidence::TooManyFiles(_) => write!(
+            NoProof::LooksMoved { to, .. } => write!(f, "it looks moved to `{to}`"),
+            NoProof::TooManyFiles(_) => write!(
                 f,
                 "more than {RENAME_LIMIT} files were removed or added with it, so git cannot tell whether it was moved"
             ),
-            NoEvidence::MovedAway(to, place) => {
+            NoProof::MovedAway(to, place) => {
                 write!(
                     f,
                     "{place} says that it was moved to `{to}`, where no stack is"
                 )
             }
-            NoEvidence::BlockNotCommitted(place) => {
+            NoProof::BlockNotCommitted(place) => {
                 write!(f, "the `removed` block at {place} is not committed")
             }
         }
     }
 }
 
-impl NoEvidence {
+impl NoProof {
     /// Returns whether HEAD removed the stack, but other facts contradict that.
     pub fn is_doubt(&self) -> bool {
         matches!(
             self,
-            NoEvidence::LooksMoved { .. }
-                | NoEvidence::TooManyFiles(_)
-                | NoEvidence::OnDefaultBranch { .. }
-                | NoEvidence::NoDefaultBranch { .. }
+            NoProof::LooksMoved { .. }
+                | NoProof::TooManyFiles(_)
+                | NoProof::OnDefaultBranch { .. }
+                | NoProof::NoDefaultBranch { .. }
         )
     }
 
     /// Says which commit HEAD lacks, or may lack.
     fn lacking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoEvidence::NotInClone {
+            NoProof::NotInClone {
                 commit,
                 is_lost: true,
                 remote,
@@ -250,7 +250,7 @@ impl NoEvidence {
                 commit.short(),
                 remote.as_deref().unwrap_or("the remote")
             ),
-            NoEvidence::NotInClone {
+            NoProof::NotInClone {
                 commit, is_shallow, ..
             } => write!(
                 f,
@@ -258,17 +258,17 @@ impl NoEvidence {
                 commit.short(),
                 if *is_shallow { "shallow " } else { "" }
             ),
-            NoEvidence::Unconnected { commit, .. } => write!(
+            NoProof::Unconnected { commit, .. } => write!(
                 f,
                 "this shallow clone does not show what happened since commit {}, which was applied",
                 commit.short()
             ),
-            NoEvidence::BranchBehind { commit, branch } => write!(
+            NoProof::BranchBehind { commit, branch } => write!(
                 f,
                 "HEAD is behind {branch}: it lacks commit {}, which was applied",
                 commit.short()
             ),
-            NoEvidence::OtherHistory(commit, branch) => {
+            NoProof::OtherHistory(commit, branch) => {
                 write!(f, "HEAD lacks commit {}, which was applied", commit.short())?;
                 match branch {
                     BranchWith::Remote(branch) => write!(f, " and is on {branch}"),
@@ -284,43 +284,43 @@ impl NoEvidence {
     }
 
     /// Returns the fix for the user, possibly in several lines, safe to print on a terminal.
-    pub fn way_out(&self) -> String {
+    pub fn fix(&self) -> String {
         match self {
-            NoEvidence::NotAPath => {
+            NoProof::NotAPath => {
                 "take it off the record with `orch state forget` if nothing of it is left".to_owned()
             }
-            NoEvidence::NoHead | NoEvidence::NotCommitted => {
+            NoProof::NoHead | NoProof::NotCommitted => {
                 "commit the deletion, or bring the files back".to_owned()
             }
-            NoEvidence::CodeStillThere(_) => {
+            NoProof::CodeStillThere(_) => {
                 "delete the rest of its directory and commit that, or bring its `stack` block back"
                     .to_owned()
             }
-            NoEvidence::NoLongerForEach(_) => {
+            NoProof::NoLongerForEach(_) => {
                 "bring `for_each` back with the other keys, or say in a `moved` block what became of the instance"
                     .to_owned()
             }
-            NoEvidence::SparseCheckout(file) => {
+            NoProof::SparseCheckout(file) => {
                 let directory = file.parent().unwrap_or_else(ProjectPath::root);
                 let directory = printable(directory.relative());
                 format!("check it out with `git sparse-checkout add {}`", shell_words::quote(&directory))
             }
-            NoEvidence::Broken(..) => {
+            NoProof::Broken(..) => {
                 "correct the file and commit it".to_owned()
             }
-            NoEvidence::AppliedDirty => {
+            NoProof::AppliedDirty => {
                 "in the checkout from which it was applied, commit its files and apply it again, or run `orch destroy` on it".to_owned()
             }
-            NoEvidence::NeverApplied => {
+            NoProof::NeverApplied => {
                 "on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, remove it from the state with `orch state forget`".to_owned()
             }
-            NoEvidence::NoCommit => {
+            NoProof::NoCommit => {
                 "bring it back, run `orch apply`, which records the commit, and delete it again".to_owned()
             }
-            NoEvidence::NotInClone { is_lost: true, .. } => {
+            NoProof::NotInClone { is_lost: true, .. } => {
                 "it was never pushed, or its branch was deleted: push it from the clone in which it was applied, or run `orch destroy` on the stack there".to_owned()
             }
-            NoEvidence::NotInClone { remote, .. } | NoEvidence::Unconnected { remote, .. } => {
+            NoProof::NotInClone { remote, .. } | NoProof::Unconnected { remote, .. } => {
                 match (self.fetch(), remote) {
                     (Some(arguments), Some(_)) => format!(
                         "run `{}`, or let orch do so with `--fetch`",
@@ -329,10 +329,10 @@ impl NoEvidence {
                     _ => "fetch the commit from where it was pushed".to_owned(),
                 }
             }
-            NoEvidence::BranchBehind { branch, .. } => {
+            NoProof::BranchBehind { branch, .. } => {
                 format!("merge or rebase onto {branch}")
             }
-            NoEvidence::OtherHistory(commit, branch) => match branch {
+            NoProof::OtherHistory(commit, branch) => match branch {
                 BranchWith::Remote(branch) | BranchWith::Local(branch) => format!(
                     "merge {branch}; if that branch is abandoned, check it out and run `orch destroy` on the stack there"
                 ),
@@ -341,10 +341,10 @@ impl NoEvidence {
                     commit.short()
                 ),
             },
-            NoEvidence::OnDefaultBranch { tip, is_behind: true, .. } => {
+            NoProof::OnDefaultBranch { tip, is_behind: true, .. } => {
                 format!("merge {}, or check it out: HEAD is behind it", tip.branch)
             }
-            NoEvidence::OnDefaultBranch { tip, .. } => {
+            NoProof::OnDefaultBranch { tip, .. } => {
                 let merge = format!("merge the deletion into {}", tip.branch);
                 match &tip.fetch {
                     Some(fetch) => format!(
@@ -354,31 +354,31 @@ impl NoEvidence {
                     None => merge,
                 }
             }
-            NoEvidence::NoDefaultBranch { remedy, .. } => match remedy {
+            NoProof::NoDefaultBranch { remedy, .. } => match remedy {
                 Remedy::Advice(advice) => advice.clone(),
                 remedy => format!(
                     "run `{}`, or let orch do so with `--fetch`; if another branch is the default one, set `config.git.default_branch`",
                     remedy.command().unwrap_or_default()
                 ),
             },
-            NoEvidence::NotInSeen(_) | NoEvidence::CameBack(..) | NoEvidence::NeverDeleted(_) => {
+            NoProof::NotInSeen(_) | NoProof::CameBack(..) | NoProof::NeverDeleted(_) => {
                 "bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`".to_owned()
             }
-            NoEvidence::UnknownKeys(_) => {
+            NoProof::UnknownKeys(_) => {
                 "bring the key back with a `for_each` that has the same value everywhere, and run `orch destroy` on the instance".to_owned()
             }
-            NoEvidence::LooksMoved { from, to, is_recorded } => {
+            NoProof::LooksMoved { from, to, is_recorded } => {
                 moved_or_removed(from.as_str(), to.as_str(), *is_recorded)
             }
-            NoEvidence::TooManyFiles(path) => format!(
+            NoProof::TooManyFiles(path) => format!(
                 "if it was moved, add a `moved` block with its new place; if not, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
                 quoted(path.as_str())
             ),
-            NoEvidence::MovedAway(to, _) => format!(
+            NoProof::MovedAway(to, _) => format!(
                 "bring that stack back; if it was removed, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
                 quoted(to.as_str())
             ),
-            NoEvidence::BlockNotCommitted(_) => {
+            NoProof::BlockNotCommitted(_) => {
                 "commit the block, together with the deletion".to_owned()
             }
         }
@@ -387,14 +387,14 @@ impl NoEvidence {
     /// Returns the arguments of the `git fetch` that may help.
     pub fn fetch(&self) -> Option<Vec<String>> {
         match self {
-            NoEvidence::NotInClone { is_lost: true, .. } => None,
-            NoEvidence::NotInClone {
+            NoProof::NotInClone { is_lost: true, .. } => None,
+            NoProof::NotInClone {
                 commit,
                 is_shallow: false,
                 remote,
                 ..
             } => Some(vec![remote.clone()?, commit.to_string()]),
-            NoEvidence::NotInClone { remote, .. } | NoEvidence::Unconnected { remote, .. } => {
+            NoProof::NotInClone { remote, .. } | NoProof::Unconnected { remote, .. } => {
                 Some(vec!["--unshallow".to_owned(), remote.clone()?])
             }
             _ => None,
@@ -404,30 +404,30 @@ impl NoEvidence {
     /// Returns the machine-readable word.
     pub fn word(&self) -> &'static str {
         match self {
-            NoEvidence::NotAPath => "not-a-path",
-            NoEvidence::NoHead => "no-head",
-            NoEvidence::CodeStillThere(_) => "code-still-there",
-            NoEvidence::NotCommitted => "not-committed",
-            NoEvidence::SparseCheckout(_) => "sparse-checkout",
-            NoEvidence::Broken(..) => "broken",
-            NoEvidence::AppliedDirty => "applied-dirty",
-            NoEvidence::NeverApplied => "never-applied",
-            NoEvidence::NoCommit => "no-commit",
-            NoEvidence::NotInClone { .. } => "not-in-clone",
-            NoEvidence::Unconnected { .. } => "unconnected",
-            NoEvidence::BranchBehind { .. } => "branch-behind",
-            NoEvidence::OtherHistory(..) => "other-history",
-            NoEvidence::OnDefaultBranch { .. } => "on-default-branch",
-            NoEvidence::NoDefaultBranch { .. } => "no-default-branch",
-            NoEvidence::NotInSeen(_) => "not-in-seen",
-            NoEvidence::CameBack(..) => "came-back",
-            NoEvidence::NeverDeleted(_) => "never-deleted",
-            NoEvidence::UnknownKeys(_) => "unknown-keys",
-            NoEvidence::NoLongerForEach(_) => "no-longer-for-each",
-            NoEvidence::LooksMoved { .. } => "looks-moved",
-            NoEvidence::TooManyFiles(_) => "too-many-files",
-            NoEvidence::MovedAway(..) => "moved-away",
-            NoEvidence::BlockNotCommitted(_) => "block-not-committed",
+            NoProof::NotAPath => "not-a-path",
+            NoProof::NoHead => "no-head",
+            NoProof::CodeStillThere(_) => "code-still-there",
+            NoProof::NotCommitted => "not-committed",
+            NoProof::SparseCheckout(_) => "sparse-checkout",
+            NoProof::Broken(..) => "broken",
+            NoProof::AppliedDirty => "applied-dirty",
+            NoProof::NeverApplied => "never-applied",
+            NoProof::NoCommit => "no-commit",
+            NoProof::NotInClone { .. } => "not-in-clone",
+            NoProof::Unconnected { .. } => "unconnected",
+            NoProof::BranchBehind { .. } => "branch-behind",
+            NoProof::OtherHistory(..) => "other-history",
+            NoProof::OnDefaultBranch { .. } => "on-default-branch",
+            NoProof::NoDefaultBranch { .. } => "no-default-branch",
+            NoProof::NotInSeen(_) => "not-in-seen",
+            NoProof::CameBack(..) => "came-back",
+            NoProof::NeverDeleted(_) => "never-deleted",
+            NoProof::UnknownKeys(_) => "unknown-keys",
+            NoProof::NoLongerForEach(_) => "no-longer-for-each",
+            NoProof::LooksMoved { .. } => "looks-moved",
+            NoProof::TooManyFiles(_) => "too-many-files",
+            NoProof::MovedAway(..) => "moved-away",
+            NoProof::BlockNotCommitted(_) => "block-not-committed",
         }
     }
 }
