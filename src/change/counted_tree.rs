@@ -28,15 +28,20 @@ impl FileTree for CountedTree<'_> {
             let path = str::from_utf8(&entry.path);
             path.is_ok_and(|path| self.status.at(&format!("/{path}")).is_none())
         });
-        let changed = self.status.iter();
-        let changed = changed.filter_map(|file| entry(self.root, &file.path).transpose());
+        let changed = self
+            .status
+            .iter()
+            .filter_map(|file| entry(self.root, &file.path).transpose());
         entries.extend(changed.collect::<io::Result<Vec<TreeEntry>>>()?);
         Ok(entries)
     }
 
     fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>> {
-        let of_head = ids.iter().copied().filter(|id| !id.starts_with(ON_DISK));
-        let of_head: Vec<&str> = of_head.collect();
+        let of_head: Vec<&str> = ids
+            .iter()
+            .copied()
+            .filter(|id| !id.starts_with(ON_DISK))
+            .collect();
         let mut of_head = self.head.read(&of_head, max_bytes)?.into_iter();
         let content = |id: &&str| match id.strip_prefix(ON_DISK) {
             Some(path) => content(self.root, path, max_bytes),

@@ -38,8 +38,10 @@ pub struct Changes {
 impl Changes {
     /// Returns how many stacks count as changed.
     pub fn count(&self) -> usize {
-        let triggered = self.triggered.keys();
-        let triggered = triggered.filter(|stack| !self.stacks.contains_key(stack));
+        let triggered = self
+            .triggered
+            .keys()
+            .filter(|stack| !self.stacks.contains_key(stack));
         let counting = self.stacks.keys().chain(triggered);
         counting
             .filter(|stack| !self.dismissed.contains_key(stack))

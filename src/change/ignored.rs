@@ -83,11 +83,14 @@ impl IgnoreLists {
             let Some(changes) = project.rules_of(stack).ignore_changes else {
                 continue;
             };
-            let rule = rules.entry(std::ptr::from_ref(changes));
-            let rule = rule.or_insert_with(|| Arc::new(IgnoreRule::of(&changes.value)));
+            let rule = rules
+                .entry(std::ptr::from_ref(changes))
+                .or_insert_with(|| Arc::new(IgnoreRule::of(&changes.value)));
             let directory = declared.path.directory();
-            let climbing = rule.climbing.iter();
-            let climbing = climbing.filter_map(|glob| Pattern::new(directory, glob).ok());
+            let climbing = rule
+                .climbing
+                .iter()
+                .filter_map(|glob| Pattern::new(directory, glob).ok());
             let list = IgnoreList {
                 directory: directory.clone(),
                 rule: Arc::clone(rule),

@@ -73,8 +73,11 @@ fn ignored(project: &Project, globs: &[(&str, Pattern)], input: &Input) -> Ignor
         glob.directory().is_at_or_below(within)
             || is_around(glob, within) && glob.may_match_below(within)
     };
-    let some = globs.iter().filter(|(_, glob)| may_match(glob));
-    let some: Vec<String> = some.map(|(written, _)| (*written).to_owned()).collect();
+    let some: Vec<String> = globs
+        .iter()
+        .filter(|(_, glob)| may_match(glob))
+        .map(|(written, _)| (*written).to_owned())
+        .collect();
     if some.is_empty() {
         Ignored::Nothing
     } else {

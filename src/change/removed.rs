@@ -138,8 +138,10 @@ fn reading_for_each(project: &Project, changed: &ChangedFiles) -> Vec<ProjectPat
             reads.any(|read| &*read.attribute.text == FOR_EACH && is_touched(&read.read));
         is_touched.then(|| stack.path.directory().clone())
     });
-    let empty = project.without_instances.iter();
-    let empty = empty.filter(|it| it.reads.iter().any(|read| is_touched(&read.read)));
+    let empty = project
+        .without_instances
+        .iter()
+        .filter(|it| it.reads.iter().any(|read| is_touched(&read.read)));
     instances
         .chain(empty.map(|it| it.directory.clone()))
         .collect()

@@ -129,21 +129,26 @@ pub fn rollbacks(
     fetched: &BTreeSet<Vec<String>>,
 ) -> Result<BTreeMap<StackIndex, Rollback>, ChangeError> {
     let pairs = EntryIndex::new(&present.project.stacks, document);
-    let asked = stacks.iter().filter_map(|&stack| {
-        let entry = document.stacks.get(pairs.key(stack)?)?;
-        let applied = entry.applied.as_ref();
-        let inputs = applied.and_then(|applied| applied.inputs.as_ref());
-        let is_same = inputs.is_some_and(|inputs| digests.are(stack, inputs));
-        let question = RollbackQuestion::new(stack, entry, is_same);
-        (!question.commits.is_empty()).then_some(question)
-    });
-    let asked: Vec<RollbackQuestion> = asked.collect();
+    let asked: Vec<RollbackQuestion> = stacks
+        .iter()
+        .filter_map(|&stack| {
+            let entry = document.stacks.get(pairs.key(stack)?)?;
+            let applied = entry.applied.as_ref();
+            let inputs = applied.and_then(|applied| applied.inputs.as_ref());
+            let is_same = inputs.is_some_and(|inputs| digests.are(stack, inputs));
+            let question = RollbackQuestion::new(stack, entry, is_same);
+            (!question.commits.is_empty()).then_some(question)
+        })
+        .collect();
     if asked.is_empty() {
         return Ok(BTreeMap::new());
     }
     let repository = present.repository;
-    let commits = asked.iter().flat_map(|question| &question.commits);
-    let commits: BTreeSet<&CommitId> = commits.map(|named| &named.commit).collect();
+    let commits: BTreeSet<&CommitId> = asked
+        .iter()
+        .flat_map(|question| &question.commits)
+        .map(|named| &named.commit)
+        .collect();
     let relations = relations(repository, commits)?;
     let mut lacking: BTreeMap<&CommitId, BTreeSet<StackIndex>> = BTreeMap::new();
     for (&commit, relation) in &relations {

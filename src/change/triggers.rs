@@ -94,8 +94,9 @@ impl TriggerReader<'_> {
         let path = &file.path;
         if file.change == FileChange::Repository {
             let message = format!("`{}` is a repository of its own", path.relative());
-            let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message).file(path.clone());
-            let diagnostic = diagnostic.note("triggers in it cannot be seen");
+            let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message)
+                .file(path.clone())
+                .note("triggers in it cannot be seen");
             let help = "add the files to the repository of the project";
             problems.diagnostics.push(diagnostic.help(help));
             return Ok(TriggerFile::NoTrigger);
@@ -148,8 +149,9 @@ fn warn_of_strays(
             1 => "1 more trigger is for a path that is not a stack".to_owned(),
             more => format!("{more} more triggers are for paths that are not stacks"),
         };
-        let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message).file(file.clone());
-        let diagnostic = diagnostic.help("delete those whose stacks no longer exist");
+        let diagnostic = Diagnostic::warning(Code::OrphanedTrigger, message)
+            .file(file.clone())
+            .help("delete those whose stacks no longer exist");
         problems.push(diagnostic);
     }
 }

@@ -121,8 +121,10 @@ fn texts_at<'p>(
         return Ok(Texts::new());
     }
     let contents = present.repository.read(commit, &paths)?;
-    let texts = paths.into_iter().zip(contents);
-    let texts = texts.filter_map(|(path, bytes)| Some((path, Cow::Owned(text(bytes)?))));
+    let texts = paths
+        .into_iter()
+        .zip(contents)
+        .filter_map(|(path, bytes)| Some((path, Cow::Owned(text(bytes)?))));
     Ok(texts.collect())
 }
 
@@ -133,9 +135,12 @@ fn texts_now<'a>(
     files: &[&ChangedFile],
 ) -> Result<Texts<'a>, GitError> {
     let uncommitted = present.uncommitted;
-    let off = uncommitted.status.iter();
-    let off = off.filter(|file| uncommitted.counted.off(file.state).is_some());
-    let off: HashSet<&ProjectPath> = off.map(|file| &file.path).collect();
+    let off: HashSet<&ProjectPath> = uncommitted
+        .status
+        .iter()
+        .filter(|file| uncommitted.counted.off(file.state).is_some())
+        .map(|file| &file.path)
+        .collect();
     let sources = present.project.sources.files();
     let sources: HashMap<&ProjectPath, &str> =
         sources.map(|file| (&file.path, &*file.text)).collect();

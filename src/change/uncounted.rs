@@ -75,8 +75,10 @@ pub(super) struct IgnoreEntries<'p>(HashMap<&'p str, &'p [Ignore]>);
 
 impl<'p> IgnoreEntries<'p> {
     pub(super) fn of(project: &'p Project) -> Self {
-        let scopes = project.scopes.iter();
-        let scopes = scopes.filter(|(_, scope)| !scope.ignore.is_empty());
+        let scopes = project
+            .scopes
+            .iter()
+            .filter(|(_, scope)| !scope.ignore.is_empty());
         IgnoreEntries(
             scopes
                 .map(|(directory, scope)| (directory.as_str(), &*scope.ignore))

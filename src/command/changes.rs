@@ -148,8 +148,9 @@ impl Context {
         statuses: BTreeSet<Status>,
         explains: bool,
     ) -> Result<RecordedQuery> {
-        let standings = self.read_standings(change, explains);
-        let standings = standings.map_err(Error::documented)?;
+        let standings = self
+            .read_standings(change, explains)
+            .map_err(Error::documented)?;
         Ok(RecordedQuery {
             standings,
             counted: self.counted(change),
@@ -181,8 +182,9 @@ impl Context {
 
     /// Returns what changes are measured from if that is the document.
     fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
-        let standings = self.read_standings(Some(query), false);
-        let standings = standings.map_err(Error::documented)?;
+        let standings = self
+            .read_standings(Some(query), false)
+            .map_err(Error::documented)?;
         Ok(Since {
             removed: standings.removed(),
             base: SinceBase::Applied(standings.base),

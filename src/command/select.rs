@@ -106,8 +106,11 @@ impl Context {
             Some(query) => Some(self.changes(query)?),
             None => None,
         };
-        let released = request.released.as_ref();
-        let released = released.map(|name| self.released(name)).transpose()?;
+        let released = request
+            .released
+            .as_ref()
+            .map(|name| self.released(name))
+            .transpose()?;
         let recorded = if applied.is_some() || !request.statuses.is_empty() {
             Some(self.recorded(applied, request.statuses, request.explains)?)
         } else {

@@ -160,12 +160,15 @@ impl Drop for RunSession<'_> {
 
 /// Gives the failures of a run to the CI system, given the stack of each turn; `None` for a removed one.
 pub(super) fn annotate(context: &Context, sequence: &[Option<StackIndex>], summary: &RunSummary) {
-    let failures = summary.endings.iter().filter_map(|ending| {
-        let stack = (*sequence.get(ending.turn.get())?)?;
-        let stack = &context.project.stacks[stack];
-        Some((stack.path.as_str(), stack.span, failure_text(ending)?))
-    });
-    let failures: Vec<_> = failures.collect();
+    let failures: Vec<_> = summary
+        .endings
+        .iter()
+        .filter_map(|ending| {
+            let stack = (*sequence.get(ending.turn.get())?)?;
+            let stack = &context.project.stacks[stack];
+            Some((stack.path.as_str(), stack.span, failure_text(ending)?))
+        })
+        .collect();
     context
         .notices
         .failures(&failures, &context.project.sources);

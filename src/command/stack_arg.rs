@@ -100,8 +100,7 @@ pub(super) fn did_you_mean<'k>(
 impl Context {
     /// Returns the stack at a path. Fails if there is none, or more than one.
     pub fn stack(&self, written: &str) -> Result<StackIndex> {
-        let found = self.find_stacks(written, None);
-        let found = found.and_then(|stacks| {
+        let found = self.find_stacks(written, None).and_then(|stacks| {
             let named = format!("`{}`", printable(written));
             self.only(&stacks, &named, "choose one")
         });
@@ -115,8 +114,9 @@ impl Context {
         if here.is_empty() {
             return Ok(None);
         }
-        let found = self.only(&here, "this directory", "choose one with `--stack`");
-        let found = found.map(Some);
+        let found = self
+            .only(&here, "this directory", "choose one with `--stack`")
+            .map(Some);
         found.map_err(Error::documented)
     }
 
@@ -132,12 +132,14 @@ impl Context {
         if let [only] = stacks {
             return Ok(*only);
         }
-        let shown = stacks.iter().take(MAX_KNOWN);
-        let shown = shown.map(|&stack| {
-            let path = self.project.stacks[stack].path.as_str();
-            format!("`{}`", command_line(&[path.into()]))
-        });
-        let mut shown: Vec<String> = shown.collect();
+        let mut shown: Vec<String> = stacks
+            .iter()
+            .take(MAX_KNOWN)
+            .map(|&stack| {
+                let path = self.project.stacks[stack].path.as_str();
+                format!("`{}`", command_line(&[path.into()]))
+            })
+            .collect();
         if stacks.len() > MAX_KNOWN {
             shown.push("…".to_owned());
         }
@@ -204,12 +206,13 @@ impl Context {
                 by_path.push(path);
             }
         }
-        let groups = [
+        let groups: Vec<String> = [
             (by_id, "has this id", "have this id"),
             (by_name, "has this name", "have this name"),
             (by_path, "ends with it", "end with it"),
-        ];
-        let groups = groups.into_iter().filter_map(|(mut paths, one, several)| {
+        ]
+        .into_iter()
+        .filter_map(|(mut paths, one, several)| {
             let verb = if paths.len() == 1 { one } else { several };
             if paths.len() > MAX_KNOWN {
                 let more = paths.len() - MAX_KNOWN;
@@ -221,8 +224,8 @@ impl Context {
                 [] => format!("{last} {verb}"),
                 paths => format!("{} and {last} {verb}", paths.join(", ")),
             })
-        });
-        let groups: Vec<String> = groups.collect();
+        })
+        .collect();
         if groups.is_empty() {
             return None;
         }

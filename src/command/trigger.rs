@@ -242,8 +242,12 @@ impl Context {
         if let Some(why) = self.without_quotes(&written.to_string_lossy()) {
             return why;
         }
-        let stacks = self.project.stacks.iter();
-        let stacks: Vec<&str> = stacks.map(|(_, stack)| stack.path.as_str()).collect();
+        let stacks: Vec<&str> = self
+            .project
+            .stacks
+            .iter()
+            .map(|(_, stack)| stack.path.as_str())
+            .collect();
         let inside = written.strip_prefix(&self.project.root).ok();
         let inside = inside.and_then(|inside| ProjectPath::from_host(Path::new(""), inside));
         let mut message = "does not exist".to_owned();

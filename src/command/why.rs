@@ -46,23 +46,26 @@ impl StackExplanation {
             .as_ref()
             .map(|changes| &changes.uncounted);
         let answers = self.answers.iter();
-        let questions = answers.map(|answer| self.question(context, answer.stack));
-        let questions: Vec<WhyQuestion<'_>> = questions.collect();
-        let stories = questions.iter().zip(&self.answers);
-        let stories = stories.map(|(question, answer)| Story {
-            question,
-            why: &answer.why,
-            policies: attached
-                .to_stack(answer.stack)
-                .iter()
-                .map(|policy| &project.policies[*policy])
-                .collect(),
-            uncounted_trigger: uncounted
-                .and_then(|uncounted| uncounted.trigger_of(project, answer.stack)),
-            ignored_variables: &answer.ignored_variables,
-            unknown_paths: &answer.unknown_paths,
-        });
-        let stories: Vec<Story<'_>> = stories.collect();
+        let questions: Vec<WhyQuestion<'_>> = answers
+            .map(|answer| self.question(context, answer.stack))
+            .collect();
+        let stories: Vec<Story<'_>> = questions
+            .iter()
+            .zip(&self.answers)
+            .map(|(question, answer)| Story {
+                question,
+                why: &answer.why,
+                policies: attached
+                    .to_stack(answer.stack)
+                    .iter()
+                    .map(|policy| &project.policies[*policy])
+                    .collect(),
+                uncounted_trigger: uncounted
+                    .and_then(|uncounted| uncounted.trigger_of(project, answer.stack)),
+                ignored_variables: &answer.ignored_variables,
+                unknown_paths: &answer.unknown_paths,
+            })
+            .collect();
         call(&stories)
     }
 

@@ -64,8 +64,8 @@ impl Context {
         if !document.stacks.keys().any(|key| is_meant(key)) {
             let mut moved = self.relocated.iter();
             if let Some((now, before)) = moved.find(|(_, before)| is_meant(before)) {
-                let block = StackPath::parse(before);
-                let block = block.and_then(|path| self.project.moves.from(&path));
+                let block =
+                    StackPath::parse(before).and_then(|path| self.project.moves.from(&path));
                 let place = block.map(|block| self.project.sources.line(block.span));
                 self.notices.note(&printable(&format!(
                     "`{before}` is on record and was moved to `{now}`, as {} says",

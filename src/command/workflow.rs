@@ -105,8 +105,10 @@ impl Context {
     }
 
     pub fn excluded_paths(&self, query: &Query) -> Vec<StackPath> {
-        let excluded = self.excluded(Some(query)).into_iter();
-        let excluded = excluded.map(|stack| self.project.stacks[stack].path.clone());
+        let excluded = self
+            .excluded(Some(query))
+            .into_iter()
+            .map(|stack| self.project.stacks[stack].path.clone());
         excluded.collect()
     }
 
@@ -123,11 +125,14 @@ impl Context {
             policies,
         } = loaded;
         let project = &self.project;
-        let inputs = project.stacks.iter().map(|(_, stack)| {
-            let input = StackInput::new(stack, &facts);
-            (workflow::id(stack), input)
-        });
-        let inputs: Vec<(String, StackInput)> = inputs.collect();
+        let inputs: Vec<(String, StackInput)> = project
+            .stacks
+            .iter()
+            .map(|(_, stack)| {
+                let input = StackInput::new(stack, &facts);
+                (workflow::id(stack), input)
+            })
+            .collect();
         let blocks = project.policies.iter().zip(policies);
         let policies = blocks.map(|(block, policy)| {
             Some(FollowedPolicy {

@@ -30,16 +30,20 @@ impl Context {
                 ));
             }
         }
-        let wanted = query.tags.iter().flat_map(TagFilter::alternatives);
-        let wanted = wanted.flatten().map(|tag| ("--tags", tag));
+        let wanted = query
+            .tags
+            .iter()
+            .flat_map(TagFilter::alternatives)
+            .flatten()
+            .map(|tag| ("--tags", tag));
         let unwanted = query.no_tags.iter().map(|tag| ("--no-tags", tag));
         let mut noted = BTreeSet::new();
         for (flag, tag) in wanted.chain(unwanted) {
             let stacks = &self.project.stacks;
             let has = |stack: &MissingStack| stack.tags.iter().any(|it| it == tag);
             if !stacks.has_tag(tag) && !missing.values().any(has) && noted.insert((flag, tag)) {
-                let meant = closest(tag, stacks.tags());
-                let meant = meant.map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
+                let meant = closest(tag, stacks.tags())
+                    .map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
                 self.notices.note(&format!(
                     "in `{flag}`: no stack of the project carries the tag `{tag}`{meant}"
                 ));
@@ -67,8 +71,10 @@ impl Context {
         {
             let stacks = self.project.stacks.iter();
             let instances = stacks.filter(|(_, stack)| any.matches(&stack.path));
-            let keys = instances.filter_map(|(_, stack)| stack.path.key());
-            let keys: BTreeSet<&str> = keys.map(InstanceKey::as_str).collect();
+            let keys: BTreeSet<&str> = instances
+                .filter_map(|(_, stack)| stack.path.key())
+                .map(InstanceKey::as_str)
+                .collect();
             let close = closest(key.as_str(), keys);
             return close.map_or(String::new(), |close| {
                 format!("; did you mean `{path}[\"{close}\"]`?")

@@ -77,11 +77,12 @@ impl Context {
         let dropped = stacks
             .iter()
             .filter_map(|(stack, _)| selection.dropped(stack));
-        let flags = dropped.filter_map(|obstacle| match obstacle {
-            Obstacle::Only(reach) | Obstacle::Neighbour(reach, _) => Some(format!("`{reach}`")),
-            _ => None,
-        });
-        let mut flags: Vec<String> = flags.collect();
+        let mut flags: Vec<String> = dropped
+            .filter_map(|obstacle| match obstacle {
+                Obstacle::Only(reach) | Obstacle::Neighbour(reach, _) => Some(format!("`{reach}`")),
+                _ => None,
+            })
+            .collect();
         if !flags.is_empty() {
             let would_be = count(flags.len(), "stack");
             flags.sort_unstable();
@@ -93,7 +94,7 @@ impl Context {
         if stacks.at_or_below(directory).next().is_some() {
             let recorded = query.recorded.as_ref();
             let has_statuses = recorded.is_some_and(|recorded| !recorded.statuses.is_empty());
-            let flags = [
+            let flags: Vec<&str> = [
                 ("--match", !query.globs.is_empty()),
                 ("--stacks-from", query.named.is_some()),
                 ("--status", has_statuses),
@@ -102,11 +103,10 @@ impl Context {
                     !query.tags.is_empty() || !query.no_tags.is_empty(),
                 ),
                 ("--exclude", !query.exclude.is_empty()),
-            ];
-            let flags: Vec<&str> = flags
-                .into_iter()
-                .filter_map(|(flag, is_given)| is_given.then_some(flag))
-                .collect();
+            ]
+            .into_iter()
+            .filter_map(|(flag, is_given)| is_given.then_some(flag))
+            .collect();
             let passes = match flags.split_last() {
                 None => String::new(),
                 Some((last, [])) => format!(" passes {last}"),

@@ -123,8 +123,11 @@ fn left(folder: &Path) -> Option<Left> {
     match File::open(folder.join(IN_USE)) {
         Ok(file) => file.try_lock().is_ok().then_some(Left(Some(file))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let age = folder.metadata().and_then(|it| it.modified());
-            let age = age.ok().and_then(|made| made.elapsed().ok());
+            let age = folder
+                .metadata()
+                .and_then(|it| it.modified())
+                .ok()
+                .and_then(|made| made.elapsed().ok());
             age.is_some_and(|age| age > NEVER_USED)
                 .then_some(Left(None))
         }

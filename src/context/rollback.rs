@@ -37,8 +37,11 @@ impl Context {
             })?;
             let found =
                 found.context("failed to compare HEAD with the commits that were applied")?;
-            let needed = found.values().filter_map(|rollback| rollback.fetch.clone());
-            let needed: Vec<Vec<String>> = needed.filter(|_| flags.fetches).collect();
+            let needed: Vec<Vec<String>> = found
+                .values()
+                .filter_map(|rollback| rollback.fetch.clone())
+                .filter(|_| flags.fetches)
+                .collect();
             if needed.is_empty() {
                 return Ok(found);
             }
@@ -94,8 +97,11 @@ impl Context {
         let Some(first) = found.values().next() else {
             return Ok(());
         };
-        let same = found.iter().filter(|(_, rollback)| *rollback == first);
-        let same: Vec<StackIndex> = same.map(|(&stack, _)| stack).collect();
+        let same: Vec<StackIndex> = found
+            .iter()
+            .filter(|(_, rollback)| *rollback == first)
+            .map(|(&stack, _)| stack)
+            .collect();
         let error = Error::refused(format!(
             "this run would roll back {}: {}",
             self.names(&same),

@@ -208,8 +208,9 @@ impl Context {
         // Where the remote no longer has the branch, nothing is known.
         repository.fetch(&arguments).context(FETCH_FAILED)?;
         let RemoteBranch { remote, branch } = branch;
-        let known = repository.remote_head(&remote);
-        let known = known.context("failed to ask git")?;
+        let known = repository
+            .remote_head(&remote)
+            .context("failed to ask git")?;
         if query.branch.is_none() && known.as_ref() != Some(&branch) {
             let set = repository.set_remote_head(&remote, &branch);
             set.context("failed to note the default branch of the remote")?;
@@ -267,13 +268,15 @@ impl Context {
         if done.is_some_and(|done| done.counted == counted) {
             return Ok(());
         }
-        let git = self.git.read(&self.workspace.project.root);
-        let git = git.map_err(|error| match error {
-            GitError::NoRepository(_) | GitError::NoWorkingTree(_) => Error::refused(
-                "the state needs a git repository: what is applied is recorded by its commit",
-            ),
-            error => Error::external(error),
-        })?;
+        let git = self
+            .git
+            .read(&self.workspace.project.root)
+            .map_err(|error| match error {
+                GitError::NoRepository(_) | GitError::NoWorkingTree(_) => Error::refused(
+                    "the state needs a git repository: what is applied is recorded by its commit",
+                ),
+                error => Error::external(error),
+            })?;
         let failed = "failed to read the inputs of the stacks";
         if git.is_rough {
             let status = exact_status(&git.repository, &self.workspace.project.root);
@@ -284,10 +287,11 @@ impl Context {
         let workspace = &self.workspace;
         let made = match &git.status {
             Ok(status) => {
-                let counts = status
+                let counts: Vec<_> = status
                     .iter()
-                    .filter(|file| counted.off(file.state).is_none());
-                let counts: Vec<_> = counts.cloned().collect();
+                    .filter(|file| counted.off(file.state).is_none())
+                    .cloned()
+                    .collect();
                 digests_of(
                     &workspace.project,
                     &workspace.listing,
@@ -358,8 +362,11 @@ impl Context {
         let is_rewritten = |file: &&ChangedFile| {
             file.state == FileState::Uncommitted && is_written_by_tools(&file.path)
         };
-        let known = before.iter().filter(is_rewritten);
-        let known: BTreeSet<&ProjectPath> = known.map(|file| &file.path).collect();
+        let known: BTreeSet<&ProjectPath> = before
+            .iter()
+            .filter(is_rewritten)
+            .map(|file| &file.path)
+            .collect();
         let now = exact_status(repository, &self.project.root).unwrap_or_default();
         let rewritten = now.iter().filter(is_rewritten);
         let paths = rewritten.map(|file| &file.path);
@@ -418,8 +425,10 @@ fn note_absent(notices: &Notices, standings: &Standings) {
     if absent.is_empty() {
         return;
     }
-    let first = absent.iter().take(MAX_NAMED);
-    let first = first.map(|(key, why)| format!("`{}` ({why})", printable(key)));
+    let first = absent
+        .iter()
+        .take(MAX_NAMED)
+        .map(|(key, why)| format!("`{}` ({why})", printable(key)));
     let mut named = first.collect::<Vec<String>>().join(", ");
     if absent.len() > MAX_NAMED {
         named += &format!(" and {} more", absent.len() - MAX_NAMED);

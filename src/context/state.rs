@@ -62,16 +62,17 @@ impl Opened {
         let note = |error: &StoreError| self.notices.note(&failing_note(error));
         let document = patiently(&SystemClock::default(), &note, || {
             merged(&self.backend, &self.notices)
-        });
-        let document = document.map_err(from_read)?;
+        })
+        .map_err(from_read)?;
         document.ok_or_else(|| missing(&self.backend.address()))
     }
 
     /// Reads the document of this project, with what the run that holds its lock has recorded so far. A store that
     /// fails is not asked again.
     pub fn read_once(&self) -> Result<Document> {
-        let document = merged(&self.backend, &self.notices).map_err(from_read)?;
-        let document = document.ok_or_else(|| missing(&self.backend.address()))?;
+        let document = merged(&self.backend, &self.notices)
+            .map_err(from_read)?
+            .ok_or_else(|| missing(&self.backend.address()))?;
         self.check_binding(&document)?;
         Ok(document)
     }

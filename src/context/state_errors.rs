@@ -114,8 +114,10 @@ pub fn missing(address: &str) -> Error {
 pub fn clashing(clashes: &[MoveConflict]) -> Error {
     /// How many are told.
     const MOST: usize = 10;
-    let told = clashes.iter().take(MOST);
-    let told = told.map(|clash| printable(&clash.to_string()).into_owned());
+    let told = clashes
+        .iter()
+        .take(MOST)
+        .map(|clash| printable(&clash.to_string()).into_owned());
     let mut text = told.collect::<Vec<_>>().join("\n  ");
     if let Some(more @ 1..) = clashes.len().checked_sub(MOST) {
         text += &format!("\n  and {more} more");

@@ -148,11 +148,14 @@ pub fn closest<'a>(
 /// place come first. Drops exact duplicates, which arise where several directories import one file.
 pub fn sort(diagnostics: &mut Vec<Diagnostic>, sources: &Sources) {
     diagnostics.sort_by_cached_key(|diagnostic| {
-        let place = diagnostic.labels.first().map(|label| {
-            let file = sources.file(label.span.file).path.clone();
-            (file, label.span.start)
-        });
-        let place = place.or_else(|| diagnostic.file.clone().map(|file| (file, 0)));
+        let place = diagnostic
+            .labels
+            .first()
+            .map(|label| {
+                let file = sources.file(label.span.file).path.clone();
+                (file, label.span.start)
+            })
+            .or_else(|| diagnostic.file.clone().map(|file| (file, 0)));
         (place, diagnostic.severity, diagnostic.message.clone())
     });
     diagnostics.dedup();
@@ -344,8 +347,9 @@ mod tests {
     #[test]
     fn places_far_apart_on_a_line_do_not_bring_the_line_along() {
         let (sources, span) = sources(&format!("near{}far", "x".repeat(1_000_000)));
-        let diagnostic = Diagnostic::error(Code::Syntax, "long").label(span("far"), "here");
-        let diagnostic = diagnostic.label(span("near"), "there");
+        let diagnostic = Diagnostic::error(Code::Syntax, "long")
+            .label(span("far"), "here")
+            .label(span("near"), "there");
         let drawn = render(&diagnostic, &sources, RenderStyle::Plain);
         assert!(
             drawn.len() < 2_000 && drawn.contains("here"),

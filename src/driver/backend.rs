@@ -96,8 +96,10 @@ pub fn backend_of_tool(
             address_text(&address.or_else(|| set("TF_HTTP_ADDRESS"))?)
         }
         "remote" | "cloud" => {
-            let organization = config.text("organization").map(str::to_owned);
-            let organization = organization.or_else(|| set("TF_CLOUD_ORGANIZATION"))?;
+            let organization = config
+                .text("organization")
+                .map(str::to_owned)
+                .or_else(|| set("TF_CLOUD_ORGANIZATION"))?;
             // What a single workspace is called here is not what it is called there.
             let (name, is_single) = config.remote_workspaces();
             let place = format!(
@@ -263,8 +265,9 @@ impl Config {
                 let own = own.filter(|own| !own.is_empty());
                 let endpoint = own.or_else(|| self.text("endpoint")).map(address_text);
                 let bucket = self.text("bucket")?;
-                let prefix = self.text("workspace_key_prefix");
-                let prefix = prefix.filter(|_| workspace != DEFAULT);
+                let prefix = self
+                    .text("workspace_key_prefix")
+                    .filter(|_| workspace != DEFAULT);
                 let parts = [
                     endpoint.as_deref(),
                     Some(bucket),
@@ -287,9 +290,12 @@ impl Config {
                 Some(format!("{}/{schema}", database(self.text("conn_str")?)))
             }
             "kubernetes" => {
-                let cluster = self.text("host").map(address_text);
-                let cluster = cluster.or_else(|| self.text("config_context").map(str::to_owned));
-                let cluster = cluster.map(|it| format!("{it}/")).unwrap_or_default();
+                let cluster = self
+                    .text("host")
+                    .map(address_text)
+                    .or_else(|| self.text("config_context").map(str::to_owned))
+                    .map(|it| format!("{it}/"))
+                    .unwrap_or_default();
                 let namespace = self.or("namespace", DEFAULT);
                 Some(format!(
                     "{cluster}{namespace}/{}",
@@ -410,9 +416,10 @@ fn is_credential(name: &str) -> bool {
 fn without_credentials(value: &Json) -> Json {
     match value {
         Json::Object(attributes) => {
-            let open = attributes.iter();
-            let open = open.filter(|(name, value)| !is_credential(name) && !value.is_null());
-            let open = open.map(|(name, value)| (name.clone(), without_credentials(value)));
+            let open = attributes
+                .iter()
+                .filter(|(name, value)| !is_credential(name) && !value.is_null())
+                .map(|(name, value)| (name.clone(), without_credentials(value)));
             Json::Object(open.collect())
         }
         Json::Array(list) => list.iter().map(without_credentials).collect(),

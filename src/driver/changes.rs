@@ -81,8 +81,7 @@ fn masked(value: Value, sensitive: &Value) -> Value {
     match (value, sensitive) {
         (value, Value::Bool(false) | Value::Null) => value,
         (Value::Object(values), Value::Object(marks)) => {
-            let values = values.into_iter();
-            let values = values.map(|(name, value)| {
+            let values = values.into_iter().map(|(name, value)| {
                 let value = match marks.get(&name) {
                     Some(mark) => masked(value, mark),
                     None => value,
@@ -92,11 +91,14 @@ fn masked(value: Value, sensitive: &Value) -> Value {
             Value::Object(values.collect())
         }
         (Value::Array(values), Value::Array(marks)) => {
-            let values = values.into_iter().enumerate();
-            let values = values.map(|(index, value)| match marks.get(index) {
-                Some(mark) => masked(value, mark),
-                None => value,
-            });
+            let values =
+                values
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, value)| match marks.get(index) {
+                        Some(mark) => masked(value, mark),
+                        None => value,
+                    });
             Value::Array(values.collect())
         }
         // An empty object or list marks nothing.

@@ -58,8 +58,8 @@ impl Secret {
     }
 
     fn salted(&self) -> Result<String, BcryptError> {
-        let hash = bcrypt::hash_with_result(self.0.as_bytes(), COST)?;
-        let hash = hash.format_for_version(Version::TwoB);
+        let hash =
+            bcrypt::hash_with_result(self.0.as_bytes(), COST)?.format_for_version(Version::TwoB);
         Ok(format!("{SALTED}{hash}"))
     }
 
@@ -146,8 +146,9 @@ impl Outputs {
 
     /// Reads what the `outputs` of a driver has printed: see [`Self::printed`].
     pub fn of_driver(text: &[u8]) -> Result<Self, BadOutputs> {
-        let outputs = object(text)?.into_iter();
-        let outputs = outputs.map(|(name, value)| (name, OutputDigest::Open(digest_of(value))));
+        let outputs = object(text)?
+            .into_iter()
+            .map(|(name, value)| (name, OutputDigest::Open(digest_of(value))));
         Ok(outputs.collect())
     }
 
@@ -161,8 +162,9 @@ impl Outputs {
         has_work: bool,
     ) -> BTreeMap<String, String> {
         let outputs = self.digests.iter().map(|(name, digest)| {
-            let earlier = earlier.and_then(|earlier| earlier.get(name));
-            let earlier = earlier.filter(|mark| is_of_sensitive(mark));
+            let earlier = earlier
+                .and_then(|earlier| earlier.get(name))
+                .filter(|mark| is_of_sensitive(mark));
             let sensitive = || {
                 let unchanged = earlier.filter(|_| !has_work).cloned();
                 unchanged.unwrap_or_else(|| format!("{RUN}{run}"))
@@ -217,8 +219,10 @@ impl Outputs {
 
     /// Returns the digests that are known, by name.
     pub fn digests(&self) -> BTreeMap<String, String> {
-        let known = self.digests.iter();
-        let known = known.filter_map(|(name, digest)| Some((name.clone(), digest.clone()?)));
+        let known = self
+            .digests
+            .iter()
+            .filter_map(|(name, digest)| Some((name.clone(), digest.clone()?)));
         known.collect()
     }
 

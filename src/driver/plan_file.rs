@@ -269,8 +269,9 @@ fn has_values(
             return as_written(value).contains(&planned);
         }
         variable(&format!("TF_VAR_{name}")).is_none_or(|text| {
-            let value = parse_expression(FileId::UNPLACED, &text).ok();
-            let value = value.and_then(|it| evaluate(&it, &NoNamespaces("a variable")).ok());
+            let value = parse_expression(FileId::UNPLACED, &text)
+                .ok()
+                .and_then(|it| evaluate(&it, &NoNamespaces("a variable")).ok());
             let texts = [Some(Value::string(text)), value];
             let mut digests = texts.iter().flatten().flat_map(as_written);
             digests.any(|it| it == planned)
@@ -336,8 +337,10 @@ mod tests {
         let mut file = Vec::new();
         let mut archive = ZipArchiveWriter::new(&mut file);
         for (name, content) in entries {
-            let new = archive.new_file(name);
-            let new = new.compression_method(CompressionMethod::DEFLATE).start();
+            let new = archive
+                .new_file(name)
+                .compression_method(CompressionMethod::DEFLATE)
+                .start();
             let (mut entry, config) = new.unwrap();
             let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::fast()));
             writer.write_all(content).unwrap();

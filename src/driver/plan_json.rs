@@ -195,11 +195,13 @@ impl ChangeJson {
 
     /// Returns digests of the attributes after it; none of one that is not wholly known.
     pub(super) fn values(&self) -> BTreeMap<String, Option<String>> {
-        let known = attributes(self.after.as_deref()).into_iter();
-        let known = known.map(|(name, value)| (name, Some(digest_of(value))));
+        let known = attributes(self.after.as_deref())
+            .into_iter()
+            .map(|(name, value)| (name, Some(digest_of(value))));
         let mut values: BTreeMap<String, Option<String>> = known.collect();
-        let unknown = attributes(self.after_unknown.as_deref()).into_iter();
-        let unknown = unknown.filter(|(_, value)| has_true(value));
+        let unknown = attributes(self.after_unknown.as_deref())
+            .into_iter()
+            .filter(|(_, value)| has_true(value));
         values.extend(unknown.map(|(name, _)| (name, None)));
         values
     }

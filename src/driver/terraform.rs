@@ -133,10 +133,10 @@ pub fn read_plan(
     };
     // Those of `prior_state` are no help: there, what the configuration says has replaced what others can read.
     let outputs = plan.output_changes.iter();
-    let before = outputs
+    let before: Outputs = outputs
         .clone()
-        .filter_map(|(name, it)| it.output_before(name));
-    let before: Outputs = before.collect();
+        .filter_map(|(name, it)| it.output_before(name))
+        .collect();
     let after: Outputs = outputs
         .filter_map(|(name, it)| it.output_after(name))
         .collect();
@@ -202,12 +202,15 @@ fn leaves_nothing(plan: &PlanJson) -> bool {
     let is_gone = |it: &&ResourceJson| matches!(&*it.change.actions, [it] if it == "delete" || it == "forget");
     let (gone, others): (Vec<&ResourceJson>, Vec<&ResourceJson>) = managed.partition(is_gone);
     let destroys = |it: &&ResourceJson| it.change.actions == ["delete"];
-    let objects = gone.iter().flat_map(|it| {
-        let addresses = [Some(&*it.address), it.previous_address.as_deref()];
-        let addresses = addresses.into_iter().flatten();
-        addresses.map(|address| (address, it.deposed.as_deref()))
-    });
-    let objects: BTreeSet<ResourceObject<'_>> = objects.collect();
+    let objects: BTreeSet<ResourceObject<'_>> = gone
+        .iter()
+        .flat_map(|it| {
+            let addresses = [Some(&*it.address), it.previous_address.as_deref()]
+                .into_iter()
+                .flatten();
+            addresses.map(|address| (address, it.deposed.as_deref()))
+        })
+        .collect();
     let values = plan.prior_state.as_ref().and_then(|it| it.values.as_ref());
     others.is_empty()
         && gone.iter().any(destroys)

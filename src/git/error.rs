@@ -71,8 +71,11 @@ impl GitError {
 }
 
 fn stderr_text(stderr: &str) -> String {
-    let lines = stderr.lines().map(str::trim);
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     match lines.join("\n    ") {
         text if text.is_empty() => text,
         text => format!(": {text}"),

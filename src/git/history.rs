@@ -64,11 +64,13 @@ impl Repository {
         if commits.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let found = self.ask(
-            |library| library.reachable(commits, tip),
-            |program| program.reachable(commits, tip),
-        )?;
-        let found: BTreeSet<CommitId> = found.into_iter().collect();
+        let found: BTreeSet<CommitId> = self
+            .ask(
+                |library| library.reachable(commits, tip),
+                |program| program.reachable(commits, tip),
+            )?
+            .into_iter()
+            .collect();
         let lacking = commits.iter().filter(|commit| found.contains(commit));
         Ok(lacking.cloned().collect())
     }

@@ -105,8 +105,12 @@ impl Repository {
         visits: &Visits,
         search: &Search<'_>,
     ) -> Result<HashMap<String, Holds>, GitError> {
-        let ids = visits.all.iter().flat_map(|visit| &visit.files);
-        let ids: HashSet<&str> = ids.map(String::as_str).collect();
+        let ids: HashSet<&str> = visits
+            .all
+            .iter()
+            .flat_map(|visit| &visit.files)
+            .map(String::as_str)
+            .collect();
         let ids: Vec<&str> = ids.into_iter().collect();
         let contents = self.contents(&ids, search.max_bytes)?;
         let mut meanings = HashMap::with_capacity(ids.len());
@@ -147,8 +151,10 @@ struct Node {
 
 impl Places {
     fn new(directories: &[ProjectPath], prefix: &str) -> Self {
-        let paths = directories.iter().map(|it| repository_path(it, prefix));
-        let paths: Vec<String> = paths.collect();
+        let paths: Vec<String> = directories
+            .iter()
+            .map(|it| repository_path(it, prefix))
+            .collect();
         let names = |path: &str| -> Vec<Vec<u8>> {
             let names = path.split('/').filter(|name| !name.is_empty());
             names.map(|name| name.as_bytes().to_vec()).collect()
@@ -375,8 +381,8 @@ impl Visits {
                 };
             }
             if visit.node == 0 {
-                let ordered = places.order.iter().map(|&place| holds[place]);
-                let ordered: Arc<[Holds]> = ordered.collect();
+                let ordered: Arc<[Holds]> =
+                    places.order.iter().map(|&place| holds[place]).collect();
                 let known = distinct.get(&ordered).cloned();
                 let ordered = known.unwrap_or_else(|| {
                     distinct.insert(Arc::clone(&ordered));
@@ -397,8 +403,11 @@ mod tests {
 
     /// The names that are found in a tree whose directories come in this order, of those that are looked for.
     fn found(wanted: &[&str], tree: &[&'static str]) -> Vec<&'static str> {
-        let paths = wanted.iter().map(|name| ProjectPath::root().resolve(name));
-        let paths: Vec<ProjectPath> = paths.collect::<Result<_, _>>().unwrap();
+        let paths: Vec<ProjectPath> = wanted
+            .iter()
+            .map(|name| ProjectPath::root().resolve(name))
+            .collect::<Result<_, _>>()
+            .unwrap();
         let places = Places::new(&paths, "");
         let mut order = InOrder::new(&places.nodes[0]);
         let names = tree.iter().copied();

@@ -312,8 +312,10 @@ impl Program {
         let answer = checked(text, output)?;
         let mut fields = Fields::new(&answer, &arguments);
         let ignored: HashSet<&[u8]> = std::iter::from_fn(|| fields.next()).collect();
-        let files = files.iter().zip(&requests);
-        let files = files.filter(|(_, request)| ignored.contains(request.as_bytes()));
+        let files = files
+            .iter()
+            .zip(&requests)
+            .filter(|(_, request)| ignored.contains(request.as_bytes()));
         Ok(files.map(|(file, _)| file.clone()).collect())
     }
 

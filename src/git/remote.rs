@@ -111,8 +111,7 @@ mod tests {
     fn only_the_very_reference_is_the_tip() {
         let [a, b] = ["a", "b"].map(|digit| digit.repeat(40));
         let check = |answer: &str, expected: Result<Option<&str>, &str>| {
-            let found = tip(answer.as_bytes(), "refs/heads/main");
-            let found = found.map(|tip| tip.map(|tip| tip.0));
+            let found = tip(answer.as_bytes(), "refs/heads/main").map(|tip| tip.map(|tip| tip.0));
             let expected = expected.map(|tip| tip.map(str::to_owned));
             assert_eq!(found, expected.map_err(str::as_bytes), "{answer}");
         };

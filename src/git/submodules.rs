@@ -19,8 +19,8 @@ pub fn missing_submodules(root: &Path) -> Result<Vec<ProjectPath>, GitError> {
         return Ok(Vec::new());
     };
     let file = top.join(".gitmodules");
-    let found = if_there(fs::metadata(&file));
-    let found = found.map_err(|error| GitError::Unreadable(file.clone(), error))?;
+    let found =
+        if_there(fs::metadata(&file)).map_err(|error| GitError::Unreadable(file.clone(), error))?;
     if !found.is_some_and(|it| it.is_file()) {
         return Ok(Vec::new());
     }
@@ -51,8 +51,8 @@ pub fn missing_submodules(root: &Path) -> Result<Vec<ProjectPath>, GitError> {
         let Some(inside) = inside.and_then(|it| ProjectPath::root().resolve(it).ok()) else {
             continue;
         };
-        let entries = if_there(fs::read_dir(&place));
-        let entries = entries.map_err(|error| GitError::Unreadable(place, error))?;
+        let entries =
+            if_there(fs::read_dir(&place)).map_err(|error| GitError::Unreadable(place, error))?;
         if entries.is_some_and(|mut entries| entries.next().is_none()) {
             missing.push(inside);
         }

@@ -82,8 +82,10 @@ pub fn blocked(
             continue;
         }
         for &stack in stacks.iter().filter(|stack| planned.contains(stack)) {
-            let first = stacks.iter().find(|other| **other != stack);
-            let first = first.map_or_else(String::new, |other| path(*other).to_string());
+            let first = stacks
+                .iter()
+                .find(|other| **other != stack)
+                .map_or_else(String::new, |other| path(*other).to_string());
             let more = more_than(2, stacks.len());
             let why = format!("the same backend as {first}{more}");
             blocked.stacks.entry(stack).or_insert(why);

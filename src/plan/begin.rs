@@ -73,12 +73,18 @@ pub fn begin(
     };
     // A replaced stack has two turns.
     let mut known = HashSet::new();
-    let order = execution.turns.iter();
-    let order = order.filter(|turn| known.insert(&turn.stack));
-    let order: Vec<String> = order.map(|turn| turn.stack.to_string()).collect();
-    let turns = execution.turns.iter();
-    let turns = turns.filter(|_| order.len() < execution.turns.len());
-    let turns: Vec<String> = turns.map(|turn| turn.stack.to_string()).collect();
+    let order: Vec<String> = execution
+        .turns
+        .iter()
+        .filter(|turn| known.insert(&turn.stack))
+        .map(|turn| turn.stack.to_string())
+        .collect();
+    let turns: Vec<String> = execution
+        .turns
+        .iter()
+        .filter(|_| order.len() < execution.turns.len())
+        .map(|turn| turn.stack.to_string())
+        .collect();
     let environments = tasks.iter().flatten().map(|task| &task.environment);
     let environment = names(environments);
     let header = || Header {

@@ -70,8 +70,12 @@ impl fmt::Display for HiddenOption {
             Some(place) => format!("set at {place}"),
             None => "in the environment of `orch`".to_owned(),
         };
-        let names = self.stacks.iter().take(MOST);
-        let names: Vec<_> = names.map(|stack| printable(stack.as_str())).collect();
+        let names: Vec<_> = self
+            .stacks
+            .iter()
+            .take(MOST)
+            .map(|stack| printable(stack.as_str()))
+            .collect();
         let more = match self.stacks.len().saturating_sub(MOST) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -176,8 +180,10 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
         match stack {
             PlanStack::Here(stack) => self.problems.add(stack, found),
             PlanStack::Removed(_) => {
-                let first = found.into_iter().next();
-                let first = first.map(|diagnostic| diagnostic.message);
+                let first = found
+                    .into_iter()
+                    .next()
+                    .map(|diagnostic| diagnostic.message);
                 self.add_removed(stack, first.unwrap_or_default());
             }
         }
@@ -204,8 +210,10 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
                 return None;
             }
         };
-        let directory = code.project.stacks[index].path.directory();
-        let directory = directory.to_host(&code.project.root);
+        let directory = code.project.stacks[index]
+            .path
+            .directory()
+            .to_host(&code.project.root);
         let data = self.set_variables(stack, driver, asked, &folder, &mut environment);
         let initialized = driver.initialized(data.as_deref());
         Some(CommandPlace {
@@ -338,8 +346,7 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
             Some(value) => value.is_some(),
             None => std::env::var_os(name).is_some(),
         };
-        let workspace = self.codes.workspace(stack);
-        let workspace = workspace.filter(|_| !is_set(WORKSPACE));
+        let workspace = self.codes.workspace(stack).filter(|_| !is_set(WORKSPACE));
         if !is_set("TF_IN_AUTOMATION") {
             environment.insert("TF_IN_AUTOMATION".to_owned(), Some("1".to_owned()));
         }

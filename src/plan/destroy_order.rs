@@ -109,11 +109,12 @@ impl DestroyingRun {
             }
         };
         let record = NamedConstraints::new(project, graph, document);
-        let kept = left_behind(project, graph, &record, fate, of_gone).into_iter();
-        let kept = kept.map(|pair| EarlyDestroy {
-            dependent: pair.stays,
-            destroyed: pair.goes,
-        });
+        let kept = left_behind(project, graph, &record, fate, of_gone)
+            .into_iter()
+            .map(|pair| EarlyDestroy {
+                dependent: pair.stays,
+                destroyed: pair.goes,
+            });
         kept.collect()
     }
 }

@@ -373,8 +373,10 @@ impl StackFacts<'_> {
         answer: &DriverAnswer,
     ) -> Result<(PlannedAction, PlanReason), NotAllowed> {
         allowed(&self.driver, asked, answer)?;
-        let because = self.replaces().filter(|_| self.is_gone);
-        let because = because.unwrap_or_else(|| self.because());
+        let because = self
+            .replaces()
+            .filter(|_| self.is_gone)
+            .unwrap_or_else(|| self.because());
         let says = |text: &str| {
             let own = answer.reason.clone();
             PlanReason::new(ReasonSource::Driver, own.unwrap_or_else(|| text.to_owned()))

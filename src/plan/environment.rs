@@ -182,8 +182,9 @@ impl SavedEnvironment {
         let of_tools = source.host.iter().filter(|(name, _)| {
             PREFIXES.iter().any(|tool| name.starts_with(tool)) && !may_differ(name)
         });
-        let host = of_tools.map(|(name, value)| digester.digest(name, Some(value)));
-        let host = host.collect();
+        let host = of_tools
+            .map(|(name, value)| digester.digest(name, Some(value)))
+            .collect();
         let mut sets = Vec::new();
         let mut positions = BTreeMap::new();
         let mut of_stacks = BTreeMap::new();
@@ -271,10 +272,10 @@ impl Digester<'_, '_> {
             // Unset variables do not count: they may be local to a script.
             let named = words
                 .iter()
-                .flat_map(|word| read_by_script(root, &directory, word));
-            let named = named.filter(|name| !may_differ(name) && !is_of_surroundings(name));
-            let named = named.filter_map(|name| host.get_key_value(&name));
-            let named = named.filter(|(name, _)| !own.contains_key(*name));
+                .flat_map(|word| read_by_script(root, &directory, word))
+                .filter(|name| !may_differ(name) && !is_of_surroundings(name))
+                .filter_map(|name| host.get_key_value(&name))
+                .filter(|(name, _)| !own.contains_key(*name));
             set.extend(named.map(|(name, value)| self.digest(name, Some(value))));
         }
         let project = namespaces.project();
@@ -332,8 +333,9 @@ fn may_differ(name: &str) -> bool {
 fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) -> BTreeSet<String> {
     let parts = inputs.into_iter().flat_map(|inputs| inputs.parts.keys());
     let others = parts.filter_map(|part| {
-        let place = part.strip_prefix("terragrunt ");
-        let place = place.or_else(|| part.strip_prefix("read "))?;
+        let place = part
+            .strip_prefix("terragrunt ")
+            .or_else(|| part.strip_prefix("read "))?;
         Some(root.join(place.trim_start_matches('/')))
     });
     let own = UNIT_FILES.map(|name| directory.join(name));

@@ -44,11 +44,12 @@ pub fn left_behind(
     let stacks = project.stacks.iter();
     let in_tree = stacks.map(|(_, stack)| stack.path.as_str());
     let paths: Vec<&str> = in_tree.chain(record.gone.iter().copied()).collect();
-    let found = found(&fates, &tree, &record.recorded);
-    let found = found.into_iter().map(|(stays, goes)| LeftBehind {
-        stays: paths[stays].to_owned(),
-        goes: paths[goes].to_owned(),
-    });
+    let found = found(&fates, &tree, &record.recorded)
+        .into_iter()
+        .map(|(stays, goes)| LeftBehind {
+            stays: paths[stays].to_owned(),
+            goes: paths[goes].to_owned(),
+        });
     found.collect()
 }
 
@@ -104,12 +105,14 @@ mod tests {
         (n_in_tree, tree): (usize, &[(u32, u32)]),
         recorded: &[(u32, u32, u64)],
     ) -> Vec<(usize, usize)> {
-        let fates = fates.chars().map(|letter| match letter {
-            'g' => DestroyOutcome::Goes,
-            's' => DestroyOutcome::Stays,
-            _ => DestroyOutcome::Nothing,
-        });
-        let fates: Vec<DestroyOutcome> = fates.collect();
+        let fates: Vec<DestroyOutcome> = fates
+            .chars()
+            .map(|letter| match letter {
+                'g' => DestroyOutcome::Goes,
+                's' => DestroyOutcome::Stays,
+                _ => DestroyOutcome::Nothing,
+            })
+            .collect();
         let edges = recorded
             .iter()
             .map(|&(earlier, later, serial)| RecordedEdge {

@@ -140,9 +140,11 @@ impl PlannedOrder {
                 ),
             };
         }
-        let gone = gone.iter();
-        let gone = gone.filter(|&(_, action)| *action == PlannedAction::Delete);
-        let gone = gone.map(|(key, _)| key.as_str()).collect();
+        let gone = gone
+            .iter()
+            .filter(|&(_, action)| *action == PlannedAction::Delete)
+            .map(|(key, _)| key.as_str())
+            .collect();
         Self::of(project, graph, document, &works, &gone)
     }
 
@@ -188,8 +190,10 @@ impl PlannedOrder {
             apply: false,
         });
         let works: Vec<StackWork> = works.iter().copied().chain(works_gone).collect();
-        let paths = record.gone.iter();
-        let paths = paths.map(|key| StackPath::parse(key).expect("a stack on record has a path"));
+        let paths = record
+            .gone
+            .iter()
+            .map(|key| StackPath::parse(key).expect("a stack on record has a path"));
         let gone: Vec<StackPath> = paths.collect();
         let places = places_by_path(project, &gone);
         let recorded = record.recorded.between(&works);
@@ -200,23 +204,26 @@ impl PlannedOrder {
         let order =
             OperationOrder::with_ties(&works, &tree, &recorded, &turnarounds, |it| places[it]);
         let name = |node: u32| record.name(project, node as usize);
-        let relaxed = order.relaxed.iter().map(|relaxed| match *relaxed {
-            RelaxedEdge::Recorded(edge) => RelaxedConstraint {
-                effect: RelaxedEffect::Contradicted,
-                earlier: name(edge.earlier),
-                later: name(edge.later),
-            },
-            RelaxedEdge::Rule { user, used, .. } => RelaxedConstraint {
-                effect: if works[used as usize].destroy {
-                    RelaxedEffect::DestroyedFirst
-                } else {
-                    RelaxedEffect::ChangedFirst
+        let relaxed: BTreeSet<RelaxedConstraint> = order
+            .relaxed
+            .iter()
+            .map(|relaxed| match *relaxed {
+                RelaxedEdge::Recorded(edge) => RelaxedConstraint {
+                    effect: RelaxedEffect::Contradicted,
+                    earlier: name(edge.earlier),
+                    later: name(edge.later),
                 },
-                earlier: name(used),
-                later: name(user),
-            },
-        });
-        let relaxed: BTreeSet<RelaxedConstraint> = relaxed.collect();
+                RelaxedEdge::Rule { user, used, .. } => RelaxedConstraint {
+                    effect: if works[used as usize].destroy {
+                        RelaxedEffect::DestroyedFirst
+                    } else {
+                        RelaxedEffect::ChangedFirst
+                    },
+                    earlier: name(used),
+                    later: name(user),
+                },
+            })
+            .collect();
         PlannedOrder {
             order,
             gone,
@@ -249,8 +256,10 @@ impl PlannedOrder {
         while let Some(turn) = schedule.start_next() {
             let succeeds = !failed.contains(stack(turn));
             schedule.finish(turn, succeeds);
-            let skipped = schedule.settle(turn, succeeds).into_iter();
-            let skipped = skipped.filter(|it| !failed.contains(stack(it.turn)));
+            let skipped = schedule
+                .settle(turn, succeeds)
+                .into_iter()
+                .filter(|it| !failed.contains(stack(it.turn)));
             behind.extend(skipped.map(|it| (stack(it.turn).clone(), stack(it.cause).clone())));
         }
         behind
@@ -278,8 +287,12 @@ fn made_first(
 
 /// Returns the position of each stack in path order; those in `gone` have the highest numbers.
 fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
-    let paths = project.stacks.iter().map(|(_, stack)| &stack.path);
-    let paths: Vec<&StackPath> = paths.chain(gone).collect();
+    let paths: Vec<&StackPath> = project
+        .stacks
+        .iter()
+        .map(|(_, stack)| &stack.path)
+        .chain(gone)
+        .collect();
     let mut by_path: Vec<usize> = (0..paths.len()).collect();
     by_path.sort_by_key(|&stack| paths[stack]);
     let mut places = vec![0; paths.len()];
@@ -323,8 +336,9 @@ impl Plan {
         let (removed, here): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.removed.is_some());
         let gone = removed
             .into_iter()
-            .filter(|it| it.action == PlannedAction::Delete);
-        let gone = gone.map(|entry| entry.stack.as_str()).collect();
+            .filter(|it| it.action == PlannedAction::Delete)
+            .map(|entry| entry.stack.as_str())
+            .collect();
         let mut works = vec![StackWork::default(); project.stacks.len()];
         for entry in here {
             if let Some(stack) = project.stacks.find(&entry.stack) {

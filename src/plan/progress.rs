@@ -321,8 +321,7 @@ mod tests {
     const ENDED: &str = r#"{"line":3,"event":"ended","at":"2026-01-02T03:04:07Z","status":0}"#;
 
     fn read(text: &str) -> Result<(bool, usize, bool), String> {
-        let read = progress("applied/x", text.as_bytes());
-        let read = read.map_err(|error| error.to_string())?;
+        let read = progress("applied/x", text.as_bytes()).map_err(|error| error.to_string())?;
         let has_succeeded = read.last_run.is_some_and(|last| last.has_succeeded);
         Ok((read.has_begun, read.done.len(), has_succeeded))
     }

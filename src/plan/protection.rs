@@ -69,10 +69,12 @@ fn stated<T>(
     stack: Option<(bool, T)>,
     resources: Option<(&ProtectedResources, T)>,
 ) -> impl Iterator<Item = (ProtectionRule, T)> {
-    let stack = stack.filter(|(is_protected, _)| *is_protected);
-    let stack = stack.map(|(_, at)| (ProtectionRule::Stack, at));
-    let resources = resources.filter(|(protected, _)| !protected.is_empty());
-    let resources = resources.map(|(it, at)| (ProtectionRule::Resources(it.clone()), at));
+    let stack = stack
+        .filter(|(is_protected, _)| *is_protected)
+        .map(|(_, at)| (ProtectionRule::Stack, at));
+    let resources = resources
+        .filter(|(protected, _)| !protected.is_empty())
+        .map(|(it, at)| (ProtectionRule::Resources(it.clone()), at));
     stack.into_iter().chain(resources)
 }
 
@@ -88,8 +90,9 @@ impl Protection {
     fn of_project(project: &Project, stack: StackIndex, by: &ProtectedBy) -> Vec<Self> {
         let rules = project.rules_of(stack);
         let of_stack = rules.prevent_destroy.map(|it| (it.value, it.span));
-        let of_resources = rules.prevent_resource_destroy;
-        let of_resources = of_resources.map(|it| (&it.value, it.span));
+        let of_resources = rules
+            .prevent_resource_destroy
+            .map(|it| (&it.value, it.span));
         let rules = stated(of_stack, of_resources);
         rules
             .map(|rule| Self::written(project, rule, by.clone()))
@@ -150,15 +153,16 @@ impl Protection {
     /// Returns all rules, since an unreadable HEAD may have any of them.
     pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
-        let rules = [ProtectionRule::Stack, ProtectionRule::Resources(all)].into_iter();
-        let rules = rules.map(|rule| Protection {
-            rule,
-            place: None,
-            by: ProtectedBy::Unread {
-                why: why.to_owned(),
-                way_out: way_out.to_owned(),
-            },
-        });
+        let rules = [ProtectionRule::Stack, ProtectionRule::Resources(all)]
+            .into_iter()
+            .map(|rule| Protection {
+                rule,
+                place: None,
+                by: ProtectedBy::Unread {
+                    why: why.to_owned(),
+                    way_out: way_out.to_owned(),
+                },
+            });
         rules.collect()
     }
 
@@ -194,8 +198,10 @@ impl Protection {
                 let matching: HashSet<&str> = protected.among(addresses).into_iter().collect();
                 let is_named =
                     |it: &&ResourceChange| it.addresses().any(|it| matching.contains(it));
-                let named = gone.filter(is_named).map(|it| it.base_address().to_owned());
-                let named: Vec<String> = named.collect();
+                let named: Vec<String> = gone
+                    .filter(is_named)
+                    .map(|it| it.base_address().to_owned())
+                    .collect();
                 if !named.is_empty() {
                     return Some(ProtectedLoss::Resources(named));
                 }
@@ -363,8 +369,10 @@ impl ProtectionRefusal {
 
 fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(MOST);
-    let first = names.take(MOST);
-    let mut first: Vec<String> = first.map(|it| format!("`{}`", printable(it))).collect();
+    let mut first: Vec<String> = names
+        .take(MOST)
+        .map(|it| format!("`{}`", printable(it)))
+        .collect();
     if more > 0 {
         first.push(format!("and {more} more"));
     }

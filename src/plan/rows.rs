@@ -78,8 +78,11 @@ impl Plan {
     /// Returns the stacks of operations and undecided entries, in sequence; some appear twice.
     fn in_sequence(&self) -> impl Iterator<Item = &StackPath> {
         let is_whole = !self.sequence.is_empty();
-        let operations = self.operations.iter().filter(move |_| !is_whole);
-        let operations = operations.map(|operation| &operation.stack);
+        let operations = self
+            .operations
+            .iter()
+            .filter(move |_| !is_whole)
+            .map(|operation| &operation.stack);
         self.sequence.iter().chain(operations)
     }
 

@@ -117,9 +117,11 @@ fn mark(entry: &Entry) -> String {
             .as_ref()
             .map(|last| of_run(last.run.as_ref(), &last.at)),
     };
-    let refreshed = entry.refreshed.as_ref();
-    let refreshed = refreshed.map(|it| format!("{} ", of_run(Some(&it.run), &it.at)));
-    let refreshed = refreshed.unwrap_or_default();
+    let refreshed = entry
+        .refreshed
+        .as_ref()
+        .map(|it| format!("{} ", of_run(Some(&it.run), &it.at)))
+        .unwrap_or_default();
     let is_tainted = entry.tainted.is_some();
     format!("{refreshed}{applied:?} {last:?} {is_tainted}")
 }

@@ -90,8 +90,12 @@ mod tests {
             (&[(0, 4), (4, 2)], 0, &[0, 2]),
             (&[], 3, &[3]),
         ] {
-            let with = ties(4, edges).with(stack).into_iter().enumerate();
-            let with: Vec<usize> = with.filter_map(|(it, is)| is.then_some(it)).collect();
+            let with: Vec<usize> = ties(4, edges)
+                .with(stack)
+                .into_iter()
+                .enumerate()
+                .filter_map(|(it, is)| is.then_some(it))
+                .collect();
             assert_eq!(with, expected, "{edges:?}");
         }
     }

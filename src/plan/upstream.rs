@@ -58,8 +58,11 @@ impl DigestSum {
 
 /// Returns a digest of the recorded outputs of a stack.
 pub fn outputs_digest(outputs: &BTreeMap<String, String>) -> String {
-    let parts = outputs.iter().flat_map(|(name, value)| [name, value]);
-    let parts: Vec<&[u8]> = parts.map(String::as_bytes).collect();
+    let parts: Vec<&[u8]> = outputs
+        .iter()
+        .flat_map(|(name, value)| [name, value])
+        .map(String::as_bytes)
+        .collect();
     hex(DigestSum::single(b'o', &parts))
 }
 

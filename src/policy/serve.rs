@@ -19,8 +19,9 @@ const STACK_BYTES: usize = 64 << 20;
 /// Answers requests until they end.
 pub fn serve(requests: impl BufRead, replies: impl Write + Send + 'static) -> io::Result<()> {
     let (sender, receiver) = mpsc::channel();
-    let evaluator = thread::Builder::new().stack_size(STACK_BYTES);
-    let evaluator = evaluator.spawn(move || evaluate(&receiver, replies))?;
+    let evaluator = thread::Builder::new()
+        .stack_size(STACK_BYTES)
+        .spawn(move || evaluate(&receiver, replies))?;
     for line in requests.lines() {
         if sender.send(serde_json::from_str(&line?)?).is_err() {
             return match evaluator.join() {
@@ -110,8 +111,10 @@ impl Serving {
         list: ListKind,
         entries: Vec<(usize, Box<serde_json::value::RawValue>)>,
     ) -> Result<(), String> {
-        let list = self.list(list).as_array_mut();
-        let list = list.map_err(|error| error.to_string())?;
+        let list = self
+            .list(list)
+            .as_array_mut()
+            .map_err(|error| error.to_string())?;
         for (position, entry) in entries {
             let value = Value::from_json_str(entry.get()).map_err(|error| error.to_string())?;
             if position == list.len() {

@@ -73,8 +73,10 @@ pub(crate) fn move_behind_command(
         return Err(command.clone().error(ErrorKind::UnknownArgument, message));
     }
     let (command, rest) = rest.split_at(depth.max(1));
-    let flags = flags.iter().flat_map(|flag| flag.without(is_dropped));
-    let flags: Vec<OsString> = flags.collect();
+    let flags: Vec<OsString> = flags
+        .iter()
+        .flat_map(|flag| flag.without(is_dropped))
+        .collect();
     let parts = [command, &flags, rest].concat();
     Ok(Some(program.into_iter().chain(parts).collect()))
 }
@@ -106,8 +108,10 @@ impl EarlyFlag {
         // No dropped letter takes a value, so the value belongs to the last letter.
         let written = self.words[0].to_string_lossy();
         let value: String = written.chars().skip(1 + self.names.len()).collect();
-        let letters = kept.iter().filter_map(|name| name.strip_prefix('-'));
-        let letters: String = letters.collect();
+        let letters: String = kept
+            .iter()
+            .filter_map(|name| name.strip_prefix('-'))
+            .collect();
         let mut words = vec![OsString::from(format!("-{letters}{value}"))];
         words.extend(self.words.iter().skip(1).cloned());
         words
@@ -179,8 +183,11 @@ fn flags_of(command: &Command) -> BTreeMap<String, bool> {
         let takes_value = flag.get_action().takes_values() && values.min_values() > 0;
         let short = flag.get_short().map(|short| format!("-{short}"));
         let aliases = flag.get_all_aliases().unwrap_or_default();
-        let longs = flag.get_long().into_iter().chain(aliases);
-        let longs = longs.map(|long| format!("--{long}"));
+        let longs = flag
+            .get_long()
+            .into_iter()
+            .chain(aliases)
+            .map(|long| format!("--{long}"));
         flags.extend(longs.chain(short).map(|name| (name, takes_value)));
     }
     flags

@@ -27,8 +27,8 @@ impl Github {
         if !is_job() {
             return None;
         }
-        let workspace = env::var_os("GITHUB_WORKSPACE");
-        let workspace = workspace.and_then(|path| Path::new(&path).canonicalize().ok());
+        let workspace =
+            env::var_os("GITHUB_WORKSPACE").and_then(|path| Path::new(&path).canonicalize().ok());
         let inside = workspace.and_then(|workspace| {
             let root = root.canonicalize().ok()?;
             Some(root.strip_prefix(workspace).ok()?.to_owned())

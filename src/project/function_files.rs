@@ -68,8 +68,11 @@ impl<'t> ProjectFiles<'t> {
         };
         let host = Path::new(written);
         let path = if host.is_absolute() {
-            let below = host.strip_prefix(self.source.root).map_err(|_| outside())?;
-            let below = below.to_str().ok_or_else(outside)?;
+            let below = host
+                .strip_prefix(self.source.root)
+                .map_err(|_| outside())?
+                .to_str()
+                .ok_or_else(outside)?;
             let path = ProjectPath::root().resolve(below);
             path.map_err(|_| outside())?
         } else {
@@ -133,8 +136,7 @@ fn failed(path: &ProjectPath, error: &io::Error) -> FileError {
 
 /// Returns whether a path outside of the project leads to a file.
 fn is_file(path: &Path) -> Result<bool, FileError> {
-    let found = if_there(fs::metadata(path));
-    let found = found.map_err(|error| {
+    let found = if_there(fs::metadata(path)).map_err(|error| {
         FileError::Unreadable(format!("failed to look at `{}`: {error}", path.display()))
     });
     Ok(found?.is_some_and(|it| it.is_file()))
@@ -217,8 +219,9 @@ impl function::FileReader for ProjectFiles<'_> {
         };
         let mut found: Vec<String> = Vec::new();
         if let Some((index, tree)) = self.source.tree {
-            let files = index.files_below(&directory);
-            let files = files.filter(|path| matcher.matches(path) && !tree.is_as_on_disk(path));
+            let files = index
+                .files_below(&directory)
+                .filter(|path| matcher.matches(path) && !tree.is_as_on_disk(path));
             found.extend(files.filter_map(|path| below(&path)));
         }
         let is_known = |(index, _): (&TreeIndex, _)| index.kind(&directory).is_some();

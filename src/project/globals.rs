@@ -196,8 +196,11 @@ pub(crate) fn read(
 
 /// Returns the file that a body is the content of, if it has any block.
 fn file_of(body: &Body) -> Option<FileId> {
-    let first = body.blocks.first().map(|block| &block.kind);
-    let first = first.or(body.deferred.first().map(|block| &block.kind));
+    let first = body
+        .blocks
+        .first()
+        .map(|block| &block.kind)
+        .or(body.deferred.first().map(|block| &block.kind));
     first.map(|kind| kind.span.file)
 }
 
@@ -310,8 +313,8 @@ fn maps_of(blocks: &[Block], place: &str, problems: &mut Vec<Diagnostic>) -> Vec
         }
         let kind = &block.kind.text;
         let message = format!("unknown block `{kind}` in `{place}`");
-        let diagnostic = Diagnostic::error(Code::UnknownBlock, message);
-        let diagnostic = diagnostic.label(block.kind.span, "not a block of this language");
+        let diagnostic = Diagnostic::error(Code::UnknownBlock, message)
+            .label(block.kind.span, "not a block of this language");
         problems.push(diagnostic.help(format!(
             "for an object, write `{kind} = {{ … }}`; the only block in `{place}` is `map`"
         )));

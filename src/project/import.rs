@@ -223,8 +223,10 @@ impl ImportResolver<'_> {
                 Some(pattern) => {
                     let mut found = Vec::new();
                     for directory in &matches {
-                        let names = self.files.names(directory);
-                        let names = names.map_err(|error| unreadable(directory, error))?;
+                        let names = self
+                            .files
+                            .names(directory)
+                            .map_err(|error| unreadable(directory, error))?;
                         found.extend(
                             names
                                 .into_iter()
@@ -253,8 +255,8 @@ impl ImportResolver<'_> {
             let diagnostic = Diagnostic::error(
                 Code::InvalidImport,
                 format!("`{path}` is a directory, and an import names files"),
-            );
-            let diagnostic = diagnostic.label(span, "imported here");
+            )
+            .label(span, "imported here");
             self.problem(diagnostic.help(format!("import its files: `{path}/*.tm.hcl`")));
             return;
         }

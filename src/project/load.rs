@@ -409,8 +409,10 @@ impl Evaluated {
         let block = block.as_deref();
         let declared =
             block.map(|block| stack::from_block(block, &path, project_files, &mut problems));
-        let attempts = block.map(|block| stack::attempts(block, &mut problems));
-        let attempts = attempts.unwrap_or_default().or(&config.attempts);
+        let attempts = block
+            .map(|block| stack::attempts(block, &mut problems))
+            .unwrap_or_default()
+            .or(&config.attempts);
         let of_kind = |kind: &'static str| {
             let blocks = local().chain(imported());
             blocks.filter(move |block| &*block.kind.text == kind)
@@ -422,18 +424,18 @@ impl Evaluated {
             problems.extend(drivers.map(driver::misplaced));
             BTreeMap::new()
         };
-        let moved = of_kind(MOVED);
-        let moved = moved.filter_map(|it| relocation::read_moved(it, &path, &mut problems));
-        let moved = moved.collect();
-        let removed = of_kind(REMOVED);
-        let removed = removed.filter_map(|it| relocation::read_removed(it, &path, &mut problems));
-        let removed = removed.collect();
-        let policies = of_kind(POLICY);
-        let policies = policies.filter_map(|it| policy::read(it, &path, &mut problems));
-        let policies = policies.collect();
-        let modules = of_kind(MODULE);
-        let modules = modules.filter_map(|it| module::read(it, &path, &mut problems));
-        let modules = modules.collect();
+        let moved = of_kind(MOVED)
+            .filter_map(|it| relocation::read_moved(it, &path, &mut problems))
+            .collect();
+        let removed = of_kind(REMOVED)
+            .filter_map(|it| relocation::read_removed(it, &path, &mut problems))
+            .collect();
+        let policies = of_kind(POLICY)
+            .filter_map(|it| policy::read(it, &path, &mut problems))
+            .collect();
+        let modules = of_kind(MODULE)
+            .filter_map(|it| module::read(it, &path, &mut problems))
+            .collect();
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,

@@ -242,17 +242,19 @@ impl<'r> Outline<'r> {
             names.clear();
         }
         files.sort_unstable();
-        let files = files.iter().filter_map(|(host, is_plain)| {
-            let text = read_text(host, *is_plain, Some(self.root), &CONFIGURATION).ok()?;
-            if !may_matter(&text) {
-                return None;
-            }
-            Some(ParsedFile {
-                path: ProjectPath::from_host(self.root, host)?,
-                body: Arc::new(parse(FileId(0), &text).ok()?),
+        let files: Vec<ParsedFile> = files
+            .iter()
+            .filter_map(|(host, is_plain)| {
+                let text = read_text(host, *is_plain, Some(self.root), &CONFIGURATION).ok()?;
+                if !may_matter(&text) {
+                    return None;
+                }
+                Some(ParsedFile {
+                    path: ProjectPath::from_host(self.root, host)?,
+                    body: Arc::new(parse(FileId(0), &text).ok()?),
+                })
             })
-        });
-        let files: Vec<ParsedFile> = files.collect();
+            .collect();
         if !path.is_root() && files.iter().any(|file| declares_root(&file.body)) {
             return None;
         }

@@ -28,8 +28,9 @@ pub fn parse_overrides(
 ) -> Result<Vec<GlobalDefinition>, OverrideError> {
     let mut definitions = Vec::with_capacity(written.len());
     for text in written {
-        let parts = text.split_once('=');
-        let parts = parts.map(|(name, expr)| (name.trim(), expr.trim()));
+        let parts = text
+            .split_once('=')
+            .map(|(name, expr)| (name.trim(), expr.trim()));
         let Some((name, expr)) = parts.filter(|(name, expr)| !name.is_empty() && !expr.is_empty())
         else {
             return Err(OverrideError::NotADefinition(text.clone()));

@@ -252,8 +252,8 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
     };
     if &*kind.text != TRIGGER {
         let message = format!("`{}` is not a kind of policy", kind.text);
-        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
-        let diagnostic = diagnostic.label(kind.span, "the only kind is `trigger`");
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message)
+            .label(kind.span, "the only kind is `trigger`");
         problems.push(diagnostic.help(help));
         return None;
     }
@@ -288,8 +288,8 @@ fn rego_file(
     }
     let Ok(path) = directory.resolve(&value) else {
         let message = format!("`{value}` leads out of the project");
-        let diagnostic = Diagnostic::error(Code::OutsideProject, message);
-        let diagnostic = diagnostic.label(span, "climbs above the project root");
+        let diagnostic = Diagnostic::error(Code::OutsideProject, message)
+            .label(span, "climbs above the project root");
         problems.push(diagnostic.help("a leading `/` is the project root"));
         return None;
     };

@@ -65,8 +65,11 @@ impl Problems {
     }
 
     pub fn has_errors(&self) -> bool {
-        let in_files = self.files.values().flatten();
-        let in_files = in_files.flat_map(|file| &file.diagnostics);
+        let in_files = self
+            .files
+            .values()
+            .flatten()
+            .flat_map(|file| &file.diagnostics);
         let mut all = self.diagnostics.iter().chain(in_files);
         !self.errors.is_empty() || all.any(Diagnostic::is_error)
     }

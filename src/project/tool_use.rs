@@ -77,11 +77,12 @@ impl ToolUse {
                 continue;
             };
             // `env -C DIR`
-            let of_wrapper = before.windows(2).filter(|pair| pair[0] == "-C");
-            let of_wrapper = of_wrapper.map(|pair| &pair[1]);
+            let of_wrapper = before
+                .windows(2)
+                .filter(|pair| pair[0] == "-C")
+                .map(|pair| &pair[1]);
             let variable = |name: &str| {
-                let mut own = variables.iter().rev();
-                let own = own.find(|(it, _)| it == name);
+                let own = variables.iter().rev().find(|(it, _)| it == name);
                 own.map(|(_, value)| value.clone())
                     .or_else(|| environment(name))
             };
@@ -125,8 +126,9 @@ impl ToolUse {
     fn elsewhere(&self, directory: &Path) -> Option<&'static str> {
         let is_inside = self.directory(directory).starts_with(directory);
         let words = || self.arguments.iter().filter_map(|word| option(word));
-        let mut chosen = DIRECTORY.into_iter();
-        let chosen = chosen.find(|name| words().any(|(it, _)| it == *name));
+        let chosen = DIRECTORY
+            .into_iter()
+            .find(|name| words().any(|(it, _)| it == *name));
         (!is_inside).then_some(chosen.unwrap_or("chdir"))
     }
 
@@ -188,8 +190,10 @@ pub(super) fn added_words(
     } else {
         1
     };
-    let words = arguments.iter().filter(|word| !word.starts_with('-'));
-    let words = words.take(n_words);
+    let words = arguments
+        .iter()
+        .filter(|word| !word.starts_with('-'))
+        .take(n_words);
     let subcommand = |word: &String| word.strip_suffix("-all").unwrap_or(word).to_owned();
     let of_subcommands = words.map(|word| format!("TF_CLI_ARGS_{}", subcommand(word)));
     let names = ["TF_CLI_ARGS".to_owned()].into_iter().chain(of_subcommands);
@@ -375,8 +379,7 @@ mod tests {
             ("terragrunt destroy --terragrunt-working-dir=sub", None),
         ];
         for (line, expected) in cases {
-            let found = ToolUse::all(&words(line), |_| None);
-            let found = found
+            let found = ToolUse::all(&words(line), |_| None)
                 .iter()
                 .find_map(|it| it.partial(Path::new("/repo/app"), |_| false));
             assert_eq!(found, expected, "{line}");

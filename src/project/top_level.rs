@@ -82,8 +82,8 @@ pub(super) fn check(file: &ProjectPath, body: &Body, problems: &mut Vec<Diagnost
         let diagnostic = Diagnostic::error(
             Code::Misplaced,
             format!("attribute `{name}` outside of any block"),
-        );
-        let diagnostic = diagnostic.label(attribute.name.span, "a file consists of blocks");
+        )
+        .label(attribute.name.span, "a file consists of blocks");
         problems.push(
             diagnostic.help("move it into the block it belongs to: `stack { … }`, `globals { … }`"),
         );

@@ -72,11 +72,13 @@ impl Samples {
     /// Returns what was sampled, in the order of the turns.
     pub fn list(&self) -> Result<Vec<Sample>, Unusable> {
         let files = self.place.list(&self.folder)?;
-        let samples = files.iter().filter_map(|file| {
-            let name = file.rsplit('/').next()?;
-            Sample::parse(name.strip_suffix(EXTENSION)?)
-        });
-        let mut samples: Vec<Sample> = samples.collect();
+        let mut samples: Vec<Sample> = files
+            .iter()
+            .filter_map(|file| {
+                let name = file.rsplit('/').next()?;
+                Sample::parse(name.strip_suffix(EXTENSION)?)
+            })
+            .collect();
         samples.sort_unstable();
         Ok(samples)
     }

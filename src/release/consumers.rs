@@ -106,8 +106,10 @@ impl Sources {
         match &release.module.source.value {
             ModuleSource::Address(address) => sources.addresses.push(address.clone()),
             ModuleSource::Directory(path) => {
-                let names = [release.prefix.as_str(), path.relative()].into_iter();
-                let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+                let names: Vec<&str> = [release.prefix.as_str(), path.relative()]
+                    .into_iter()
+                    .filter(|name| !name.is_empty())
+                    .collect();
                 let directory = names.join("/");
                 if release.remotes.is_empty() {
                     sources.anywhere = Some(directory);
@@ -165,8 +167,8 @@ fn resolve(
         }
         RequestedVersion::Newest => (release.resolves_to(None), allows(None, new)),
         RequestedVersion::Constraint(written) => {
-            let constraint = Constraint::parse(written);
-            let constraint = constraint.map_err(|why| format!("asks for a version: {why}"))?;
+            let constraint =
+                Constraint::parse(written).map_err(|why| format!("asks for a version: {why}"))?;
             let resolved = release.resolves_to(Some(&constraint));
             (resolved, allows(Some(&constraint), new))
         }

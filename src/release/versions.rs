@@ -141,8 +141,10 @@ impl Release {
                 let parsed = parsed.as_ref();
                 parsed.is_some_and(|parsed| parsed.cmp_precedence(version).is_eq())
             };
-            let found = tags.iter().filter(|(version, _)| is_it(version));
-            let found = found.max_by_key(|(_, tag)| *tag == exact);
+            let found = tags
+                .iter()
+                .filter(|(version, _)| is_it(version))
+                .max_by_key(|(_, tag)| *tag == exact);
             let commit = |tag: &str| repository.commit(&format!("refs/tags/{tag}^{{commit}}"));
             match found {
                 Some((version, tag)) => match commit(tag)? {
@@ -219,8 +221,9 @@ mod tests {
 
     #[test]
     fn a_constraint_resolves_to_the_newest_older_version_that_it_allows() {
-        let versions = ["1.2.9", "1.3.0", "1.3.1", "1.4.0-rc1", "1.4.0", "2.0.0"];
-        let versions: Vec<Version> = versions.map(|it| it.parse().unwrap()).into();
+        let versions: Vec<Version> = ["1.2.9", "1.3.0", "1.3.1", "1.4.0-rc1", "1.4.0", "2.0.0"]
+            .map(|it| it.parse().unwrap())
+            .into();
         let table = [
             // released, constraint, resolves to, allows the new one
             ("1.4.0", None, Some("1.3.1"), true),
@@ -245,8 +248,7 @@ mod tests {
         for (released, written, resolved, is_allowed) in table {
             let released: Version = released.parse().unwrap();
             let constraint = written.map(|text| Constraint::parse(text).unwrap());
-            let found = newest(&versions, &released, constraint.as_ref());
-            let found = found.map(ToString::to_string);
+            let found = newest(&versions, &released, constraint.as_ref()).map(ToString::to_string);
             assert_eq!(found.as_deref(), resolved, "{written:?} before {released}");
             let allows = allows(constraint.as_ref(), &released);
             assert_eq!(allows, is_allowed, "{written:?} with {released}");

@@ -128,8 +128,10 @@ const MAX_UNKNOWN: usize = 5;
 
 /// Returns the notes about what reads files whose paths cannot be determined.
 pub fn unknown_path_notes(unknown: &[Use]) -> Vec<String> {
-    let named = unknown.iter().take(MAX_UNKNOWN);
-    let named = named.map(|read| format!("{}: {UNKNOWN_PATH}", use_text(read)));
+    let named = unknown
+        .iter()
+        .take(MAX_UNKNOWN)
+        .map(|read| format!("{}: {UNKNOWN_PATH}", use_text(read)));
     let mut notes: Vec<String> = named.collect();
     if unknown.len() > MAX_UNKNOWN {
         let more = unknown.len() - MAX_UNKNOWN;

@@ -230,8 +230,10 @@ pub fn write_graph_json(
             name: None,
         },
     });
-    let stacks = drawing.selection.stacks();
-    let stacks = stacks.map(|stack| PathJson::new(&drawing.project.stacks[stack].path));
+    let stacks = drawing
+        .selection
+        .stacks()
+        .map(|stack| PathJson::new(&drawing.project.stacks[stack].path));
     let edges = drawing.arrows.iter().map(|arrow| EdgeJson {
         from: drawing.id(&arrow.from),
         to: drawing.id(&arrow.to),

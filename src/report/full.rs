@@ -98,11 +98,14 @@ impl Serialize for StacksJson<'_> {
 
 fn stack_json<'a>(stack: ShownStack<'a>, logs: &Logs, follows: Vec<Followed<'a>>) -> StackJson<'a> {
     let record = stack.record;
-    let attempts = record.attempts.iter().map(|attempt| LoggedAttemptJson {
-        attempt: attempt.into(),
-        log: stack.log_place(logs, attempt),
-    });
-    let attempts: Vec<LoggedAttemptJson> = attempts.collect();
+    let attempts: Vec<LoggedAttemptJson> = record
+        .attempts
+        .iter()
+        .map(|attempt| LoggedAttemptJson {
+            attempt: attempt.into(),
+            log: stack.log_place(logs, attempt),
+        })
+        .collect();
     StackJson {
         path: &record.path,
         outcome: stack.outcome(),

@@ -32,8 +32,8 @@ pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> 
         .record
         .finished
         .as_ref()
-        .map(|finished| finished.elapsed_ms);
-    let elapsed = elapsed.map(Duration::from_millis);
+        .map(|finished| finished.elapsed_ms)
+        .map(Duration::from_millis);
     if let Some(elapsed) = elapsed {
         suite.set_time(elapsed);
     }

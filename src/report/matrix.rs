@@ -33,8 +33,10 @@ impl Matrix {
 
 /// Writes a matrix of these stacks on one line, from their paths as `orch list` prints them.
 pub fn write_matrix(out: &mut impl Write, matrix: Matrix, stacks: &[String]) -> io::Result<()> {
-    let jobs = stacks.chunks(matrix.stacks_of_a_job(stacks.len()));
-    let jobs: Vec<Job> = jobs.map(Job::new).collect();
+    let jobs: Vec<Job> = stacks
+        .chunks(matrix.stacks_of_a_job(stacks.len()))
+        .map(Job::new)
+        .collect();
     match matrix {
         Matrix::Github => serde_json::to_writer(&mut *out, &Github { include: &jobs })?,
         Matrix::Gitlab => {

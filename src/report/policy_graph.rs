@@ -106,8 +106,10 @@ impl PolicyGraph {
             arrows: &'a [PolicyArrow],
             loops: Vec<Vec<&'a PolicyArrow>>,
         }
-        let loops = self.loops.iter();
-        let loops = loops.map(|chain| chain.iter().map(|&arrow| &self.arrows[arrow]).collect());
+        let loops = self
+            .loops
+            .iter()
+            .map(|chain| chain.iter().map(|&arrow| &self.arrows[arrow]).collect());
         let document = Document {
             format: FORMAT,
             arrows: &self.arrows,

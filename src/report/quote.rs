@@ -27,11 +27,12 @@ pub(super) fn quote(stack: ShownStack, logs: &Logs, limit: usize) -> Option<Quot
 /// Returns the end of a log, of at most this many bytes, if there is any. If it cannot be read, the text
 /// says so.
 pub(super) fn end(log: io::Result<LogReader>, limit: usize) -> Option<Quote> {
-    let quote = log.and_then(|log| end_of(log, limit));
-    let quote = quote.unwrap_or_else(|error| Quote {
-        text: unreadable(&error),
-        left_out: 0,
-    });
+    let quote = log
+        .and_then(|log| end_of(log, limit))
+        .unwrap_or_else(|error| Quote {
+            text: unreadable(&error),
+            left_out: 0,
+        });
     Some(quote).filter(|quote| !quote.text.is_empty())
 }
 
@@ -59,14 +60,17 @@ fn error_in(text: &str) -> Option<String> {
         start.is_some_and(|start| start.eq_ignore_ascii_case("error:"))
     };
     // Terraform draws a frame around its errors.
-    let lines = text
+    let lines: Vec<&str> = text
         .lines()
-        .map(|line| line.trim_matches(['│', '╷', '╵', ' ', '\t']));
-    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        .map(|line| line.trim_matches(['│', '╷', '╵', ' ', '\t']))
+        .filter(|line| !line.is_empty())
+        .collect();
     let errors = || (0..lines.len()).filter(|&at| is_error(&lines[at]));
     let place_of = |error: usize| {
-        let below = lines[error + 1..].iter().take(BELOW);
-        let mut below = below.take_while(|line| !is_error(line));
+        let mut below = lines[error + 1..]
+            .iter()
+            .take(BELOW)
+            .take_while(|line| !is_error(line));
         below.find(|line| line.starts_with("on ") && line.contains(" line "))
     };
     // Terraform's first error of a configuration only says that there are errors.
@@ -87,8 +91,9 @@ pub(super) fn excerpt(
     shown_by: Option<&str>,
     limit: usize,
 ) -> Option<String> {
-    let text = log.and_then(|log| excerpt_of(log, from, shown_by, limit));
-    let text = text.unwrap_or_else(|error| unreadable(&error));
+    let text = log
+        .and_then(|log| excerpt_of(log, from, shown_by, limit))
+        .unwrap_or_else(|error| unreadable(&error));
     Some(text).filter(|text| !text.is_empty())
 }
 
@@ -206,8 +211,10 @@ fn kept(text: &str, limit: usize) -> usize {
 /// what a terminal would paint over was printed, too.
 fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let text = anstream::adapter::strip_str(&text).to_string();
-    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let text = anstream::adapter::strip_str(&text)
+        .to_string()
+        .replace("\r\n", "\n")
+        .replace('\r', "\n");
     let mut cleaned = String::with_capacity(text.len());
     for character in text.trim_matches('\n').chars() {
         match character {

@@ -57,8 +57,9 @@ fn difference_text(difference: &Difference) -> String {
         } else {
             "differ"
         };
-        let since = since.as_ref();
-        let since = since.map_or_else(String::new, |commit| format!(" from {}", commit.short()));
+        let since = since
+            .as_ref()
+            .map_or_else(String::new, |commit| format!(" from {}", commit.short()));
         texts.push(format!("{named} {verb}{since}"));
     }
     texts.extend(cause.as_ref().map(cause_text));

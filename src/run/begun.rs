@@ -337,8 +337,7 @@ impl BegunRun {
         if let Some(following) = following.into_inner() {
             following.end();
         }
-        let state = state.and_then(Rc::into_inner);
-        let state = state.map(RunState::finish);
+        let state = state.and_then(Rc::into_inner).map(RunState::finish);
         let (record, ended) = self.recording.end();
         EndedRun {
             summary,

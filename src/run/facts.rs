@@ -97,14 +97,17 @@ pub fn on_record(
     document: &Document,
 ) -> Result<BTreeMap<StackIndex, RecordedStack>> {
     let pairs = EntryIndex::new(&project.stacks, document);
-    let entries = pairs.iter();
-    let entries = entries.map(|(stack, key)| (stack, &document.stacks[key]));
-    let entries: Vec<(StackIndex, &Entry)> = entries.collect();
-    let commits = entries.iter().filter_map(|(stack, entry)| {
-        let commit = entry.applied.as_ref()?.commit.as_deref()?;
-        Some((*stack, CommitId::new(commit)?))
-    });
-    let commits: BTreeMap<StackIndex, CommitId> = commits.collect();
+    let entries: Vec<(StackIndex, &Entry)> = pairs
+        .iter()
+        .map(|(stack, key)| (stack, &document.stacks[key]))
+        .collect();
+    let commits: BTreeMap<StackIndex, CommitId> = entries
+        .iter()
+        .filter_map(|(stack, entry)| {
+            let commit = entry.applied.as_ref()?.commit.as_deref()?;
+            Some((*stack, CommitId::new(commit)?))
+        })
+        .collect();
     let distinct: BTreeSet<CommitId> = commits.values().cloned().collect();
     // Without a repository, the ids are all that is known.
     let texts = match Repository::open(&project.root) {
@@ -145,34 +148,42 @@ pub fn repository_facts(project: &Project, repository: &Repository) -> Result<Ru
     let mut remotes = repository.remotes().context(NO_ANSWER)?;
     remotes.sort_by_key(|remote| remote != preferred.unwrap_or("origin"));
     if let Some(remote) = remotes.first() {
-        let url = repository.config(&format!("remote.{remote}.url"));
-        let url = url.context(NO_ANSWER)?.unwrap_or_default();
+        let url = repository
+            .config(&format!("remote.{remote}.url"))
+            .context(NO_ANSWER)?
+            .unwrap_or_default();
         (facts.namespace, facts.repository) = names_in(&url);
     }
     if let Some(head) = repository.commit("HEAD").context(NO_ANSWER)? {
-        let texts = repository.commit_texts(&BTreeSet::from([head.clone()]));
-        let texts = texts.context(NO_ANSWER)?;
-        let branch = repository.branch().context(NO_ANSWER)?;
-        let branch = branch.unwrap_or_else(built_branch);
+        let texts = repository
+            .commit_texts(&BTreeSet::from([head.clone()]))
+            .context(NO_ANSWER)?;
+        let branch = repository
+            .branch()
+            .context(NO_ANSWER)?
+            .unwrap_or_else(built_branch);
         facts.commit = commit_input(&head, texts.get(&head), branch);
     }
     let query = BaseQuery::of(&project.settings);
-    let tracked = base::known_default_branch(repository, &query).context(NO_ANSWER)?;
-    let tracked = tracked.map(|known| known.branch).or(query.branch);
+    let tracked = base::known_default_branch(repository, &query)
+        .context(NO_ANSWER)?
+        .map(|known| known.branch)
+        .or(query.branch);
     facts.tracked_branch = tracked.unwrap_or_else(|| facts.commit.branch.clone());
     Ok(facts)
 }
 
 /// Returns the branch that a CI job is about; jobs usually have no branch checked out.
 fn built_branch() -> String {
-    let names = [
+    let mut names = [
         "GITHUB_HEAD_REF",
         "GITHUB_REF_NAME",
         "CI_COMMIT_REF_NAME",
         "BUILDKITE_BRANCH",
         "BRANCH_NAME",
-    ];
-    let mut names = names.iter().filter_map(|name| host_variable(name));
+    ]
+    .iter()
+    .filter_map(|name| host_variable(name));
     names.find(|name| !name.is_empty()).unwrap_or_default()
 }
 

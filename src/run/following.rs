@@ -122,8 +122,10 @@ impl FollowUpTurns {
             .insert("ORCH_TURN".to_owned(), Some(number));
         let policies = self.policies.borrow().get(&turn).cloned();
         // An outer run may have set it, and a turn of an earlier run may know better.
-        let known = task.environment.entry("ORCH_POLICY".to_owned());
-        let known = known.or_insert(None);
+        let known = task
+            .environment
+            .entry("ORCH_POLICY".to_owned())
+            .or_insert(None);
         *known = policies.or(known.take());
     }
 }

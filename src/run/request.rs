@@ -102,8 +102,10 @@ impl RunRequest {
     /// If the settings cannot be applied, or a program is missing.
     pub fn prepare(mut self, project: &Project) -> Result<PreparedRun, PrepareError> {
         let sequence = self.order.sequence_of_turns(self.direction);
-        let attempts = self.settings.attempts(project, &self.command, &sequence);
-        let attempts = attempts.map_err(PrepareError::Settings)?;
+        let attempts = self
+            .settings
+            .attempts(project, &self.command, &sequence)
+            .map_err(PrepareError::Settings)?;
         let id = self.id.take().unwrap_or_else(|| new_id(&project.root));
         let tasks = self
             .tasks(project, &sequence, &id)
@@ -125,8 +127,8 @@ impl RunRequest {
         sequence: &[StackIndex],
         id: &str,
     ) -> Result<Vec<Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
-        let environments = std::mem::take(&mut self.environments);
-        let mut environments: HashMap<StackIndex, Environment> = environments.into_iter().collect();
+        let mut environments: HashMap<StackIndex, Environment> =
+            std::mem::take(&mut self.environments).into_iter().collect();
         let mut tasks = Vec::with_capacity(sequence.len());
         let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
         let mut finder = TaskFinder::new(project, id);
@@ -316,16 +318,20 @@ impl<'a> TaskFinder<'a> {
         words: &[OsString],
         mut environment: Environment,
     ) -> Result<Task, LookupError> {
-        let directory = self.project.stacks[stack].path.directory();
-        let directory = directory.to_host(&self.project.root);
+        let directory = self.project.stacks[stack]
+            .path
+            .directory()
+            .to_host(&self.project.root);
         let search = match path_of(&environment) {
             Some(path) => path.clone().map(OsString::from),
             None => self.host_path.clone(),
         };
         environment.insert("ORCH_RUN_ID".to_owned(), Some(self.run.to_owned()));
         let (name, arguments) = words.split_first().expect("there is a command");
-        let finder = self.finders.entry(name.clone());
-        let finder = finder.or_insert_with(|| ProgramFinder::new(name));
+        let finder = self
+            .finders
+            .entry(name.clone())
+            .or_insert_with(|| ProgramFinder::new(name));
         let program = finder.find(&directory, search.as_deref())?;
         Ok(Task {
             name: name.clone(),

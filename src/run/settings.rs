@@ -119,8 +119,11 @@ impl RunSettings {
     /// `concurrency` says for other tags.
     pub fn limits(&self, project: &Project) -> Vec<Limit> {
         let is_said = |tag: &str| self.limits.iter().any(|limit| limit.tag == tag);
-        let configured = project.settings.concurrency.iter();
-        let configured = configured.map(|limit| &limit.value);
+        let configured = project
+            .settings
+            .concurrency
+            .iter()
+            .map(|limit| &limit.value);
         let others = configured.filter(|limit| !is_said(&limit.tag));
         let limit = |limit: &TagLimit| {
             let stacks = project.stacks.with_tag(&limit.tag).iter();
@@ -228,8 +231,7 @@ impl RunSettings {
         if self.retries.is_none() && self.about_retries().is_none() {
             return Ok(configured.cloned());
         }
-        let backoff = self.retry_backoff;
-        let backoff = backoff.or(configured.map(|retry| retry.backoff));
+        let backoff = self.retry_backoff.or(configured.map(|retry| retry.backoff));
         let has_conditions = !self.retry_on_exit.is_empty() || !on_output.is_empty();
         let (on_exit, on_output) = match configured {
             Some(retry) if !has_conditions => (&retry.on_exit, &retry.on_output),

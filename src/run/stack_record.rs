@@ -329,8 +329,10 @@ impl NewEntry {
     }
 
     fn applied(&self, run: &str, at: Timestamp, upstream: Option<String>) -> Applied {
-        let earlier = self.earlier.as_ref();
-        let earlier = earlier.and_then(|entry| entry.applied.as_ref());
+        let earlier = self
+            .earlier
+            .as_ref()
+            .and_then(|entry| entry.applied.as_ref());
         // Who has the same inputs has been seen where these were seen.
         let same = earlier.filter(|applied| applied.inputs.as_ref() == Some(&self.inputs));
         let seen_before = || same.and_then(|applied| applied.seen.clone());

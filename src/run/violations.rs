@@ -22,8 +22,11 @@ impl Context {
     fn violations(&mut self, disabled: &Disabled, has_changed: bool) -> Vec<Violation> {
         let configured = &self.project.settings.safeguards;
         let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
-        let of_status = OF_STATUS.into_iter().filter(|_| has_changed);
-        let of_status: Vec<Safeguard> = of_status.filter(is_on).collect();
+        let of_status: Vec<Safeguard> = OF_STATUS
+            .into_iter()
+            .filter(|_| has_changed)
+            .filter(is_on)
+            .collect();
         let is_synced = is_on(&Safeguard::GitOutOfSync);
         let violations = match self.find_violations(of_status.clone(), is_synced, disabled) {
             Ok(violations) => violations,
@@ -115,8 +118,9 @@ impl Context {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
             git => _ = git.context("failed to ask git")?,
         }
-        let behind = self.known_behind(&self.known_git()?.repository);
-        let behind = behind.context("failed to compare HEAD with the default branch")?;
+        let behind = self
+            .known_behind(&self.known_git()?.repository)
+            .context("failed to compare HEAD with the default branch")?;
         if let Some((what, remedy)) = behind.and_then(|it| it.known_here()) {
             self.notices
                 .warning(&format!("{what}: the apply may revert newer changes"));

@@ -112,8 +112,8 @@ fn named(
             Ok(filter) => filter,
             Err(bad) => {
                 let message = format!("`{}` is not a tag filter", entry.value);
-                let diagnostic = Diagnostic::error(Code::InvalidTag, message);
-                let diagnostic = diagnostic.label(entry.span, bad.to_string());
+                let diagnostic =
+                    Diagnostic::error(Code::InvalidTag, message).label(entry.span, bad.to_string());
                 problems
                     .push(diagnostic.help("write `tag:a:b` for both tags, `tag:a,b` for either"));
                 return Vec::new();
@@ -131,8 +131,10 @@ fn named(
         }
         return named;
     }
-    let plain = policy.directory.resolve(&entry.value);
-    let plain = plain.map(|path| stacks.at_or_below(&path).collect::<Vec<_>>());
+    let plain = policy
+        .directory
+        .resolve(&entry.value)
+        .map(|path| stacks.at_or_below(&path).collect::<Vec<_>>());
     if let Ok(named) = &plain
         && !named.is_empty()
     {

@@ -28,8 +28,10 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
             continue;
         }
         let (stack, source) = (StackIndex::new(node), StackIndex::new(source));
-        let span = project.rules_of(source).create_before_destroy;
-        let span = span.and_then(|rule| rule.span);
+        let span = project
+            .rules_of(source)
+            .create_before_destroy
+            .and_then(|rule| rule.span);
         let from = project.stacks[source].path.clone();
         let own = project.stacks[stack].lifecycle.as_deref();
         let own = own.and_then(|own| own.create_before_destroy.as_ref());

@@ -40,8 +40,9 @@ impl<'d> RecordedStacks<'d> {
                 stacks.push(stack(path, &entry.name, &entry.tags, Some(entry), file));
             }
         }
-        let others = others.into_iter();
-        let others = others.filter(|other| !keys.contains_key(&other.path));
+        let others = others
+            .into_iter()
+            .filter(|other| !keys.contains_key(&other.path));
         stacks.extend(others.map(|other| {
             let tags: Vec<String> = other.tags().map(str::to_owned).collect();
             stack(other.path.clone(), &other.name, &tags, None, file)

@@ -214,8 +214,11 @@ impl WhyQuestion<'_> {
 
     /// Returns the neighbour flags with one of these effects.
     fn reaches(&self, verbs: &[NeighbourChoice]) -> impl Iterator<Item = BlockingFlag> {
-        let reaches = self.query.neighbours.iter();
-        let reaches = reaches.filter(|reach| verbs.contains(&reach.verb));
+        let reaches = self
+            .query
+            .neighbours
+            .iter()
+            .filter(|reach| verbs.contains(&reach.verb));
         reaches.map(|&reach| BlockingFlag::Neighbours(reach))
     }
 
@@ -267,8 +270,11 @@ impl WhyQuestion<'_> {
             (Towards::Dependents, Towards::Dependencies),
         ];
         let ways = ways.into_iter().filter_map(|(there, back)| {
-            let around = self.graph.neighbours([self.stack], there, None).into_iter();
-            let around = around.filter(|&(it, _)| it != self.stack && start.contains(it));
+            let around = self
+                .graph
+                .neighbours([self.stack], there, None)
+                .into_iter()
+                .filter(|&(it, _)| it != self.stack && start.contains(it));
             let (other, step) = around.min_by_key(|&(it, step)| (step.distance, it))?;
             let reach = Reach {
                 verb: NeighbourChoice::Include,

@@ -122,8 +122,7 @@ impl Entry {
                 ..self.clone()
             });
         }
-        let mut deposed = self.deposed.iter();
-        let deposed = deposed.find(|it| it.generation == generation)?;
+        let deposed = self.deposed.iter().find(|it| it.generation == generation)?;
         Some(self.as_if_current(deposed))
     }
 }

@@ -73,8 +73,10 @@ pub fn recover(
     clock: &dyn Clock,
 ) -> Result<Recovered, RecoverError> {
     let named = recovery.take.iter().chain(&recovery.drop);
-    let unknown = named.filter(|key| !record.stacks.contains_key(*key));
-    let unknown: Vec<String> = unknown.cloned().collect();
+    let unknown: Vec<String> = named
+        .filter(|key| !record.stacks.contains_key(*key))
+        .cloned()
+        .collect();
     if !unknown.is_empty() {
         return Err(RecoverError::Unknown(unknown));
     }

@@ -64,9 +64,10 @@ impl Document {
             renamed.follow(&mut entry.before);
             entry.follow_names(&keys);
         }
-        let found = keys.into_iter();
-        let found = found.filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)));
-        let found: Vec<(String, Entry)> = found.collect();
+        let found: Vec<(String, Entry)> = keys
+            .into_iter()
+            .filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)))
+            .collect();
         self.stacks.extend(found);
     }
 }
@@ -86,15 +87,17 @@ impl Entry {
             rule.value = triggers.map(output).collect();
         }
         if let Some(applied) = &mut self.applied {
-            let triggers = std::mem::take(&mut applied.triggered_by).into_iter();
-            let triggers = triggers.map(|(named, digest)| (output(named), digest));
+            let triggers = std::mem::take(&mut applied.triggered_by)
+                .into_iter()
+                .map(|(named, digest)| (output(named), digest));
             applied.triggered_by = triggers.collect();
         }
         let applied = self.applied.iter_mut().map(|it| &mut it.generations);
         let deposed = self.deposed.iter_mut().map(|it| &mut it.generations);
         for generations in applied.chain(deposed) {
-            let named = std::mem::take(generations).into_iter();
-            let named = named.map(|(key, it)| (keys.get(&key).cloned().unwrap_or(key), it));
+            let named = std::mem::take(generations)
+                .into_iter()
+                .map(|(key, it)| (keys.get(&key).cloned().unwrap_or(key), it));
             generations.extend(named);
         }
     }

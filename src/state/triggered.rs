@@ -9,13 +9,16 @@ impl Document {
         let entry = self.stacks.get(key);
         let rule = entry.and_then(|entry| entry.lifecycle.replace_triggered_by.as_ref());
         let Some(rule) = rule else { return };
-        let outputs = rule.value.iter().filter_map(|trigger| {
-            let (stack, output) = trigger.rsplit_once('#')?;
-            let outputs = self.stacks.get(stack)?.outputs.as_ref()?;
-            let digest = outputs.get(output).map_or("", String::as_str);
-            Some((trigger.clone(), digest.to_owned()))
-        });
-        let outputs: Vec<(String, String)> = outputs.collect();
+        let outputs: Vec<(String, String)> = rule
+            .value
+            .iter()
+            .filter_map(|trigger| {
+                let (stack, output) = trigger.rsplit_once('#')?;
+                let outputs = self.stacks.get(stack)?.outputs.as_ref()?;
+                let digest = outputs.get(output).map_or("", String::as_str);
+                Some((trigger.clone(), digest.to_owned()))
+            })
+            .collect();
         let serial = self.serial;
         let applied = self.stacks.get_mut(key).and_then(|it| it.applied.as_mut());
         let Some(applied) = applied else { return };

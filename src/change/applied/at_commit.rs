@@ -216,8 +216,11 @@ impl StacksAtCommit {
     ) -> Result<Self, ChangeError> {
         let root = &present.project.root;
         // The directories above decide whether a directory is part of the project.
-        let above = directories.iter().flat_map(ProjectPath::ancestors);
-        let above: BTreeSet<ProjectPath> = above.map(ProjectPath::from_normal).collect();
+        let above: BTreeSet<ProjectPath> = directories
+            .iter()
+            .flat_map(ProjectPath::ancestors)
+            .map(ProjectPath::from_normal)
+            .collect();
         let is_meant = |directory: &ProjectPath| {
             directories.contains(directory)
                 || directory
@@ -268,17 +271,18 @@ pub(super) fn broken_file(
     head: &CommitId,
 ) -> Result<Option<ProjectPath>, ChangeError> {
     let status = present.uncommitted.status.iter();
-    let changed = status.filter(|file| {
-        file.state == FileState::Uncommitted
-            && file.change != FileChange::Added
-            && is_configuration(file.path.basename().as_ref())
-    });
-    let changed: BTreeSet<&ProjectPath> = changed.map(|file| &file.path).collect();
+    let changed: BTreeSet<&ProjectPath> = status
+        .filter(|file| {
+            file.state == FileState::Uncommitted
+                && file.change != FileChange::Added
+                && is_configuration(file.path.basename().as_ref())
+        })
+        .map(|file| &file.path)
+        .collect();
     if changed.is_empty() {
         return Ok(None);
     }
-    let parents = changed.iter().filter_map(|file| file.parent());
-    let parents: BTreeSet<ProjectPath> = parents.collect();
+    let parents: BTreeSet<ProjectPath> = changed.iter().filter_map(|file| file.parent()).collect();
     let repository = Repository::open(&present.project.root)?;
     let scope = TreeScope {
         directories: parents.into_iter().collect(),
@@ -286,15 +290,18 @@ pub(super) fn broken_file(
     };
     let tree = CommitTree::new(repository, head.clone()).within(scope);
     let entries = tree.entries().map_err(LoadTreeError::Tree)?;
-    let files = entries.into_iter().filter(|entry| !entry.is_link);
-    let files = files.filter_map(|entry| {
-        let path = ProjectPath::from_normal(&format!("/{}", str::from_utf8(&entry.path).ok()?));
-        changed.contains(&path).then_some((path, entry.id))
-    });
+    let files = entries
+        .into_iter()
+        .filter(|entry| !entry.is_link)
+        .filter_map(|entry| {
+            let path = ProjectPath::from_normal(&format!("/{}", str::from_utf8(&entry.path).ok()?));
+            changed.contains(&path).then_some((path, entry.id))
+        });
     let (paths, ids): (Vec<ProjectPath>, Vec<String>) = files.unzip();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let contents = tree.read(&ids, CONFIGURATION.bytes);
-    let contents = contents.map_err(LoadTreeError::Tree)?;
+    let contents = tree
+        .read(&ids, CONFIGURATION.bytes)
+        .map_err(LoadTreeError::Tree)?;
     let is_broken = |content: Option<Vec<u8>>| !content.is_some_and(is_parsable);
     let files = paths.into_iter().zip(contents);
     Ok(pool()?.install(|| {

@@ -115,8 +115,9 @@ pub fn standings(
     }
     for (&stack, standing) in &mut stacks {
         let ignores_all = lists.get(stack).is_some_and(IgnoreList::is_all);
-        let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
-        let applied = applied.filter(|_| !ignores_all && *standing == Standing::Applied);
+        let applied = entry(stack)
+            .and_then(|entry| entry.applied.as_ref())
+            .filter(|_| !ignores_all && *standing == Standing::Applied);
         if let Some(other) = applied.and_then(|applied| other_generation(applied, document)) {
             *standing = Standing::Pending(other);
         }
@@ -191,9 +192,12 @@ fn missing(
     pairs: &EntryIndex<'_>,
 ) -> Result<BTreeMap<String, MissingStack>, ChangeError> {
     let here: HashSet<&str> = pairs.iter().map(|(_, key)| key).collect();
-    let missing = document.stacks.iter().map(|(key, entry)| (&**key, entry));
-    let missing = missing.filter(|(key, _)| !here.contains(key));
-    let missing: Vec<(&str, &Entry)> = missing.collect();
+    let missing: Vec<(&str, &Entry)> = document
+        .stacks
+        .iter()
+        .map(|(key, entry)| (&**key, entry))
+        .filter(|(key, _)| !here.contains(key))
+        .collect();
     if missing.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -98,10 +98,13 @@ impl DefaultBranch<'_> {
         directories.dedup();
         let commit = std::slice::from_ref(&self.tip.commit);
         let holds = holdings(self.present.repository, commit, &directories)?;
-        let holds = directories.iter().zip(holds[0].iter().copied());
-        let holds: HashMap<&ProjectPath, Holds> = holds.collect();
-        let there = holds.iter().filter(|(_, it)| **it != Holds::NoDirectory);
-        let there = there.map(|(directory, _)| (*directory).clone()).collect();
+        let holds: HashMap<&ProjectPath, Holds> =
+            directories.iter().zip(holds[0].iter().copied()).collect();
+        let there = holds
+            .iter()
+            .filter(|(_, it)| **it != Holds::NoDirectory)
+            .map(|(directory, _)| (*directory).clone())
+            .collect();
         let at_tip = CommitContent::read(self.present, &self.tip.commit, there)?;
         let mut found = Vec::new();
         for stack in removed {
@@ -136,11 +139,12 @@ impl DefaultBranch<'_> {
         removed: &[RemovedFromHead<'e>],
     ) -> Result<Vec<(&'e str, NoProof)>, ChangeError> {
         let stacks = project.stacks.iter().map(|(_, stack)| stack);
-        let by_id = stacks.filter_map(|stack| {
-            let id = stack.id.as_ref()?.value.to_ascii_lowercase();
-            Some((id, stack.path.directory()))
-        });
-        let by_id: HashMap<String, &ProjectPath> = by_id.collect();
+        let by_id: HashMap<String, &ProjectPath> = stacks
+            .filter_map(|stack| {
+                let id = stack.id.as_ref()?.value.to_ascii_lowercase();
+                Some((id, stack.path.directory()))
+            })
+            .collect();
         let paths = removed.iter().map(|stack| &stack.places[0]);
         let moves = project.moves.destinations(paths);
         let mut found = Vec::new();

@@ -53,10 +53,10 @@ pub enum Deletion {
 pub fn deletions(range: &CommitRange, gone: &[RemovedDirectory]) -> Vec<Deletion> {
     let commits = &range.commits;
     let seen: BTreeSet<Option<usize>> = gone.iter().map(|gone| gone.seen).collect();
-    let since = seen
+    let since: HashMap<Option<usize>, CommitsSince> = seen
         .into_iter()
-        .map(|seen| (seen, CommitsSince::new(range, seen)));
-    let since: HashMap<Option<usize>, CommitsSince> = since.collect();
+        .map(|seen| (seen, CommitsSince::new(range, seen)))
+        .collect();
     let mut found: Vec<Deletion> = gone
         .iter()
         .map(|gone| {

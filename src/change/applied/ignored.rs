@@ -198,8 +198,9 @@ pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<Str
         return Vec::new();
     };
     let names: BTreeSet<&String> = recorded.parts.keys().chain(now.parts.keys()).collect();
-    let differing = names.into_iter();
-    let differing = differing.filter(|it| recorded.parts.get(*it) != now.parts.get(*it));
+    let differing = names
+        .into_iter()
+        .filter(|it| recorded.parts.get(*it) != now.parts.get(*it));
     differing.cloned().collect()
 }
 

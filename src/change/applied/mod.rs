@@ -320,10 +320,10 @@ mod tests {
     use super::*;
 
     fn digest(rules: &str, parts: &[(&str, &str)]) -> InputDigest {
-        let parts = parts
+        let parts: std::collections::BTreeMap<String, String> = parts
             .iter()
-            .map(|(name, part)| ((*name).to_owned(), (*part).to_owned()));
-        let parts: std::collections::BTreeMap<String, String> = parts.collect();
+            .map(|(name, part)| ((*name).to_owned(), (*part).to_owned()))
+            .collect();
         InputDigest {
             rules: rules.into(),
             digest: format!("sha256:{parts:?}"),

@@ -40,12 +40,20 @@ impl AppliedRange {
         ids.extend(in_base);
         let n_range = ids.len();
         let known: HashSet<&CommitId> = ids.iter().collect();
-        let others = seen.iter().chain([head]).filter(|it| !known.contains(it));
-        let others: Vec<CommitId> = others.cloned().collect();
+        let others: Vec<CommitId> = seen
+            .iter()
+            .chain([head])
+            .filter(|it| !known.contains(it))
+            .cloned()
+            .collect();
         ids.extend(others);
         let holdings = holdings(repository, &ids, directories)?;
-        let places = ids.iter().cloned().enumerate();
-        let places: HashMap<CommitId, usize> = places.map(|(at, id)| (id, at)).collect();
+        let places: HashMap<CommitId, usize> = ids
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(at, id)| (id, at))
+            .collect();
         let of = |commit: &CommitId| Arc::clone(&holdings[places[commit]]);
         let since = commits.iter().zip(&holdings).map(|(commit, holds)| {
             let parents = commit.parents.iter().map(|parent| places[parent]);
@@ -98,8 +106,11 @@ fn commits_since(
             later.insert(&commit.id);
         }
     }
-    let apart = seen.iter().filter(|seen| !later.contains(seen));
-    let apart: Vec<CommitId> = apart.cloned().collect();
+    let apart: Vec<CommitId> = seen
+        .iter()
+        .filter(|seen| !later.contains(seen))
+        .cloned()
+        .collect();
     if !apart.is_empty() {
         for seen in apart {
             let Some(common) = repository.merge_base(&base, &seen)? else {

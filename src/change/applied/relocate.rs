@@ -116,8 +116,12 @@ impl<'a> Relocation<'a> {
 
     fn found(&self) -> Result<Found, Vec<MoveConflict>> {
         let stacks = &self.project.stacks;
-        let recorded = self.document.stacks.keys();
-        let recorded: Vec<StackPath> = recorded.filter_map(|key| StackPath::parse(key)).collect();
+        let recorded: Vec<StackPath> = self
+            .document
+            .stacks
+            .keys()
+            .filter_map(|key| StackPath::parse(key))
+            .collect();
         let mut found: Found = BTreeMap::new();
         let mut clashes = Vec::new();
         let mut by_target: HashMap<String, String> = HashMap::new();
@@ -180,8 +184,11 @@ impl<'a> Relocation<'a> {
 
     /// Returns the key of the entry with the id of a stack.
     fn entry_of(&self, stack: StackIndex) -> Option<&'a str> {
-        let id = self.project.stacks[stack].id.as_ref()?;
-        let id = id.value.to_ascii_lowercase();
+        let id = self.project.stacks[stack]
+            .id
+            .as_ref()?
+            .value
+            .to_ascii_lowercase();
         self.recorded_ids.get(&id).copied()
     }
 

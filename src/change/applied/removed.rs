@@ -33,14 +33,19 @@ pub(super) fn evidence<'e>(
     if let Some(broken) = broken(present, &head)? {
         return Ok(none(broken).collect());
     }
-    let stacks = missing.iter().filter_map(|(key, entry)| {
-        let path = StackPath::parse(key)?;
-        Some((*key, *entry, path))
-    });
-    let stacks: Vec<(&'e str, &'e Entry, StackPath)> = stacks.collect();
+    let stacks: Vec<(&'e str, &'e Entry, StackPath)> = missing
+        .iter()
+        .filter_map(|(key, entry)| {
+            let path = StackPath::parse(key)?;
+            Some((*key, *entry, path))
+        })
+        .collect();
     let given_up = RelocationBlocks::read(present, &head, stacks.iter().map(|(.., path)| path))?;
-    let directories = stacks.iter().flat_map(|(.., path)| given_up.places(path));
-    let directories: BTreeSet<&ProjectPath> = directories.map(StackPath::directory).collect();
+    let directories: BTreeSet<&ProjectPath> = stacks
+        .iter()
+        .flat_map(|(.., path)| given_up.places(path))
+        .map(StackPath::directory)
+        .collect();
     let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
     // Stacks that are not destroyed need no code, but their history must not contradict the block.
     let known = stacks.iter().filter_map(|(_, entry, path)| {
@@ -53,9 +58,12 @@ pub(super) fn evidence<'e>(
     });
     let seens = AppliedCommits::new(present, &head, known)?;
     let since = AppliedRange::read(repository, &head, &seens.in_head, &directories)?;
-    let there = directories.iter().zip(since.head.iter());
-    let there = there.filter(|(_, holds)| **holds != Holds::NoDirectory);
-    let there: Vec<ProjectPath> = there.map(|(directory, _)| directory.clone()).collect();
+    let there: Vec<ProjectPath> = directories
+        .iter()
+        .zip(since.head.iter())
+        .filter(|(_, holds)| **holds != Holds::NoDirectory)
+        .map(|(directory, _)| directory.clone())
+        .collect();
     let at_head = CommitContent::read(present, &head, there)?;
 
     // The answers that need no history, by index.
@@ -66,20 +74,21 @@ pub(super) fn evidence<'e>(
         since: &since,
         directories: &directories,
     };
-    let decided = stacks
+    let mut decided: Vec<Option<Proof>> = stacks
         .iter()
-        .map(|(_, entry, path)| known.decide(entry, path));
-    let mut decided: Vec<Option<Proof>> = decided.collect::<Result<_, ChangeError>>()?;
+        .map(|(_, entry, path)| known.decide(entry, path))
+        .collect::<Result<_, ChangeError>>()?;
     let undecided = || (0..stacks.len()).filter(|&at| decided[at].is_none());
-    let gone = undecided().map(|at| {
-        let (_, entry, path) = &stacks[at];
-        let seen = seens.of(entry).ok();
-        RemovedDirectory {
-            directory: known.place(path),
-            seen: seen.and_then(|seen| since.places.get(seen).copied()),
-        }
-    });
-    let gone: Vec<RemovedDirectory> = gone.collect();
+    let gone: Vec<RemovedDirectory> = undecided()
+        .map(|at| {
+            let (_, entry, path) = &stacks[at];
+            let seen = seens.of(entry).ok();
+            RemovedDirectory {
+                directory: known.place(path),
+                seen: seen.and_then(|seen| since.places.get(seen).copied()),
+            }
+        })
+        .collect();
     let found: Vec<(usize, Deletion)> = undecided().zip(deletions(&since.range, &gone)).collect();
     for (at, deletion) in found {
         let id = |commit: usize| since.ids[commit].clone();
@@ -171,8 +180,9 @@ impl RemovalFacts<'_, '_> {
     /// Returns the proof for a stack that a block only removes from the state. That needs no code, but must
     /// not undo later commits.
     fn left(&self, entry: &Entry, by: RemovedBy) -> Proof {
-        let last = last_commit(entry).map(|commit| self.seens.in_head(commit));
-        let last = last.transpose()?;
+        let last = last_commit(entry)
+            .map(|commit| self.seens.in_head(commit))
+            .transpose()?;
         Ok(ProvenRemoval {
             seen: newest_commit_with_inputs(entry).filter(|seen| last == Some(seen)),
             by,
@@ -249,16 +259,18 @@ fn block_on_default_branch<'e>(
     stacks: &[(&'e str, &'e Entry, StackPath)],
     evidence: &mut Proofs<'e>,
 ) -> Result<(), ChangeError> {
-    let removed = stacks.iter().filter_map(|(key, entry, path)| {
-        let removal = evidence.get(key)?.as_ref().ok()?.clone();
-        Some(RemovedFromHead {
-            key,
-            entry,
-            places: given_up.places(path).cloned().collect(),
-            removal,
+    let removed: Vec<RemovedFromHead<'_>> = stacks
+        .iter()
+        .filter_map(|(key, entry, path)| {
+            let removal = evidence.get(key)?.as_ref().ok()?.clone();
+            Some(RemovedFromHead {
+                key,
+                entry,
+                places: given_up.places(path).cloned().collect(),
+                removal,
+            })
         })
-    });
-    let removed: Vec<RemovedFromHead<'_>> = removed.collect();
+        .collect();
     let still_there = still_there(present, head, document, &removed)?;
     // The first reason is the plainest.
     for (key, why) in still_there.into_iter().rev() {

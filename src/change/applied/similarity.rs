@@ -83,18 +83,25 @@ pub(super) fn moved<'e>(
 ) -> Result<BTreeMap<&'e str, Similarity>, GitError> {
     let gone: BTreeSet<&ProjectPath> = removed.iter().map(|(_, directory, _)| directory).collect();
     let stack_of = |file: &ProjectPath| nearest(file, |it| destinations.contains_key(it));
-    let added = repository.differences(old, new)?;
-    let added = added
+    let added: Vec<ProjectPath> = repository
+        .differences(old, new)?
         .iter()
-        .filter(|file| file.change == FileChange::Added && counts(&file.path));
-    let added: Vec<ProjectPath> = added.filter_map(|file| stack_of(&file.path)).collect();
+        .filter(|file| file.change == FileChange::Added && counts(&file.path))
+        .filter_map(|file| stack_of(&file.path))
+        .collect();
     let n_added = added.len();
     let added: BTreeSet<ProjectPath> = added.into_iter().collect();
     if added.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let places = gone.iter().copied().chain(&added).cloned();
-    let places: Vec<ProjectPath> = places.collect::<BTreeSet<_>>().into_iter().collect();
+    let places: Vec<ProjectPath> = gone
+        .iter()
+        .copied()
+        .chain(&added)
+        .cloned()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
     let mut all: BTreeMap<ProjectPath, u64> = BTreeMap::new();
     let mut found: BTreeMap<ProjectPath, BTreeMap<ProjectPath, u64>> = BTreeMap::new();
     let departures = repository.departures(old, new, &places)?;

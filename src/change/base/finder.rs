@@ -212,8 +212,11 @@ impl Finder<'_> {
         if let Some((commit, what)) = found.first() {
             return self.unrelated(commit, what, remote.as_deref());
         }
-        let what = target.branch.as_ref().or(target.commit.as_ref());
-        let what = what.map_or("the target", String::as_str);
+        let what = target
+            .branch
+            .as_ref()
+            .or(target.commit.as_ref())
+            .map_or("the target", String::as_str);
         let problem =
             format!("the target of this change, `{what}`, is not in this clone ({provider})");
         self.fetch_history(problem, remote, missing)
@@ -279,11 +282,13 @@ impl Finder<'_> {
     /// the next push. Its merge base with that branch is HEAD itself, which shows no change.
     fn behind(&self, tip: &CommitId, shown: &str) -> Result<Base, BaseUnknown> {
         let newer = self.repository.history(tip, Some(&self.head))?;
-        let first_parents = newer.iter().filter_map(|commit| {
-            let parent = commit.parents.first()?;
-            Some((&commit.id, parent))
-        });
-        let first_parents: HashMap<&CommitId, &CommitId> = first_parents.collect();
+        let first_parents: HashMap<&CommitId, &CommitId> = newer
+            .iter()
+            .filter_map(|commit| {
+                let parent = commit.parents.first()?;
+                Some((&commit.id, parent))
+            })
+            .collect();
         let mut commit = tip;
         while let Some(parent) = first_parents.get(commit) {
             commit = parent;

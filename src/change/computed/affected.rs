@@ -51,11 +51,14 @@ impl AffectedStacks {
             .extend(links.keys().filter_map(ProjectPath::parent));
         // These may add stacks to, or remove stacks from, the list of all stacks.
         let may_list_others = !concerned.directories.is_empty();
-        let importing = project.imports.iter().filter(|(_, imports)| {
-            let mut imports = imports.iter();
-            imports.any(|entry| touch_named(tree, &entry.value).is_some())
-        });
-        let importing = importing.map(|(directory, _)| directory.clone());
+        let importing = project
+            .imports
+            .iter()
+            .filter(|(_, imports)| {
+                let mut imports = imports.iter();
+                imports.any(|entry| touch_named(tree, &entry.value).is_some())
+            })
+            .map(|(directory, _)| directory.clone());
         concerned.directories.extend(importing);
         let imported = project.imports.values().flatten();
         let imported = imported.filter_map(|entry| match &entry.value {

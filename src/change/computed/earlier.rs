@@ -40,8 +40,10 @@ impl<'a> EarlierTree<'a> {
         directories: &'a BTreeSet<ProjectPath>,
         links: &'a BTreeMap<ProjectPath, ProjectPath>,
     ) -> Result<Self, ChangeError> {
-        let parents = changed.iter().filter_map(|file| file.path.parent());
-        let parents: BTreeSet<ProjectPath> = parents.collect();
+        let parents: BTreeSet<ProjectPath> = changed
+            .iter()
+            .filter_map(|file| file.path.parent())
+            .collect();
         // Only the base knows the content of a directory that a mark hides now.
         let mut hidden: Vec<ProjectPath> = Vec::new();
         for file in changed.iter() {
@@ -69,11 +71,14 @@ impl<'a> EarlierTree<'a> {
             str::from_utf8(&entry.path).is_ok_and(|path| is_wanted(&format!("/{path}")))
         });
         // The marks that exclude some of these directories from the project.
-        let around = parents.iter().flat_map(|directory| {
-            let own = std::iter::once(directory.as_str());
-            own.chain(directory.ancestors())
-        });
-        let around: BTreeSet<ProjectPath> = around.map(ProjectPath::from_normal).collect();
+        let around: BTreeSet<ProjectPath> = parents
+            .iter()
+            .flat_map(|directory| {
+                let own = std::iter::once(directory.as_str());
+                own.chain(directory.ancestors())
+            })
+            .map(ProjectPath::from_normal)
+            .collect();
         let marks = around
             .iter()
             .flat_map(|directory| SKIP_MARKS.map(|mark| directory.join(mark)));
@@ -83,12 +88,14 @@ impl<'a> EarlierTree<'a> {
             }
         }
         // A link counts as a file with the content of its target.
-        let linked = links.iter().filter_map(|(link, end)| {
-            let end = end.relative().as_bytes();
-            let found = entries.iter().find(|entry| entry.path == end)?;
-            Some(entry(link, found.id.clone()))
-        });
-        let linked: Vec<TreeEntry> = linked.collect();
+        let linked: Vec<TreeEntry> = links
+            .iter()
+            .filter_map(|(link, end)| {
+                let end = end.relative().as_bytes();
+                let found = entries.iter().find(|entry| entry.path == end)?;
+                Some(entry(link, found.id.clone()))
+            })
+            .collect();
         entries.extend(linked);
         for (number, file) in present.sources.files().enumerate() {
             let mut above = file.path.ancestors();
@@ -138,8 +145,7 @@ impl<'a> EarlierTree<'a> {
 
 /// Returns whether a skip mark exists on disk.
 fn is_there(root: &Path, mark: &ProjectPath) -> Result<bool, FileReadError> {
-    let found = if_there(mark.to_host(root).symlink_metadata());
-    let found = found.map_err(|source| FileReadError {
+    let found = if_there(mark.to_host(root).symlink_metadata()).map_err(|source| FileReadError {
         path: mark.relative().to_owned(),
         source,
     });
@@ -160,8 +166,11 @@ impl FileTree for EarlierTree<'_> {
     }
 
     fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>> {
-        let of_base = ids.iter().copied();
-        let of_base: Vec<&str> = of_base.filter(|id| self.source(id).is_none()).collect();
+        let of_base: Vec<&str> = ids
+            .iter()
+            .copied()
+            .filter(|id| self.source(id).is_none())
+            .collect();
         let contents = self.commit.read(&of_base, max_bytes)?;
         let contents: HashMap<&str, Option<Vec<u8>>> = of_base.into_iter().zip(contents).collect();
         let content = |id: &&str| match self.source(id) {

@@ -126,9 +126,12 @@ impl Explainer<'_> {
             .filter_map(|file| Some((distance(&file)?, file)))
             .collect();
         near.sort_by_key(|(distance, _)| *distance);
-        let file = near.first().map(|(_, file)| *file);
-        let file = file.or_else(|| self.files.iter().find(is_meant));
-        let file = file.or_else(|| self.files.iter().next())?.clone();
+        let file = near
+            .first()
+            .map(|(_, file)| *file)
+            .or_else(|| self.files.iter().find(is_meant))
+            .or_else(|| self.files.iter().next())?
+            .clone();
         let chain = vec![step];
         Some(ChangeCause { file, chain })
     }

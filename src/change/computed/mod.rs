@@ -53,8 +53,7 @@ pub(super) fn changed_stacks(
             project,
             was: false,
         };
-        let wanted = project.stacks.iter();
-        let wanted = wanted.filter(|(index, _)| is_wanted(*index));
+        let wanted = project.stacks.iter().filter(|(index, _)| is_wanted(*index));
         let mut found: BTreeMap<StackIndex, ChangeCause> = wanted
             .filter_map(|(index, stack)| Some((index, trace::read_in_block(side, &tree, stack)?)))
             .collect();
@@ -97,12 +96,14 @@ fn region(project: &Project, concerned: &AffectedStacks) -> BTreeSet<ProjectPath
     let below = differing
         .clone()
         .flat_map(|it| project.stacks.at_or_below(it));
-    let stacks = below.chain(concerned.compared.iter().copied());
-    let stacks = stacks.map(|stack| project.stacks[stack].path.directory());
+    let stacks = below
+        .chain(concerned.compared.iter().copied())
+        .map(|stack| project.stacks[stack].path.directory());
     let mut region: BTreeSet<ProjectPath> = differing.chain(stacks).cloned().collect();
     let own = region.iter();
-    let above = own.flat_map(|directory| directory.ancestors().map(ProjectPath::from_normal));
-    let above: Vec<ProjectPath> = above.collect();
+    let above: Vec<ProjectPath> = own
+        .flat_map(|directory| directory.ancestors().map(ProjectPath::from_normal))
+        .collect();
     region.extend(above);
     region
 }
@@ -127,8 +128,7 @@ fn compare(
         .iter()
         .filter(|path| !tree.covers(path.directory()));
     stacks_before.extend(elsewhere.cloned());
-    let before = ProjectNamespaces::new(&earlier, host.iter().cloned());
-    let before = before
+    let before = ProjectNamespaces::new(&earlier, host.iter().cloned())
         .comparable()
         .reading(tree)
         .with_stacks(stacks_before.iter());
@@ -209,8 +209,9 @@ fn declaration<'f>(
         is_here && is_configuration(file.path.basename().as_ref())
     });
     let around = || {
-        let directories = std::iter::once(stack.as_str()).chain(stack.ancestors());
-        let mut directories = directories.map(ProjectPath::from_normal);
+        let mut directories = std::iter::once(stack.as_str())
+            .chain(stack.ancestors())
+            .map(ProjectPath::from_normal);
         directories.find_map(|directory| {
             let mut marks = SKIP_MARKS.iter();
             marks.find_map(|mark| files.at(directory.join(mark).as_str()))

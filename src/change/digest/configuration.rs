@@ -74,11 +74,12 @@ impl<'a> Configuration<'a> {
         };
         let nothing = BTreeSet::new();
         let files = texts.par_iter();
-        let said = files.filter_map(|(path, text)| {
-            let said = configuration.read(path, text, &nothing)?;
-            Some((*path, said))
-        });
-        let said = said.collect();
+        let said = files
+            .filter_map(|(path, text)| {
+                let said = configuration.read(path, text, &nothing)?;
+                Some((*path, said))
+            })
+            .collect();
         Configuration {
             said,
             ..configuration

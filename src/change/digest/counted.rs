@@ -111,8 +111,8 @@ impl<'a> Digester<'a> {
         if list.has_inside() {
             let files = self
                 .files
-                .below(self.project.stacks[stack].path.directory());
-            let files = files.filter(|file| list.ignores_inside(&file.path, file.is_repository()));
+                .below(self.project.stacks[stack].path.directory())
+                .filter(|file| list.ignores_inside(&file.path, file.is_repository()));
             inside.extend(files.map(|file| &file.path));
         }
         inside.dedup();
@@ -206,7 +206,9 @@ fn left<'n>(
     node: &'n InputNode<'_>,
     sieve: &'n IgnoreFilter<'_>,
 ) -> impl Iterator<Item = usize> + 'n {
-    let edges = node.edges.iter();
-    let edges = edges.filter(|edge| !sieve.drops_way(&edge.steps));
+    let edges = node
+        .edges
+        .iter()
+        .filter(|edge| !sieve.drops_way(&edge.steps));
     edges.map(|edge| edge.target)
 }

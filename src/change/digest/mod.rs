@@ -199,13 +199,19 @@ impl<'a> Digester<'a> {
         let groups: Vec<&[StackIndex]> = stacks
             .chunk_by(|a, b| directory(a) == directory(b))
             .collect();
-        let directories = groups.iter().filter_map(|group| group.first());
-        let directories: Vec<ProjectPath> = directories.map(|it| directory(it).clone()).collect();
+        let directories: Vec<ProjectPath> = groups
+            .iter()
+            .filter_map(|group| group.first())
+            .map(|it| directory(it).clone())
+            .collect();
         let own = self.own(&directories.iter().collect());
         let terragrunt = self.project.settings.terragrunt;
         let graph = InputGraph::new(self.tree, &directories, terragrunt);
-        let nodes = graph.nodes.par_iter();
-        let nodes: Vec<PartDigest> = nodes.map(|node| self.node(node, None)).collect();
+        let nodes: Vec<PartDigest> = graph
+            .nodes
+            .par_iter()
+            .map(|node| self.node(node, None))
+            .collect();
         let uses = |node: usize| graph.nodes[node].edges.iter().map(|edge| edge.target);
         let modules = modules(&nodes, uses);
         let [earlier, rules] =
@@ -216,17 +222,19 @@ impl<'a> Digester<'a> {
             let has_newer = newer[candidate] || unit.is_some_and(|&unit| newer[unit]);
             Arc::clone(if has_newer { &rules } else { &earlier })
         };
-        let shared = (0..groups.len()).into_par_iter().map(|candidate| {
-            let mut parts = Parts::new();
-            if let Some(own) = own.get(&directories[candidate]) {
-                let own = self.own_part(own, None);
-                parts.entry("own".to_owned()).or_default().part(&own);
-            }
-            let module = |node: usize| modules[node];
-            self.add_inputs(&graph, candidate, &module, None, &mut parts);
-            finished(parts)
-        });
-        let shared: Vec<BTreeMap<String, PartDigest>> = shared.collect();
+        let shared: Vec<BTreeMap<String, PartDigest>> = (0..groups.len())
+            .into_par_iter()
+            .map(|candidate| {
+                let mut parts = Parts::new();
+                if let Some(own) = own.get(&directories[candidate]) {
+                    let own = self.own_part(own, None);
+                    parts.entry("own".to_owned()).or_default().part(&own);
+                }
+                let module = |node: usize| modules[node];
+                self.add_inputs(&graph, candidate, &module, None, &mut parts);
+                finished(parts)
+            })
+            .collect();
         let whole = AllDigests {
             graph: &graph,
             nodes: &nodes,
@@ -238,15 +246,18 @@ impl<'a> Digester<'a> {
             },
         };
         let views = self.views(&whole);
-        let sieves = stacks.par_iter().map(|&stack| {
-            let list = self.lists.get(stack).filter(|list| !list.is_all())?;
-            self.sieve(stack, list, &views)
-        });
-        let sieves: Vec<Option<IgnoreFilter<'_>>> = sieves.collect();
+        let sieves: Vec<Option<IgnoreFilter<'_>>> = stacks
+            .par_iter()
+            .map(|&stack| {
+                let list = self.lists.get(stack).filter(|list| !list.is_all())?;
+                self.sieve(stack, list, &views)
+            })
+            .collect();
         let environments = self.environments(stacks, &sieves);
         let groups = groups.iter().enumerate();
-        let candidates = groups.flat_map(|(candidate, group)| group.iter().map(move |_| candidate));
-        let candidates: Vec<usize> = candidates.collect();
+        let candidates: Vec<usize> = groups
+            .flat_map(|(candidate, group)| group.iter().map(move |_| candidate))
+            .collect();
         let digests = stacks.par_iter().enumerate().map(|(at, &stack)| {
             let (candidate, environment) = (candidates[at], &environments[at]);
             let mut parts = Parts::new();

@@ -54,8 +54,7 @@ impl<'a> Digester<'a> {
             let found: Vec<ProjectPath> = links_in(directory, listed).collect();
             found.into_iter().map(move |link| (directory, link))
         });
-        let left_out = self.tree.listing().left_out().iter();
-        let left_out = left_out.flat_map(|directory| {
+        let left_out = self.tree.listing().left_out().iter().flat_map(|directory| {
             let found = links.links_on_disk(directory).to_vec();
             found.into_iter().map(move |link| (directory, link))
         });

@@ -31,14 +31,20 @@ pub(in crate::change) fn calls(
     let graph = InputGraph::new(tree, &directories, terragrunt);
     let leads = graph.leads_to(|node| node.calls.iter().any(&is_wanted));
     let found = |(index, directory): (usize, &ProjectPath)| {
-        let starts = [Some(index), graph.units.get(&index).copied()];
-        let starts = starts.into_iter().flatten().filter(|&start| leads[start]);
-        let calls = starts.flat_map(|start| calls_from(&graph.nodes, start, &leads, &is_wanted));
-        let calls: Vec<FoundCall> = calls.collect();
+        let starts = [Some(index), graph.units.get(&index).copied()]
+            .into_iter()
+            .flatten()
+            .filter(|&start| leads[start]);
+        let calls: Vec<FoundCall> = starts
+            .flat_map(|start| calls_from(&graph.nodes, start, &leads, &is_wanted))
+            .collect();
         (!calls.is_empty()).then(|| (directory.clone(), calls))
     };
-    let found = directories.par_iter().enumerate().filter_map(found);
-    let found: Vec<(ProjectPath, Vec<FoundCall>)> = found.collect();
+    let found: Vec<(ProjectPath, Vec<FoundCall>)> = directories
+        .par_iter()
+        .enumerate()
+        .filter_map(found)
+        .collect();
     let mut calls = BTreeMap::new();
     for (directory, found) in found {
         let instances = stacks.at(directory.as_str());

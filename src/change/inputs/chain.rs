@@ -22,8 +22,9 @@ impl ChainBudget {
     ) -> Vec<Use> {
         let max = if self.0 < MAX_STEPS { MAX_CHAIN } else { 2 };
         let n_left_out = steps.len().saturating_sub(max);
-        let kept = steps.enumerate();
-        let kept = kept.filter(|&(at, _)| at + 1 < max || at + 1 >= max + n_left_out);
+        let kept = steps
+            .enumerate()
+            .filter(|&(at, _)| at + 1 < max || at + 1 >= max + n_left_out);
         let chain: Vec<Use> = kept.map(|(_, step)| step.clone()).collect();
         self.0 += chain.len();
         chain

@@ -41,8 +41,9 @@ impl<'b> Constants<'b> {
             known: RefCell::default(),
         };
         for file in files {
-            let locals = file.blocks("locals");
-            let locals = locals.flat_map(|block| &block.body.attributes);
+            let locals = file
+                .blocks("locals")
+                .flat_map(|block| &block.body.attributes);
             constants
                 .locals
                 .extend(locals.map(|local| (&*local.name.text, &local.value)));
@@ -87,8 +88,8 @@ impl Namespaces for Constants<'_> {
     fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
         let namespace = match path.name {
             "path" => {
-                let places = [("module", MODULE), ("root", ROOT), ("cwd", ROOT)];
-                let places = places.map(|(name, place)| (name, Value::string(place)));
+                let places = [("module", MODULE), ("root", ROOT), ("cwd", ROOT)]
+                    .map(|(name, place)| (name, Value::string(place)));
                 return Ok(Some(Value::object(places).into()));
             }
             "local" => "local",

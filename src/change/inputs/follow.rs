@@ -170,8 +170,9 @@ impl<'a> Links<'a> {
         let start = self
             .listed
             .partition_point(|(path, _)| *path.as_str() < *prefix);
-        let below = self.listed[start..].iter();
-        let below = below.take_while(move |(path, _)| path.as_str().starts_with(&prefix));
+        let below = self.listed[start..]
+            .iter()
+            .take_while(move |(path, _)| path.as_str().starts_with(&prefix));
         // As texts, the root's own entries are below `/` too.
         let own = own.filter(|(path, _)| !path.is_root());
         let listed = own.into_iter().chain(below);

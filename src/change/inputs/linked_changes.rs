@@ -188,8 +188,10 @@ impl<'a> LinkedChanges<'a> {
             pattern.matches(&inside)
                 || file.change == FileChange::Repository && pattern.may_match_below(&inside)
         };
-        let at_end = self.changed.touching_above(end);
-        let at_end = at_end.filter(|file| file.path != *end || matches(file));
+        let at_end = self
+            .changed
+            .touching_above(end)
+            .filter(|file| file.path != *end || matches(file));
         let below = || {
             let mut below = self.changed.below(end);
             below.find(|file| !link.is_at_or_below(end) && matches(file))

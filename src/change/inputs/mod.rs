@@ -58,8 +58,11 @@ pub(super) fn changed_inputs(
     let groups: Vec<&[StackIndex]> = candidates
         .chunk_by(|a, b| directory(a) == directory(b))
         .collect();
-    let directories = groups.iter().filter_map(|group| group.first());
-    let directories: Vec<ProjectPath> = directories.map(|stack| directory(stack).clone()).collect();
+    let directories: Vec<ProjectPath> = groups
+        .iter()
+        .filter_map(|group| group.first())
+        .map(|stack| directory(stack).clone())
+        .collect();
     let graph = graph::InputGraph::new(tree, &directories, terragrunt);
     if tree.checks {
         terraform::check_changed(tree, |directory| graph.has_read(directory));
@@ -97,8 +100,12 @@ pub(super) fn unknown_paths(
     terragrunt: bool,
 ) -> Vec<Use> {
     let graph = graph::InputGraph::new(tree, directories, terragrunt);
-    let found = graph.nodes.iter().flat_map(|node| &node.unknown);
-    let mut found: Vec<Use> = found.cloned().collect();
+    let mut found: Vec<Use> = graph
+        .nodes
+        .iter()
+        .flat_map(|node| &node.unknown)
+        .cloned()
+        .collect();
     // Stacks share the files that Terragrunt includes.
     found.sort_by(|a, b| {
         (&a.location.file, a.location.line).cmp(&(&b.location.file, b.location.line))

@@ -51,8 +51,10 @@ impl InputProblems {
     ///
     /// If a file could not be read.
     pub(crate) fn add_to(self, problems: &mut Problems) -> Result<(), FileReadError> {
-        let files = self.0.into_inner();
-        let files = files.expect("no task panics while it holds this");
+        let files = self
+            .0
+            .into_inner()
+            .expect("no task panics while it holds this");
         for (path, mut of_file) in files {
             if let Some(source) = of_file.unreadable {
                 let path = path.relative().to_owned();

@@ -15,17 +15,22 @@ fn changed(directory: &Path, changed: &[&str]) -> (Vec<String>, String) {
     check(&project, &listing, &files);
     let candidates: Vec<StackIndex> = project.stacks.iter().map(|(index, _)| index).collect();
     // As in a release build: deep expressions need a large stack.
-    let pool = rayon::ThreadPoolBuilder::new().stack_size(16 << 20);
-    let pool = pool.num_threads(2).build().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .stack_size(16 << 20)
+        .num_threads(2)
+        .build()
+        .unwrap();
     let input_problems = InputProblems::default();
     let tree = Tree::new(&root, &listing, &files, &input_problems);
     let found = pool.install(|| changed_inputs(&tree, &project.stacks, &candidates, true));
     drop(tree);
-    let found_changed = found.iter().map(|(stack, cause)| {
-        let stack = &project.stacks[*stack].path;
-        format!("{stack}{} > {}", way(&cause.chain), cause.file.path)
-    });
-    let found_changed = found_changed.collect();
+    let found_changed = found
+        .iter()
+        .map(|(stack, cause)| {
+            let stack = &project.stacks[*stack].path;
+            format!("{stack}{} > {}", way(&cause.chain), cause.file.path)
+        })
+        .collect();
     let mut problems = Problems::default();
     input_problems.add_to(&mut problems).unwrap();
     problems.settle(&mut project.sources);

@@ -89,11 +89,13 @@ pub(super) fn read<'b>(
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(text),
         Err(error) => {
-            let diagnostic = Diagnostic::warning(Code::Encoding, "this file is not UTF-8").label(
-                span(error.valid_up_to(), error.valid_up_to()),
-                "the first byte that is not text",
-            );
-            let diagnostic = diagnostic.note(CONSEQUENCE).help("save the file as UTF-8");
+            let diagnostic = Diagnostic::warning(Code::Encoding, "this file is not UTF-8")
+                .label(
+                    span(error.valid_up_to(), error.valid_up_to()),
+                    "the first byte that is not text",
+                )
+                .note(CONSEQUENCE)
+                .help("save the file as UTF-8");
             let text = String::from_utf8_lossy(bytes);
             tree.problems.add(file, &text, diagnostic);
             None

@@ -249,8 +249,7 @@ impl<'a> Tree<'a> {
         if self.listing().get(path.as_str()).is_some() {
             return true;
         }
-        let found = if_there(fs::metadata(path.to_host(self.root())));
-        let found = found.unwrap_or_else(|error| {
+        let found = if_there(fs::metadata(path.to_host(self.root()))).unwrap_or_else(|error| {
             self.problems.unreadable(path, error);
             None
         });

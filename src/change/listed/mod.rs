@@ -49,10 +49,10 @@ pub fn unknown_paths(
 ) -> Result<Vec<Use>, ChangeError> {
     let (nothing, problems) = (ChangedFiles::default(), InputProblems::default());
     let tree = Tree::new(&project.root, listing, &nothing, &problems);
-    let directories = stacks
+    let directories: BTreeSet<&ProjectPath> = stacks
         .iter()
-        .map(|stack| project.stacks[*stack].path.directory());
-    let directories: BTreeSet<&ProjectPath> = directories.collect();
+        .map(|stack| project.stacks[*stack].path.directory())
+        .collect();
     let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
     let terragrunt = project.settings.terragrunt;
     let find = || inputs::unknown_paths(&tree, &directories, terragrunt);
@@ -101,11 +101,12 @@ pub fn add_uncounted(
                 None => touch(&tree, &input.location).map(|it| (it.file.clone(), it.links)),
             };
             let counts = |file: &ChangedFile| input.change.as_ref() == Some(file);
-            let change = found.filter(|(file, _)| !counts(file));
-            let change = change.and_then(|(file, links)| {
-                let why = reason.clone().or_else(|| why(&file))?;
-                Some(UncountedChange { file, links, why })
-            });
+            let change = found
+                .filter(|(file, _)| !counts(file))
+                .and_then(|(file, links)| {
+                    let why = reason.clone().or_else(|| why(&file))?;
+                    Some(UncountedChange { file, links, why })
+                });
             input.uncounted.extend(change);
         }
     }

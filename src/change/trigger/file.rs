@@ -92,8 +92,9 @@ pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
     let is_text = !file.as_str().contains(char::REPLACEMENT_CHARACTER);
     if !is_text {
         let message = format!("the path of `{}` is not UTF-8", file.relative());
-        let diagnostic = Diagnostic::warning(Code::Encoding, message).file(file.clone());
-        let diagnostic = diagnostic.note("no stack has such a path, so it is not a trigger");
+        let diagnostic = Diagnostic::warning(Code::Encoding, message)
+            .file(file.clone())
+            .note("no stack has such a path, so it is not a trigger");
         problems.diagnostics.push(diagnostic.help("rename it"));
     }
     is_text

@@ -58,8 +58,8 @@ fn only_block<'b>(
         let diagnostic = Diagnostic::error(
             Code::Misplaced,
             format!("attribute `{name}` outside of any block"),
-        );
-        let diagnostic = diagnostic.label(attribute.name.span, "not in a `trigger` block");
+        )
+        .label(attribute.name.span, "not in a `trigger` block");
         problems.push(diagnostic.help("move it into the block: `trigger { … }`"));
     }
     let mut first: Option<&Block> = None;
@@ -174,8 +174,8 @@ fn value(
         let diagnostic = Diagnostic::error(
             Code::MissingAttribute,
             format!("a `trigger` block needs `{name}`"),
-        );
-        let diagnostic = diagnostic.label(block.kind.span, "missing in this block");
+        )
+        .label(block.kind.span, "missing in this block");
         problems.push(diagnostic.help(format!("write {example}")));
         return None;
     };
@@ -229,8 +229,9 @@ pub(super) fn write(statement: &Statement, seconds: u64) -> String {
     let kind = statement.kind.keyword();
     let reason = quoted(&statement.reason);
     let key = statement.key.as_ref();
-    let key = key.map(|key| format!("  key     = {}\n", quoted(key.as_str())));
-    let key = key.unwrap_or_default();
+    let key = key
+        .map(|key| format!("  key     = {}\n", quoted(key.as_str())))
+        .unwrap_or_default();
     format!(
         "trigger {{\n  ctime   = {seconds}\n  reason  = {reason}\n  type    = {kind}\n  context = stack\n{key}}}\n"
     )

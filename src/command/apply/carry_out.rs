@@ -110,8 +110,9 @@ impl Apply<'_> {
         }
         if !is_left {
             let policies = verified.policies.as_ref();
-            let left = policies.map(|policies| policies.unplanned(&verified.context));
-            let left = left.unwrap_or_default();
+            let left = policies
+                .map(|policies| policies.unplanned(&verified.context))
+                .unwrap_or_default();
             if let Some(policies) = policies {
                 self.check_failed_followups(&verified, policies)?;
             }
@@ -134,8 +135,10 @@ impl Apply<'_> {
                 return Ok(ExitStatus::Success);
             }
         }
-        let unplanned = verified.policies.as_ref();
-        let unplanned = unplanned.map(|policies| policies.unplanned(&verified.context));
+        let unplanned = verified
+            .policies
+            .as_ref()
+            .map(|policies| policies.unplanned(&verified.context));
         let policies = match verified.policies.take() {
             Some(policies) => {
                 let VerifiedPlan {
@@ -246,9 +249,11 @@ impl Apply<'_> {
             .into_iter()
             .collect();
         let pairs = EntryIndex::new(&verified.context.project.stacks, document);
-        let failed = pairs.iter().filter(|(_, key)| keys.contains(key));
-        let failed = failed.map(|(stack, _)| verified.context.project.stacks[stack].path.clone());
-        let failed: Vec<StackPath> = failed.collect();
+        let failed: Vec<StackPath> = pairs
+            .iter()
+            .filter(|(_, key)| keys.contains(key))
+            .map(|(stack, _)| verified.context.project.stacks[stack].path.clone())
+            .collect();
         let which = match &*failed {
             [] => return Ok(()),
             [stack] => printable(stack.as_str()).into_owned(),
@@ -490,8 +495,9 @@ impl Apply<'_> {
     /// Returns the stacks that get another generation.
     fn made(&self, context: &Context) -> BTreeSet<StackIndex> {
         let entries = self.saved.plan.entries.iter();
-        let made = entries.filter(|entry| entry.generation.is_some());
-        let made = made.filter_map(|entry| context.project.stacks.find(&entry.stack));
+        let made = entries
+            .filter(|entry| entry.generation.is_some())
+            .filter_map(|entry| context.project.stacks.find(&entry.stack));
         made.collect()
     }
 
@@ -518,8 +524,8 @@ impl Apply<'_> {
         if !is_left && !is_locked {
             return Ok(None);
         }
-        let lockable = Lockable::new(&mut verified.context, document)?;
-        let lockable = lockable.following(self.saved.moves());
+        let lockable =
+            Lockable::new(&mut verified.context, document)?.following(self.saved.moves());
         let timeout = self.lock_timeout.filter(|_| is_left);
         let request = LockRequest {
             run,

@@ -27,8 +27,12 @@ impl Apply<'_> {
         to_do: &mut RemainingWork<'_>,
         may_add: bool,
     ) -> Result<Option<Checker<'l>>> {
-        let applied = to_do.stacks.iter().filter(|it| it.work.apply);
-        let applied: Vec<StackIndex> = applied.filter_map(|it| it.stack.here()).collect();
+        let applied: Vec<StackIndex> = to_do
+            .stacks
+            .iter()
+            .filter(|it| it.work.apply)
+            .filter_map(|it| it.stack.here())
+            .collect();
         let has_any = |stack: &StackIndex| !context.project.rules_of(*stack).conditions.is_empty();
         let has_own = self.saved.plan.mode == PlanMode::Normal && applied.iter().any(has_any);
         // What may be added is any stack.
@@ -101,10 +105,11 @@ fn decided<'l>(
     stacks: &[(StackIndex, SelfValue)],
 ) -> Result<BTreeMap<StackIndex, Checked<'l>>> {
     loop {
-        let found = checker.check_all(kind, stacks);
-        let found = found.context("failed to check conditions")?;
-        let needed = found.values().flat_map(|it| &it.needed);
-        let needed: BTreeSet<StackIndex> = needed.copied().collect();
+        let found = checker
+            .check_all(kind, stacks)
+            .context("failed to check conditions")?;
+        let needed: BTreeSet<StackIndex> =
+            found.values().flat_map(|it| &it.needed).copied().collect();
         if needed.is_empty() {
             return Ok(found);
         }

@@ -105,8 +105,12 @@ impl Apply<'_> {
     ) -> Result<Following> {
         let rollbacks = match document {
             Some(document) if !self.rollback.allows => {
-                let stacks = context.project.stacks.iter();
-                let stacks: Vec<StackIndex> = stacks.map(|(stack, _)| stack).collect();
+                let stacks: Vec<StackIndex> = context
+                    .project
+                    .stacks
+                    .iter()
+                    .map(|(stack, _)| stack)
+                    .collect();
                 context.rollbacks(document, &stacks, self.rollback)?
             }
             _ => BTreeMap::new(),
@@ -162,8 +166,7 @@ impl Apply<'_> {
             let hint = "make a new plan, or add `--policies=off`";
             check_digests(&record, then).map_err(|error| error.hint(hint))?;
         }
-        let excluded = excluded.iter();
-        let excluded = excluded.filter_map(|path| project.stacks.find(path));
+        let excluded = excluded.iter().filter_map(|path| project.stacks.find(path));
         let names = StackNames::new(&project.stacks, excluded.collect());
         let settings = project.settings.policies;
         let (before, unevaluated) = earlier.map_or_else(Default::default, |it| {
@@ -175,8 +178,10 @@ impl Apply<'_> {
             follower.recall(on_record(project, document)?);
         }
         let stacks = self.stacks(context, document, &rollbacks, is_rejected);
-        let drivers = project.stacks.iter().zip(&stacks);
-        let drivers = drivers
+        let drivers = project
+            .stacks
+            .iter()
+            .zip(&stacks)
             .filter(|(_, it)| it.problem.is_none())
             .map(|((stack, _), it)| (stack, it.driver.name.to_owned()))
             .collect();

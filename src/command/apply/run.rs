@@ -213,8 +213,10 @@ impl Apply<'_> {
     /// Says how to go on, if something is left to do besides what was done in later turns.
     fn note_rest(&self, summary: &RunSummary, superseded: &BTreeSet<TurnIndex>) {
         // What a limit or a failed policy has kept from following is not left to do.
-        let left = summary.undone().filter(|it| !superseded.contains(&it.turn));
-        let left: Vec<&Ending> = left.collect();
+        let left: Vec<&Ending> = summary
+            .undone()
+            .filter(|it| !superseded.contains(&it.turn))
+            .collect();
         if !left.is_empty() {
             let is_refused =
                 |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));

@@ -128,8 +128,11 @@ impl Apply<'_> {
         saved.write(&file, plans).map_err(Error::external)?;
         let context = &planned.context;
         let is_at_root = context.directory.is_root();
-        let near = file.strip_prefix(&context.project.root);
-        let near = near.ok().filter(|_| is_at_root).unwrap_or(&file);
+        let near = file
+            .strip_prefix(&context.project.root)
+            .ok()
+            .filter(|_| is_at_root)
+            .unwrap_or(&file);
         let words = ["orch".into(), "apply".into(), near.as_os_str().to_owned()];
         self.notices.note(&format!(
             "the plan was kept: to carry it out, run `{}`",

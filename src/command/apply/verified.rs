@@ -149,8 +149,12 @@ impl Apply<'_> {
         context: &mut Context,
         document: &Document,
     ) -> Result<Standings> {
-        let address = self.saved.plan.state.as_ref();
-        let address = address.map_or_else(String::new, |state| state.address.clone());
+        let address = self
+            .saved
+            .plan
+            .state
+            .as_ref()
+            .map_or_else(String::new, |state| state.address.clone());
         context.standings_in(document, address, CountedStates::default(), false)
     }
 

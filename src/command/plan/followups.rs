@@ -68,8 +68,9 @@ impl Context {
         let Foreseeing { plan, document, .. } = foreseeing;
         let order = plan.order(&self.project, &self.graph, document);
         let all = self.project.stacks.iter().map(|(stack, _)| stack);
-        let attached = all.filter(|stack| !policies.attached.to_stack(*stack).is_empty());
-        let attached: BTreeSet<StackIndex> = attached.collect();
+        let attached: BTreeSet<StackIndex> = all
+            .filter(|stack| !policies.attached.to_stack(*stack).is_empty())
+            .collect();
         let turns = self.turns(&plan.id, &order);
         let mut stacks = turns.iter().filter_map(|turn| turn.stack);
         if !stacks.any(|stack| attached.contains(&stack)) {
@@ -107,16 +108,19 @@ impl Context {
             return Err(error);
         }
         let stacks = &context.project.stacks;
-        let added = run.turns.into_iter().filter(|it| it.turn.was_added);
-        let added = added.map(|ForeseenTurn { turn, after, .. }| PlannedFollowUp {
-            autodeploy: turn.stack.is_some_and(|stack| stacks[stack].autodeploy),
-            problem: problems.remove(&turn.id),
-            after: after.unwrap_or_else(|| turn.path.clone()),
-            policies: turn.policies,
-            stack: turn.path,
-        });
-        let told = run.evaluated.iter();
-        let told = told.flat_map(|it| policy_problems(it, &printable(it.stack.as_str())));
+        let added = run.turns.into_iter().filter(|it| it.turn.was_added).map(
+            |ForeseenTurn { turn, after, .. }| PlannedFollowUp {
+                autodeploy: turn.stack.is_some_and(|stack| stacks[stack].autodeploy),
+                problem: problems.remove(&turn.id),
+                after: after.unwrap_or_else(|| turn.path.clone()),
+                policies: turn.policies,
+                stack: turn.path,
+            },
+        );
+        let told = run
+            .evaluated
+            .iter()
+            .flat_map(|it| policy_problems(it, &printable(it.stack.as_str())));
         Ok(PlannedFollowUps {
             turns: added.collect(),
             problems: told.collect(),
@@ -151,8 +155,10 @@ impl Context {
     ) -> Result<Follower> {
         let facts = self.run_facts(foreseeing.metadata)?;
         let project = &self.project;
-        let excluded = foreseeing.excluded.iter();
-        let excluded = excluded.filter_map(|path| project.stacks.find(path));
+        let excluded = foreseeing
+            .excluded
+            .iter()
+            .filter_map(|path| project.stacks.find(path));
         let names = StackNames::new(&project.stacks, excluded.collect());
         let settings = project.settings.policies;
         let run = foreseeing.plan.id.clone();

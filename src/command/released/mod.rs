@@ -58,9 +58,10 @@ impl Context {
                 ));
             }
         }
-        let stacks = consumers.keys();
-        let stacks = stacks.map(|stack| (*stack, records.get(stack).cloned()));
-        let stacks: Vec<(StackIndex, Option<RecordedStack>)> = stacks.collect();
+        let stacks: Vec<(StackIndex, Option<RecordedStack>)> = consumers
+            .keys()
+            .map(|stack| (*stack, records.get(stack).cloned()))
+            .collect();
         Ok(ReleasedQuery {
             module: module.clone(),
             old: old.to_string(),
@@ -91,8 +92,8 @@ impl Context {
             }
             ReleaseError::NoTag { known, .. } => {
                 let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-                let error = Error::refused(why.to_string());
-                let error = error.hint(format!("if the tag exists elsewhere, run `{FETCH_TAGS}`"));
+                let error = Error::refused(why.to_string())
+                    .hint(format!("if the tag exists elsewhere, run `{FETCH_TAGS}`"));
                 if known.is_empty() {
                     error.hint("no tag looks like a version: check `tag` in the `module` block")
                 } else {

@@ -33,9 +33,9 @@ impl Context {
             attached.to_module(&module.value).contains(&position)
         };
         let mut loaded = self.load_policies(is_attached)?;
-        let attached = (0..self.project.policies.len())
-            .filter(|&position| is_attached(&loaded.attached, position));
-        let attached: Vec<usize> = attached.collect();
+        let attached: Vec<usize> = (0..self.project.policies.len())
+            .filter(|&position| is_attached(&loaded.attached, position))
+            .collect();
         if attached.is_empty() {
             self.problems.diagnostics.push(unattached(release));
             return Ok(BTreeMap::new());

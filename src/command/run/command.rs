@@ -36,10 +36,10 @@ pub(super) fn evaluated(
         });
     }
     let mut problems = Vec::new();
-    let template = CommandTemplate::parse(words, &mut context.project.sources, &mut problems);
-    let template = template.map_err(|not_unicode| {
-        Error::usage(not_unicode.to_string()).hint("run it without `--eval`")
-    })?;
+    let template = CommandTemplate::parse(words, &mut context.project.sources, &mut problems)
+        .map_err(|not_unicode| {
+            Error::usage(not_unicode.to_string()).hint("run it without `--eval`")
+        })?;
     let has_template = problems.is_empty();
     context.problems.diagnostics.append(&mut problems);
     let (environments, commands, problems) = context.in_generations(|context| {

@@ -62,8 +62,7 @@ impl DestroyGuard {
         self.disabled = in_force()?;
         let is_recorded =
             context.project.settings.state.is_some() && run.recording() != Some(RecordKind::Never);
-        let document = is_recorded.then(|| context.read_document()).transpose();
-        let document = document.unwrap_or_else(|error| {
+        let document = is_recorded.then(|| context.read_document()).transpose().unwrap_or_else(|error| {
             context.notices.warning(&format!(
                 "the state cannot be read, so all stacks that are not selected are assumed to exist: {}",
                 error.message()
@@ -96,8 +95,11 @@ impl DestroyGuard {
         if !is_on(Safeguard::DestroyOrder, &self.disabled, configured) {
             return Ok(Vec::new());
         }
-        let destroyed = context.destroyed_in_run(run, command)?.into_iter();
-        let destroyed: BTreeSet<StackIndex> = destroyed.map(|(stack, _)| stack).collect();
+        let destroyed: BTreeSet<StackIndex> = context
+            .destroyed_in_run(run, command)?
+            .into_iter()
+            .map(|(stack, _)| stack)
+            .collect();
         if destroyed.is_empty() {
             return Ok(Vec::new());
         }

@@ -83,9 +83,15 @@ pub(super) fn mode(
     if mode == PolicyRun::Off {
         return without_policies(options);
     }
-    let followup = flags.followup.as_deref().map(shell_words::split);
-    let followup = followup.and_then(Result::ok).unwrap_or_default();
-    let followup: Vec<OsString> = followup.into_iter().map(OsString::from).collect();
+    let followup: Vec<OsString> = flags
+        .followup
+        .as_deref()
+        .map(shell_words::split)
+        .and_then(Result::ok)
+        .unwrap_or_default()
+        .into_iter()
+        .map(OsString::from)
+        .collect();
     let follows_destroy = says(&followup) == Some(RecordKind::Destroy);
     let hint = "leave out `--policies`";
     let turns = run.sequence.iter().zip(&run.tasks);
@@ -394,10 +400,10 @@ fn followups(
         Some(followup) => {
             let words = shell_words::split(followup)
                 .ok()
-                .filter(|words| !words.is_empty());
-            let words = words.ok_or_else(|| {
-                Error::usage(format!("in --followup: `{followup}` is not a command"))
-            })?;
+                .filter(|words| !words.is_empty())
+                .ok_or_else(|| {
+                    Error::usage(format!("in --followup: `{followup}` is not a command"))
+                })?;
             words.into_iter().map(OsString::from).collect()
         }
     };

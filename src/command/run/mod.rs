@@ -467,8 +467,7 @@ fn exit_status(
 ) -> Result<ExitStatus> {
     let summary = &ended.summary;
     let is_lost = is_lost(context, ended.state.as_ref(), run);
-    let stuck = summary.stuck().map(|turn| sequence[turn.get()]);
-    let stuck: Vec<StackIndex> = stuck.collect();
+    let stuck: Vec<StackIndex> = summary.stuck().map(|turn| sequence[turn.get()]).collect();
     if !stuck.is_empty() {
         return Err(Error::external(format!(
             "{} could not start although nothing was running; this is a bug in orch, please report it",

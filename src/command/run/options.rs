@@ -64,8 +64,8 @@ impl RunOptions {
                 return Err(Error::usage(message));
             }
             if !stacks.has_tag(tag) {
-                let meant = closest(tag, stacks.tags());
-                let meant = meant.map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
+                let meant = closest(tag, stacks.tags())
+                    .map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
                 context.notices.note(&format!(
                     "`--limit {tag}={at_once}` limits nothing: no stack carries the tag{meant}"
                 ));

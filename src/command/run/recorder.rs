@@ -194,8 +194,9 @@ impl Recorder {
         let expected = found.as_ref().map_or(&[][..], |found| found.options);
         let uses = ToolUse::all(words, variable);
         let is_expected = |option: &str| expected.iter().any(|it| it == option);
-        let mut partial = uses.iter();
-        let partial = partial.find_map(|it| it.partial(&task.directory, is_expected));
+        let partial = uses
+            .iter()
+            .find_map(|it| it.partial(&task.directory, is_expected));
         let (action, command) = match (&self.forced, found) {
             (Some(action), _) => {
                 // Never its arguments, which may hold secrets.
@@ -314,13 +315,14 @@ impl HeldState {
         };
         let environments = context.evaluator();
         let stacks = context.project.stacks.iter();
-        let records = stacks.filter_map(|(stack, declared)| {
-            let task = followed.task(stack)?;
-            let record_as = recorder.recorded(followed.command.of(stack), task, None)?;
-            let record = record_as.record(&self.lock, &environments, stack);
-            Some((stack, (declared.path.clone(), record)))
-        });
-        let mut records: BTreeMap<StackIndex, _> = records.collect();
+        let mut records: BTreeMap<StackIndex, _> = stacks
+            .filter_map(|(stack, declared)| {
+                let task = followed.task(stack)?;
+                let record_as = recorder.recorded(followed.command.of(stack), task, None)?;
+                let record = record_as.record(&self.lock, &environments, stack);
+                Some((stack, (declared.path.clone(), record)))
+            })
+            .collect();
         drop(environments);
         if !self.flags.allows {
             let stacks: Vec<StackIndex> = records.keys().copied().collect();

@@ -55,8 +55,8 @@ impl Resumed {
             return Ok(None);
         };
         let root = &context.project.root;
-        let earlier = EarlierRun::find(root, &asked.run, options.allow_concurrent);
-        let earlier = earlier.map_err(explained)?;
+        let earlier =
+            EarlierRun::find(root, &asked.run, options.allow_concurrent).map_err(explained)?;
         let header = &earlier.record.header;
         if let Some(named) = &earlier.named {
             context.notices.note(&format!(
@@ -352,8 +352,7 @@ fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
 fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings> {
     let mut settings = RunSettings::recorded(&header.settings);
     if options.settings.on_error.is_none() {
-        let on_error = OnError::recorded(&header.settings.on_error);
-        let on_error = on_error.map_err(|word| {
+        let on_error = OnError::recorded(&header.settings.on_error).map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--on-error`", word);
             Error::refused(unknown.to_string())
                 .hint("say what to do after a failure with `--on-error`")
@@ -361,8 +360,12 @@ fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings
         settings.on_error = Some(on_error);
     }
     if options.settings.recording.is_none() {
-        let recording = header.settings.recording.as_ref();
-        let recording = recording.map(RecordKind::from_journal).transpose();
+        let recording = header
+            .settings
+            .recording
+            .as_ref()
+            .map(RecordKind::from_journal)
+            .transpose();
         settings.recording = recording.map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--record`", word);
             Error::refused(unknown.to_string())

@@ -16,8 +16,9 @@ impl Context {
         let is_recorded = !matches!(run.recording(), None | Some(RecordKind::Never));
         let state = self.project.settings.state.as_ref();
         // A run that needs these patterns is refused later if they are wrong.
-        let patterns = state.and_then(|block| block.patterns(&host_variable).ok());
-        let patterns = patterns.unwrap_or_else(RecordPatterns::built_in);
+        let patterns = state
+            .and_then(|block| block.patterns(&host_variable).ok())
+            .unwrap_or_else(RecordPatterns::built_in);
         let turns = run.sequence.iter().zip(&run.tasks);
         let plans = turns.map(|(&stack, task)| {
             let words = command.of(stack);

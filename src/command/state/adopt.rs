@@ -48,40 +48,44 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
     let (compared, no_outputs) = (named_outputs(&state.context.references), BTreeSet::new());
     state.change(&edit, DocumentChange::Each("adopted"), |document, now| {
         relocate(project, document).map_err(|clashes| clashing(&clashes))?;
-        let adopted = entries.iter().map(|(key, entry)| {
-            let mut entry = entry.clone();
-            let earlier = document.stacks.get(key);
-            if let Some(earlier) = earlier {
-                entry.other.clone_from(&earlier.other);
-                entry.generation = earlier.generation;
-                entry.deposed.clone_from(&earlier.deposed);
-                (entry.modified, entry.made) = (earlier.modified, earlier.made);
-                entry.backend = entry.backend.or_else(|| earlier.backend.clone());
-            }
-            let path = StackPath::parse(key);
-            let known = path.as_ref().and_then(|path| existing.stacks.get(path));
-            if let Some(outputs) = known.and_then(|known| known.outputs.as_ref()) {
-                let earlier = earlier.and_then(|earlier| earlier.outputs.as_ref());
-                let stack = path.and_then(|path| project.stacks.find(&path));
-                let compared = stack.and_then(|stack| compared.get(&stack));
-                let compared = compared.unwrap_or(&no_outputs);
-                let outputs = outputs.salting(compared, earlier, false);
-                let outputs = outputs.map_err(Error::external)?;
-                entry.outputs = Some(outputs.recorded(&existing.run, earlier, false));
-            }
-            if let Some(applied) = &mut entry.applied {
-                applied.at = now;
-                for (of, generation) in &mut applied.generations {
-                    let of = document.stacks.get(of);
-                    *generation = of.map_or(Generation::FIRST, |it| it.generation);
+        let adopted: BTreeMap<String, Option<Entry>> = entries
+            .iter()
+            .map(|(key, entry)| {
+                let mut entry = entry.clone();
+                let earlier = document.stacks.get(key);
+                if let Some(earlier) = earlier {
+                    entry.other.clone_from(&earlier.other);
+                    entry.generation = earlier.generation;
+                    entry.deposed.clone_from(&earlier.deposed);
+                    (entry.modified, entry.made) = (earlier.modified, earlier.made);
+                    entry.backend = entry.backend.or_else(|| earlier.backend.clone());
                 }
-            }
-            if let Some(last) = &mut entry.last {
-                last.at = now;
-            }
-            Ok((key.clone(), Some(entry)))
-        });
-        let adopted: BTreeMap<String, Option<Entry>> = adopted.collect::<Result<_>>()?;
+                let path = StackPath::parse(key);
+                let known = path.as_ref().and_then(|path| existing.stacks.get(path));
+                if let Some(outputs) = known.and_then(|known| known.outputs.as_ref()) {
+                    let earlier = earlier.and_then(|earlier| earlier.outputs.as_ref());
+                    let stack = path.and_then(|path| project.stacks.find(&path));
+                    let compared = stack
+                        .and_then(|stack| compared.get(&stack))
+                        .unwrap_or(&no_outputs);
+                    let outputs = outputs
+                        .salting(compared, earlier, false)
+                        .map_err(Error::external)?;
+                    entry.outputs = Some(outputs.recorded(&existing.run, earlier, false));
+                }
+                if let Some(applied) = &mut entry.applied {
+                    applied.at = now;
+                    for (of, generation) in &mut applied.generations {
+                        let of = document.stacks.get(of);
+                        *generation = of.map_or(Generation::FIRST, |it| it.generation);
+                    }
+                }
+                if let Some(last) = &mut entry.last {
+                    last.at = now;
+                }
+                Ok((key.clone(), Some(entry)))
+            })
+            .collect::<Result<_>>()?;
         document.merge(&adopted);
         note_upstream(state.context, document, &existing);
         Ok(entries.keys().cloned().collect())
@@ -114,10 +118,15 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
             .hint("stacks are recorded with the commit of HEAD, so a git repository is needed")
     };
     let failed = "failed to ask git";
-    let repository = context.opened()?.repository.as_ref();
-    let repository = repository.ok_or_else(no_commit)?;
-    let head = repository.commit("HEAD").context(failed)?;
-    let head = head.ok_or_else(no_commit)?;
+    let repository = context
+        .opened()?
+        .repository
+        .as_ref()
+        .ok_or_else(no_commit)?;
+    let head = repository
+        .commit("HEAD")
+        .context(failed)?
+        .ok_or_else(no_commit)?;
     let digests = context.digests_on_disk()?;
     let is_dirty = |stack: &&StackIndex| digests.stacks[stack].is_dirty;
     let dirty: Vec<StackIndex> = stacks.iter().filter(is_dirty).copied().collect();
@@ -132,8 +141,8 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
     let repository = context
         .state
         .as_ref()
-        .and_then(|opened| opened.repository.as_ref());
-    let repository = repository.ok_or_else(no_commit)?;
+        .and_then(|opened| opened.repository.as_ref())
+        .ok_or_else(no_commit)?;
     let published = Published::of(repository, &project.settings, &head).context(failed)?;
     let seen = (published != Published::Unknown).then(|| head.to_string());
     let triggers = trigger::asking(&project.root).map_err(Error::external)?;

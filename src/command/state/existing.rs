@@ -97,11 +97,11 @@ impl ExistingStacks {
             "remove them from the file, or add `--no-verify` to record them anyway",
         )?;
         let stacks = self.stacks.iter();
-        let untold = stacks.filter(|(_, it)| {
-            let action = it.planned.as_ref().map(|entry| entry.action);
-            action == Some(PlannedAction::Create) && it.exists.is_none()
-        });
-        let untold: Vec<(StackPath, String)> = untold
+        let untold: Vec<(StackPath, String)> = stacks
+            .filter(|(_, it)| {
+                let action = it.planned.as_ref().map(|entry| entry.action);
+                action == Some(PlannedAction::Create) && it.exists.is_none()
+            })
             .map(|(path, it)| {
                 (
                     path.clone(),
@@ -124,12 +124,15 @@ impl ExistingStacks {
         what: &str,
         hint: &str,
     ) -> Result<()> {
-        let different = self.stacks.values().filter_map(|existing| {
-            let entry = existing.planned.as_ref()?;
-            let is_right = entry.blocked.is_none() && is_right(entry, existing.exists);
-            (!is_right).then_some(entry)
-        });
-        let different: Vec<&PlanEntry> = different.collect();
+        let different: Vec<&PlanEntry> = self
+            .stacks
+            .values()
+            .filter_map(|existing| {
+                let entry = existing.planned.as_ref()?;
+                let is_right = entry.blocked.is_none() && is_right(entry, existing.exists);
+                (!is_right).then_some(entry)
+            })
+            .collect();
         if different.is_empty() {
             return Ok(());
         }
@@ -176,8 +179,10 @@ impl ExistingStacks {
     /// Notes the stacks that nobody has verified.
     pub(super) fn note_unverified(&self, notices: &Notices) {
         for (why, stacks) in &self.unverified {
-            let first = stacks.iter().take(MAX_NAMED);
-            let first = first.map(|path| format!("`{}`", printable(path.as_str())));
+            let first = stacks
+                .iter()
+                .take(MAX_NAMED)
+                .map(|path| format!("`{}`", printable(path.as_str())));
             let mut names = first.collect::<Vec<String>>().join(", ");
             if let Some(more @ 1..) = stacks.len().checked_sub(MAX_NAMED) {
                 names += &format!(" and {more} more");
@@ -200,11 +205,13 @@ pub(super) fn find_existing(
     let Some(verification) = verification else {
         return Ok(existing);
     };
-    let unverified = existing.unverified.values().flatten();
-    let unverified: BTreeSet<&StackPath> = unverified.collect();
-    let paths = existing.stacks.iter();
-    let paths = paths.filter(|(path, it)| it.driver != NONE && !unverified.contains(path));
-    let paths: Vec<StackPath> = paths.map(|(path, _)| path.clone()).collect();
+    let unverified: BTreeSet<&StackPath> = existing.unverified.values().flatten().collect();
+    let paths: Vec<StackPath> = existing
+        .stacks
+        .iter()
+        .filter(|(path, it)| it.driver != NONE && !unverified.contains(path))
+        .map(|(path, _)| path.clone())
+        .collect();
     if paths.is_empty() {
         return Ok(existing);
     }

@@ -53,8 +53,10 @@ pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Writ
         .flat_map(|(name, before)| [name].into_iter().chain(before))
         .map(String::as_str)
         .collect();
-    let commit = request.commit.map(|revision| commit(context, revision));
-    let commit = commit.transpose()?;
+    let commit = request
+        .commit
+        .map(|revision| commit(context, revision))
+        .transpose()?;
     let mut keys = named(&context.project, &names)?;
     if let Some((repository, commit)) = &commit {
         names.retain(|name| !keys.contains_key(name));
@@ -90,9 +92,11 @@ pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Writ
 
 /// Returns the keys of the stacks of a project that have some names.
 fn named<'n>(project: &Project, names: &BTreeSet<&'n str>) -> Result<BTreeMap<&'n str, String>> {
-    let stacks = project.stacks.iter();
-    let stacks = stacks.map(|(_, stack)| (stack.path.as_str(), stack.name.as_str()));
-    let stacks = stacks.filter_map(|(path, name)| Some((path.to_owned(), *names.get(name)?)));
+    let stacks = project
+        .stacks
+        .iter()
+        .map(|(_, stack)| (stack.path.as_str(), stack.name.as_str()))
+        .filter_map(|(path, name)| Some((path.to_owned(), *names.get(name)?)));
     cfngin::keys(names, stacks).map_err(refused)
 }
 
@@ -121,14 +125,15 @@ fn named_in<'n>(
 
 /// Returns the commit that a revision names, and the repository that has it.
 fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
-    let repository = Repository::open(&context.project.root);
-    let repository = repository.context("failed to open the git repository")?;
-    let commit = repository.commit(revision);
-    let commit = commit.context(format!("failed to look up `{revision}`"))?;
-    let commit = commit.ok_or_else(|| {
-        Error::refused(format!("no commit `{revision}` is in this clone"))
-            .hint("fetch it, or check the name")
-    })?;
+    let repository =
+        Repository::open(&context.project.root).context("failed to open the git repository")?;
+    let commit = repository
+        .commit(revision)
+        .context(format!("failed to look up `{revision}`"))?
+        .ok_or_else(|| {
+            Error::refused(format!("no commit `{revision}` is in this clone"))
+                .hint("fetch it, or check the name")
+        })?;
     Ok((repository, commit))
 }
 
@@ -281,8 +286,11 @@ impl Imported<'_> {
 
 /// Refuses stacks that run after each other in a cycle.
 fn cyclic(keys: &[&str]) -> Error {
-    let keys = keys.iter().chain(keys.first());
-    let keys: Vec<_> = keys.map(|key| printable(key)).collect();
+    let keys: Vec<_> = keys
+        .iter()
+        .chain(keys.first())
+        .map(|key| printable(key))
+        .collect();
     Error::refused(format!(
         "the imported stacks would wait for each other in a cycle: {}",
         keys.join(" → ")

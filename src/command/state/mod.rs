@@ -83,8 +83,12 @@ impl<'c> ProjectState<'c> {
 
     /// Reads the document of this project alone, without what the run that holds its lock has recorded since.
     fn read_alone(&self) -> Result<Document> {
-        let read = self.opened.backend.read().map_err(from_read)?;
-        let read = read.ok_or_else(|| missing(&self.opened.backend.address()))?;
+        let read = self
+            .opened
+            .backend
+            .read()
+            .map_err(from_read)?
+            .ok_or_else(|| missing(&self.opened.backend.address()))?;
         self.opened.check_binding(&read.document)?;
         Ok(read.document)
     }
@@ -110,8 +114,9 @@ impl<'c> ProjectState<'c> {
         if written.is_empty() {
             return Err(Error::usage("the path of a stack is empty"));
         }
-        let path = StackArg::new(&self.context.directory, written).path();
-        let path = path.map_err(|why| Error::usage(why.to_string()))?;
+        let path = StackArg::new(&self.context.directory, written)
+            .path()
+            .map_err(|why| Error::usage(why.to_string()))?;
         Ok(path.to_string())
     }
 
@@ -125,17 +130,17 @@ impl<'c> ProjectState<'c> {
         if let Some(before) = self.relocate(&mut document.clone()).remove(&key) {
             return Ok(before);
         }
-        let hint = did_you_mean(&key, document.stacks.keys().map(String::as_str));
-        let hint = hint.unwrap_or_else(|| "`orch state list` shows which are".to_owned());
+        let hint = did_you_mean(&key, document.stacks.keys().map(String::as_str))
+            .unwrap_or_else(|| "`orch state list` shows which are".to_owned());
         Err(Error::refused(format!("no stack `{key}` is on record")).hint(hint))
     }
 
     /// Returns the keys of stacks on record, each once.
     fn all_recorded(&self, document: &Document, written: &[String]) -> Result<Vec<String>> {
-        let keys = written
+        let mut keys: Vec<String> = written
             .iter()
-            .map(|written| self.recorded(document, written));
-        let mut keys: Vec<String> = keys.collect::<Result<_>>()?;
+            .map(|written| self.recorded(document, written))
+            .collect::<Result<_>>()?;
         keys.sort_unstable();
         keys.dedup();
         Ok(keys)

@@ -55,8 +55,10 @@ fn by_key(
     let here = pairs
         .iter()
         .map(|(stack, key)| (key.to_owned(), standings.stacks[&stack].clone()));
-    let missing = standings.missing.into_iter();
-    let missing = missing.map(|(key, stack)| (key, stack.standing));
+    let missing = standings
+        .missing
+        .into_iter()
+        .map(|(key, stack)| (key, stack.standing));
     Ok(here.chain(missing).collect())
 }
 

@@ -28,24 +28,24 @@ pub fn unlock(
         dry_run: options.dry_run,
     };
     let opened = state.opened;
-    let unlocked = lock::unlock(&opened.backend, &unlocking, &opened.author, &state.clock);
-    let unlocked = unlocked.map_err(|error| match error {
-        UnlockError::Lock(error) => from_lock(error),
-        UnlockError::NotLocked => Error::refused("the state is not locked"),
-        UnlockError::WrongCode(held) => locked(&held),
-        UnlockError::Alive(held) => {
-            Error::refused(format!("the holder of the lock may be alive: {held}"))
-                .hint("end that run first; if it is gone, add `--force`")
-        }
-        UnlockError::Damaged(ref lock, ref damage) => {
-            let force = format!(
-                "if that run is gone, add `--force`; {} then",
-                is_lost(damage, lock)
-            );
-            let elsewhere = where_else(lock);
-            Error::external(error).hint(elsewhere).hint(force)
-        }
-    })?;
+    let unlocked = lock::unlock(&opened.backend, &unlocking, &opened.author, &state.clock)
+        .map_err(|error| match error {
+            UnlockError::Lock(error) => from_lock(error),
+            UnlockError::NotLocked => Error::refused("the state is not locked"),
+            UnlockError::WrongCode(held) => locked(&held),
+            UnlockError::Alive(held) => {
+                Error::refused(format!("the holder of the lock may be alive: {held}"))
+                    .hint("end that run first; if it is gone, add `--force`")
+            }
+            UnlockError::Damaged(ref lock, ref damage) => {
+                let force = format!(
+                    "if that run is gone, add `--force`; {} then",
+                    is_lost(damage, lock)
+                );
+                let elsewhere = where_else(lock);
+                Error::external(error).hint(elsewhere).hint(force)
+            }
+        })?;
     let Unlocked {
         lock,
         document,
@@ -110,8 +110,8 @@ pub fn recover(
     };
     let opened = state.opened;
     let (backend, author) = (&opened.backend, &opened.author);
-    let recovered = recovery::recover(backend, &record, &recovery, author, &state.clock);
-    let recovered = recovered.map_err(|error| explained(error, &id))?;
+    let recovered = recovery::recover(backend, &record, &recovery, author, &state.clock)
+        .map_err(|error| explained(error, &id))?;
     if !options.dry_run
         && let Err(error) = copy.remove()
     {
@@ -137,8 +137,7 @@ pub fn recover(
 /// Returns what a run has kept on this machine.
 fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunChanges)> {
     let failed = "no runs can be read";
-    let folder = GuardedFolder::find(&state.context.project.root);
-    let folder = folder.context(failed)?;
+    let folder = GuardedFolder::find(&state.context.project.root).context(failed)?;
     let none = || Error::refused("no run of this project is on record");
     let folder = folder.ok_or_else(none)?;
     let runs = Runs::find(folder.clone()).context(failed)?;

@@ -19,15 +19,16 @@ pub fn init(context: &mut Context, options: &WriteOptions) -> Result<Written> {
     let state = ProjectState::of(context)?;
     let edit = state.edit("init", options);
     let (opened, notices) = (state.opened, &state.context.notices);
-    let created = edit::init(&opened.backend, &opened.binding, &edit, &state.clock);
-    let created = created.map_err(|error| match error {
-        InitError::Store(error) => from_store(error),
-        InitError::Exists(_) => {
-            Error::new(ErrorKind::Refused, error).hint("see what is in it with `orch state show`")
-        }
-        InitError::Unconditional(_) => Error::new(ErrorKind::Refused, error)
-            .hint("use a store that knows `If-None-Match` and `If-Match`"),
-    })?;
+    let created =
+        edit::init(&opened.backend, &opened.binding, &edit, &state.clock).map_err(|error| {
+            match error {
+                InitError::Store(error) => from_store(error),
+                InitError::Exists(_) => Error::new(ErrorKind::Refused, error)
+                    .hint("see what is in it with `orch state show`"),
+                InitError::Unconditional(_) => Error::new(ErrorKind::Refused, error)
+                    .hint("use a store that knows `If-None-Match` and `If-Match`"),
+            }
+        })?;
     let tells = matches!(
         opened.config.backend,
         BackendConfig::S3(_) | BackendConfig::Azurerm(_)

@@ -100,8 +100,8 @@ fn a_plan_that_was_asked_for_another_mode_is_in_it() {
 
 #[test]
 fn what_a_provider_puts_off_is_not_left_out() {
-    let text = plan(&change("t.a", r#""update""#), r#","deferred_changes":[{}]"#);
-    let text = text.replace(r#""complete":true"#, r#""complete":false"#);
+    let text = plan(&change("t.a", r#""update""#), r#","deferred_changes":[{}]"#)
+        .replace(r#""complete":true"#, r#""complete":false"#);
     assert_eq!(found(&text, PlanKind::Normal), None);
     let text = text.replace("deferred_changes", "other");
     let expected = Some("its plan leaves something out, as with `-target`".to_owned());

@@ -32,8 +32,10 @@ fn outputs_are_what_others_can_read_before_and_after() {
     let normal = plan(OUTPUTS, PlanKind::Normal);
     let before = outputs(r#"{"set":"old","kept":[1,2],"gone":"x","part":{"k":2,"id":1}}"#);
     assert_eq!(normal.outputs_before.as_ref(), Some(&before));
-    let known = outputs(r#"{"set":"new","kept":[1,2]}"#).digests();
-    let known = known.into_iter().map(|(name, digest)| (name, Some(digest)));
+    let known = outputs(r#"{"set":"new","kept":[1,2]}"#)
+        .digests()
+        .into_iter()
+        .map(|(name, digest)| (name, Some(digest)));
     let after = known.chain([("part".to_owned(), None)]);
     assert_eq!(normal.outputs, Some(as_read(after)));
     let refreshed = plan(OUTPUTS, PlanKind::RefreshOnly);
@@ -50,8 +52,10 @@ fn a_refresh_finds_the_outputs_of_a_state_that_has_none() {
         }"#,
         PlanKind::RefreshOnly,
     );
-    let known = outputs(r#"{"id":"i-1"}"#).digests();
-    let known = known.into_iter().map(|(name, digest)| (name, Some(digest)));
+    let known = outputs(r#"{"id":"i-1"}"#)
+        .digests()
+        .into_iter()
+        .map(|(name, digest)| (name, Some(digest)));
     let expected = as_read(known.chain([("key".to_owned(), None)]));
     assert_eq!(found.outputs, Some(expected));
 }
@@ -97,8 +101,9 @@ fn values_of_a_resource_are_those_that_are_known() {
         panic!("{answer:?}");
     };
     assert!(replaced.is_tainted && !deleted.is_tainted);
-    let known = outputs(r#"{"size":1,"list":["a"],"empty":null}"#);
-    let known = known.digests().into_iter();
+    let known = outputs(r#"{"size":1,"list":["a"],"empty":null}"#)
+        .digests()
+        .into_iter();
     let mut values: BTreeMap<String, Option<String>> =
         known.map(|(name, digest)| (name, Some(digest))).collect();
     values.extend(["id", "nested"].map(|name| (name.to_owned(), None)));

@@ -118,8 +118,10 @@ impl Library {
         let (old, new) = (self.find(old)?.tree()?, self.find(new)?.tree()?);
         let mut options = DiffOptions::new();
         options.disable_pathspec_match(true);
-        let places = directories.iter().map(|it| repository_path(it, prefix));
-        let places: Vec<String> = places.collect();
+        let places: Vec<String> = directories
+            .iter()
+            .map(|it| repository_path(it, prefix))
+            .collect();
         if places.iter().all(|place| !place.is_empty()) {
             for place in places {
                 options.pathspec(place);

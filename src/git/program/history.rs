@@ -67,10 +67,12 @@ impl Program {
         // What is not here is neither fetched nor an error.
         let requests: Vec<String> = commits.iter().map(CommitId::to_string).collect();
         let present = self.batch("--batch-check", &requests)?;
-        let present = String::from_utf8_lossy(&present);
-        let present = present.lines().filter_map(|line| line.split_once(' '));
-        let present = present.filter(|(_, rest)| rest.starts_with("commit "));
-        let present: Vec<String> = present.map(|(id, _)| id.to_owned()).collect();
+        let present: Vec<String> = String::from_utf8_lossy(&present)
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter(|(_, rest)| rest.starts_with("commit "))
+            .map(|(id, _)| id.to_owned())
+            .collect();
         if present.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -202,7 +204,7 @@ impl Program {
         let limit = format!("-l{RENAME_LIMIT}");
         let similarity = format!("-M{SIMILARITY}%");
         let (old, new) = (old.to_string(), new.to_string());
-        let arguments = [
+        let mut arguments: Vec<&str> = [
             "diff-tree",
             "-r",
             "-z",
@@ -213,10 +215,12 @@ impl Program {
             "--diff-filter=DR",
             &old,
             &new,
-        ];
-        let mut arguments: Vec<&str> = arguments.to_vec();
-        let places = directories.iter().map(|it| repository_path(it, prefix));
-        let places: Vec<String> = places.collect();
+        ]
+        .to_vec();
+        let places: Vec<String> = directories
+            .iter()
+            .map(|it| repository_path(it, prefix))
+            .collect();
         if places.len() <= MAX_LIMITS && places.iter().all(|place| !place.is_empty()) {
             arguments.push("--");
             arguments.extend(places.iter().map(String::as_str));

@@ -98,8 +98,9 @@ impl Program {
                 size.is_none_or(|size: u64| size <= u64::from(max_bytes))
             })
             .collect();
-        let wanted = requests.into_iter().zip(&is_small);
-        let wanted: Vec<String> = wanted
+        let wanted: Vec<String> = requests
+            .into_iter()
+            .zip(&is_small)
             .filter_map(|(id, &is_small)| is_small.then_some(id))
             .collect();
         let answer = self.batch("--batch", &wanted)?;
@@ -134,9 +135,11 @@ impl Program {
     ) -> Result<Vec<Option<String>>, GitError> {
         // A request is a line. One that began with a quote would be unquoted.
         let can_ask = |file: &ProjectPath| !file.as_str().contains(['\n', '\r']);
-        let requests = files.iter().filter(|file| can_ask(file));
-        let requests = requests.map(|file| format!("./{}", repository_path(file, prefix)));
-        let requests: Vec<String> = requests.collect();
+        let requests: Vec<String> = files
+            .iter()
+            .filter(|file| can_ask(file))
+            .map(|file| format!("./{}", repository_path(file, prefix)))
+            .collect();
         let asked = ["hash-object", "--stdin-paths"];
         let answer = self.ask_about(&asked, &requests, "\n")?;
         let answer = String::from_utf8_lossy(&answer);

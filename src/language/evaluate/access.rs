@@ -186,8 +186,8 @@ impl EvalScope<'_> {
                     return fail(Code::UnknownName, "no such attribute", span, label);
                 }
                 let message = format!("no attribute `{name}`");
-                let diagnostic = Diagnostic::error(Code::UnknownName, message);
-                let diagnostic = diagnostic.label(span, "there is no such attribute");
+                let diagnostic = Diagnostic::error(Code::UnknownName, message)
+                    .label(span, "there is no such attribute");
                 let known = entries.keys().map(|key| &**key);
                 return Err(diagnostic.did_you_mean(name, known).into());
             }

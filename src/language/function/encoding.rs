@@ -96,8 +96,7 @@ fn find_charset(arguments: &Arguments) -> Result<charset::Charset, FunctionError
 
 fn decode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
     let charset = find_charset(arguments)?;
-    let text = charset::decode(&bytes(arguments)?, charset);
-    let text = text.ok_or_else(|| {
+    let text = charset::decode(&bytes(arguments)?, charset).ok_or_else(|| {
         let problem = format!(
             "what this stands for is not text in `{}`",
             arguments.text(1)
@@ -109,8 +108,7 @@ fn decode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
 
 fn encode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
     let charset = find_charset(arguments)?;
-    let bytes = charset::encode(arguments.text(0), charset);
-    let bytes = bytes.ok_or_else(|| {
+    let bytes = charset::encode(arguments.text(0), charset).ok_or_else(|| {
         let problem = format!("this has characters that `{}` lacks", arguments.text(1));
         FunctionError::Argument(0, problem)
     })?;

@@ -72,8 +72,10 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
 };
 
 fn abspath(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let absolute = arguments.files()?.absolute(arguments.text(0));
-    let absolute = absolute.map_err(|error| arguments.file_error(0, error))?;
+    let absolute = arguments
+        .files()?
+        .absolute(arguments.text(0))
+        .map_err(|error| arguments.file_error(0, error))?;
     Ok(Value::string(absolute))
 }
 
@@ -95,8 +97,10 @@ pub(super) fn text_of_file(arguments: &Arguments) -> Result<String, FunctionErro
 
 /// Reads the file that the first argument names, and counts the work of reading it.
 fn content(arguments: &Arguments) -> Result<Arc<[u8]>, FunctionError> {
-    let content = arguments.files()?.read(arguments.text(0));
-    let content = content.map_err(|error| arguments.file_error(0, error))?;
+    let content = arguments
+        .files()?
+        .read(arguments.text(0))
+        .map_err(|error| arguments.file_error(0, error))?;
     arguments.spend(content.len() as u64 / 8)?;
     Ok(content)
 }
@@ -124,15 +128,19 @@ fn in_hexadecimal(bytes: &[u8]) -> String {
 }
 
 fn fileexists(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let exists = arguments.files()?.exists(arguments.text(0));
-    let exists = exists.map_err(|error| arguments.file_error(0, error))?;
+    let exists = arguments
+        .files()?
+        .exists(arguments.text(0))
+        .map_err(|error| arguments.file_error(0, error))?;
     Ok(Value::Bool(exists))
 }
 
 fn fileset(arguments: &Arguments) -> Result<Value, FunctionError> {
     let (directory, pattern) = (arguments.text(0), arguments.text(1));
-    let found = arguments.files()?.matching(directory, pattern);
-    let found = found.map_err(|error| arguments.file_error(0, error))?;
+    let found = arguments
+        .files()?
+        .matching(directory, pattern)
+        .map_err(|error| arguments.file_error(0, error))?;
     Ok(Value::set(found.into_iter().map(Value::string)))
 }
 
@@ -148,8 +156,10 @@ fn pathexpand(arguments: &Arguments) -> Result<Value, FunctionError> {
         );
         return Err(FunctionError::Argument(0, problem));
     }
-    let home = arguments.files()?.home();
-    let home = home.map_err(|error| arguments.file_error(0, error))?;
+    let home = arguments
+        .files()?
+        .home()
+        .map_err(|error| arguments.file_error(0, error))?;
     Ok(Value::string(clean(&(home + rest))))
 }
 

@@ -83,12 +83,12 @@ fn network(arguments: &Arguments) -> Result<Network, FunctionError> {
     let length = length
         .parse::<u32>()
         .ok()
-        .filter(|it| digits && *it <= bits);
-    let length = length.ok_or_else(|| {
-        wrong(&format!(
-            "the number after the slash must be between 0 and {bits}"
-        ))
-    })?;
+        .filter(|it| digits && *it <= bits)
+        .ok_or_else(|| {
+            wrong(&format!(
+                "the number after the slash must be between 0 and {bits}"
+            ))
+        })?;
     let (address, is_v6) = match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()), false),
         IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {

@@ -39,8 +39,9 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
 
 fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
     let wrong = |problem: &str| FunctionError::Argument(0, problem.to_owned());
-    let compressed = BASE64_STANDARD.decode(arguments.text(0).as_bytes());
-    let compressed = compressed.map_err(|_| wrong("this is not Base64"))?;
+    let compressed = BASE64_STANDARD
+        .decode(arguments.text(0).as_bytes())
+        .map_err(|_| wrong("this is not Base64"))?;
     let mut decoder = GzDecoder::new(&*compressed);
     let mut text = Vec::new();
     // A few bytes may expand to gigabytes, so the work is counted piece by piece.

@@ -65,8 +65,9 @@ fn of_one_type(arguments: &Arguments) -> Result<Vec<Vec<Value>>, FunctionError> 
         .filter(|common| !is_any(common) || types.iter().all(is_any))
         .ok_or_else(mismatch)?;
     let converted = sets().map(|items| {
-        let items = items.iter();
-        let items = items.map(|item| convert(item, &common).map_err(|_| mismatch()));
+        let items = items
+            .iter()
+            .map(|item| convert(item, &common).map_err(|_| mismatch()));
         items.collect()
     });
     converted.collect()

@@ -61,8 +61,13 @@ pub fn convert(value: &Value, wanted: &Type) -> Result<Value, ConversionError> {
             Value::set(elements(items, element)?)
         }
         (_, Type::Tuple(types)) => {
-            let items = value.sequence().filter(|items| items.len() == types.len());
-            let items = items.ok_or_else(wrong)?.iter().zip(types).enumerate();
+            let items = value
+                .sequence()
+                .filter(|items| items.len() == types.len())
+                .ok_or_else(wrong)?
+                .iter()
+                .zip(types)
+                .enumerate();
             let converted = items.map(|(index, (item, wanted))| {
                 convert(item, wanted).map_err(|error| error.below(&format!("[{index}]")))
             });

@@ -110,8 +110,7 @@ mod tests {
             edges in prop::collection::vec((0..12_u32, 0..12_u32), 0..40),
         ) {
             let n = u32::try_from(outcomes.len()).unwrap();
-            let edges = edges.into_iter().map(|(a, b)| (a % n, b % n));
-            let edges: Vec<(u32, u32)> = edges.filter(|(from, to)| from < to).collect();
+            let edges: Vec<(u32, u32)> = edges.into_iter().map(|(a, b)| (a % n, b % n)).filter(|(from, to)| from < to).collect();
             let mut changed = changed(outcomes.len(), &edges);
             // As in a run: a stack is queried when those before it have ended, and then ends.
             for (node, outcome) in outcomes.iter().enumerate() {

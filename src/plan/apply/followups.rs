@@ -128,9 +128,11 @@ impl<'p> ApplyFollowUps<'_, 'p> {
     }
 
     pub(super) fn steps(&self, turn: &ApplyTurn<'_>) -> Vec<(ApplyStepRole, Step)> {
-        let planned = steps(turn, Path::new(""), &[], self.keeps_state);
-        let planned = planned.iter().map(|it| (it.role, it.step()));
-        let mut planned: Vec<(ApplyStepRole, Step)> = planned.collect();
+        let mut planned: Vec<(ApplyStepRole, Step)> =
+            steps(turn, Path::new(""), &[], self.keeps_state)
+                .iter()
+                .map(|it| (it.role, it.step()))
+                .collect();
         let stack = turn.stack.stack.here();
         let problem = stack.and_then(|it| self.stacks[it.get()].problem.as_ref());
         if problem.is_some() {

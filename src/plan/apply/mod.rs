@@ -264,10 +264,16 @@ fn ordered(
     for (stack, work) in of_tree.filter_map(|it| Some((it.stack.here()?, it.work))) {
         works[stack.get()] = work;
     }
-    let gone = stacks.iter().filter(|it| it.stack.here().is_none());
-    let gone = gone.map(|it| codes.path(it.stack).as_str()).collect();
-    let late = stacks.iter().filter(|it| it.is_late);
-    let late = late.filter_map(|it| Some(it.stack.here()?.get())).collect();
+    let gone = stacks
+        .iter()
+        .filter(|it| it.stack.here().is_none())
+        .map(|it| codes.path(it.stack).as_str())
+        .collect();
+    let late = stacks
+        .iter()
+        .filter(|it| it.is_late)
+        .filter_map(|it| Some(it.stack.here()?.get()))
+        .collect();
     PlannedOrder::with_late(project, graph, document, &works, (&gone, &late))
 }
 

@@ -17,11 +17,13 @@ impl ApplyTurn<'_> {
             return Ok(());
         }
         // The exit code of `plan` does not matter here: nothing is planned.
-        let answer = answer(driver, self.kind, &self.folder, false, self.is_partial);
-        let answer = answer.map_err(|problem| match problem {
-            NoAnswer::Plan(BadPlan::NotWhole(_)) => ANOTHER.to_owned(),
-            problem => problem.to_string(),
-        })?;
+        let answer =
+            answer(driver, self.kind, &self.folder, false, self.is_partial).map_err(|problem| {
+                match problem {
+                    NoAnswer::Plan(BadPlan::NotWhole(_)) => ANOTHER.to_owned(),
+                    problem => problem.to_string(),
+                }
+            })?;
         let is_whole = answer.is_complete || !self.stack.is_complete;
         let fits = self.operation != Operation::Destroy || only_destroys(&answer);
         if is_whole && fits && is_shown(&answer, &self.stack.shown) {
@@ -32,8 +34,11 @@ impl ApplyTurn<'_> {
 }
 
 fn only_destroys(answer: &DriverAnswer) -> bool {
-    let actions = answer.resources.iter().flat_map(|it| &it.actions);
-    let mut actions = actions.map(String::as_str);
+    let mut actions = answer
+        .resources
+        .iter()
+        .flat_map(|it| &it.actions)
+        .map(String::as_str);
     actions.all(|action| matches!(action, "delete" | "forget"))
 }
 

@@ -147,8 +147,8 @@ impl ApplyTurn<'_> {
             &self.folder,
             has_changes,
             self.is_partial,
-        );
-        let answer = answer.map_err(|problem| problem.to_string())?;
+        )
+        .map_err(|problem| problem.to_string())?;
         allowed(driver, self.asked, &answer).map_err(|problem| problem.to_string())?;
         let (Some(tool), Some(plan)) = (driver.tool, &self.plan) else {
             return Ok(answer);

@@ -194,17 +194,18 @@ fn open_zip(
     }
     let count = places.len() + 1;
     let listed = places.into_iter().zip(manifest.entries).enumerate();
-    let entries = listed.map(|(index, (place, listed))| {
-        let name = entry_name(index, count);
-        if listed.name != name {
-            return Err(ArchiveProblem::Manifest);
-        }
-        if listed.size != place.end - place.start {
-            return Err(ArchiveProblem::Damaged(name));
-        }
-        Ok(ArchiveEntry { place, listed })
-    });
-    let entries = entries.collect::<Result<_, _>>()?;
+    let entries = listed
+        .map(|(index, (place, listed))| {
+            let name = entry_name(index, count);
+            if listed.name != name {
+                return Err(ArchiveProblem::Manifest);
+            }
+            if listed.size != place.end - place.start {
+                return Err(ArchiveProblem::Damaged(name));
+            }
+            Ok(ArchiveEntry { place, listed })
+        })
+        .collect::<Result<_, _>>()?;
     Ok((zip, entries))
 }
 
@@ -315,8 +316,11 @@ fn content_place(
     let entry = zip.get_entry(record.wayfinder()).map_err(structure)?;
     let mut buffer = [0; 64]; // for a name, none of which is longer
     let local = entry.local_header(&mut buffer).map_err(structure)?;
-    let descriptor = entry.reader().data_descriptor().map_err(structure)?;
-    let descriptor = descriptor.ok_or_else(differs)?;
+    let descriptor = entry
+        .reader()
+        .data_descriptor()
+        .map_err(structure)?
+        .ok_or_else(differs)?;
     let found = local.file_path();
     let agrees = found.as_ref() == name.as_bytes()
         && local.flags() == record.flags()

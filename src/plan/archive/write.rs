@@ -37,11 +37,13 @@ pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), Arc
         let limit = format!("{} MiB of `{PLAN_JSON}`", MOST_JSON_BYTES >> 20);
         return Err(too_large(file, limit));
     }
-    let sizes = plans.iter().map(|plan| {
-        let metadata = plan.metadata().map_err(|error| unreadable(plan, error))?;
-        Ok(metadata.len())
-    });
-    let sizes = sizes.collect::<Result<Vec<u64>, ArchiveWriteError>>()?;
+    let sizes = plans
+        .iter()
+        .map(|plan| {
+            let metadata = plan.metadata().map_err(|error| unreadable(plan, error))?;
+            Ok(metadata.len())
+        })
+        .collect::<Result<Vec<u64>, ArchiveWriteError>>()?;
     let bytes = sizes
         .iter()
         .fold(json_bytes, |sum, size| sum.saturating_add(*size));

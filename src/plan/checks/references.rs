@@ -199,8 +199,8 @@ pub fn misplaced_generations(
         for (source, span) in environments.stacks_used(stack) {
             let problem = if source == stack {
                 let message = format!("`{}` is the stack itself", project.stacks[stack].path);
-                let diagnostic = Diagnostic::error(Code::SelfReference, message);
-                let diagnostic = diagnostic.label(span, "a variable of this stack");
+                let diagnostic = Diagnostic::error(Code::SelfReference, message)
+                    .label(span, "a variable of this stack");
                 Err(diagnostic.help("write `orch.stack.generation`"))
             } else {
                 after.check(project, stack, source, ("the generation", span))
@@ -238,9 +238,10 @@ pub fn misplaced(
             let named = by_condition
                 .entry(std::ptr::from_ref(condition))
                 .or_insert_with(|| NamedOutputs::of(condition));
-            let itself = named.itself;
-            let itself = itself.filter(|_| condition.kind == ConditionKind::Precondition);
-            let itself = itself.map(|span| (span, no_itself(span)));
+            let itself = named
+                .itself
+                .filter(|_| condition.kind == ConditionKind::Precondition)
+                .map(|span| (span, no_itself(span)));
             let named = named.stacks.iter().filter_map(|&(written, span)| {
                 let problem = after.resolve(project, stack, written, span).err()?;
                 Some((span, problem))

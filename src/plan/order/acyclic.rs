@@ -162,8 +162,10 @@ impl TopologicalOrder {
         before.sort_unstable_by_key(|&node| self.places[node as usize]);
         after.sort_unstable_by_key(|&node| self.places[node as usize]);
         let nodes = [before, after].concat();
-        let places = nodes.iter().map(|&node| self.places[node as usize]);
-        let mut places: Vec<usize> = places.collect();
+        let mut places: Vec<usize> = nodes
+            .iter()
+            .map(|&node| self.places[node as usize])
+            .collect();
         places.sort_unstable();
         for (node, place) in nodes.into_iter().zip(places) {
             self.places[node as usize] = place;

@@ -54,8 +54,10 @@ impl RecordedConstraints {
     /// Cycles on such a path are included whole.
     #[must_use]
     pub(crate) fn between(&self, works: &[StackWork]) -> Self {
-        let pairs = self.edges.iter();
-        let pairs = pairs.map(|edge| (edge.earlier, edge.later, true));
+        let pairs = self
+            .edges
+            .iter()
+            .map(|edge| (edge.earlier, edge.later, true));
         let onwards = Precedence::from_edges(self.n_stacks, self.n_nodes, pairs);
         let backwards = onwards.reversed();
         let destroyed = || (0..works.len()).filter(|&stack| works[stack].destroy);
@@ -161,8 +163,10 @@ impl<'d> NamedConstraints<'d> {
         let by_key: HashMap<&str, StackIndex> =
             pairs.iter().map(|(stack, key)| (key, stack)).collect();
         let is_new = |stack: StackIndex| pairs.key(stack).is_none();
-        let others = project.stacks.iter();
-        let others = others.filter_map(|(index, stack)| is_new(index).then_some(stack));
+        let others = project
+            .stacks
+            .iter()
+            .filter_map(|(index, stack)| is_new(index).then_some(stack));
         let stacks = RecordedStacks::new(document, others);
 
         let mut gone = Vec::new();

@@ -130,8 +130,11 @@ impl Operations {
     /// Rule 3: D(s) before A(s).
     pub(super) fn destroy_before_the_replacement(&mut self) {
         let rule = Rule::strict(3);
-        let destroys = self.destroys.iter().zip(&self.lates);
-        let destroys = destroys.map(|(destroy, late)| destroy.or(*late));
+        let destroys = self
+            .destroys
+            .iter()
+            .zip(&self.lates)
+            .map(|(destroy, late)| destroy.or(*late));
         for (destroy, apply) in destroys.zip(&self.applies) {
             if let (Some(from), &Some(to)) = (destroy, apply) {
                 self.edges.push(RuleEdge {
@@ -313,12 +316,15 @@ impl Waits {
         let after = precedence.reached(0..n_operations);
         let before = precedence.reversed().reached(0..n_operations);
         let mut n_nodes = 0;
-        let numbers = after.iter().zip(&before).map(|(after, before)| {
-            let is_between = *after && *before;
-            n_nodes += u32::from(is_between);
-            is_between.then(|| n_nodes - 1)
-        });
-        let numbers: Vec<Option<u32>> = numbers.collect();
+        let numbers: Vec<Option<u32>> = after
+            .iter()
+            .zip(&before)
+            .map(|(after, before)| {
+                let is_between = *after && *before;
+                n_nodes += u32::from(is_between);
+                is_between.then(|| n_nodes - 1)
+            })
+            .collect();
         self.edges.retain_mut(|edge| {
             let ends = (numbers[edge.from as usize], numbers[edge.to as usize]);
             let (Some(from), Some(to)) = ends else {

@@ -253,8 +253,9 @@ pub(super) fn ask<'p>(
         removed: removed.codes,
     };
     let of_project = needs.iter().filter_map(question);
-    let questions = of_project.chain(removed.questions);
-    let questions = questions.filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
+    let questions = of_project
+        .chain(removed.questions)
+        .filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
     let (questions, backends): (Vec<ToolQuestion<'_>>, Vec<Option<String>>) = questions.unzip();
     if questions.is_empty() {
         return Ok(asked);

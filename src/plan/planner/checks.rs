@@ -159,11 +159,17 @@ impl<'l> Conditions<'l> {
         subjects: &StacksToPlan<'_>,
         settled: &Decisions,
     ) -> BTreeSet<StackIndex> {
-        let working = settled.working().into_iter().chain(settled.unknown());
-        let working = working.chain(self.failed.keys().copied());
+        let working = settled
+            .working()
+            .into_iter()
+            .chain(settled.unknown())
+            .chain(self.failed.keys().copied());
         let may_work = precedence.reached(working.map(StackIndex::get));
-        let planned = subjects.all.iter().map(|it| it.stack);
-        let planned = planned.chain(self.failed.keys().copied());
+        let planned = subjects
+            .all
+            .iter()
+            .map(|it| it.stack)
+            .chain(self.failed.keys().copied());
         planned.filter(|it| may_work[it.get()]).collect()
     }
 
@@ -174,8 +180,11 @@ impl<'l> Conditions<'l> {
         is_settled: impl Fn(&StackIndex) -> bool,
         later: &BTreeSet<StackIndex>,
     ) -> Result<()> {
-        let needed = checked.values().flat_map(|checked| &checked.needed);
-        let needed = needed.copied().filter(is_settled);
+        let needed = checked
+            .values()
+            .flat_map(|checked| &checked.needed)
+            .copied()
+            .filter(is_settled);
         let (later, now): (BTreeSet<_>, BTreeSet<_>) = needed.partition(|it| later.contains(it));
         for stack in later {
             self.checker.set(stack, StackOutputs::Later);
@@ -225,8 +234,10 @@ impl<'l> Conditions<'l> {
         let precedence = Precedence::new(&self.reader.context.graph);
         let later = self.may_work(&precedence, subjects, settled);
         loop {
-            let checked = self.checker.check_all(kind, &unchanged);
-            let checked = checked.context("failed to check conditions")?;
+            let checked = self
+                .checker
+                .check_all(kind, &unchanged)
+                .context("failed to check conditions")?;
             if checked.values().all(|checked| checked.needed.is_empty()) {
                 let failed = checked.into_iter().filter(|(_, it)| !it.failed.is_empty());
                 self.failed

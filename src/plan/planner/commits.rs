@@ -24,9 +24,10 @@ pub struct Commits {
 impl Commits {
     /// Checks out commits that are not yet. Removes leftovers of killed processes first.
     pub fn check_out(&mut self, context: &Context, commits: BTreeSet<CommitId>) -> Result<()> {
-        let new = commits.into_iter();
-        let new = new.filter(|it| !self.by_commit.contains_key(it));
-        let new: Vec<CommitId> = new.collect();
+        let new: Vec<CommitId> = commits
+            .into_iter()
+            .filter(|it| !self.by_commit.contains_key(it))
+            .collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -46,8 +47,8 @@ impl Commits {
         let folder = self.folder.insert(folder);
         for commit in commits {
             let path = folder.path().join(commit.as_str());
-            let code = CommitCode::check_out(repository, &commit, &path);
-            let code = code.map_err(|why| why.to_string());
+            let code =
+                CommitCode::check_out(repository, &commit, &path).map_err(|why| why.to_string());
             self.by_commit.insert(commit, code);
         }
         Ok(())

@@ -53,8 +53,10 @@ impl Removals<'_> {
             let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
                 continue;
             };
-            let driver = entry.driver.as_deref();
-            let driver = driver.and_then(|name| Driver::named(&context.project, name));
+            let driver = entry
+                .driver
+                .as_deref()
+                .and_then(|name| Driver::named(&context.project, name));
             let is_of_tool = driver.is_some_and(|driver| driver.tool.is_some());
             if !is_of_tool && !is_only_forgotten(entry) {
                 let stacks = by_commit.entry(last_commit(entry)).or_default();
@@ -107,8 +109,8 @@ impl Context {
             return Err(format!("commit {} is not in this clone", commit.short()));
         }
         let tree = CommitTree::new(own, commit.clone());
-        let project = Project::load_tree(&self.project.root, &tree, &mut Problems::default());
-        let project = project.map_err(|error| error.to_string())?;
+        let project = Project::load_tree(&self.project.root, &tree, &mut Problems::default())
+            .map_err(|error| error.to_string())?;
         match project.broken.first() {
             Some(file) => Err(format!(
                 "`{}` cannot be parsed as it is in commit {}",
@@ -190,11 +192,15 @@ impl<'s> DestroyCommands<'s> {
         self.sources.get_or_init(|| {
             let project = &self.context.project;
             let drivers = Drivers::new(self.context, self.document);
-            let stacks = project.stacks.iter();
-            let stacks = stacks.map(|(stack, _)| (stack, drivers.of(stack)));
+            let stacks = project
+                .stacks
+                .iter()
+                .map(|(stack, _)| (stack, drivers.of(stack)));
             let here = StackSource::new(project, self.context.evaluator(), None, stacks);
-            let elsewhere = self.elsewhere.iter();
-            let elsewhere = elsewhere.filter_map(|it| self.source(it, it.project.as_ref().ok()?));
+            let elsewhere = self
+                .elsewhere
+                .iter()
+                .filter_map(|it| self.source(it, it.project.as_ref().ok()?));
             std::iter::once(here).chain(elsewhere).collect()
         })
     }
@@ -203,17 +209,20 @@ impl<'s> DestroyCommands<'s> {
         // Files of tools are not read: their drivers have no commands.
         let listing = Listing::default();
         let on_path = tools_on_path();
-        let stacks = project.stacks.iter().filter(|(_, stack)| {
-            let mut recorded = of.recorded.iter();
-            of.branch.is_some() || recorded.any(|(path, _)| *path == stack.path)
-        });
-        let stacks = stacks.map(|(index, stack)| {
-            let entries = self.document.map(|document| &document.stacks);
-            let entry = entries.and_then(|entries| entries.get(stack.path.as_str()));
-            let recorded = entry.and_then(|entry| entry.driver.as_deref());
-            let driver = driver_of(project, &listing, index, recorded, on_path);
-            (index, driver)
-        });
+        let stacks = project
+            .stacks
+            .iter()
+            .filter(|(_, stack)| {
+                let mut recorded = of.recorded.iter();
+                of.branch.is_some() || recorded.any(|(path, _)| *path == stack.path)
+            })
+            .map(|(index, stack)| {
+                let entries = self.document.map(|document| &document.stacks);
+                let entry = entries.and_then(|entries| entries.get(stack.path.as_str()));
+                let recorded = entry.and_then(|entry| entry.driver.as_deref());
+                let driver = driver_of(project, &listing, index, recorded, on_path);
+                (index, driver)
+            });
         let environments = Environments::new(project, host_environment());
         let source = StackSource::new(project, environments, of.branch.as_deref(), stacks);
         (!source.stacks.is_empty()).then_some(source)
@@ -266,11 +275,10 @@ impl<'s> DestroyCommands<'s> {
                     way_out: TELL_APART.to_owned(),
                 });
             }
-            let stacks = elsewhere.recorded.iter().filter(|(_, driver)| {
+            let mut stacks = elsewhere.recorded.iter().filter(|(_, driver)| {
                 let driver = driver.as_deref();
                 driver.is_none_or(|driver| driver == own.code.driver.name)
-            });
-            let mut stacks = stacks.map(|(path, _)| path);
+            }).map(|(path, _)| path);
             let (path, why) = match &elsewhere.project {
                 Err(why) => (stacks.next()?, why.clone()),
                 Ok(project) => {
@@ -381,8 +389,9 @@ impl OwnCommand<'_, '_> {
         let namespaces = source.environments.namespaces().of_stack(other.stack);
         let words = code.driver.destroy_words(&namespaces);
         let path = &source.project.stacks[other.stack].path;
-        let command = words.map_err(first_message)?;
-        let command = command.map(|it| DestroyCommand::new(&it, &source.project.root, path));
+        let command = words
+            .map_err(first_message)?
+            .map(|it| DestroyCommand::new(&it, &source.project.root, path));
         Ok(command.is_some_and(|command| command.is_same(&self.command)))
     }
 }

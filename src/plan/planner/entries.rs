@@ -48,13 +48,14 @@ pub(super) fn find_made_first(
         return;
     }
     let needs = needs(context, subjects, recorded, options).into_iter();
-    let is_made = needs.map(|needed| {
-        matches!(
-            needed.need,
-            Decision::Ask(_, AskedAction::Anew) | Decision::Settled(PlannedAction::Replace, _)
-        )
-    });
-    let is_made: Vec<bool> = is_made.collect();
+    let is_made: Vec<bool> = needs
+        .map(|needed| {
+            matches!(
+                needed.need,
+                Decision::Ask(_, AskedAction::Anew) | Decision::Settled(PlannedAction::Replace, _)
+            )
+        })
+        .collect();
     for (subject, is_made) in subjects.all.iter_mut().zip(is_made) {
         if let Some(next) = &mut subject.next {
             next.is_made = is_made;
@@ -331,8 +332,9 @@ impl Decisions {
         &mut self,
         subjects: &StacksToPlan<'_>,
     ) -> BTreeMap<StackIndex, String> {
-        let drivers = subjects.all.iter();
-        let drivers: BTreeMap<StackIndex, &Driver<'_>> = drivers
+        let drivers: BTreeMap<StackIndex, &Driver<'_>> = subjects
+            .all
+            .iter()
             .map(|subject| (subject.stack, &subject.driver))
             .collect();
         let mut blocked = BTreeMap::new();
@@ -442,9 +444,11 @@ pub(super) fn add_known(
     project: &Project,
     entries: &mut [PlanEntry],
 ) {
-    let by_path = subjects.all.iter();
-    let by_path = by_path.map(|subject| (&project.stacks[subject.stack].path, subject));
-    let by_path: BTreeMap<_, _> = by_path.collect();
+    let by_path: BTreeMap<_, _> = subjects
+        .all
+        .iter()
+        .map(|subject| (&project.stacks[subject.stack].path, subject))
+        .collect();
     for entry in entries {
         let Some(subject) = by_path.get(&entry.stack) else {
             continue;

@@ -15,8 +15,9 @@ impl Context {
         let generations = Arc::new(self.generations.with(made));
         let environments = self.evaluator().in_generations(generations);
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-        let host = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-        let host: BTreeMap<String, String> = host.collect();
+        let host: BTreeMap<String, String> = std::env::vars_os()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect();
         let source = EnvironmentSource {
             root: &self.project.root,
             environments: &environments,

@@ -54,8 +54,8 @@ impl Context {
         let unknown = subjects
             .all
             .iter()
-            .filter(|it| settled.is_unknown(it.stack));
-        let unknown = unknown.map(|it| (it.stack, it.driver));
+            .filter(|it| settled.is_unknown(it.stack))
+            .map(|it| (it.stack, it.driver));
         let (open, failed): (Vec<_>, Vec<_>) =
             unknown.partition(|(stack, _)| runs_after.contains_key(stack));
         let invalid = invalid(self, request, query, asked, open)?;
@@ -85,8 +85,8 @@ fn invalid(
     let (mut invalid, open): (Vec<_>, Vec<_>) = failed
         .into_iter()
         .partition(|it| end(it) == Some(AskEnd::Answered));
-    let open = open.into_iter();
     let open: Vec<_> = open
+        .into_iter()
         .filter(|it| end(it) == Some(AskEnd::PlanFailed))
         .collect();
     let id = new_id(&context.project.root);
@@ -127,12 +127,12 @@ fn invalid(
         if summary.signal.is_some() {
             return Err(ExitStatus::Run(summary.exit_status()).into());
         }
-        let refused = summary
+        let refused: BTreeSet<&StackPath> = summary
             .endings
             .iter()
             .filter(|ending| matches!(ending.outcome, Outcome::Failed(_)))
-            .map(|ending| &turns[ending.turn.get()].stack);
-        let refused: BTreeSet<&StackPath> = refused.collect();
+            .map(|ending| &turns[ending.turn.get()].stack)
+            .collect();
         invalid.extend(
             open.iter()
                 .filter(|(stack, _)| refused.contains(path(*stack))),

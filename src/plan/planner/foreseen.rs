@@ -64,8 +64,9 @@ impl Context {
         let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
         let paths = missing.filter_map(|key| StackPath::parse(key));
         // The entry of a stack of this commit at the same path takes precedence.
-        let paths = paths.filter(|path| self.project.stacks.find(path).is_none());
-        let paths: Vec<StackPath> = paths.collect();
+        let paths: Vec<StackPath> = paths
+            .filter(|path| self.project.stacks.find(path).is_none())
+            .collect();
         let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
         self.block_as_planned(&mut removals, recorded)?;
         let actions = removals.going();
@@ -73,12 +74,14 @@ impl Context {
 
         let project = &self.project;
         let no_work = vec![StackWork::default(); project.stacks.len()];
-        let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &goes);
-        let order = order.operations(project);
+        let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &goes)
+            .operations(project);
         let record = NamedConstraints::new(project, &self.graph, Some(document));
         let ties = Ties::new(&record.recorded);
-        let nodes = record.removed_nodes().map(|(node, key)| (key, node));
-        let nodes: BTreeMap<&str, usize> = nodes.collect();
+        let nodes: BTreeMap<&str, usize> = record
+            .removed_nodes()
+            .map(|(node, key)| (key, node))
+            .collect();
         let drivers = Drivers::new(self, Some(document));
         let fate = |node: usize| match record.node(node) {
             RecordNode::Gone(key) if goes.contains(key) => DestroyOutcome::Goes,

@@ -59,8 +59,10 @@ impl<'d> Removal<'d> {
         entry: &'a Entry,
     ) -> impl Iterator<Item = Removal<'d>> + use<'a, 'd> {
         // The state may have been edited by hand: the current one never counts as old.
-        let deposed = entry.deposed.iter();
-        let deposed = deposed.filter(|it| it.generation != entry.generation);
+        let deposed = entry
+            .deposed
+            .iter()
+            .filter(|it| it.generation != entry.generation);
         deposed.filter_map(move |deposed| {
             let path = path.of_generation(deposed.generation);
             Removal::of_generation(&path, entry, entry.generation)
@@ -193,36 +195,38 @@ impl Context {
         places: &BTreeMap<StackIndex, StackBackend>,
         asked: &AskedTools,
     ) -> Result<()> {
-        let entries = recorded.map(|recorded| self.entries_of(&recorded.document));
-        let entries = entries.unwrap_or_default();
+        let entries = recorded
+            .map(|recorded| self.entries_of(&recorded.document))
+            .unwrap_or_default();
         let replaced = subjects.all.iter().filter(|subject| {
             self.is_made_first(subject.stack)
                 && settled.action(subject.stack) == Some(PlannedAction::Replace)
         });
-        let refusals = replaced.filter_map(|subject| {
-            let stack = subject.stack;
-            let entry = entries.get(&stack).map(|(_, entry)| *entry);
-            let now = places.get(&stack).and_then(|place| place.now.as_deref());
-            let path = &self.project.stacks[stack].path;
-            let answer = asked.answers.get(path).and_then(|it| it.as_ref().ok());
-            let exists = answer.and_then(|answer| answer.exists) == Some(true);
-            let (what, note, help) = match (subject.made(), entry) {
-                (Some(next), Some(entry)) => shared(path, next, entry, now, exists)?,
-                _ => (
-                    format!("`{path}` cannot be made before the old one is destroyed"),
-                    "both exist for a while, and nothing would tell them apart".to_owned(),
-                    "let the project keep a state; see `orch help state`",
-                ),
-            };
-            let rule = self.project.rules_of(stack).create_before_destroy;
-            let refusal = Diagnostic::error(Code::Conflict, what);
-            let refusal = match rule.and_then(|rule| rule.span) {
-                Some(span) => refusal.label(span, "the new one is made first"),
-                None => refusal,
-            };
-            Some(refusal.note(note).help(help))
-        });
-        let refusals: Vec<Diagnostic> = refusals.collect();
+        let refusals: Vec<Diagnostic> = replaced
+            .filter_map(|subject| {
+                let stack = subject.stack;
+                let entry = entries.get(&stack).map(|(_, entry)| *entry);
+                let now = places.get(&stack).and_then(|place| place.now.as_deref());
+                let path = &self.project.stacks[stack].path;
+                let answer = asked.answers.get(path).and_then(|it| it.as_ref().ok());
+                let exists = answer.and_then(|answer| answer.exists) == Some(true);
+                let (what, note, help) = match (subject.made(), entry) {
+                    (Some(next), Some(entry)) => shared(path, next, entry, now, exists)?,
+                    _ => (
+                        format!("`{path}` cannot be made before the old one is destroyed"),
+                        "both exist for a while, and nothing would tell them apart".to_owned(),
+                        "let the project keep a state; see `orch help state`",
+                    ),
+                };
+                let rule = self.project.rules_of(stack).create_before_destroy;
+                let refusal = Diagnostic::error(Code::Conflict, what);
+                let refusal = match rule.and_then(|rule| rule.span) {
+                    Some(span) => refusal.label(span, "the new one is made first"),
+                    None => refusal,
+                };
+                Some(refusal.note(note).help(help))
+            })
+            .collect();
         if refusals.is_empty() {
             return Ok(());
         }

@@ -74,8 +74,9 @@ impl Context {
                 continue;
             }
             let compared = named.get(&stack);
-            let on_record = recorded_outputs.as_ref();
-            let on_record = on_record.and_then(|all| all.get(&stack)?.1.outputs.as_ref());
+            let on_record = recorded_outputs
+                .as_ref()
+                .and_then(|all| all.get(&stack)?.1.outputs.as_ref());
             let salted = |outputs: &Outputs| match compared {
                 Some(compared) => outputs.salting(compared, on_record, false),
                 None => Ok(outputs.clone()),

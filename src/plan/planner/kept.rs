@@ -112,8 +112,11 @@ impl Context {
             if !removal.may_go() {
                 continue;
             }
-            let others = missing.get(backend.as_str()).into_iter().flatten();
-            let mut others = others.filter(|key| **key != removal.path.as_str());
+            let mut others = missing
+                .get(backend.as_str())
+                .into_iter()
+                .flatten()
+                .filter(|key| **key != removal.path.as_str());
             if let Some(other) = of_tree.get(backend.as_str()) {
                 let other = &self.project.stacks[*other].path;
                 removal.block(
@@ -156,8 +159,12 @@ impl Context {
         let record = NamedConstraints::new(&self.project, &self.graph, Some(document));
         let drivers = Drivers::new(self, Some(document));
         let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
-        let left = removals.all.iter().filter(|removal| removal.is_left());
-        let left: BTreeSet<String> = left.map(|removal| removal.path.to_string()).collect();
+        let left: BTreeSet<String> = removals
+            .all
+            .iter()
+            .filter(|removal| removal.is_left())
+            .map(|removal| removal.path.to_string())
+            .collect();
         let part = |node: usize| {
             let stack = match record.node(node) {
                 RecordNode::Here(stack) => stack,

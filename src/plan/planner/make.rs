@@ -199,8 +199,9 @@ impl Context {
             settled: &settled,
             runs_after: &runs_after,
         };
-        let failing = self.failing(request, query, known, &asked)?;
-        let failing = failing.with(checks.failed_stacks());
+        let failing = self
+            .failing(request, query, known, &asked)?
+            .with(checks.failed_stacks());
         if request.leaves_out_failed {
             let parts = (&mut settled, &mut *removals, &mut blocked);
             failing.leave_out(self, subjects, document, parts);
@@ -273,8 +274,12 @@ impl Context {
             blocked,
             conditional,
         } = kept;
-        let of_subjects = subjects.all.iter().filter(|it| it.blocked.is_some());
-        let of_subjects: BTreeSet<StackIndex> = of_subjects.map(|it| it.stack).collect();
+        let of_subjects: BTreeSet<StackIndex> = subjects
+            .all
+            .iter()
+            .filter(|it| it.blocked.is_some())
+            .map(|it| it.stack)
+            .collect();
         let keep_used = |settled: &Decisions,
                          blocked: &BTreeMap<StackIndex, String>,
                          removals: &mut Removals<'_>| {
@@ -285,8 +290,8 @@ impl Context {
             let is_applied = |(stack, action): (&StackIndex, &PlannedAction)| {
                 (action.is_work() || conditional.contains(stack)).then_some(*stack)
             };
-            let applied = planned.iter().filter_map(is_applied);
-            let applied: BTreeSet<StackIndex> = applied.chain(open).collect();
+            let applied: BTreeSet<StackIndex> =
+                planned.iter().filter_map(is_applied).chain(open).collect();
             self.keep_old_generations(removals, document, &planned, &applied);
             self.keep_what_is_used(removals, document, &planned);
             self.keep_old_generations(removals, document, &planned, &applied);
@@ -318,8 +323,9 @@ impl Context {
             recorded,
             commits,
         } = planning;
-        let on_record = recorded.map(|recorded| self.entries_of(&recorded.document));
-        let on_record = on_record.unwrap_or_default();
+        let on_record = recorded
+            .map(|recorded| self.entries_of(&recorded.document))
+            .unwrap_or_default();
         let read = self.read_first(request, query, subjects, recorded, &on_record)?;
         // Backends from the drivers' blocks are known before tools are asked.
         let places = self.places(subjects, &on_record, &read);
@@ -378,8 +384,9 @@ impl Context {
     ) -> Option<Document> {
         let mut document = document.filter(|_| !moves.is_empty())?.clone();
         let stacks = &self.project.stacks;
-        let moves = moves.iter();
-        let moves = moves.map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
+        let moves = moves
+            .iter()
+            .map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
         follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
         Some(document)
     }

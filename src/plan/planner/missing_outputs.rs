@@ -65,8 +65,12 @@ impl Context {
             if known.contains(output.as_str()) {
                 continue;
             }
-            let listed = known.iter().take(MAX_NAMES).map(|name| format!("`{name}`"));
-            let listed = listed.collect::<Vec<_>>().join(", ");
+            let listed = known
+                .iter()
+                .take(MAX_NAMES)
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
             let note = match known.len().checked_sub(MAX_NAMES) {
                 _ if known.is_empty() => "it has no outputs".to_owned(),
                 Some(more @ 1..) => format!("its outputs are {listed} and {more} more"),

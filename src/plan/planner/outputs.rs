@@ -147,8 +147,10 @@ impl OutputReader<'_> {
                     Err(problem) => StackOutputs::Unreadable(problem.to_string()),
                 }
             } else {
-                let why = self.tools.failure(ending);
-                let why = why.unwrap_or_else(|| "its tool was not asked".to_owned());
+                let why = self
+                    .tools
+                    .failure(ending)
+                    .unwrap_or_else(|| "its tool was not asked".to_owned());
                 n_shown += 1;
                 if n_shown <= MAX_SHOWN {
                     let logs = output.logs.as_ref();

@@ -29,14 +29,15 @@ impl Context {
     ) -> Vec<Protected> {
         let stacks = &self.project.stacks;
         let protections = Protections::new(self, document);
-        let here = settled.destroyed(subjects);
-        let here = here.filter_map(|(stack, reason, destroyed)| {
-            Some(Protected {
-                stack: stacks[stack].path.clone(),
-                because: reason.text.clone(),
-                refusal: protections.refuse_here(stack, &destroyed)?,
-            })
-        });
+        let here = settled
+            .destroyed(subjects)
+            .filter_map(|(stack, reason, destroyed)| {
+                Some(Protected {
+                    stack: stacks[stack].path.clone(),
+                    because: reason.text.clone(),
+                    refusal: protections.refuse_here(stack, &destroyed)?,
+                })
+            });
         let mut protected: Vec<Protected> = here.collect();
         for removal in &removals.all {
             let here = removal

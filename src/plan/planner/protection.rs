@@ -133,8 +133,8 @@ impl<'l> Protections<'l> {
             Err(error) => return Err(unread(error)),
         };
         let tree = CommitTree::new(repository, head);
-        let project = Project::load_tree(root, &tree, &mut Problems::default());
-        let project = project.map_err(|error| Protection::unread(&with_causes(&error), ADVICE))?;
+        let project = Project::load_tree(root, &tree, &mut Problems::default())
+            .map_err(|error| Protection::unread(&with_causes(&error), ADVICE))?;
         if let Some(file) = project.unparsed().next() {
             let why = format!("`{}` is damaged there", file.relative());
             return Err(Protection::unread(
@@ -150,8 +150,10 @@ impl<'l> Protections<'l> {
                 by_destination.entry(to).or_default().push(stack);
             }
         }
-        let ids = project.stacks.iter();
-        let ids = ids.filter_map(|(stack, it)| Some((it.id.as_ref()?.value.to_lowercase(), stack)));
+        let ids = project
+            .stacks
+            .iter()
+            .filter_map(|(stack, it)| Some((it.id.as_ref()?.value.to_lowercase(), stack)));
         Ok(Some(Head {
             by_id: ids.collect(),
             by_destination,
@@ -189,8 +191,11 @@ impl Context {
     /// Returns the protected stacks that a saved plan would destroy, in whole or in part.
     pub fn protected_in(&self, saved: &SavedPlan, document: Option<&Document>) -> Vec<Protected> {
         let protections = Protections::new(self, document);
-        let entries = saved.plan.entries.iter();
-        let entries = entries.filter(|entry| entry.blocked.is_none());
+        let entries = saved
+            .plan
+            .entries
+            .iter()
+            .filter(|entry| entry.blocked.is_none());
         let protected = entries.filter_map(|entry| {
             let destroyed = DestroyedPart::of_entry(entry)?;
             Some(Protected {
@@ -213,14 +218,15 @@ impl Context {
         let protections = Protections::new(self, document);
         let all = DestroyedPart::unknown();
         let destroyed = self.destroyed_in_run(run, command)?.into_iter();
-        let protected = destroyed.filter_map(|(stack, because)| {
-            Some(Protected {
-                stack: self.project.stacks[stack].path.clone(),
-                because,
-                refusal: protections.refuse_here(stack, &all)?,
+        let protected: Vec<Protected> = destroyed
+            .filter_map(|(stack, because)| {
+                Some(Protected {
+                    stack: self.project.stacks[stack].path.clone(),
+                    because,
+                    refusal: protections.refuse_here(stack, &all)?,
+                })
             })
-        });
-        let protected: Vec<Protected> = protected.collect();
+            .collect();
         if !protected.is_empty() {
             refuse(self, Destroyer::Command, &protected);
         }

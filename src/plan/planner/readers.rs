@@ -22,20 +22,24 @@ impl Context {
     ) {
         let mode = |stack: StackIndex| self.project.stacks[stack].mode;
         let conditions = |stack: StackIndex| self.project.rules_of(stack).conditions;
-        let readers = subjects.all.iter().map(|subject| subject.stack);
-        let readers = readers.filter(|&it| mode(it) == StackMode::Read);
-        let readers: Vec<(StackIndex, &str)> = readers
+        let readers: Vec<(StackIndex, &str)> = subjects
+            .all
+            .iter()
+            .map(|subject| subject.stack)
+            .filter(|&it| mode(it) == StackMode::Read)
             .filter(|&it| !conditions(it).is_empty())
             .filter_map(|it| Some((it, places.get(&it)?.backend()?)))
             .collect();
         if readers.is_empty() {
             return;
         }
-        let managed = places.iter().filter_map(|(&stack, place)| {
-            let is_managed = mode(stack) == StackMode::Manage;
-            Some((place.backend().filter(|_| is_managed)?, stack))
-        });
-        let managed: BTreeMap<&str, StackIndex> = managed.collect();
+        let managed: BTreeMap<&str, StackIndex> = places
+            .iter()
+            .filter_map(|(&stack, place)| {
+                let is_managed = mode(stack) == StackMode::Manage;
+                Some((place.backend().filter(|_| is_managed)?, stack))
+            })
+            .collect();
         let pairs = readers.into_iter().filter_map(|(reader, backend)| {
             let &keeper = managed.get(backend)?;
             let (of_reader, of_keeper) = (conditions(reader), conditions(keeper));

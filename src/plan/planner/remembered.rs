@@ -93,8 +93,10 @@ impl Context {
         let mut upstream = Upstream::new(&self.graph, stacks, own.clone());
         let needs = needs(self, subjects, Some(recorded), request.options);
         let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
-        let needs = needs.into_iter();
-        let needs: Vec<_> = needs.filter(|it| is_read(it.subject.stack)).collect();
+        let needs: Vec<_> = needs
+            .into_iter()
+            .filter(|it| is_read(it.subject.stack))
+            .collect();
         read = ask::ask(
             self,
             request,

@@ -55,8 +55,10 @@ type CommitEnvironment = (CommitId, Generation, BTreeMap<StackPath, Generation>)
 
 fn environment_of(removal: &Removal<'_>) -> Option<CommitEnvironment> {
     let applied = removal.entry.applied.as_ref();
-    let used = applied.into_iter().flat_map(|applied| &applied.generations);
-    let used = used.filter_map(|(key, generation)| Some((StackPath::parse(key)?, *generation)));
+    let used = applied
+        .into_iter()
+        .flat_map(|applied| &applied.generations)
+        .filter_map(|(key, generation)| Some((StackPath::parse(key)?, *generation)));
     let seen = removal.seen.clone()?;
     Some((seen, removal.entry.generation, used.collect()))
 }
@@ -69,8 +71,12 @@ impl Removals<'_> {
     }
 
     pub fn environments<'c>(&self, commits: &'c Commits) -> CommitEnvironments<'c> {
-        let seen = self.all.iter().filter(|removal| removal.needs_code());
-        let seen: BTreeSet<CommitEnvironment> = seen.filter_map(environment_of).collect();
+        let seen: BTreeSet<CommitEnvironment> = self
+            .all
+            .iter()
+            .filter(|removal| removal.needs_code())
+            .filter_map(environment_of)
+            .collect();
         let environment = |of: CommitEnvironment| {
             let (seen, generation, used) = &of;
             let code = commits.code(seen).ok()?;
@@ -118,8 +124,7 @@ impl Removals<'_> {
                     find_local_state(root, backend).map_err(words)?;
                 }
                 let namespaces = environments.namespaces().of_stack(stack);
-                let backend = driver.backend(&namespaces);
-                let backend = backend.map_err(first_message)?;
+                let backend = driver.backend(&namespaces).map_err(first_message)?;
                 let code = RemovalCode {
                     removal: position,
                     stack,
@@ -170,12 +175,14 @@ impl Removals<'_> {
     ) {
         // Others may read their states, which are in the working tree.
         let entries = document.into_iter().flat_map(|it| it.stacks.values());
-        let backends = entries.filter_map(|entry| entry.backend.as_deref());
-        let backends: BTreeSet<&str> = backends.filter(|it| local_state(it).is_some()).collect();
-        let seen = codes
+        let backends: BTreeSet<&str> = entries
+            .filter_map(|entry| entry.backend.as_deref())
+            .filter(|it| local_state(it).is_some())
+            .collect();
+        let seen: BTreeSet<&CommitId> = codes
             .iter()
-            .filter_map(|it| self.all[it.removal].seen.as_ref());
-        let seen: BTreeSet<&CommitId> = seen.collect();
+            .filter_map(|it| self.all[it.removal].seen.as_ref())
+            .collect();
         for code in seen.into_iter().filter_map(|it| commits.code(it).ok()) {
             for backend in &backends {
                 // Missing states of destroyed stacks are found below.
@@ -305,8 +312,10 @@ impl Context {
             let backend = removals.all[code.removal].entry.backend.as_deref();
             code.driver.selects_workspaces() && backend.is_none_or(|it| local_state(it).is_some())
         };
-        let local = codes.iter().enumerate().filter(|(_, code)| is_local(code));
-        let local: Vec<_> = local
+        let local: Vec<_> = codes
+            .iter()
+            .enumerate()
+            .filter(|(_, code)| is_local(code))
             .map(|(position, code)| (PlanStack::Removed(position), code.driver))
             .collect();
         if !local.is_empty() {

@@ -288,22 +288,23 @@ impl<'d> Removals<'d> {
         missing: &BTreeMap<String, MissingStack>,
         stacks: impl Iterator<Item = &'s StackPath>,
     ) -> Self {
-        let all = stacks.filter_map(|path| {
-            if path.generation().is_some() {
-                let entry = document.stacks.get(path.current().as_str())?;
-                let is_current = path.generation() == Some(entry.generation);
-                let by = if is_current {
-                    entry.next_generation()
-                } else {
-                    entry.generation
-                };
-                return Removal::of_generation(path, entry, by);
-            }
-            let key = path.as_str();
-            let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
-            Some(Removal::new(path.clone(), entry, missing))
-        });
-        let mut all: Vec<Removal<'d>> = all.collect();
+        let mut all: Vec<Removal<'d>> = stacks
+            .filter_map(|path| {
+                if path.generation().is_some() {
+                    let entry = document.stacks.get(path.current().as_str())?;
+                    let is_current = path.generation() == Some(entry.generation);
+                    let by = if is_current {
+                        entry.next_generation()
+                    } else {
+                        entry.generation
+                    };
+                    return Removal::of_generation(path, entry, by);
+                }
+                let key = path.as_str();
+                let (entry, missing) = (document.stacks.get(key)?, missing.get(key)?);
+                Some(Removal::new(path.clone(), entry, missing))
+            })
+            .collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         Removals {
             all,
@@ -336,8 +337,10 @@ impl<'d> Removals<'d> {
 
     /// Returns why stacks must not be destroyed, by path.
     pub fn stale(&self) -> Vec<Stale> {
-        let blocked = self.all.iter();
-        let blocked = blocked.filter_map(|it| Some((it.path.clone(), it.blocked.as_ref()?)));
+        let blocked = self
+            .all
+            .iter()
+            .filter_map(|it| Some((it.path.clone(), it.blocked.as_ref()?)));
         let stale = blocked.map(|(path, blocked)| Stale::NotRemoved(path, blocked.why.clone()));
         stale.collect()
     }
@@ -355,23 +358,30 @@ impl<'d> Removals<'d> {
 
     /// Returns the actions by key; undecided stacks count as destroyed.
     pub(super) fn going(&self) -> BTreeMap<String, PlannedAction> {
-        let going = self.all.iter().filter(|removal| removal.may_go());
-        let going = going.map(|removal| (removal.path.to_string(), PlannedAction::Delete));
+        let going = self
+            .all
+            .iter()
+            .filter(|removal| removal.may_go())
+            .map(|removal| (removal.path.to_string(), PlannedAction::Delete));
         going.chain(self.actions()).collect()
     }
 
     pub(super) fn actions(&self) -> BTreeMap<String, PlannedAction> {
-        let all = self.all.iter();
-        let all = all.filter_map(|removal| Some((removal.path.to_string(), removal.action()?)));
+        let all = self
+            .all
+            .iter()
+            .filter_map(|removal| Some((removal.path.to_string(), removal.action()?)));
         let forgotten = self.forgotten.iter().cloned();
         all.chain(forgotten.map(|key| (key, PlannedAction::Forget)))
             .collect()
     }
 
     pub(super) fn warn(&self, notices: &Notices) {
-        let blocked = self.all.iter();
-        let blocked = blocked.filter_map(|it| Some((&it.path, it.blocked.as_ref()?)));
-        let blocked: Vec<(&StackPath, &BlockedRemoval)> = blocked.collect();
+        let blocked: Vec<(&StackPath, &BlockedRemoval)> = self
+            .all
+            .iter()
+            .filter_map(|it| Some((&it.path, it.blocked.as_ref()?)))
+            .collect();
         for (removal, BlockedRemoval { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
             let path = printable(removal.as_str());
             let why = printable(why);

@@ -19,9 +19,10 @@ impl Context {
         gone: &BTreeMap<String, PlannedAction>,
         entries: &[PlanEntry],
     ) -> Vec<StackPath> {
-        let undecided = entries.iter().filter(|entry| entry.is_undecided());
-        let undecided = undecided.filter_map(|entry| self.project.stacks.find(&entry.stack));
-        let undecided: Vec<_> = undecided
+        let undecided: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.is_undecided())
+            .filter_map(|entry| self.project.stacks.find(&entry.stack))
             .map(|stack| (stack, PlannedAction::Update))
             .collect();
         if undecided.is_empty() {

@@ -189,11 +189,14 @@ impl Context {
     /// Drops the recorded applies of stacks, so that only their resources count.
     fn forget_applies(&self, paths: &[StackPath], document: &mut document::Document) {
         let stacks = &self.project.stacks;
-        let found = paths.iter().filter_map(|path| stacks.find(path));
-        let found: BTreeSet<StackIndex> = found.collect();
+        let found: BTreeSet<StackIndex> =
+            paths.iter().filter_map(|path| stacks.find(path)).collect();
         let pairs = EntryIndex::new(stacks, document);
-        let keys = pairs.iter().filter(|(stack, _)| found.contains(stack));
-        let keys: Vec<String> = keys.map(|(_, key)| key.to_owned()).collect();
+        let keys: Vec<String> = pairs
+            .iter()
+            .filter(|(stack, _)| found.contains(stack))
+            .map(|(_, key)| key.to_owned())
+            .collect();
         for key in keys {
             let Some(entry) = document.stacks.get_mut(&key) else {
                 continue;

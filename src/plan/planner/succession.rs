@@ -59,8 +59,11 @@ impl Context {
         planned: &BTreeMap<StackIndex, PlannedAction>,
     ) -> Option<StackIndex> {
         let is_old = matches!(removal.removed, Removed::Replaced { .. });
-        let stack = self.project.stacks.find(&removal.path.current());
-        let stack = stack.filter(|_| is_old && removal.path.generation().is_some())?;
+        let stack = self
+            .project
+            .stacks
+            .find(&removal.path.current())
+            .filter(|_| is_old && removal.path.generation().is_some())?;
         (planned.get(&stack) != Some(&PlannedAction::Delete)).then_some(stack)
     }
 
@@ -81,9 +84,11 @@ impl Context {
         let users = GenerationUsers::new(self, document, planned, applied);
         // A kept generation may use others.
         loop {
-            let old = removals.all.iter().enumerate();
-            let old = old.filter(|(_, it)| is_old(it));
-            let old: Vec<(usize, StackIndex)> = old
+            let old: Vec<(usize, StackIndex)> = removals
+                .all
+                .iter()
+                .enumerate()
+                .filter(|(_, it)| is_old(it))
                 .filter_map(|(at, it)| Some((at, self.succeeded(it, planned)?)))
                 .collect();
             let mut is_kept = false;
@@ -156,8 +161,10 @@ impl<'a> GenerationUsers<'a> {
         let Some((key, current)) = self.drivers.entry(stack) else {
             return Ok(Vec::new());
         };
-        let mut deposed = current.deposed.iter();
-        let deposed = deposed.find(|it| Some(it.generation) == old.path.generation());
+        let deposed = current
+            .deposed
+            .iter()
+            .find(|it| Some(it.generation) == old.path.generation());
         if deposed.is_some_and(|deposed| deposed.released) {
             return Ok(Vec::new());
         }

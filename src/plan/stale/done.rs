@@ -191,8 +191,10 @@ impl PlanFacts<'_> {
         for stack in in_order {
             let (entry, is_unchanged) = undecided[&stack];
             let after = &entry.after;
-            let named = after.stacks.iter();
-            let mut named = named.filter_map(|path| saved.plan.entry(path));
+            let mut named = after
+                .stacks
+                .iter()
+                .filter_map(|path| saved.plan.entry(path));
             let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
             // A stack that failed to plan leaves the records of later stacks unchanged, too.
             let is_waiting = || {

@@ -85,8 +85,10 @@ impl PlanFacts<'_> {
             Some(Ok(removal)) => {
                 let leaves = removal.by.leaving().is_some();
                 let entries = &saved.plan.entries;
-                let planned = entries.binary_search_by(|entry| entry.stack.cmp(&path));
-                let planned = planned.ok().and_then(|at| entries[at].removed.as_ref());
+                let planned = entries
+                    .binary_search_by(|entry| entry.stack.cmp(&path))
+                    .ok()
+                    .and_then(|at| entries[at].removed.as_ref());
                 let is_as_planned = planned.is_some_and(|planned| planned.leaves() == leaves);
                 (!is_as_planned).then(|| Stale::Inputs(path, "its `removed` block".to_owned()))
             }

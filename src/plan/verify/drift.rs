@@ -15,8 +15,11 @@ impl Verification<'_> {
     /// Refuses to accept drift if a driver has no command for it.
     pub fn check_drift(&self, project: &Project) -> Result<()> {
         let saved = self.saved;
-        let drifted = saved.plan.entries.iter();
-        let drifted = drifted.filter(|entry| saved.plan.accepts_drift(entry));
+        let drifted = saved
+            .plan
+            .entries
+            .iter()
+            .filter(|entry| saved.plan.accepts_drift(entry));
         let lacking = drifted.filter_map(|entry| {
             let name = saved.stack(&entry.stack)?.driver.as_str();
             let driver = Driver::named(project, name)?;

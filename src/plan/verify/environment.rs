@@ -111,12 +111,13 @@ impl Verification<'_> {
             let Some(program) = find(tool, &directory, &environment) else {
                 continue;
             };
-            let known = tools.entry((program, tool, version));
-            let known = known.or_insert_with(|| PlannedTool {
-                directory,
-                environment,
-                stacks: Vec::new(),
-            });
+            let known = tools
+                .entry((program, tool, version))
+                .or_insert_with(|| PlannedTool {
+                    directory,
+                    environment,
+                    stacks: Vec::new(),
+                });
             known.stacks.push(&of_stack.stack);
         }
         let mut stale = Vec::new();

@@ -69,11 +69,13 @@ impl Verification<'_> {
     /// Names the files that differ from the plan's commit, as far as this clone has it.
     fn named(&self, context: &Context, mut stale: Vec<Stale>) -> Vec<Stale> {
         let commit = self.saved.plan.commit.as_deref().and_then(CommitId::new);
-        let differing = stale.iter().filter_map(|why| match why {
-            Stale::Inputs(path, _) => context.project.stacks.find(path),
-            _ => None,
-        });
-        let differing: Vec<StackIndex> = differing.collect();
+        let differing: Vec<StackIndex> = stale
+            .iter()
+            .filter_map(|why| match why {
+                Stale::Inputs(path, _) => context.project.stacks.find(path),
+                _ => None,
+            })
+            .collect();
         let Some(commit) = commit.filter(|_| !differing.is_empty()) else {
             return stale;
         };

@@ -70,8 +70,12 @@ impl ApplyRecording<'_, '_> {
         todo: &RemainingWork<'_>,
         upstream: &mut Upstream,
     ) -> StatePlan {
-        let late = todo.stacks.iter().filter(|it| it.is_late);
-        let late: BTreeSet<StackIndex> = late.filter_map(|it| it.stack.here()).collect();
+        let late: BTreeSet<StackIndex> = todo
+            .stacks
+            .iter()
+            .filter(|it| it.is_late)
+            .filter_map(|it| it.stack.here())
+            .collect();
         let mut destroyed = BTreeSet::new();
         let turns = turns.iter().zip(drivers);
         let records = turns.map(|(&(stack, operation), driver)| {

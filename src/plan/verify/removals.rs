@@ -42,8 +42,10 @@ impl Verification<'_> {
         codes: &[RemovalCode<'_, '_>],
     ) -> Result<()> {
         let path = |it: &ToDestroy<'_>| it.entry.stack.clone();
-        let unknown = to_do.removed.iter().map(path);
-        let unknown: Vec<Stale> = unknown
+        let unknown: Vec<Stale> = to_do
+            .removed
+            .iter()
+            .map(path)
             .filter(|path| !removals.all.iter().any(|it| it.path == *path))
             .map(Stale::Record)
             .collect();
@@ -91,8 +93,11 @@ impl Verification<'_> {
         context.block_by_backends(removals, &places, document, standings);
         let with_generations = removals.with_generations(Some(document));
         let document = Some(with_generations.as_ref().unwrap_or(document));
-        let applied = to_do.stacks.iter().filter_map(|it| it.stack.here());
-        let applied: BTreeSet<StackIndex> = applied.collect();
+        let applied: BTreeSet<StackIndex> = to_do
+            .stacks
+            .iter()
+            .filter_map(|it| it.stack.here())
+            .collect();
         context.keep_old_generations(removals, document, &planned, &applied);
         context.keep_what_is_used(removals, document, &planned);
         context.keep_old_generations(removals, document, &planned, &applied);

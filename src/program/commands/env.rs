@@ -88,7 +88,9 @@ pub(super) fn env(chdir: &[PathBuf], args: &EnvArgs) -> Result<ExitStatus> {
 
 /// Writes where a variable is defined and which globals and lets it comes from.
 fn origin_text(origin: &EnvOrigin<'_>, sources: &Sources) -> String {
-    let values = origin.values.iter();
-    let values = values.map(|it| format!("; {} ({})", it.name(), sources.line(it.span())));
+    let values = origin
+        .values
+        .iter()
+        .map(|it| format!("; {} ({})", it.name(), sources.line(it.span())));
     sources.line(origin.span) + &values.collect::<String>()
 }

@@ -144,15 +144,16 @@ fn values(
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Option<Value>> {
     let namespaces = ProjectNamespaces::new(&context.project, host_environment())
-        .in_generations(context.generations.clone());
-    let namespaces = namespaces.overriding(overrides);
+        .in_generations(context.generations.clone())
+        .overriding(overrides);
     let namespaces: StackNamespaces = match stack {
         Some(stack) => namespaces.of_stack(stack),
         None => namespaces.of_directory(&context.directory),
     };
     let evaluated = expressions.iter().map(|expr| {
-        let answer = namespaces.evaluate(expr.as_ref()?);
-        let answer = answer.map_err(NoValue::into_diagnostic);
+        let answer = namespaces
+            .evaluate(expr.as_ref()?)
+            .map_err(NoValue::into_diagnostic);
         answer
             .map(|answer| answer.value)
             .map_err(|problem| problems.push(problem))

@@ -233,8 +233,7 @@ fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
     #[cfg(unix)]
     builder.permissions(permissions);
     // The error names the temporary file, which the user does not know.
-    let temporary = builder.tempfile_in(directory);
-    let temporary = temporary.map_err(|error| {
+    let temporary = builder.tempfile_in(directory).map_err(|error| {
         let cause = error.get_ref().and_then(std::error::Error::source);
         match cause.map(ToString::to_string) {
             Some(cause) => io::Error::new(error.kind(), cause),

@@ -289,8 +289,8 @@ pub(super) fn tag_filters(
 ) -> Result<(Vec<TagFilter>, Vec<String>)> {
     let mut tags = Vec::new();
     for text in wanted {
-        let filter = TagFilter::parse(text);
-        let filter = filter.map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?;
+        let filter = TagFilter::parse(text)
+            .map_err(|bad| ProgramError::usage(format!("in --tags: {bad}")))?;
         if text.split([',', ':']).any(str::is_empty) {
             return Err(no_tag("--tags", text));
         }

@@ -101,18 +101,21 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
             "the file has no plan of a tool for `{shown}`"
         )));
     };
-    let folder = tempfile::Builder::new().prefix("orch-show-").tempdir();
-    let folder = folder.context("failed to make room for the plan")?;
+    let folder = tempfile::Builder::new()
+        .prefix("orch-show-")
+        .tempdir()
+        .context("failed to make room for the plan")?;
     let unpacked = folder.path().join("plan");
     archive
         .extract(plan, &unpacked)
         .map_err(|error| unreadable(&args.file, error.into()))?;
-    let environment = context.in_generations(|context| context.evaluator().of_stack(stack))?;
-    let environment = environment.map_err(|problems| {
-        console::diagnostics(&problems, &context.project.sources);
-        let error = anyhow!("the environment of `{shown}` cannot be computed");
-        ProgramError::new(ErrorKind::Configuration, error)
-    })?;
+    let environment = context
+        .in_generations(|context| context.evaluator().of_stack(stack))?
+        .map_err(|problems| {
+            console::diagnostics(&problems, &context.project.sources);
+            let error = anyhow!("the environment of `{shown}` cannot be computed");
+            ProgramError::new(ErrorKind::Configuration, error)
+        })?;
     let mut command = Command::new(tool.program());
     command
         .arg("show")

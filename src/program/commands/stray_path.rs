@@ -33,11 +33,12 @@ pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
     let usage = text(ContextKind::Usage)?;
     let mut words = usage.split_whitespace();
     words.find(|word| *word == root.get_name())?;
-    let command = words.try_fold(&root, |command, word| {
-        let nested = command.find_subcommand(word);
-        nested.ok_or(command)
-    });
-    let command = command.unwrap_or_else(|last| last);
+    let command = words
+        .try_fold(&root, |command, word| {
+            let nested = command.find_subcommand(word);
+            nested.ok_or(command)
+        })
+        .unwrap_or_else(|last| last);
     let has_match = command
         .get_arguments()
         .any(|arg| arg.get_long() == Some("match"));
@@ -51,8 +52,11 @@ pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
 /// Returns the error of `orch apply envs/dev --changed`, where `[FILE]` excludes flags that select stacks.
 fn stray_beside_flags() -> Option<ProgramError> {
     let matches = Cli::command().ignore_errors(true).get_matches();
-    let chdir = matches.get_many("chdir").unwrap_or_default();
-    let chdir: Vec<PathBuf> = chdir.cloned().collect();
+    let chdir: Vec<PathBuf> = matches
+        .get_many("chdir")
+        .unwrap_or_default()
+        .cloned()
+        .collect();
     let (_, matches) = matches.subcommand()?;
     let file: &PathBuf = matches.get_one("file")?;
     directory_as_file(&chdir, file).ok()?

@@ -27,8 +27,11 @@ pub(crate) fn command_pages(command: &clap::Command) -> io::Result<Vec<CommandPa
 }
 
 fn page(command: clap::Command) -> io::Result<CommandPage> {
-    let extra = command.get_after_long_help().or(command.get_after_help());
-    let extra = extra.map(ToString::to_string).unwrap_or_default();
+    let extra = command
+        .get_after_long_help()
+        .or(command.get_after_help())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let name = command.get_display_name().unwrap_or(command.get_name());
     let title = name.to_uppercase();
     let page = Man::new(command)
@@ -90,8 +93,7 @@ fn sections(extra: &str) -> String {
 }
 
 fn inlines(line: &str) -> Vec<Inline> {
-    let parts = line.split('`').enumerate();
-    let parts = parts.map(|(index, part)| {
+    let parts = line.split('`').enumerate().map(|(index, part)| {
         if index % 2 == 1 {
             bold(part)
         } else {

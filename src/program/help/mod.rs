@@ -112,8 +112,11 @@ mod tests {
     fn topics_use_no_markdown_that_is_not_understood() {
         for topic in &TOPICS {
             let plain = topic.text(80, TopicStyle::Plain);
-            let blocks_aside = plain.lines().filter(|line| !line.starts_with("    "));
-            let blocks_aside = blocks_aside.collect::<Vec<_>>().join("\n");
+            let blocks_aside = plain
+                .lines()
+                .filter(|line| !line.starts_with("    "))
+                .collect::<Vec<_>>()
+                .join("\n");
             let code_aside: String = blocks_aside.split('`').step_by(2).collect();
             for noise in ["**", "](", "\n#", "| --- |", "\\|"] {
                 assert!(!code_aside.contains(noise), "{noise:?} in {}", topic.name);

@@ -34,8 +34,11 @@ pub(super) fn render(blocks: &[TopicBlock], width: usize, style: TopicStyle) -> 
             }
             TopicBlock::Paragraph(spans) => fill(&mut out, spans, 0, 0, width, style),
             TopicBlock::List(items) => {
-                let indent = items.iter().map(|(mark, _)| mark.len() + 1).max();
-                let indent = indent.unwrap_or_default();
+                let indent = items
+                    .iter()
+                    .map(|(mark, _)| mark.len() + 1)
+                    .max()
+                    .unwrap_or_default();
                 for (mark, spans) in items {
                     _ = write!(out, "{mark:<indent$}");
                     fill(&mut out, spans, indent, indent, width, style);
@@ -62,8 +65,10 @@ fn table(out: &mut String, rows: &[Vec<Vec<TopicSpan>>], width: usize, style: To
             continue;
         };
         let cells = explained.iter().filter(|cell| !cell.is_empty());
-        let explained = cells.cloned().collect::<Vec<_>>();
-        let explained = explained.join(&TopicSpan::Text(", ".to_owned()));
+        let explained = cells
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(&TopicSpan::Text(", ".to_owned()));
         out.push_str("  ");
         fill(out, &explained, 2, 2, width, style);
         _ = write!(out, "{:1$}", "", 2 + INDENT);
@@ -107,8 +112,9 @@ fn words(spans: &[TopicSpan], style: TopicStyle) -> Vec<(String, usize)> {
                 if text.starts_with(' ') {
                     sticks = false;
                 }
-                let pieces = text.split_whitespace();
-                let pieces = pieces.map(|piece| (piece.to_owned(), piece.chars().count()));
+                let pieces = text
+                    .split_whitespace()
+                    .map(|piece| (piece.to_owned(), piece.chars().count()));
                 (pieces.collect(), !text.ends_with(' '))
             }
             TopicSpan::Code(text) | TopicSpan::Emphasis(text) => {

@@ -126,15 +126,15 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
         let diagnostic = Diagnostic::error(
             Code::MissingAttribute,
             "`retry` does not say how many attempts there are",
-        );
-        let diagnostic = diagnostic.label(block.kind.span, "`attempts` is missing");
+        )
+        .label(block.kind.span, "`attempts` is missing");
         problems.push(diagnostic.help("write `attempts = 3` for the first one and two more"));
         return None;
     };
     let on_output = on_output?;
     if attempts.get() > 1 && on_exit.is_empty() && on_output.is_empty() {
-        let diagnostic = Diagnostic::error(Code::MissingAttribute, "this `retry` never retries");
-        let diagnostic = diagnostic.label(block.kind.span, "does not say which failures to retry");
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, "this `retry` never retries")
+            .label(block.kind.span, "does not say which failures to retry");
         problems.push(diagnostic.help(
             "write `on_exit = [1]` for exit statuses, `on_output = [\"timed out\"]` for output that is worth a retry, or `attempts = 1`",
         ));
@@ -185,8 +185,8 @@ fn wait(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Duratio
         },
         other => format!("this is {}", other.type_name()),
     };
-    let diagnostic = Diagnostic::error(Code::InvalidValue, "`backoff` must be a duration");
-    let diagnostic = diagnostic.label(attribute.value.span, problem);
+    let diagnostic = Diagnostic::error(Code::InvalidValue, "`backoff` must be a duration")
+        .label(attribute.value.span, problem);
     problems.push(diagnostic.help(DURATION_HELP));
     None
 }
@@ -296,8 +296,8 @@ fn items(
         Some(Value::Tuple(items) | Value::List(items)) => items,
         Some(other) => {
             let name = &attribute.name.text;
-            let diagnostic = Diagnostic::error(Code::WrongType, format!("`{name}` must be a list"));
-            let diagnostic = diagnostic.label(whole, this_is(&other));
+            let diagnostic = Diagnostic::error(Code::WrongType, format!("`{name}` must be a list"))
+                .label(whole, this_is(&other));
             problems.push(diagnostic.help(format!("write it as in {example}")));
             return Vec::new();
         }

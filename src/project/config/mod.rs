@@ -188,8 +188,7 @@ impl ConfigReader<'_> {
         let keyword = &*block.kind.text;
         let known = schema.attributes.iter().find(|(known, _)| *known == name);
         if known.is_none() && !schema.open {
-            let known = schema.attributes.iter().map(|(known, _)| *known);
-            let known: Vec<&str> = known.collect();
+            let known: Vec<&str> = schema.attributes.iter().map(|(known, _)| *known).collect();
             let diagnostic = unknown_attribute(attribute, block, &known);
             self.problems.push(diagnostic);
             return;

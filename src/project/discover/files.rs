@@ -131,8 +131,9 @@ impl TreeIndex {
         };
         let directories = self.0.iter().filter(move |(path, _)| is_below(path));
         directories.flat_map(|(path, entries)| {
-            let directory = std::str::from_utf8(path).ok();
-            let directory = directory.and_then(|it| ProjectPath::root().resolve(it).ok());
+            let directory = std::str::from_utf8(path)
+                .ok()
+                .and_then(|it| ProjectPath::root().resolve(it).ok());
             entries.iter().filter_map(move |(name, (kind, _))| {
                 let name = std::str::from_utf8(name).ok()?;
                 (*kind == FileKind::File).then(|| directory.as_ref().map(|it| it.join(name)))?
@@ -245,8 +246,10 @@ impl<'t> SourceTree<'t> {
         }
         if let Some(listed) = &self.listed {
             names.retain(|name| listed.tree.is_as_on_disk(&directory.join(name)));
-            let children = listed.index.children(directory.relative().as_bytes());
-            let children = children.into_iter();
+            let children = listed
+                .index
+                .children(directory.relative().as_bytes())
+                .into_iter();
             names.extend(children.filter_map(|(name, _)| name.into_string().ok()));
             names.sort_unstable();
             names.dedup();

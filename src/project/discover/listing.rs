@@ -72,8 +72,9 @@ impl Listing {
         for (name, _) in files.into_iter().flat_map(|listed| &listed.files) {
             let name = name.as_encoded_bytes();
             let is_tofu = name.ends_with(b".tofu") || name.ends_with(b".tofu.json");
-            let is_unit = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE];
-            let is_unit = is_unit.iter().any(|unit| name == unit.as_bytes());
+            let is_unit = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE]
+                .iter()
+                .any(|unit| name == unit.as_bytes());
             found.terragrunt |= is_unit;
             found.tofu |= is_tofu;
             found.terraform |= !is_unit && !is_tofu;

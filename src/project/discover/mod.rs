@@ -94,8 +94,8 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
     let gathered = reader
         .gathered
         .into_inner()
-        .expect("no task panics while it holds this");
-    let gathered = gathered.sorted(&mut found.sources);
+        .expect("no task panics while it holds this")
+        .sorted(&mut found.sources);
     let mut listing = Listing {
         directories: gathered.listed.into_iter().collect(),
         left_out: gathered.left_out,
@@ -116,8 +116,11 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
         listing.left_out.retain(is_ours);
     }
     if lists {
-        let files = found.directories.iter().flat_map(|it| &it.files);
-        let files = files.filter(|file| !file.body.is_empty());
+        let files = found
+            .directories
+            .iter()
+            .flat_map(|it| &it.files)
+            .filter(|file| !file.body.is_empty());
         listing.parsed = files.cloned().collect();
     }
     for (path, problem) in gathered.problems {

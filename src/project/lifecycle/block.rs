@@ -143,14 +143,14 @@ impl<'a> LifecycleReader<'a> {
         match self.place {
             BlockPlace::Directory if name == REPLACE_TRIGGERED_BY => {
                 let message = format!("`{name}` is a rule of one stack, and is not inherited");
-                let diagnostic = Diagnostic::error(Code::Misplaced, message);
-                let diagnostic = diagnostic.label(span, "not in a `stack` block");
+                let diagnostic = Diagnostic::error(Code::Misplaced, message)
+                    .label(span, "not in a `stack` block");
                 Some(diagnostic.help("move it to the `lifecycle` block of the stack"))
             }
             BlockPlace::ReadStack => {
                 let message = format!("`{name}` has no meaning in a stack that is only read");
-                let diagnostic = Diagnostic::error(Code::Misplaced, message);
-                let diagnostic = diagnostic.label(span, "the stack says `mode = \"read\"`");
+                let diagnostic = Diagnostic::error(Code::Misplaced, message)
+                    .label(span, "the stack says `mode = \"read\"`");
                 Some(diagnostic.help(
                     "such a stack has nothing to protect or replace: only `precondition` and `postcondition` apply to it",
                 ))
@@ -372,8 +372,8 @@ impl<'a> LifecycleReader<'a> {
             }
             if let Some(first) = triggers.iter().find(|first| first.value == value) {
                 let message = format!("`{text}` occurs twice in `replace_triggered_by`");
-                let diagnostic = Diagnostic::error(Code::DuplicateEntry, message);
-                let mut diagnostic = diagnostic.label(span, "again here");
+                let mut diagnostic =
+                    Diagnostic::error(Code::DuplicateEntry, message).label(span, "again here");
                 if first.span != span {
                     diagnostic = diagnostic.label(first.span, "first here");
                 }

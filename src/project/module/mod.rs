@@ -135,8 +135,10 @@ pub(crate) fn read(
         .and_then(|written| source(written, directory, problems));
     let tag = required(block, "tag", "\"modules/vpc/v*\"", problems)
         .and_then(|written| tag(&written, problems));
-    let labels = block.body.attribute("labels");
-    let labels = labels.map_or_else(Vec::new, |attribute| labels_of(attribute, problems));
+    let labels = block
+        .body
+        .attribute("labels")
+        .map_or_else(Vec::new, |attribute| labels_of(attribute, problems));
     let module = ModuleBlock {
         name: name?,
         source: source?,

@@ -206,11 +206,14 @@ impl<'p> Lookup<'_, 'p> {
             {
                 return Err(set_twice(own, around.span).into());
             }
-            let below = below.filter(|_| inner.base.is_none());
-            let below = below.zip(around).map(|(value, definition)| Under {
-                answer: value.into(),
-                definition,
-            });
+            let below =
+                below
+                    .filter(|_| inner.base.is_none())
+                    .zip(around)
+                    .map(|(value, definition)| Under {
+                        answer: value.into(),
+                        definition,
+                    });
             if let Some(answer) = self.node(first, inner, below, span)? {
                 is_sensitive |= answer.is_sensitive;
                 object.insert(name.into(), answer.value);

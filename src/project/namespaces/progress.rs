@@ -129,10 +129,10 @@ fn cycle(open: &[(Definition<'_>, Span)], closing: Definition<'_>, span: Span) -
             .label(span, "used here while it is being evaluated")
             .label(closing.span(), "defined here");
     }
-    let names = open
+    let names: Vec<String> = open
         .iter()
-        .map(|(definition, _)| format!("`{}`", definition.name()));
-    let names: Vec<String> = names.collect();
+        .map(|(definition, _)| format!("`{}`", definition.name()))
+        .collect();
     let what = match closing {
         Definition::Global(_) => "globals",
         Definition::Let(_) => "lets",

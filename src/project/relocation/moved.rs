@@ -114,10 +114,14 @@ impl Moves {
             }
         };
         let mut blocks: Vec<Option<MovedBlock>> = blocks.into_iter().map(Some).collect();
-        let blocks = order.into_iter().filter_map(|at| blocks[at].take());
-        let blocks: Vec<MovedBlock> = blocks.collect();
-        let by_from = blocks.iter().enumerate();
-        let by_from = by_from.map(|(at, block)| (block.from.value.to_string(), at));
+        let blocks: Vec<MovedBlock> = order
+            .into_iter()
+            .filter_map(|at| blocks[at].take())
+            .collect();
+        let by_from = blocks
+            .iter()
+            .enumerate()
+            .map(|(at, block)| (block.from.value.to_string(), at));
         Moves {
             by_from: by_from.collect(),
             blocks,
@@ -222,8 +226,9 @@ fn in_order(blocks: &[MovedBlock]) -> Result<Vec<usize>, Vec<Diagnostic>> {
         }
     }
     let components = kosaraju_scc(&graph);
-    let cycles = components.iter().filter(|component| component.len() > 1);
-    let mut cycles: Vec<Diagnostic> = cycles
+    let mut cycles: Vec<Diagnostic> = components
+        .iter()
+        .filter(|component| component.len() > 1)
         .map(|component| {
             let members: BTreeSet<usize> = component.iter().map(|node| graph[*node]).collect();
             cycle(blocks, &graph, &members)
@@ -255,8 +260,11 @@ fn cycle(
         next = later.filter(|it| members.contains(it)).min();
     }
     // Whatever it was entered by.
-    let lowest = walked.iter().enumerate().min_by_key(|(_, at)| **at);
-    let lowest = lowest.map_or(0, |(place, _)| place);
+    let lowest = walked
+        .iter()
+        .enumerate()
+        .min_by_key(|(_, at)| **at)
+        .map_or(0, |(place, _)| place);
     walked.rotate_left(lowest);
     let message = format!("{} `{MOVED}` blocks form a cycle", walked.len());
     let mut diagnostic = Diagnostic::error(Code::Conflict, message);

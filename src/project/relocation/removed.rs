@@ -106,8 +106,9 @@ impl RemovedBlock {
     /// Returns those of some stacks that the block says are gone.
     pub fn in_tree<'s>(&'s self, stacks: &'s Stacks) -> impl Iterator<Item = &'s Stack> {
         let from = &self.from.value;
-        let below = stacks.at_or_below(from.directory());
-        let below = below.map(|stack| &stacks[stack]);
+        let below = stacks
+            .at_or_below(from.directory())
+            .map(|stack| &stacks[stack]);
         below.filter(move |stack| covers(from, &stack.path))
     }
 

@@ -398,8 +398,8 @@ fn mode(written: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> StackMode 
 fn check_tag(tag: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
     if tag.value.is_empty() {
         // Terramate accepts it.
-        let empty = Diagnostic::warning(Code::InvalidTag, "a tag is empty");
-        let empty = empty.label(tag.span, "no filter matches it");
+        let empty = Diagnostic::warning(Code::InvalidTag, "a tag is empty")
+            .label(tag.span, "no filter matches it");
         problems.push(empty.help("remove it"));
     }
     let Some(problem) = tag_problem(&tag.value) else {

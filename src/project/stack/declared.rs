@@ -21,8 +21,9 @@ pub(crate) fn declared<'f>(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Cow<'f, Block>> {
     let only = |is_own: bool, problems: &mut Vec<Diagnostic>| {
-        let files = files.iter();
-        let files = files.filter(|file| file.path.basename().ends_with(OWN_ENDING) == is_own);
+        let files = files
+            .iter()
+            .filter(|file| file.path.basename().ends_with(OWN_ENDING) == is_own);
         let mut blocks = files.flat_map(|file| file.body.blocks("stack"));
         let first = blocks.next()?;
         problems.extend(blocks.map(|second| one_too_many(first, second, is_own)));

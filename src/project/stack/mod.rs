@@ -248,8 +248,9 @@ impl Stacks {
         written: &str,
     ) -> Result<StackRange, LeavesProject> {
         // The name of a directory may look as if it ended in a key.
-        let plain = directory.resolve(written);
-        let plain = plain.map_or(StackRange::EMPTY, |path| self.at(path.as_str()));
+        let plain = directory
+            .resolve(written)
+            .map_or(StackRange::EMPTY, |path| self.at(path.as_str()));
         if plain.len() > 0 {
             return Ok(plain);
         }

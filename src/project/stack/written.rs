@@ -32,8 +32,11 @@ impl Stacks {
                 wrong(message, "no stack has this path").did_you_mean(written, known)
             }
             Some(first) => {
-                let key = self[first].path.key();
-                let key = key.map(ToString::to_string).unwrap_or_default();
+                let key = self[first]
+                    .path
+                    .key()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
                 let message = format!("`{written}` stands for several instances");
                 let help = format!("name one of them: `stacks[\"{written}[\\\"{key}\\\"]\"]`");
                 wrong(message, "this needs one of them").help(help)

@@ -91,12 +91,16 @@ impl<'a> PageData<'a> {
         let causes = Causes::new(run);
         let mut logs = logs.iter().peekable();
         let stacks = run.stacks().enumerate().map(|(position, stack)| {
-            let attempts = stack.record.attempts.iter().enumerate();
-            let attempts = attempts.map(|(nth, attempt)| {
-                let log = logs.next_if(|log| (log.stack, log.nth) == (position, nth));
-                attempt_data(run, attempt, log)
-            });
-            let attempts = attempts.collect();
+            let attempts = stack
+                .record
+                .attempts
+                .iter()
+                .enumerate()
+                .map(|(nth, attempt)| {
+                    let log = logs.next_if(|log| (log.stack, log.nth) == (position, nth));
+                    attempt_data(run, attempt, log)
+                })
+                .collect();
             let (wave, time) = (course.waves[position], course.times[position]);
             let follows = causes.of(&stack.record.path);
             stack_data(stack, wave, time, follows, attempts)

@@ -58,8 +58,11 @@ impl RunTimeline {
         let edges = edges(record);
         let nodes = edges.iter().map(|&(from, to)| from.max(to) + 1);
         let n_nodes = nodes.max().unwrap_or(0).max(n_stacks);
-        let times = record.stacks.iter().map(|stack| ran(record, stack));
-        let times: Vec<Option<(i64, i64)>> = times.collect();
+        let times: Vec<Option<(i64, i64)>> = record
+            .stacks
+            .iter()
+            .map(|stack| ran(record, stack))
+            .collect();
 
         let mut successors = vec![Vec::new(); n_nodes];
         let mut left = vec![0_usize; n_nodes];
@@ -98,8 +101,11 @@ impl RunTimeline {
 
     /// Returns the path back from the stack that ended last.
     fn critical(&self) -> Vec<usize> {
-        let ran = self.times.iter().enumerate();
-        let ran = ran.filter_map(|(stack, time)| Some((time.as_ref()?.end, stack)));
+        let ran = self
+            .times
+            .iter()
+            .enumerate()
+            .filter_map(|(stack, time)| Some((time.as_ref()?.end, stack)));
         let mut path = Vec::new();
         let mut next = ran.max().map(|(_, stack)| stack);
         while let Some(stack) = next {

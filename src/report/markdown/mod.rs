@@ -199,11 +199,14 @@ fn headline(run: &ShownRun, stacks: &[ShownStack]) -> String {
     }
     let is_changed = |stack: &&ShownStack| Rank::of(stack) == Rank::Changed;
     let n_changed = stacks.iter().filter(is_changed).count();
-    let counts = counts.iter().map(|(word, count)| match *word {
-        "succeeded" if n_changed > 0 => format!("{count} succeeded ({n_changed} with changes)"),
-        word => format!("{count} {word}"),
-    });
-    let mut counts = counts.collect::<Vec<_>>().join(", ");
+    let mut counts = counts
+        .iter()
+        .map(|(word, count)| match *word {
+            "succeeded" if n_changed > 0 => format!("{count} succeeded ({n_changed} with changes)"),
+            word => format!("{count} {word}"),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     if counts.is_empty() {
         "There is nothing to do.".clone_into(&mut counts);
     } else if let Some(finished) = &run.record.finished {

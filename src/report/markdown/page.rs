@@ -78,8 +78,10 @@ fn full_page<C: Content>(content: &C, limit: usize) -> Option<String> {
 fn part<C: Content>(content: &C, limit: usize) -> String {
     let (n_rows, n_quotes) = (content.n_rows(), content.n_quotes());
     let notes = content.notes(limit / 4);
-    let fixed = [content.headline(), "\n", C::TABLE, &notes];
-    let fixed: usize = fixed.iter().map(|text| text.len()).sum();
+    let fixed: usize = [content.headline(), "\n", C::TABLE, &notes]
+        .iter()
+        .map(|text| text.len())
+        .sum();
     let counts = match n_quotes {
         0 => missing_rows(n_rows),
         _ => missing_rows(n_rows) + &content.unquoted(n_quotes),

@@ -292,9 +292,10 @@ impl Content for PlanPage<'_> {
     fn unquoted(&self, count: usize) -> String {
         let stacks = if count == 1 { "stack" } else { "stacks" };
         let run = self.texts.run;
-        let shown_by = run.map(|run| code(&format!("orch runs logs {run}")));
-        let shown_by = shown_by.map(|command| format!("; {command} shows it"));
-        let shown_by = shown_by.unwrap_or_default();
+        let shown_by = run
+            .map(|run| code(&format!("orch runs logs {run}")))
+            .map(|command| format!("; {command} shows it"))
+            .unwrap_or_default();
         format!("\nThe output of {count} {stacks} is left out here{shown_by}.\n")
     }
 }

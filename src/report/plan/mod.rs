@@ -107,8 +107,12 @@ fn counts_text(counts: &ChangeCounts) -> String {
 
 /// Says what replaces a stack if it changes: `; replaced if /cluster#endpoint changes`. Empty if nothing does.
 fn replaced_if(entry: &PlanEntry) -> String {
-    let names = entry.replaced_if.iter().take(MAX_NAMED).map(String::as_str);
-    let mut names: Vec<&str> = names.collect();
+    let mut names: Vec<&str> = entry
+        .replaced_if
+        .iter()
+        .take(MAX_NAMED)
+        .map(String::as_str)
+        .collect();
     if entry.replaced_if.len() > MAX_NAMED {
         names.push("another one");
     }

@@ -88,8 +88,11 @@ pub(super) fn listed(mut resources: Vec<Resource<'_>>, most: usize) -> Vec<Resou
 
 /// Returns a line for each resource, its sign first.
 pub(super) fn lines<'a>(resources: &'a [Resource<'_>]) -> impl Iterator<Item = String> + 'a {
-    let width = resources.iter().map(|it| it.sign().len()).max();
-    let width = width.unwrap_or_default();
+    let width = resources
+        .iter()
+        .map(|it| it.sign().len())
+        .max()
+        .unwrap_or_default();
     resources
         .iter()
         .map(move |it| format!("{:>width$} {}", it.sign(), it.address()))

@@ -39,8 +39,12 @@ impl<'a> Row<'a> {
                 ("failed".into(), failed.why.clone())
             }
             Row::Failed(failed) => {
-                let conditions = failed.conditions.iter().take(MAX_CONDITIONS);
-                let conditions: Vec<String> = conditions.map(condition_text).collect();
+                let conditions: Vec<String> = failed
+                    .conditions
+                    .iter()
+                    .take(MAX_CONDITIONS)
+                    .map(condition_text)
+                    .collect();
                 let more = failed.conditions.len().saturating_sub(MAX_CONDITIONS);
                 let more = match more {
                     0 => String::new(),
@@ -95,7 +99,8 @@ fn condition_text(condition: &FailedCondition) -> String {
         values,
         ..
     } = condition;
-    let values = values.iter();
-    let values = values.map(|value| format!(", {}: {}", value.expression, value.text));
+    let values = values
+        .iter()
+        .map(|value| format!(", {}: {}", value.expression, value.text));
     format!("{message} ({file}:{line}{})", values.collect::<String>())
 }

@@ -62,8 +62,10 @@ impl Folding {
                 // One process has one log, where names must be unique.
                 let name = format!("orch_{}_{number}", std::process::id());
                 let option = if is_open { "" } else { "[collapsed=true]" };
-                let now = SystemTime::now().duration_since(UNIX_EPOCH);
-                let now = now.unwrap_or_default().as_secs();
+                let now = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default()
+                    .as_secs();
                 (
                     format!("\x1b[0Ksection_start:{now}:{name}{option}\r\x1b[0K{title}\n"),
                     format!("\x1b[0Ksection_end:{now}:{name}\r\x1b[0K\n"),

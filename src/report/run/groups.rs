@@ -92,12 +92,15 @@ impl RunLogs {
             1 => ("failure", "is", "its log is"),
             _ => ("failures", "are", "their logs are"),
         };
-        let place = self.place.as_ref().map(|(directory, run)| {
-            let place = directory.to_string_lossy();
-            let place = printable(&place);
-            format!("; {their} in {place}, or: orch runs logs {run} --failed")
-        });
-        let place = place.unwrap_or_default();
+        let place = self
+            .place
+            .as_ref()
+            .map(|(directory, run)| {
+                let place = directory.to_string_lossy();
+                let place = printable(&place);
+                format!("; {their} in {place}, or: orch runs logs {run} --failed")
+            })
+            .unwrap_or_default();
         format!("orch: {number} more {failures} {are} not shown again{place}\n")
     }
 }

@@ -34,15 +34,17 @@ impl RunText<'_> {
     /// nothing if there is no such thing.
     pub fn policy_problems(self, evaluated: &TurnEvaluation) -> Option<String> {
         let problems = policy_problems(evaluated, &self.ended_turn(evaluated));
-        let lines = problems.into_iter().map(|problem| {
-            let text = problem.text;
-            match problem.severity {
-                ProblemSeverity::Error => format!("{BAD}error{BAD:#}: {text}\n"),
-                ProblemSeverity::Warning => format!("{PALE}warning{PALE:#}: {text}\n"),
-                ProblemSeverity::Note => format!("orch: {text}\n"),
-            }
-        });
-        let lines: String = lines.collect();
+        let lines: String = problems
+            .into_iter()
+            .map(|problem| {
+                let text = problem.text;
+                match problem.severity {
+                    ProblemSeverity::Error => format!("{BAD}error{BAD:#}: {text}\n"),
+                    ProblemSeverity::Warning => format!("{PALE}warning{PALE:#}: {text}\n"),
+                    ProblemSeverity::Note => format!("orch: {text}\n"),
+                }
+            })
+            .collect();
         (!lines.is_empty()).then_some(lines)
     }
 }

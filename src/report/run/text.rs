@@ -312,10 +312,11 @@ impl<'a> RunText<'a> {
     /// Lists the turns that did not start, with the cause: each, or the first of many with the same
     /// cause.
     fn not_run(self, endings: &[Ending], run: Option<&str>) -> String {
-        let unconfirmed = endings
+        let unconfirmed: HashSet<TurnIndex> = endings
             .iter()
-            .filter(|it| it.outcome == Outcome::Unconfirmed);
-        let unconfirmed: HashSet<TurnIndex> = unconfirmed.map(|ending| ending.turn).collect();
+            .filter(|it| it.outcome == Outcome::Unconfirmed)
+            .map(|ending| ending.turn)
+            .collect();
         // Where a retry changes nothing, it is the turn before it that failed.
         let failed = |turn: TurnIndex| {
             if unconfirmed.contains(&turn) {

@@ -86,8 +86,11 @@ struct AnswersJson<'a> {
 impl<'a> From<&'a Followed<'a>> for AnsweredJson<'a> {
     fn from(followed: &'a Followed<'a>) -> Self {
         let causes = followed.causes.iter().map(|cause| {
-            let answers = cause.evaluated.policies.iter();
-            let answers = answers.filter(|answer| cause.policies.contains(&answer.policy));
+            let answers = cause
+                .evaluated
+                .policies
+                .iter()
+                .filter(|answer| cause.policies.contains(&answer.policy));
             AnswersJson {
                 cause,
                 answers: answers.collect(),
@@ -116,8 +119,12 @@ impl<'a> RunCauses<'a> {
                 turns.insert(follow.turn.unwrap_or(1), asked);
             }
         }
-        let kept = record.header.policies.iter().flat_map(|it| &it.asked);
-        let kept = kept.filter(|asked| asked.follows || asked.kept);
+        let kept = record
+            .header
+            .policies
+            .iter()
+            .flat_map(|it| &it.asked)
+            .filter(|asked| asked.follows || asked.kept);
         let mut last: HashMap<&str, u32> = HashMap::new();
         for turn in &record.turns {
             let number = last.entry(&turn.stack).or_default();

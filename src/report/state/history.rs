@@ -14,19 +14,23 @@ const NAMED: usize = 5;
 
 /// Writes the history, the newest write first.
 pub fn write_history(out: &mut impl Write, document: &Document) -> io::Result<()> {
-    let lines = document.history.iter().rev().map(|write| {
-        let stacks = Some(stacks_text(write)).filter(|stacks| !stacks.is_empty());
-        [
-            write.serial.to_string(),
-            local_time(write.at),
-            printable(&write.what).into_owned(),
-            printable(&write.by).into_owned(),
-            or_dash(write.run.as_deref()),
-            stacks.unwrap_or_else(|| "-".to_owned()),
-            or_dash(write.reason.as_deref()),
-        ]
-    });
-    let lines: Vec<[String; 7]> = lines.collect();
+    let lines: Vec<[String; 7]> = document
+        .history
+        .iter()
+        .rev()
+        .map(|write| {
+            let stacks = Some(stacks_text(write)).filter(|stacks| !stacks.is_empty());
+            [
+                write.serial.to_string(),
+                local_time(write.at),
+                printable(&write.what).into_owned(),
+                printable(&write.by).into_owned(),
+                or_dash(write.run.as_deref()),
+                stacks.unwrap_or_else(|| "-".to_owned()),
+                or_dash(write.reason.as_deref()),
+            ]
+        })
+        .collect();
     columns(out, &lines)
 }
 
@@ -38,8 +42,9 @@ fn stacks_text(write: &document::Write) -> String {
         (write.applied, "applied", &stacks.applied),
         (write.failed, "failed", &stacks.failed),
         (write.destroyed, "destroyed", &stacks.destroyed),
-    ];
-    let of_run = of_run.into_iter().filter(|(number, ..)| *number > 0);
+    ]
+    .into_iter()
+    .filter(|(number, ..)| *number > 0);
     let of_run = of_run.map(|(number, word, names)| {
         let names = names.iter().collect::<Vec<_>>();
         match &*names {

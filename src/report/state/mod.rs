@@ -317,11 +317,13 @@ pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Resul
     struct BackupsJson {
         backups: Vec<BackupJson>,
     }
-    let backups = backups.iter().map(|backup| BackupJson {
-        serial: backup.serial,
-        abandoned: backup.is_abandoned,
-    });
-    let backups = backups.collect();
+    let backups = backups
+        .iter()
+        .map(|backup| BackupJson {
+            serial: backup.serial,
+            abandoned: backup.is_abandoned,
+        })
+        .collect();
     json(out, &BackupsJson { backups })
 }
 

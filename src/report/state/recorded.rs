@@ -31,10 +31,12 @@ pub fn write_recorded(out: &mut impl Write, list: &StateList) -> io::Result<()> 
         if applied.is_some_and(|applied| applied.dirty) {
             commit += "+";
         }
-        let at = applied.map(|applied| applied.at);
-        let at = at.or(entry.last.as_ref().map(|last| last.at));
-        let run = applied.and_then(|applied| applied.run.as_deref());
-        let run = run.or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
+        let at = applied
+            .map(|applied| applied.at)
+            .or(entry.last.as_ref().map(|last| last.at));
+        let run = applied
+            .and_then(|applied| applied.run.as_deref())
+            .or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
         [
             printable(key).into_owned(),
             or_dash(list.standings.get(key).map(|it| it.status().word())),
@@ -66,8 +68,7 @@ pub fn write_recorded_json(out: &mut impl Write, list: &StateList) -> io::Result
         serial: u64,
         stacks: Vec<StackJson<'a>>,
     }
-    let stacks = list.document.stacks.iter();
-    let stacks = stacks.map(|(path, entry)| {
+    let stacks = list.document.stacks.iter().map(|(path, entry)| {
         let standing = list.standings.get(path);
         StackJson {
             path,

@@ -218,10 +218,12 @@ fn neighbours<'a>(
             .collect(),
         via: via.iter().map(|&stack| path(stack)).collect(),
     };
-    let direct = constraints.iter();
-    let direct = direct.map(|(&stack, origins)| neighbour(stack, origins, &[]));
-    let through = through.iter();
-    let through = through.map(|it| neighbour(it.stack, &it.origins, &it.via));
+    let direct = constraints
+        .iter()
+        .map(|(&stack, origins)| neighbour(stack, origins, &[]));
+    let through = through
+        .iter()
+        .map(|it| neighbour(it.stack, &it.origins, &it.via));
     direct.chain(through).collect()
 }
 

@@ -30,10 +30,13 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         .question
         .selection
         .reasons(story.question.stack)
-        .iter();
-    let reasons = reasons.map(|reason| reason_text(reason, &project.stacks, &project.sources));
-    let obstacles = story.why.obstacles.iter();
-    let obstacles = obstacles.map(|obstacle| story.obstacle_text(obstacle));
+        .iter()
+        .map(|reason| reason_text(reason, &project.stacks, &project.sources));
+    let obstacles = story
+        .why
+        .obstacles
+        .iter()
+        .map(|obstacle| story.obstacle_text(obstacle));
     lines(out, reasons.chain(obstacles).map(SectionLine::One))?;
     inputs(out, story)?;
     rules(out, story)?;
@@ -219,8 +222,11 @@ fn ways(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         return lines(out, ways.map(SectionLine::One));
     }
     writeln!(out, "\nwhat would select it")?;
-    let remedies = remedies.into_iter().map(|remedy| remedy.detail);
-    let remedies = remedies.collect::<Vec<String>>().join("; and ");
+    let remedies = remedies
+        .into_iter()
+        .map(|remedy| remedy.detail)
+        .collect::<Vec<String>>()
+        .join("; and ");
     if why.in_the_way.is_empty() {
         return lines(
             out,

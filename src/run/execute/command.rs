@@ -162,12 +162,13 @@ impl Executor for Commands<'_> {
                         summary: SummaryFinder::default(),
                     }))
                 });
-                let kept = keeper.keep(lock(&recording).recorder.log(), &pipes);
-                let kept = kept.map_err(|error| {
-                    Failure::NotStarted(format!(
-                        "the process that keeps its output cannot be started: {error}"
-                    ))
-                })?;
+                let kept = keeper
+                    .keep(lock(&recording).recorder.log(), &pipes)
+                    .map_err(|error| {
+                        Failure::NotStarted(format!(
+                            "the process that keeps its output cannot be started: {error}"
+                        ))
+                    })?;
                 let reading = Reading {
                     pipes,
                     recording,
@@ -188,8 +189,7 @@ impl Executor for Commands<'_> {
         }
         if let Some(file) = &task.answer {
             // Its folder is private.
-            let file = File::create(file);
-            let file = file.map_err(|error| {
+            let file = File::create(file).map_err(|error| {
                 Failure::NotStarted(format!("its answer cannot be kept: {error}"))
             })?;
             command.stdout(file);
@@ -211,8 +211,8 @@ impl Executor for Commands<'_> {
         // The next step writes to the same log.
         let recording = reading
             .as_ref()
-            .filter(|_| start.step + 1 < start.turn.steps.len());
-        let recording = recording.map(|reading| reading.recording.clone());
+            .filter(|_| start.step + 1 < start.turn.steps.len())
+            .map(|reading| reading.recording.clone());
         let life = Arc::new(Mutex::new(ProcessLife::default()));
         let started = Instant::now();
         let child = command.spawn().map_err(not_started)?;

@@ -101,8 +101,10 @@ impl EarlierRun {
     /// If there is none, it has not ended, or its journal cannot be read. With `may_be_alive`, a run whose end is
     /// unknown has ended.
     pub fn find(root: &Path, named: &str, may_be_alive: bool) -> Result<Self, ResumeError> {
-        let runs = GuardedFolder::find(root)?.map(Runs::find).transpose()?;
-        let runs = runs.ok_or(ResumeError::NoRuns)?;
+        let runs = GuardedFolder::find(root)?
+            .map(Runs::find)
+            .transpose()?
+            .ok_or(ResumeError::NoRuns)?;
         let named = runs.id(named).map_err(|error| match error {
             FindError::NoRuns => ResumeError::NoRuns,
             error => ResumeError::Find(error),

@@ -147,8 +147,10 @@ impl EarlierRun {
             };
         };
         let then = present(tree.repository, then)?;
-        let recorded = header.uncommitted.as_deref();
-        let recorded = recorded.ok_or(UnknownChanges::Uncommitted)?;
+        let recorded = header
+            .uncommitted
+            .as_deref()
+            .ok_or(UnknownChanges::Uncommitted)?;
         let (same, status) = since(recorded, tree.status, &project.root);
         if then == *now && status.is_empty() {
             return Ok(());
@@ -177,8 +179,7 @@ impl EarlierRun {
             uncommitted: &uncommitted,
             host: tree.host,
         };
-        let changes = change::find(present, base, problems);
-        let changes = changes.map_err(UnknownChanges::Changes)?;
+        let changes = change::find(present, base, problems).map_err(UnknownChanges::Changes)?;
         moved.files = !changes.files.is_empty();
         moved.stacks = self.stacks_of(&changes, &project.stacks);
         Ok(())
@@ -188,10 +189,13 @@ impl EarlierRun {
     fn stacks_of(&self, changes: &Changes, stacks: &Stacks) -> Vec<MovedStack> {
         let recorded = self.record.stacks.iter().map(|stack| stack.path.as_str());
         let of_run: HashSet<&str> = recorded.collect();
-        let own = changes.stacks.iter();
-        let own = own.map(|(stack, cause)| (*stack, &cause.file.path));
-        let triggered = changes.triggered.iter();
-        let triggered = triggered
+        let own = changes
+            .stacks
+            .iter()
+            .map(|(stack, cause)| (*stack, &cause.file.path));
+        let triggered = changes
+            .triggered
+            .iter()
             .filter(|(stack, _)| !changes.stacks.contains_key(stack))
             .map(|(stack, trigger)| (*stack, &trigger.file));
         let mut moved: Vec<MovedStack> = own

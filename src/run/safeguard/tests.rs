@@ -18,8 +18,11 @@ fn on(config: &str, disabled: &str) -> String {
     let mut problems = Problems::default();
     let project = Project::load(directory.path(), &mut problems).expect("it can be read");
     assert!(problems.diagnostics.is_empty(), "{problems:?}");
-    let keywords = disabled.split_terminator(',').map(SafeguardKeyword::parse);
-    let keywords = keywords.collect::<Option<Vec<_>>>().expect(disabled);
+    let keywords = disabled
+        .split_terminator(',')
+        .map(SafeguardKeyword::parse)
+        .collect::<Option<Vec<_>>>()
+        .expect(disabled);
     let disabled = Disabled::new(keywords).expect("it does not contradict itself");
     let on = ALL.map(|safeguard| {
         let is_on = is_on(safeguard, &disabled, &project.settings.safeguards);

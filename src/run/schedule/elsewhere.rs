@@ -33,8 +33,12 @@ impl Schedule {
     pub(super) fn turns_at(&self, node: usize) -> Vec<(TurnIndex, bool)> {
         let added = self.added.get(&node).map_or(&[][..], Vec::as_slice);
         let here = self.first[node].iter().chain(added);
-        let elsewhere = self.elsewhere.get(&node).map_or(&[][..], Vec::as_slice);
-        let elsewhere = elsewhere.iter().map(|it| (it.turn, it.is_loose));
+        let elsewhere = self
+            .elsewhere
+            .get(&node)
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .map(|it| (it.turn, it.is_loose));
         here.map(|turn| (*turn, false)).chain(elsewhere).collect()
     }
 }

@@ -136,8 +136,8 @@ impl Lockable {
             BackendConfig::Local(_) => Pauses::LOCAL,
             _ => Pauses::REMOTE,
         };
-        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.sign_of_life);
-        let heartbeat = heartbeat.context("failed to start a thread")?;
+        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.sign_of_life)
+            .context("failed to start a thread")?;
         let lock = StateLock {
             held: Some(HeldLock { heartbeat, pauses }),
             inputs,
@@ -169,8 +169,7 @@ pub fn check_keys(stacks: &Stacks, document: &Document, recorded: &[StackIndex])
 impl StateLock {
     /// Returns the document as it was when the lock was taken.
     pub fn document(&self) -> &Document {
-        let held = self.held.as_ref();
-        let held = held.expect("the run has not begun");
+        let held = self.held.as_ref().expect("the run has not begun");
         &held.heartbeat.locked().document
     }
 

@@ -78,8 +78,10 @@ impl InputSnapshot {
         let digests = context.digests_on_disk()?;
         context.opened()?;
         let opened = context.state.as_ref().context("it was opened")?;
-        let repository = opened.repository.as_ref();
-        let repository = repository.context("digests come from a repository")?;
+        let repository = opened
+            .repository
+            .as_ref()
+            .context("digests come from a repository")?;
         let settings = &context.project.settings;
         let head = repository.commit("HEAD").context(failed)?;
         let published = match &head {
@@ -121,8 +123,7 @@ impl InputSnapshot {
             return false;
         };
         let mut is_news = false;
-        let pairs = EntryIndex::new(stacks, document);
-        let pairs: Vec<(StackIndex, String)> = pairs
+        let pairs: Vec<(StackIndex, String)> = EntryIndex::new(stacks, document)
             .iter()
             .map(|(stack, key)| (stack, key.to_owned()))
             .collect();
@@ -132,8 +133,10 @@ impl InputSnapshot {
             let Some(applied) = applied.and_then(|entry| entry.applied.as_mut()) else {
                 continue;
             };
-            let is_same = applied.inputs.as_ref();
-            let is_same = is_same.is_some_and(|inputs| self.digests.are(stack, inputs));
+            let is_same = applied
+                .inputs
+                .as_ref()
+                .is_some_and(|inputs| self.digests.are(stack, inputs));
             let seen = applied.seen.as_deref().and_then(CommitId::new);
             let moves_on = seen.is_none_or(|seen| self.outdated.contains(&seen));
             if is_same && !is_dirty && moves_on {

@@ -155,8 +155,8 @@ impl SummaryFinder {
         let mut at = 0;
         while let Some(hint) = HINT.find_at(lines, at) {
             let start = memchr::memrchr(b'\n', &lines[..hint.start()]).map_or(0, |it| it + 1);
-            let end = memchr::memchr(b'\n', &lines[hint.end()..]);
-            let end = end.map_or(lines.len(), |it| hint.end() + it);
+            let end = memchr::memchr(b'\n', &lines[hint.end()..])
+                .map_or(lines.len(), |it| hint.end() + it);
             if end - start <= LONGEST_LINE {
                 self.line(&lines[start..end]);
             }

@@ -51,12 +51,15 @@ impl EarlierTurns {
                     continue;
                 };
                 evaluated.insert(place);
-                let changes = said.policies.iter().map(|it| FlagChange {
-                    policy: &it.policy,
-                    reset: it.reset_flag.iter().collect(),
-                    set: it.flag.iter().collect(),
-                });
-                let changes: Vec<_> = changes.collect();
+                let changes: Vec<_> = said
+                    .policies
+                    .iter()
+                    .map(|it| FlagChange {
+                        policy: &it.policy,
+                        reset: it.reset_flag.iter().collect(),
+                        set: it.flag.iter().collect(),
+                    })
+                    .collect();
                 set_flags(&mut earlier.turns[place].flags, &changes);
                 for follow in said.queued.iter().chain(&said.joined) {
                     if let Some(&next) = places.get(&(run, follow.stack.as_str(), follow.turn)) {
@@ -123,8 +126,11 @@ impl EarlierTurns {
             Some(policies) if policies.kind == "task" => TurnKind::Task,
             _ => TurnKind::Tracked,
         };
-        let asked = policies.map_or(&[][..], |policies| &policies.asked);
-        let asked: HashMap<&str, _> = asked.iter().map(|it| (it.stack.as_str(), it)).collect();
+        let asked: HashMap<&str, _> = policies
+            .map_or(&[][..], |policies| &policies.asked)
+            .iter()
+            .map(|it| (it.stack.as_str(), it))
+            .collect();
         let at = u64::try_from(record.header.at.as_nanosecond()).unwrap_or_default();
         for (number, turn) in record.turns.iter().enumerate() {
             let stack = stacks.named(&turn.stack);

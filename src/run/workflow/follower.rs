@@ -158,8 +158,10 @@ impl Follower {
                 let begun = Instant::now();
                 let evaluate = || {
                     let (number, timeout) = (policy.number, policy.timeout);
-                    let answer = self.worker.evaluate(number, input.clone(), true, timeout);
-                    let answer = answer.map_err(|error| error.to_string())?;
+                    let answer = self
+                        .worker
+                        .evaluate(number, input.clone(), true, timeout)
+                        .map_err(|error| error.to_string())?;
                     answer.map_err(|problem| problem.in_file(&policy.file))
                 };
                 let answer = ended.facts.unknown.clone().map_or_else(evaluate, Err);

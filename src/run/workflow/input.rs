@@ -151,8 +151,12 @@ impl StackInput {
     /// Returns what policies are told of a stack of which nothing is on record.
     pub fn new(stack: &Stack, facts: &RunFacts) -> Self {
         let mut seen = BTreeSet::new();
-        let labels = stack.labels.iter().map(String::as_str).chain(stack.tags());
-        let labels = labels.filter(|label| seen.insert(*label));
+        let labels = stack
+            .labels
+            .iter()
+            .map(String::as_str)
+            .chain(stack.tags())
+            .filter(|label| seen.insert(*label));
         let root = project_root(stack.path.directory().as_str());
         StackInput {
             administrative: false,
@@ -262,8 +266,7 @@ pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<R
         run: Run<'a>,
         stack: &'a StackInput,
     }
-    let history = turn.history.iter();
-    let history = history.map(|state| State {
+    let history = turn.history.iter().map(|state| State {
         new_state: state.word(),
     });
     raw(&Input {

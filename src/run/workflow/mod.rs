@@ -210,8 +210,9 @@ impl Workflow {
     pub fn place_of_earlier(&self, position: usize) -> (String, u32) {
         let turn = &self.turns[position];
         let run = turn.run();
-        let before = self.by_path[&turn.path].iter();
-        let before = before.take_while(|other| **other < position);
+        let before = self.by_path[&turn.path]
+            .iter()
+            .take_while(|other| **other < position);
         let same = before.filter(|other| self.turns[**other].run() == run);
         let number = same.count() + 1;
         (run.to_owned(), u32::try_from(number).unwrap_or(u32::MAX))
@@ -345,8 +346,12 @@ impl Workflow {
 
     /// Returns the positions of the turns of a stack, in order.
     fn of_stack(&self, stack: StackIndex) -> impl Iterator<Item = usize> + Clone {
-        let of_path = self.by_path.get(self.names.path(stack));
-        let of_path = of_path.into_iter().flatten().copied();
+        let of_path = self
+            .by_path
+            .get(self.names.path(stack))
+            .into_iter()
+            .flatten()
+            .copied();
         // A stack that is gone may have had a path that is none.
         of_path.filter(move |position| self.turns[*position].stack == Some(stack))
     }
@@ -354,8 +359,9 @@ impl Workflow {
     /// Returns the number of the turn of a stack that waits, if one does. Of a stack that is destroyed and made
     /// anew, it is the latter.
     fn waiting(&self, stack: StackIndex) -> Option<usize> {
-        let own = self.of_stack(stack);
-        let own = own.filter(|position| *position >= self.n_earlier);
+        let own = self
+            .of_stack(stack)
+            .filter(|position| *position >= self.n_earlier);
         let mut waiting = own.filter(|position| self.turns[*position].state == TurnState::Queued);
         let is_made = |position: &usize| self.turns[*position].kind != TurnKind::Destroy;
         let position = waiting.clone().find(is_made).or_else(|| waiting.next())?;

@@ -76,8 +76,11 @@ impl<'a> Builder<'a> {
                 };
                 directory = self.stacks[first].path.directory();
                 let own = key.map(|key| KeyFilter::One(key.clone()));
-                let own = own.map(|own| self.stacks.instances(&parents, &own));
-                let own: Vec<StackIndex> = own.into_iter().flatten().collect();
+                let own: Vec<StackIndex> = own
+                    .map(|own| self.stacks.instances(&parents, &own))
+                    .into_iter()
+                    .flatten()
+                    .collect();
                 let is_plain = self.stacks[first].path.key().is_none();
                 let parents = match own[..] {
                     [] => vec![self.instances(directory, OriginKind::Nesting)],
@@ -391,8 +394,9 @@ struct Parts {
 impl Parts {
     /// Returns the nodes that together stand for the list without one position.
     fn without(&self, position: usize) -> impl Iterator<Item = NodeIndex> + use<> {
-        let before = position.checked_sub(1);
-        let before = before.map(|position| self.prefixes[position]);
+        let before = position
+            .checked_sub(1)
+            .map(|position| self.prefixes[position]);
         let after = self.suffixes.get(position + 1).copied();
         before.into_iter().chain(after)
     }

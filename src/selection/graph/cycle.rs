@@ -79,8 +79,9 @@ impl Graph {
             }
             searched.push(self.shortest_path(to, from, &inside, &mut effort));
         }
-        let rest = references[searched.len()..].iter();
-        let rest = rest.map(|&edge| (edge, None));
+        let rest = references[searched.len()..]
+            .iter()
+            .map(|&edge| (edge, None));
         let mut candidates: Vec<_> = references
             .iter()
             .copied()
@@ -124,8 +125,9 @@ impl Graph {
             let next = self
                 .graph
                 .neighbors(node)
-                .filter(|next| inside.contains(next));
-            let next = next.min().expect("what is in a knot leads on in it");
+                .filter(|next| inside.contains(next))
+                .min()
+                .expect("what is in a knot leads on in it");
             let cycle = self.cycle(&self.shortest_path(next, node, &inside, &mut effort));
             named.extend(cycle.hops.iter().map(|hop| hop.from));
             cycles.push(cycle);

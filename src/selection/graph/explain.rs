@@ -98,15 +98,16 @@ fn together(cycles: &[&Cycle], stacks: &Stacks, sources: &Sources) -> Diagnostic
     }
     let hops = cycles.iter().flat_map(|cycle| &cycle.hops);
     // Of several, a removable one, and then the smallest.
-    let shared = hops.max_by_key(|hop| {
-        let is_removable = !hop.declares(OriginKind::Nesting);
-        (
-            counts[&hop.ends()],
-            is_removable,
-            std::cmp::Reverse(hop.ends()),
-        )
-    });
-    let shared = shared.expect("a cycle has hops");
+    let shared = hops
+        .max_by_key(|hop| {
+            let is_removable = !hop.declares(OriginKind::Nesting);
+            (
+                counts[&hop.ends()],
+                is_removable,
+                std::cmp::Reverse(hop.ends()),
+            )
+        })
+        .expect("a cycle has hops");
     let count = counts[&shared.ends()];
     let name = |stack: StackIndex| format!("`{}`", stacks[stack].path);
     let (from, to) = (name(shared.from), name(shared.to));

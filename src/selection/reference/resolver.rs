@@ -168,8 +168,8 @@ impl ReferenceResolver<'_> {
                 let diagnostic = Diagnostic::error(
                     Code::InvalidTag,
                     format!("`{}` is not a tag filter", entry.value),
-                );
-                let diagnostic = diagnostic.label(entry.span, bad.to_string());
+                )
+                .label(entry.span, bad.to_string());
                 self.problems
                     .push(diagnostic.help("write `tag:a:b` for both tags, `tag:a,b` for either"));
                 return None;

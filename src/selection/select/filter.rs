@@ -262,11 +262,13 @@ impl Query {
         let recorded = self.recorded.as_ref();
         let is_narrowed = self.changed.is_some() || self.released.is_some() || self.named.is_some();
         let recorded = recorded.filter(|_| !is_narrowed);
-        let missing = recorded.into_iter().flat_map(|recorded| {
-            let missing = recorded.standings.missing.iter();
-            missing.filter(|(_, stack)| recorded.statuses.contains(&stack.standing.status()))
-        });
-        let missing = missing.filter(|(key, stack)| self.places_missing(key, stack));
+        let missing = recorded
+            .into_iter()
+            .flat_map(|recorded| {
+                let missing = recorded.standings.missing.iter();
+                missing.filter(|(_, stack)| recorded.statuses.contains(&stack.standing.status()))
+            })
+            .filter(|(key, stack)| self.places_missing(key, stack));
         missing.map(|(key, stack)| (key.as_str(), stack))
     }
 
@@ -380,8 +382,12 @@ impl Query {
         _: StackIndex,
         stack: &Stack,
     ) -> Result<Vec<SelectionReason>, Obstacle> {
-        let carried = self.no_tags.iter().filter(|tag| stack.has_tag(tag));
-        let carried: Vec<String> = carried.cloned().collect();
+        let carried: Vec<String> = self
+            .no_tags
+            .iter()
+            .filter(|tag| stack.has_tag(tag))
+            .cloned()
+            .collect();
         if carried.is_empty() {
             Ok(Vec::new())
         } else {
@@ -394,8 +400,12 @@ impl Query {
         _: StackIndex,
         stack: &Stack,
     ) -> Result<Vec<SelectionReason>, Obstacle> {
-        let meaning = self.exclude.iter().filter(|it| it.matches(&stack.path));
-        let meaning: Vec<String> = meaning.map(|filter| filter.written.clone()).collect();
+        let meaning: Vec<String> = self
+            .exclude
+            .iter()
+            .filter(|it| it.matches(&stack.path))
+            .map(|filter| filter.written.clone())
+            .collect();
         if meaning.is_empty() {
             Ok(Vec::new())
         } else {

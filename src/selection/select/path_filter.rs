@@ -36,8 +36,9 @@ impl PathFilter {
         let mut meanings = Vec::new();
         let (mut rest, key) = KeyFilter::split(written);
         if key.is_some() && !Pattern::is_pattern(rest) {
-            let path = directory.resolve(rest);
-            let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
+            let path = directory
+                .resolve(rest)
+                .map_err(|LeavesProject| BadPattern::LeavesProject)?;
             return Ok(PathFilter {
                 written: written.to_owned(),
                 meanings: vec![Meaning::At(path)],
@@ -48,8 +49,9 @@ impl PathFilter {
             // Stacks are directories, so a trailing slash has no meaning.
             let glob = rest.trim_end_matches('/');
             if !Pattern::is_pattern(glob) {
-                let path = directory.resolve(rest);
-                let path = path.map_err(|LeavesProject| BadPattern::LeavesProject)?;
+                let path = directory
+                    .resolve(rest)
+                    .map_err(|LeavesProject| BadPattern::LeavesProject)?;
                 meanings.push(Meaning::AtOrBelow(path));
                 break;
             }

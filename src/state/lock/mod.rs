@@ -343,11 +343,15 @@ fn settle(
     }
     document.interrupt(&lock.run, at);
     document.lock = None;
-    let gone = stacks.into_iter().flatten();
-    let gone = gone.filter(|(_, entry)| entry.is_none());
-    let gone = gone.map(|(key, _)| (key.as_str(), None));
-    let left = document.stacks.iter();
-    let left = left.map(|(key, entry)| (key.as_str(), Some(entry)));
+    let gone = stacks
+        .into_iter()
+        .flatten()
+        .filter(|(_, entry)| entry.is_none())
+        .map(|(key, _)| (key.as_str(), None));
+    let left = document
+        .stacks
+        .iter()
+        .map(|(key, entry)| (key.as_str(), Some(entry)));
     let write = Tally::of(&lock.run, left.chain(gone)).written(RunWrite {
         run: &lock.run,
         by: &author.by,

@@ -128,8 +128,10 @@ impl Core {
     /// Takes in a change, which a later request writes. Until [`Self::keep`] it is nowhere else.
     pub fn change(&mut self, stack: String, change: Change, ticket: u64) {
         let document = &self.document;
-        let before = self.before.entry(stack.clone());
-        let before = before.or_insert_with(|| document.stacks.get(&stack).cloned());
+        let before = self
+            .before
+            .entry(stack.clone())
+            .or_insert_with(|| document.stacks.get(&stack).cloned());
         let destroyed = self.destroyed.entry(stack.clone()).or_default();
         if let Change::DestroyedGeneration(generation) = change {
             destroyed.push(generation);
@@ -239,8 +241,9 @@ impl Core {
     /// Returns how long it takes until [`Self::tick`] has something to say, if no answer comes.
     pub fn patience(&self) -> Duration {
         let slow = self.slow_since.map(|since| since + SLOW);
-        let lost = self.unanswered_since();
-        let lost = lost.map(|since| since + self.pauses.patience);
+        let lost = self
+            .unanswered_since()
+            .map(|since| since + self.pauses.patience);
         let next = slow.into_iter().chain(lost).min();
         next.map_or(Duration::MAX, |next| {
             next.saturating_sub(self.clock.elapsed())
@@ -427,9 +430,11 @@ impl Core {
         document.interrupt(&self.lock.run, self.clock.now());
         document.lock = None;
         let entry = |stack: &String| document.stacks.get(stack);
-        let changed = self.before.iter();
-        let changed = changed.filter(|(stack, before)| entry(stack) != before.as_ref());
-        let changed = changed.map(|(stack, _)| (stack.as_str(), entry(stack)));
+        let changed = self
+            .before
+            .iter()
+            .filter(|(stack, before)| entry(stack) != before.as_ref())
+            .map(|(stack, _)| (stack.as_str(), entry(stack)));
         let write = Tally::of(&self.lock.run, changed).written(RunWrite {
             run: &self.lock.run,
             by: &self.lock.by,

@@ -155,8 +155,9 @@ fn found_in_parents(reading: &mut Reading, span: Span, arguments: &[Expr], names
 
 fn warn_of_json(units: &Units, file: &ProjectPath) {
     let message = format!("`{}` is not read", printable(file.relative()));
-    let diagnostic = Diagnostic::warning(Code::UnsupportedFile, message).file(file.clone());
-    let diagnostic = diagnostic.note("changes of what this file uses cannot be seen");
+    let diagnostic = Diagnostic::warning(Code::UnsupportedFile, message)
+        .file(file.clone())
+        .note("changes of what this file uses cannot be seen");
     let problems = units.tree.problems;
     problems.add(file, "", diagnostic.help("write it as `terragrunt.hcl`"));
 }

@@ -136,8 +136,13 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 
     /// Returns the steps from the stack to a place of the file.
     pub(super) fn steps(&self, what: &str, span: Span) -> Vec<Use> {
-        let steps = self.visit.steps.iter().take(MAX_CHAIN - 1);
-        let mut steps: Vec<Use> = steps.cloned().collect();
+        let mut steps: Vec<Use> = self
+            .visit
+            .steps
+            .iter()
+            .take(MAX_CHAIN - 1)
+            .cloned()
+            .collect();
         steps.push(Use {
             kind: UseKind::Terragrunt(what.into()),
             location: self.location(span),
@@ -250,8 +255,12 @@ impl Namespaces for Names<'_, '_, '_> {
             }
             ("get_repo_root", _) => self.units.repository.clone(),
             ("get_path_to_repo_root", _) => {
-                let n_above = self.units.project_in_repository().split('/');
-                let n_above = n_above.filter(|name| !name.is_empty()).count();
+                let n_above = self
+                    .units
+                    .project_in_repository()
+                    .split('/')
+                    .filter(|name| !name.is_empty())
+                    .count();
                 root.relative_to(directory) + &"/..".repeat(n_above)
             }
             ("get_path_from_repo_root", _) => match self.units.project_in_repository() {

@@ -75,8 +75,10 @@ impl Reading<'_, '_, '_> {
     ) -> Option<ProjectPath> {
         let steps = names.steps(what, span);
         let units = self.units;
-        let places = names.bases().filter_map(|base| units.locate(text, base));
-        let places: Vec<ProjectPath> = places.collect();
+        let places: Vec<ProjectPath> = names
+            .bases()
+            .filter_map(|base| units.locate(text, base))
+            .collect();
         let mut found = None;
         for path in &places {
             let touch = units.tree.touch(path);

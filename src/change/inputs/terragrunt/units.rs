@@ -135,11 +135,11 @@ impl<'t, 'a> Units<'t, 'a> {
             return exists;
         }
         drop(known);
-        let found = if_there(fs::metadata(path.to_host(self.tree.root())));
-        let found = found.unwrap_or_else(|error| {
-            self.tree.problems.unreadable(path, error);
-            None
-        });
+        let found =
+            if_there(fs::metadata(path.to_host(self.tree.root()))).unwrap_or_else(|error| {
+                self.tree.problems.unreadable(path, error);
+                None
+            });
         let exists = found.is_some();
         let mut known = self.parents.write().expect("no task panics");
         known.insert(path.clone(), exists);

@@ -57,8 +57,9 @@ pub(super) fn element(arguments: &Arguments) -> Result<Value, FunctionError> {
     let items = sequence(0, arguments.value(0))?;
     let index = arguments.integer(1)?;
     let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-    let index = index.checked_rem_euclid(length);
-    let index = index.and_then(|it| usize::try_from(it).ok());
+    let index = index
+        .checked_rem_euclid(length)
+        .and_then(|it| usize::try_from(it).ok());
     let element = index.and_then(|it| items.get(it));
     element.cloned().ok_or_else(|| {
         let text = "this is empty, so it has no element to return".to_owned();

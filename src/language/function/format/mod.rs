@@ -42,18 +42,19 @@ fn format_each(arguments: &Arguments) -> Result<Value, FunctionError> {
             return Err(FunctionError::Argument(index, problem));
         }
     }
-    let results = (0..count.unwrap_or(1)).map(|position| {
-        let row: Vec<&Value> = values
-            .iter()
-            .map(|value| match value.items() {
-                Some(items) => &items[position],
-                None => value,
-            })
-            .collect();
-        arguments.spend(row.len() as u64)?;
-        Ok(Value::normal(&formatted(arguments, &row)?))
-    });
-    let results: Result<Vec<Value>, FunctionError> = results.collect();
+    let results: Result<Vec<Value>, FunctionError> = (0..count.unwrap_or(1))
+        .map(|position| {
+            let row: Vec<&Value> = values
+                .iter()
+                .map(|value| match value.items() {
+                    Some(items) => &items[position],
+                    None => value,
+                })
+                .collect();
+            arguments.spend(row.len() as u64)?;
+            Ok(Value::normal(&formatted(arguments, &row)?))
+        })
+        .collect();
     Ok(Value::list(results?))
 }
 

@@ -25,8 +25,10 @@ pub(super) fn integer(verb: &FormatVerb, number: &BigInt) -> String {
     let digits = "0".repeat(least.saturating_sub(digits.len())) + &digits;
     let prefix = if verb.has('#') { prefix } else { "" };
     let start = format!("{}{prefix}", sign(verb, number.sign() == Sign::Minus));
-    let missing = verb.width.unwrap_or(0);
-    let missing = missing.saturating_sub(start.len() + digits.len());
+    let missing = verb
+        .width
+        .unwrap_or(0)
+        .saturating_sub(start.len() + digits.len());
     if verb.has('-') {
         format!("{start}{digits}{}", " ".repeat(missing))
     } else if verb.has('0') && verb.precision.is_none() {
@@ -48,8 +50,10 @@ pub(super) fn float(verb: &FormatVerb, number: &BigDecimal) -> String {
         digits.make_ascii_uppercase();
     }
     let sign = sign(verb, number.is_negative());
-    let missing = verb.width.unwrap_or(0);
-    let missing = missing.saturating_sub(sign.len() + digits.len());
+    let missing = verb
+        .width
+        .unwrap_or(0)
+        .saturating_sub(sign.len() + digits.len());
     if verb.has('0') {
         format!("{sign}{}{digits}", "0".repeat(missing))
     } else if verb.has('-') {

@@ -64,11 +64,14 @@ pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
         let problem = format!("it has the block `{kind}`; only attributes are decoded");
         return Err(FunctionError::Argument(0, problem));
     }
-    let decoded = body.attributes.iter().map(|attribute| {
-        let value = arguments.call().evaluate_with(&attribute.value, &Nothing);
-        Ok((&*attribute.name.text, value.map_err(wrong)?))
-    });
-    let decoded: Vec<(&str, Value)> = decoded.collect::<Result<_, FunctionError>>()?;
+    let decoded: Vec<(&str, Value)> = body
+        .attributes
+        .iter()
+        .map(|attribute| {
+            let value = arguments.call().evaluate_with(&attribute.value, &Nothing);
+            Ok((&*attribute.name.text, value.map_err(wrong)?))
+        })
+        .collect::<Result<_, FunctionError>>()?;
     Ok(Value::object(decoded))
 }
 

@@ -115,8 +115,9 @@ fn version_match(arguments: &Arguments) -> Result<Value, FunctionError> {
     let allow_prereleases = match arguments.values().get(2) {
         None => false,
         Some(options) => {
-            let option = options.entries();
-            let option = option.and_then(|options| options.get("allow_prereleases"));
+            let option = options
+                .entries()
+                .and_then(|options| options.get("allow_prereleases"));
             option.and_then(Value::to_bool).ok_or_else(|| {
                 let needed = "an object whose attribute `allow_prereleases` is a bool is needed";
                 FunctionError::Argument(2, format!("this is {}; {needed}", shown(2)))

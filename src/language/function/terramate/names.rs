@@ -11,28 +11,32 @@ pub(super) fn joinlist(arguments: &Arguments) -> Result<Value, FunctionError> {
     // The separator may be much longer than what it separates.
     let joints: u64 = arguments.items(1).iter().map(Value::weight).sum();
     arguments.spend(joints.saturating_mul(separator.len() as u64 / 8 + 1))?;
-    let joined = arguments.items(1).iter().enumerate().map(|(index, list)| {
-        let wrong = |found: &Value| {
-            let problem = format!(
-                "its `[{index}]` has {} in it; strings are needed",
-                found.description()
-            );
-            FunctionError::Argument(1, problem)
-        };
-        let items = list.items().ok_or_else(|| {
-            let problem = format!(
-                "its `[{index}]` is {}; a list is needed",
-                list.description()
-            );
-            FunctionError::Argument(1, problem)
-        })?;
-        let texts = items
-            .iter()
-            .map(|item| item.as_str().ok_or_else(|| wrong(item)));
-        let texts: Vec<&str> = texts.collect::<Result<_, _>>()?;
-        Ok(Value::string(texts.join(separator)))
-    });
-    let joined: Vec<Value> = joined.collect::<Result<_, FunctionError>>()?;
+    let joined: Vec<Value> = arguments
+        .items(1)
+        .iter()
+        .enumerate()
+        .map(|(index, list)| {
+            let wrong = |found: &Value| {
+                let problem = format!(
+                    "its `[{index}]` has {} in it; strings are needed",
+                    found.description()
+                );
+                FunctionError::Argument(1, problem)
+            };
+            let items = list.items().ok_or_else(|| {
+                let problem = format!(
+                    "its `[{index}]` is {}; a list is needed",
+                    list.description()
+                );
+                FunctionError::Argument(1, problem)
+            })?;
+            let texts: Vec<&str> = items
+                .iter()
+                .map(|item| item.as_str().ok_or_else(|| wrong(item)))
+                .collect::<Result<_, _>>()?;
+            Ok(Value::string(texts.join(separator)))
+        })
+        .collect::<Result<_, FunctionError>>()?;
     Ok(Value::list(joined))
 }
 

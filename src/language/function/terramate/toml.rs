@@ -17,8 +17,8 @@ pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     arguments.spend(value.weight().saturating_mul(repeated))?;
     let wrong = |problem: String| FunctionError::Argument(0, problem);
     let table = table(entries.iter().map(|(key, value)| (&**key, value))).map_err(wrong)?;
-    let written = toml::to_string(&table);
-    let written = written.map_err(|error| wrong(format!("this cannot be written: {error}")))?;
+    let written = toml::to_string(&table)
+        .map_err(|error| wrong(format!("this cannot be written: {error}")))?;
     Ok(Value::string(written))
 }
 
@@ -89,8 +89,9 @@ fn from_toml(toml: Toml) -> Result<Value, String> {
             Value::tuple(items)
         }
         Toml::Table(table) => {
-            let entries = table.into_iter();
-            let entries = entries.map(|(key, toml)| Ok((key, from_toml(toml)?)));
+            let entries = table
+                .into_iter()
+                .map(|(key, toml)| Ok((key, from_toml(toml)?)));
             Value::object(entries.collect::<Result<Vec<_>, String>>()?)
         }
     })

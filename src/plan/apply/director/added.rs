@@ -26,31 +26,32 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     ) -> Vec<PreparedFollowUp> {
         let is_looked_at = self.checker.is_some();
         let stacks = followups.codes.tree.project.stacks.iter();
-        let prepared = stacks.map(|(stack, of_stack)| {
-            let turn = followups.turn(stack, PathBuf::new(), is_looked_at);
-            let steps = followups.steps(&turn);
-            let is_acting = |(role, _): &(ApplyStepRole, Step)| {
-                matches!(
-                    role,
-                    ApplyStepRole::Confirm | ApplyStepRole::Driver(StepRole::Act)
-                )
-            };
-            let acting = steps.iter().position(is_acting).unwrap_or(steps.len());
-            let steps: Arc<[Step]> = steps.into_iter().map(|(_, step)| step).collect();
-            let (node, rank) = places.of_stack(stack);
-            PreparedFollowUp {
-                stack: of_stack.path.clone(),
-                work: FollowUpWork::Driver {
-                    operation: turn.operation,
-                    steps,
-                    acting,
-                },
-                attempts: attempts_of(followups.codes, PlanStack::Here(stack)),
-                node,
-                rank,
-            }
-        });
-        let prepared = prepared.collect();
+        let prepared = stacks
+            .map(|(stack, of_stack)| {
+                let turn = followups.turn(stack, PathBuf::new(), is_looked_at);
+                let steps = followups.steps(&turn);
+                let is_acting = |(role, _): &(ApplyStepRole, Step)| {
+                    matches!(
+                        role,
+                        ApplyStepRole::Confirm | ApplyStepRole::Driver(StepRole::Act)
+                    )
+                };
+                let acting = steps.iter().position(is_acting).unwrap_or(steps.len());
+                let steps: Arc<[Step]> = steps.into_iter().map(|(_, step)| step).collect();
+                let (node, rank) = places.of_stack(stack);
+                PreparedFollowUp {
+                    stack: of_stack.path.clone(),
+                    work: FollowUpWork::Driver {
+                        operation: turn.operation,
+                        steps,
+                        acting,
+                    },
+                    attempts: attempts_of(followups.codes, PlanStack::Here(stack)),
+                    node,
+                    rank,
+                }
+            })
+            .collect();
         self.followups = Some(followups);
         prepared
     }
@@ -58,8 +59,9 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     /// Returns the stacks, by path, whose last turn left changes undone for lack of approval.
     pub fn unconfirmed(&self) -> Vec<StackPath> {
         let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
-        let last = begun.map(|turn| (&turn.path, turn.attempt.is_unconfirmed));
-        let last: BTreeMap<&StackPath, bool> = last.collect();
+        let last: BTreeMap<&StackPath, bool> = begun
+            .map(|turn| (&turn.path, turn.attempt.is_unconfirmed))
+            .collect();
         let unconfirmed = last.into_iter().filter(|(_, is_it)| *is_it);
         unconfirmed.map(|(path, _)| path.clone()).collect()
     }
@@ -88,8 +90,9 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     pub(super) fn add_followup(&mut self, turn: &Turn) {
         let followups = self.followups.as_ref().expect("turns may be added");
         let stacks = &followups.codes.tree.project.stacks;
-        let stack = stacks.find(&turn.stack);
-        let stack = stack.expect("only stacks of the tree are added");
+        let stack = stacks
+            .find(&turn.stack)
+            .expect("only stacks of the tree are added");
         let folder = folder_of(&followups.folder, self.turns.len());
         let state = followups.turn(stack, folder, self.checker.is_some());
         self.turns.push(state);

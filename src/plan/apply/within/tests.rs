@@ -24,8 +24,10 @@ fn resource(line: &str) -> ResourceChange {
 }
 
 fn resources(lines: &str) -> Vec<ResourceChange> {
-    let lines = lines.split(';').map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty());
+    let lines = lines
+        .split(';')
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     lines.map(resource).collect()
 }
 

@@ -74,8 +74,9 @@ impl Forged {
 
 /// Returns an archive of `plan.json` and two plans, the first of which `change` makes.
 pub(super) fn with(change: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Vec<u8> {
-    let forged = Forged::new().plain(PLAN_JSON, JSON);
-    let forged = forged.put("plans/0", PLANS[0], change);
+    let forged = Forged::new()
+        .plain(PLAN_JSON, JSON)
+        .put("plans/0", PLANS[0], change);
     forged.plain("plans/1", PLANS[1]).finish()
 }
 

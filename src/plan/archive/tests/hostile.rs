@@ -119,8 +119,8 @@ fn hidden() -> Vec<Case> {
         bytes[at] = b'P';
     };
     let between = || {
-        let forged = Forged::new().plain(PLAN_JSON, JSON);
-        let forged = forged
+        let forged = Forged::new()
+            .plain(PLAN_JSON, JSON)
             .plain("plans/0", b"hidden")
             .plain("plans/0", PLANS[0]);
         let mut bytes = forged.finish();

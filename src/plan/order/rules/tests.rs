@@ -20,8 +20,12 @@ impl Plan {
     /// Parses work (`A✗+ B~ C`), and this commit's and recorded constraints (`B→A C→B@2`).
     fn new(works: &'static str, tree: &'static str, recorded: &'static str) -> Self {
         let signs = |word: &'static str| word.find(['✗', '+', '~']).unwrap_or(word.len());
-        let works = works.split(' ').map(|word| word.split_at(signs(word)));
-        let works: Vec<_> = works.collect::<BTreeSet<_>>().into_iter().collect();
+        let works: Vec<_> = works
+            .split(' ')
+            .map(|word| word.split_at(signs(word)))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
         let stack = |name: &str| {
             let position = works.iter().position(|&(known, _)| known == name);
             u32::try_from(position.expect("it is listed")).expect("there are few")
@@ -35,8 +39,10 @@ impl Plan {
                 serial: Some(serial.parse().expect("a number")),
             }
         };
-        let tree = tree.split_whitespace().map(edge);
-        let tree = tree.map(|edge| (edge.earlier, edge.later, true));
+        let tree = tree
+            .split_whitespace()
+            .map(edge)
+            .map(|edge| (edge.earlier, edge.later, true));
         let edges: Vec<RecordedEdge> = recorded.split_whitespace().map(edge).collect();
         let n_nodes = works.len();
         Plan {

@@ -68,8 +68,8 @@ impl Completion {
         let is_flag = |text: &OsStr| text.as_encoded_bytes().starts_with(b"-");
         let wants_flag = self.words.last().is_some_and(|word| is_flag(word));
         let directory = self.directory.as_deref();
-        let candidates = complete(&mut self.command, self.words, index, directory);
-        let mut candidates = candidates.unwrap_or_default();
+        let mut candidates =
+            complete(&mut self.command, self.words, index, directory).unwrap_or_default();
         if !wants_flag && candidates.iter().any(|found| !is_flag(found.get_value())) {
             candidates.retain(|found| !is_flag(found.get_value()));
         }
@@ -105,8 +105,11 @@ fn with_early_flags(mut command: Command) -> Command {
 
 fn with_values(command: Command, surroundings: &Arc<TypedPlace>) -> Command {
     let with = |arg: Arg| {
-        let name = arg.get_value_names().and_then(<[_]>::first);
-        let name = name.map(ToString::to_string).unwrap_or_default();
+        let name = arg
+            .get_value_names()
+            .and_then(<[_]>::first)
+            .map(ToString::to_string)
+            .unwrap_or_default();
         if name == DIRECTORY {
             return arg.value_hint(ValueHint::DirPath);
         }
@@ -115,8 +118,11 @@ fn with_values(command: Command, surroundings: &Arc<TypedPlace>) -> Command {
         };
         let surroundings = surroundings.clone();
         arg.add(ArgValueCompleter::new(move |typed: &OsStr| {
-            let found = typed.to_str().map(|typed| values(&surroundings, typed));
-            let found = found.unwrap_or_default().into_iter();
+            let found = typed
+                .to_str()
+                .map(|typed| values(&surroundings, typed))
+                .unwrap_or_default()
+                .into_iter();
             found
                 .map(CompletionValue::into_candidate)
                 .collect::<Vec<_>>()
@@ -145,8 +151,9 @@ fn subjects(typed: &str) -> Vec<CompletionValue> {
         let about = command.get_about().map(ToString::to_string);
         (command.get_name(), about)
     });
-    let topics = TOPICS.iter();
-    let topics = topics.map(|topic| (topic.name, Some(topic.summary.to_owned())));
+    let topics = TOPICS
+        .iter()
+        .map(|topic| (topic.name, Some(topic.summary.to_owned())));
     let all = commands.chain(topics);
     all.filter(|(name, _)| name.starts_with(typed))
         .map(|(name, help)| CompletionValue::new(name).help(help))

@@ -121,8 +121,10 @@ fn in_shell(
         return line.instead_of(replaced, value);
     }
     let help = candidate.get_help().map(ToString::to_string);
-    let help = help.as_deref().and_then(|help| help.lines().next());
-    let help = help.unwrap_or_default();
+    let help = help
+        .as_deref()
+        .and_then(|help| help.lines().next())
+        .unwrap_or_default();
     if shell == "fish" {
         return Some(format!("{value}\t{help}"));
     }

@@ -138,18 +138,21 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
     let policies = &context.project.policies;
-    let position = policies.iter().position(|policy| policy.name.value == name);
-    let position = position.ok_or_else(|| {
-        let names: Vec<String> = policies
-            .iter()
-            .map(|policy| format!("`{}`", policy.name.value))
-            .collect();
-        let error = ProgramError::usage(format!("there is no policy `{name}`"));
-        match &names[..] {
-            [] => error.hint("the project has no `policy` block; a file has an extension or a `/`"),
-            names => error.hint(format!("the policies are {}", names.join(", "))),
-        }
-    })?;
+    let position = policies
+        .iter()
+        .position(|policy| policy.name.value == name)
+        .ok_or_else(|| {
+            let names: Vec<String> = policies
+                .iter()
+                .map(|policy| format!("`{}`", policy.name.value))
+                .collect();
+            let error = ProgramError::usage(format!("there is no policy `{name}`"));
+            match &names[..] {
+                [] => error
+                    .hint("the project has no `policy` block; a file has an extension or a `/`"),
+                names => error.hint(format!("the policies are {}", names.join(", "))),
+            }
+        })?;
     let found = context.load_policies(|_, other| other == position)?;
     context.report()?;
     let block = &context.project.policies[position];
@@ -176,8 +179,12 @@ fn in_scenario(
 ) -> Result<Asked> {
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
-    let found = context.project.stacks.written(&context.directory, written);
-    let mut found = found.into_iter().flatten();
+    let mut found = context
+        .project
+        .stacks
+        .written(&context.directory, written)
+        .into_iter()
+        .flatten();
     let (Some(stack), None) = (found.next(), found.next()) else {
         let message = format!("`{}` does not name exactly one stack", printable(written));
         return Err(ProgramError::usage(message).hint("`orch list` shows the stacks"));

@@ -36,12 +36,14 @@ pub(super) fn samples(chdir: &[PathBuf], args: &SamplesArgs) -> Result<ExitStatu
     let samples = samples.list().context("the samples cannot be read")?;
     let mut out = console::stdout();
     if args.format == Format::Json {
-        let samples = samples.iter().map(|sample| {
-            json!({
-                "id": format!("{run}.{sample}"), "turn": sample.turn, "policy": sample.policy,
+        let samples: Vec<_> = samples
+            .iter()
+            .map(|sample| {
+                json!({
+                    "id": format!("{run}.{sample}"), "turn": sample.turn, "policy": sample.policy,
+                })
             })
-        });
-        let samples: Vec<_> = samples.collect();
+            .collect();
         let document = json!({"format": 1, "run": run, "samples": samples});
         serde_json::to_writer_pretty(&mut out, &document).map_err(std::io::Error::from)?;
         writeln!(out)?;
@@ -66,11 +68,13 @@ pub(super) fn read(chdir: &[PathBuf], id: &str) -> Result<String> {
     let (run, sample) = id.split_once('.').ok_or_else(unknown)?;
     let sample = Sample::parse(sample).ok_or_else(unknown)?;
     let (run, samples) = of_run(chdir, run)?;
-    let input = samples.read(&sample).context("the sample cannot be read")?;
-    let input = input.ok_or_else(|| {
-        let error = ProgramError::usage(format!("there is no sample `{run}.{sample}`"));
-        error.hint("`orch policy samples RUN` lists the samples of a run")
-    })?;
+    let input = samples
+        .read(&sample)
+        .context("the sample cannot be read")?
+        .ok_or_else(|| {
+            let error = ProgramError::usage(format!("there is no sample `{run}.{sample}`"));
+            error.hint("`orch policy samples RUN` lists the samples of a run")
+        })?;
     Ok(String::from_utf8(input).context("the sample is not UTF-8")?)
 }
 

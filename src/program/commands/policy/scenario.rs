@@ -57,9 +57,11 @@ pub(super) struct Scenario<'p> {
 
 impl<'p> Scenario<'p> {
     pub(super) fn new(project: &'p Project, worker: Worker, facts: RunFacts) -> Self {
-        let stacks = project.stacks.iter();
-        let stacks = stacks.map(|(_, stack)| StackInput::new(stack, &facts));
-        let stacks = stacks.collect();
+        let stacks = project
+            .stacks
+            .iter()
+            .map(|(_, stack)| StackInput::new(stack, &facts))
+            .collect();
         let mut scenario = Scenario {
             project,
             worker,

@@ -93,8 +93,9 @@ pub(super) fn test(chdir: &[PathBuf], args: &TestArgs) -> Result<ExitStatus> {
 fn below(directory: &Path, path: &Path) -> Result<BTreeSet<PathBuf>> {
     let shown = printable(&path.to_string_lossy()).to_string();
     let place = directory.join(path);
-    let metadata = place.metadata();
-    let metadata = metadata.with_context(|| format!("failed to find `{shown}`"))?;
+    let metadata = place
+        .metadata()
+        .with_context(|| format!("failed to find `{shown}`"))?;
     if !metadata.is_dir() {
         let test = test_file(path).ok_or_else(|| {
             let message = format!("`{shown}` is not a Rego file");
@@ -166,12 +167,12 @@ fn run(worker: &mut Worker, directory: &Path, path: &Path) -> Result<Vec<TestLin
     let policy = policy_file(path).filter(|policy| directory.join(policy).exists());
     for path in policy.iter().map(PathBuf::as_path).chain([path]) {
         let name = path.to_string_lossy().into_owned();
-        let text = policies::read(&directory.join(path), None);
-        let text = text.map_err(|problem| not_loaded(&name, &format!(" {problem}")))?;
+        let text = policies::read(&directory.join(path), None)
+            .map_err(|problem| not_loaded(&name, &format!(" {problem}")))?;
         files.push(RegoFile { name, text });
     }
-    let tests = worker.find_tests(&files, TIMEOUT);
-    let tests = tests
+    let tests = worker
+        .find_tests(&files, TIMEOUT)
         .map_err(anyhow::Error::from)?
         .map_err(|(file, problem)| {
             let name = files.get(file).map_or(&*shown, |file| &*file.name);

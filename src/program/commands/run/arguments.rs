@@ -390,8 +390,11 @@ mod tests {
         let mut all = SelectArgs::augment_args(Command::new("all").disable_help_flag(true));
         all.build(); // only then do groups know who is in them
         let mut groups = all.get_groups();
-        let neighbours = groups.find(|group| group.get_id() == NEIGHBOURS);
-        let neighbours: Vec<_> = neighbours.expect("it has one").get_args().collect();
+        let neighbours: Vec<_> = groups
+            .find(|group| group.get_id() == NEIGHBOURS)
+            .expect("it has one")
+            .get_args()
+            .collect();
         let is_neighbour = |id: &clap::Id| neighbours.contains(&id);
         for arg in all.get_arguments() {
             let id = arg.get_id();

@@ -67,8 +67,11 @@ fn show_followed(
     command: &RunCommand,
     reports: &Reports,
 ) -> Result<ExitStatus> {
-    let lines = CommandLines::new(command, &run.sequence);
-    let lines = lines.with_followup(&followed.command, stacks, followed.have_own_command());
+    let lines = CommandLines::new(command, &run.sequence).with_followup(
+        &followed.command,
+        stacks,
+        followed.have_own_command(),
+    );
     let foreseen = followed.foreseen(run);
     let mut by_number: Vec<&ForeseenTurn> = foreseen.turns.iter().collect();
     by_number.sort_by_key(|turn| turn.number);

@@ -32,8 +32,9 @@ pub(super) fn nothing(
     is_dry: bool,
     reports: &Reports,
 ) -> ExitStatus {
-    let run = request.prepare(&context.project);
-    let run = run.expect("a run without stacks needs no program");
+    let run = request
+        .prepare(&context.project)
+        .expect("a run without stacks needs no program");
     let record = run.plan(&context.project, &context.references);
     let state = if is_dry {
         RunStatus::DryRun
@@ -64,8 +65,10 @@ fn write(
     // Without captured output, there are no logs.
     let none = Logs::new(folder.join("logs"));
     let logs = logs.unwrap_or(&none);
-    let runs = GuardedFolder::find(root).ok().flatten();
-    let runs = runs.and_then(|folder| Runs::find(folder).ok());
+    let runs = GuardedFolder::find(root)
+        .ok()
+        .flatten()
+        .and_then(|folder| Runs::find(folder).ok());
     let earlier = runs.map(|runs| runs.earlier_in_workflow(&record));
     let shown = ShownRun::new(record, earlier.unwrap_or_default(), state, folder);
     reports.write(&shown, logs)

@@ -156,8 +156,9 @@ fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, RunReco
         Err(FindError::NoRuns) => return Err(no_runs()),
         Err(error) => return Err(ProgramError::usage(error.to_string())),
     };
-    let record = runs.record(id);
-    let record = record.with_context(|| format!("failed to read the journal of run {id}"))?;
+    let record = runs
+        .record(id)
+        .with_context(|| format!("failed to read the journal of run {id}"))?;
     Ok((runs, record))
 }
 
@@ -243,8 +244,9 @@ fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Resul
     }
     let (runs, shown) = shown(runs, &args.run)?;
     // Something other than orch occupies the path of the logs.
-    let folder = runs.logs(&shown.record.header.run);
-    let folder = folder.context("no logs can be read")?;
+    let folder = runs
+        .logs(&shown.record.header.run)
+        .context("no logs can be read")?;
     let logs = Logs::new(folder.unwrap_or_else(|| shown.folder.join("logs")));
     Ok(if reports.write(&shown, &logs) {
         ExitStatus::Success

@@ -163,8 +163,8 @@ impl CommandWords {
     fn of(command: &[OsString], environment: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let (program, arguments) = command.split_first()?;
         let program = program_name(program)?;
-        let arguments = arguments.iter();
         let mut arguments: Vec<String> = arguments
+            .iter()
             .map(|argument| argument.to_string_lossy().into_owned())
             .collect();
         let mut added = Vec::new();

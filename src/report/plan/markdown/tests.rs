@@ -75,8 +75,9 @@ struct Printed(BTreeMap<String, (Vec<u8>, bool)>);
 
 impl Printed {
     fn of(texts: &[(&str, &str)]) -> Self {
-        let texts = texts.iter();
-        let texts = texts.map(|(path, text)| ((*path).to_owned(), (text.as_bytes().into(), false)));
+        let texts = texts
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (text.as_bytes().into(), false)));
         Printed(texts.collect())
     }
 

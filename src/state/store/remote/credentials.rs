@@ -175,14 +175,16 @@ impl AwsProgram {
         if let Some(profile) = &self.profile {
             aws.args(["--profile", profile]);
         }
-        let output = aws.stdin(Stdio::null()).output();
-        let output = output.map_err(|error| NotExported {
-            why: match error.kind() {
-                io::ErrorKind::NotFound => "there is no program `aws`".to_owned(),
-                _ => format!("cannot start `aws`: {error}"),
-            },
-            has_looked: false,
-        })?;
+        let output = aws
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| NotExported {
+                why: match error.kind() {
+                    io::ErrorKind::NotFound => "there is no program `aws`".to_owned(),
+                    _ => format!("cannot start `aws`: {error}"),
+                },
+                has_looked: false,
+            })?;
         let wrong = |why: &str| NotExported {
             why: why.to_owned(),
             has_looked: output

@@ -242,8 +242,10 @@ impl RemoteStore {
         answers: LastResponse,
         address: String,
     ) -> Result<Box<dyn Store>, StoreError> {
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| cannot_open(&address, &error))?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| cannot_open(&address, &error))?;
         Ok(Box::new(RemoteStore {
             store,
             with_checksum: OnceCell::new(),
@@ -331,8 +333,11 @@ impl RemoteStore {
 
     /// Returns whether the last answer was a refusal for want of a checksum.
     fn wants_checksum(&self) -> bool {
-        let message = self.answers.last().filter(|answer| answer.status == 400);
-        let message = message.and_then(|answer| answer.message);
+        let message = self
+            .answers
+            .last()
+            .filter(|answer| answer.status == 400)
+            .and_then(|answer| answer.message);
         message.is_some_and(|message| {
             let message = message.to_ascii_lowercase();
             message.contains("checksum") || message.contains("content-md5")
@@ -342,8 +347,10 @@ impl RemoteStore {
     /// Returns the store that sends checksums, from now on.
     fn checked(&self) -> Option<&Arc<dyn ObjectStore>> {
         let builder = self.s3.clone()?;
-        let store = builder.with_checksum_algorithm(Checksum::SHA256).build();
-        let store = store.ok()?;
+        let store = builder
+            .with_checksum_algorithm(Checksum::SHA256)
+            .build()
+            .ok()?;
         Some(self.with_checksum.get_or_init(|| Arc::new(store)))
     }
 
@@ -440,13 +447,14 @@ impl Store for RemoteStore {
     fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let (directory, name) = prefix.rsplit_once('/').unwrap_or(("", prefix));
         let path = Path::from(directory);
-        let listed = self.request(self.store.list_with_delimiter(Some(&path)));
-        let listed = listed.map_err(|error| self.error("list", prefix, &error))?;
+        let listed = self
+            .request(self.store.list_with_delimiter(Some(&path)))
+            .map_err(|error| self.error("list", prefix, &error))?;
         let names = listed
             .objects
             .iter()
-            .filter_map(|object| object.location.filename());
-        let names = names.filter(|found| found.starts_with(name));
+            .filter_map(|object| object.location.filename())
+            .filter(|found| found.starts_with(name));
         let mut keys: Vec<String> = match directory {
             "" => names.map(str::to_owned).collect(),
             directory => names.map(|found| format!("{directory}/{found}")).collect(),

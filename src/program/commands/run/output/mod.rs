@@ -204,8 +204,10 @@ impl Output {
             OutputMode::Captured { show, outlet } => (show, outlet),
         };
         let (directory, place, temporary) = if let Some(directory) = shown.logs {
-            let place = directory.strip_prefix(root);
-            let place = place.unwrap_or(&directory).to_owned();
+            let place = directory
+                .strip_prefix(root)
+                .unwrap_or(&directory)
+                .to_owned();
             (directory, Some((place, shown.run_id.to_owned())), None)
         } else {
             let temporary = tempfile::Builder::new().prefix("orch-").tempdir();

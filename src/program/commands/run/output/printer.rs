@@ -78,8 +78,9 @@ impl Printer {
         self.turns.follow(&event);
         self.progress.event(&event, at);
         let text = RunText::new(&self.turns);
-        let follows = text.follows(&event);
-        let follows = follows.filter(|_| !self.is_quiet && self.show != OutputFilter::Silent);
+        let follows = text
+            .follows(&event)
+            .filter(|_| !self.is_quiet && self.show != OutputFilter::Silent);
         let lines: Vec<String> = text.trouble(&event).into_iter().chain(follows).collect();
         for line in lines {
             self.groups.interrupted();

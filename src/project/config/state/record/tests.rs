@@ -96,8 +96,8 @@ fn recorded_without_configuration_are_commands_of_terraform() {
         ("terraformer apply", None),
     ];
     for (command, wanted) in table {
-        let found = recorded(&patterns, command, &[]);
-        let found = found.map(|it| (it.recorded, partial(&it, command, &[])));
+        let found =
+            recorded(&patterns, command, &[]).map(|it| (it.recorded, partial(&it, command, &[])));
         assert_eq!(found, wanted, "{command}");
     }
 }
@@ -164,8 +164,8 @@ fn recorded_as_partial_is_no_command_whose_pattern_names_the_option() {
         ("tofu apply -help", RecordKind::Never, None),
         ("tofu apply -target=x", RecordKind::Apply, Some("target")),
     ] {
-        let found = recorded(&patterns, command, &[]);
-        let found = found.map(|it| (it.recorded, partial(&it, command, &[])));
+        let found =
+            recorded(&patterns, command, &[]).map(|it| (it.recorded, partial(&it, command, &[])));
         assert_eq!(found, Some((wanted, option)), "{command}");
     }
 }
@@ -198,8 +198,7 @@ fn the_pattern_with_the_most_words_decides() {
         ("make all deploy", None),
         ("make", None),
     ] {
-        let found = recorded(&patterns, command, &[]);
-        let found = found.map(|it| (it.recorded, it.pattern));
+        let found = recorded(&patterns, command, &[]).map(|it| (it.recorded, it.pattern));
         assert_eq!(found, wanted, "{command}");
     }
 }

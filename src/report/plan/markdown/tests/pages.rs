@@ -110,8 +110,7 @@ proptest! {
             prop_assert!(page.len() <= limit, "{} > {limit}", page.len());
             prop_assert_eq!(page == whole, whole.len() <= limit);
             check_balance(&page)?;
-            let n_rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |"));
-            let n_rows = n_rows.count().saturating_sub(2);
+            let n_rows = page.lines().filter(|line| line.starts_with("| ") && line.ends_with(" |")).count().saturating_sub(2);
             let missing = page.lines().find_map(|line| line.split_once(" more stack"));
             let n_missing = missing.map_or(0, |(count, _)| count.parse().unwrap());
             prop_assert_eq!(n_rows + n_missing, n_shown, "{}", page);
