@@ -365,16 +365,3 @@ fn note_script(pipeline: &str) -> String {
     let lines = lines.map_while(|line| line.strip_prefix("      "));
     lines.collect::<Vec<_>>().join("\n")
 }
-
-/// The README shows one of them.
-#[test]
-fn the_readme_shows_the_workflow_that_is_tested() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
-    let workflow = read("examples/ci/github/terraform.yml");
-    let (_, from_name) = workflow.split_once("\nname: terraform\n").unwrap();
-    assert!(
-        read("README.md").contains(from_name),
-        "the README has another workflow"
-    );
-}
