@@ -135,9 +135,10 @@ fn every_topic_can_be_read() {
 /// Returns the topics that `orch help` lists.
 fn topics() -> Vec<String> {
     let overview = Sandbox::new("").orch("help").stdout;
-    let (_, topics) = overview.split_once("\nTopics:\n").unwrap();
-    let lines = topics.lines().take_while(|line| !line.is_empty());
-    let names = lines.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    let lines = overview.lines();
+    let entries = lines.filter_map(|line| line.strip_prefix("  help "));
+    let names = entries.filter(|entry| !entry.starts_with(' '));
+    let names = names.map(|entry| entry.split_whitespace().next().unwrap().to_owned());
     names.collect()
 }
 

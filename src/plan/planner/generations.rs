@@ -21,7 +21,7 @@ use crate::project::stack::StackIndex;
 use crate::state::document::{Document, Entry};
 
 /// The fix if two generations have the same backend.
-const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help lifecycle`";
+const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help generations`";
 
 impl<'d> Removal<'d> {
     /// Returns a generation that is not current, or will not be any more, if it exists.

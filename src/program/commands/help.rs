@@ -55,31 +55,93 @@ pub(super) fn help(args: &HelpArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
+/// A section of the overview: what a user wants to do, with the commands and topics for it.
+type Group = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+const GROUPS: [Group; 8] = [
+    (
+        "Look",
+        &["list", "why", "graph", "env", "globals", "eval", "validate"],
+        &[
+            "selection",
+            "changes",
+            "releases",
+            "order",
+            "instances",
+            "configuration",
+            "environment",
+            "expressions",
+            "functions",
+            "diagnostics",
+        ],
+    ),
+    (
+        "Run",
+        &["run", "runs"],
+        &[
+            "parallel",
+            "output",
+            "failures",
+            "attempts",
+            "resume",
+            "signals",
+            "terraform",
+            "safeguards",
+            "reports",
+            "journal",
+            "json",
+            "exit-status",
+        ],
+    ),
+    (
+        "Plan and apply",
+        &["plan", "show", "apply", "destroy"],
+        &[
+            "plan",
+            "apply",
+            "drivers",
+            "removal",
+            "lifecycle",
+            "conditions",
+            "generations",
+        ],
+    ),
+    ("Remember", &["state"], &["state", "recording"]),
+    ("React", &["trigger", "policy"], &["triggers", "policies"]),
+    ("In CI", &[], &["ci", "pipelines"]),
+    ("Move here", &[], &["terramate", "cfngin"]),
+    ("Help", &["help", "man", "completions", "version"], &[]),
+];
+
 /// Lists commands and topics.
 fn overview() -> String {
     let command = Cli::command();
-    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
-    let commands = shown.map(|command| {
-        let about = command.get_about().map(ToString::to_string);
-        (command.get_name(), about.unwrap_or_default())
-    });
-    let topics = TOPICS
-        .iter()
-        .map(|topic| (topic.name, topic.summary.to_owned()));
-    let mut text = String::new();
-    section(&mut text, "Commands", commands);
-    text.push('\n');
-    section(&mut text, "Topics", topics);
-    text += "\n`orch help COMMAND` and `orch help TOPIC` show more; `orch man DIR` writes all of it as man pages.\n";
-    text += "If a command has the name of a topic, `orch help` shows the topic; `COMMAND --help` the command.\n";
+    let mut text =
+        "New here? Read `orch help selection`, `orch help plan` and `orch help state`.\n"
+            .to_owned();
+    for (title, commands, topics) in GROUPS {
+        _ = writeln!(text, "\n{title}:");
+        for name in commands {
+            let command = command.find_subcommand(name).expect("it is a command");
+            let about = command.get_about().map(ToString::to_string);
+            entry(&mut text, name, &about.unwrap_or_default());
+        }
+        for name in topics {
+            let topic = Topic::find(name).expect("it is a topic");
+            entry(&mut text, &format!("help {name}"), topic.summary);
+        }
+    }
+    text +=
+        "\n`orch COMMAND --help` shows all flags; `orch man DIR` writes everything as man pages.\n";
     text
 }
 
-fn section<'a>(text: &mut String, title: &str, entries: impl Iterator<Item = (&'a str, String)>) {
-    _ = writeln!(text, "{title}:");
-    for (name, summary) in entries {
-        _ = writeln!(text, "  {name:<14} {summary}");
-    }
+fn entry(text: &mut String, name: &str, summary: &str) {
+    _ = writeln!(text, "  {name:<18} {summary}");
 }
 
 /// Returns what `orch COMMAND --help` shows.
@@ -117,4 +179,26 @@ fn width() -> usize {
     let size = Term::stdout().size_checked();
     let columns = size.filter(|_| io::stdout().is_terminal());
     columns.map_or(WIDTH, |(_, columns)| usize::from(columns).min(MAX_WIDTH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overview_has_every_command_and_topic_once() {
+        let listed = |list: fn(&Group) -> &'static [&'static str]| {
+            let mut names: Vec<&str> = GROUPS.iter().flat_map(list).copied().collect();
+            names.sort_unstable();
+            names
+        };
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+        let mut commands: Vec<&str> = shown.map(clap::Command::get_name).collect();
+        commands.sort_unstable();
+        assert_eq!(listed(|group| group.1), commands);
+        let mut topics: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
+        topics.sort_unstable();
+        assert_eq!(listed(|group| group.2), topics);
+    }
 }

@@ -38,7 +38,7 @@ macro_rules! topics {
 }
 
 /// In the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 34] = topics! {
+pub(crate) const TOPICS: [Topic; 37] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -54,13 +54,16 @@ pub(crate) const TOPICS: [Topic; 34] = topics! {
     "terraform": "Exit statuses and summaries of plans",
     "ci": "Logs, annotations and jobs in CI systems",
     "signals": "What Ctrl-C and other signals do",
-    "policies": "Rego files that say what follows a turn",
-    "resume": "Resuming a run, and the record of runs",
-    "state": "What is on record of applied stacks",
-    "plan": "What an apply would do, and the plan in a file",
-    "apply": "Carrying a plan out, and destroying what exists",
-    "removal": "Destroying stacks that were removed from the tree",
+    "policies": "Rego files that decide what follows",
+    "resume": "Resuming a run, and the list of runs",
+    "state": "Remembering what was applied: setup, status, the lock",
+    "recording": "Which commands are recorded, and orch state by hand",
+    "plan": "One plan over all stacks, and the plan in a file",
+    "apply": "Applying a plan, approval, destroying",
+    "removal": "Destroying removed stacks, and moving stacks",
     "lifecycle": "Rules that protect stacks, ignore changes, replace",
+    "conditions": "What must hold before and after an apply",
+    "generations": "Creating the new stack before the old one is destroyed",
     "drivers": "How a kind of stack is planned and applied",
     "pipelines": "Plan on a pull request, apply after the merge",
     "safeguards": "States of the repository in which nothing runs",

@@ -245,7 +245,7 @@ fn each_generation_has_a_state_of_its_own() {
       |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
       |
       = note: both exist for a while
-      = help: give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? "default" : "g${orch.stack.generation}"` in `run.env`; see `orch help lifecycle`
+      = help: give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? "default" : "g${orch.stack.generation}"` in `run.env`; see `orch help generations`
 
     [exit status 4]
     "#);

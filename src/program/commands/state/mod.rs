@@ -80,7 +80,7 @@ pub(crate) enum StateCommand {
     /// Let the next apply destroy old generations of stacks, whoever may use them
     ///
     /// An old generation is kept as long as a stack that runs after it may use it. Release it if none does. See
-    /// `create_before_destroy` in `orch help lifecycle`.
+    /// `orch help generations`.
     Release(write::StacksArgs),
     /// List the serials of the backups, oldest first
     ///
