@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use super::protocol::{Reply, Request};
+use super::protocol::{WorkerReply, WorkerRequest};
 use super::{LoadProblem, Problem};
 
 /// Refuses every policy.
@@ -10,13 +10,15 @@ pub fn serve(requests: impl BufRead, mut replies: impl Write) -> io::Result<()> 
     const MISSING: &str = "this `orch` was built without policies (the feature `policies`)";
     for line in requests.lines() {
         let reply = match serde_json::from_str(&line?)? {
-            Request::Load { .. } => Reply::Loaded(Err(LoadProblem::Refused(Problem::new(MISSING)))),
-            Request::Put { .. } => continue,
-            Request::Evaluate { .. } => Reply::Evaluated(Err(Problem::new(MISSING))),
-            Request::FindTests { .. } => {
-                Reply::Tests(Err((0, LoadProblem::Refused(Problem::new(MISSING)))))
+            WorkerRequest::Load { .. } => {
+                WorkerReply::Loaded(Err(LoadProblem::Refused(Problem::new(MISSING))))
             }
-            Request::Test { .. } => Reply::Tested(Err((0, Problem::new(MISSING)))),
+            WorkerRequest::Put { .. } => continue,
+            WorkerRequest::Evaluate { .. } => WorkerReply::Evaluated(Err(Problem::new(MISSING))),
+            WorkerRequest::FindTests { .. } => {
+                WorkerReply::Tests(Err((0, LoadProblem::Refused(Problem::new(MISSING)))))
+            }
+            WorkerRequest::Test { .. } => WorkerReply::Tested(Err((0, Problem::new(MISSING)))),
         };
         serde_json::to_writer(&mut replies, &reply)?;
         writeln!(replies)?;

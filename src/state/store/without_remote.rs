@@ -20,6 +20,6 @@ fn missing(address: &str) -> Result<Box<dyn Store>, StoreError> {
         doing: "open",
         address: address.to_owned(),
         problem: "this orch was built without the feature `remote-state`".to_owned(),
-        failure: super::Failure::Other,
+        failure: super::StoreFailure::Other,
     })
 }
