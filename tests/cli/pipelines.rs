@@ -412,15 +412,13 @@ fn gitlab_shows_a_plan_and_applies_it_after_a_squash() {
     assert_eq!(provider.live("web"), "# 2\n");
 }
 
-/// The help shows both.
+/// The help names both.
 #[test]
-fn the_help_shows_the_pipelines_that_are_tested() {
+fn pipelines_of_the_help_are_the_tested_examples() {
     let topic = concat!(env!("CARGO_MANIFEST_DIR"), "/src/program/help/pipelines.md");
     let topic = fs::read_to_string(topic).unwrap();
     for path in ["github/plan.yml", "gitlab/plan.gitlab-ci.yml"] {
-        let example = example(path);
-        let body = example.lines().skip_while(|line| line.starts_with('#'));
-        let body = body.collect::<Vec<_>>().join("\n");
-        assert!(topic.contains(&format!("```yaml\n{body}\n```")), "{path}");
+        assert!(!example(path).is_empty());
+        assert!(topic.contains(&format!("`{path}`")), "{path}");
     }
 }

@@ -89,7 +89,6 @@ const GROUPS: [Group; 8] = [
             "attempts",
             "resume",
             "signals",
-            "terraform",
             "safeguards",
             "reports",
             "journal",
@@ -111,9 +110,23 @@ const GROUPS: [Group; 8] = [
         ],
     ),
     ("Remember", &["state"], &["state", "recording"]),
-    ("React", &["trigger", "policy"], &["triggers", "policies"]),
+    (
+        "React",
+        &["trigger", "policy"],
+        &["triggers", "policies", "followups"],
+    ),
     ("In CI", &[], &["ci", "pipelines"]),
-    ("Move here", &[], &["terramate", "cfngin"]),
+    (
+        "Move here",
+        &[],
+        &[
+            "terraform",
+            "terramate",
+            "terragrunt",
+            "spacelift",
+            "cfngin",
+        ],
+    ),
     ("Help", &["help", "man", "completions", "version"], &[]),
 ];
 

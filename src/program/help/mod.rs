@@ -38,7 +38,7 @@ macro_rules! topics {
 }
 
 /// In the order in which a new user would read them.
-pub(crate) const TOPICS: [Topic; 37] = topics! {
+pub(crate) const TOPICS: [Topic; 40] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "What --changed selects, and since when",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -50,11 +50,11 @@ pub(crate) const TOPICS: [Topic; 37] = topics! {
     "parallel": "Several commands at once",
     "output": "What a run shows of what commands print",
     "failures": "What happens after a command failed",
-    "attempts": "Time limits and retries",
-    "terraform": "Exit statuses and summaries of plans",
+    "attempts": "Time limits, retries and exit statuses of commands",
     "ci": "Logs, annotations and jobs in CI systems",
     "signals": "What Ctrl-C and other signals do",
-    "policies": "Rego files that decide what follows",
+    "policies": "Rego files that start further stacks",
+    "followups": "Stacks that policies start: plan, approval, retries",
     "resume": "Resuming a run, and the list of runs",
     "state": "Remembering what was applied: setup, status, the lock",
     "recording": "Which commands are recorded, and orch state by hand",
@@ -73,8 +73,11 @@ pub(crate) const TOPICS: [Topic; 37] = topics! {
     "diagnostics": "The codes of problems in the configuration",
     "configuration": "Files, the stack block, settings, variables",
     "functions": "The functions that expressions can call",
-    "terramate": "Differences from Terramate, and how to move",
-    "cfngin": "How to move from CFNgin and its persistent graph",
+    "terraform": "From root modules to stacks",
+    "terramate": "From Terramate, and what differs",
+    "terragrunt": "From Terragrunt, unit by unit",
+    "spacelift": "From Spacelift and its trigger policies",
+    "cfngin": "From CFNgin and its persistent graph",
     "exit-status": "What the exit status means",
 };
 
@@ -128,6 +131,16 @@ mod tests {
                 assert!(line.chars().count() <= 80, "{}: {line}", topic.name);
             }
         }
+    }
+
+    #[test]
+    fn topics_are_short() {
+        for topic in &TOPICS {
+            let length = topic.markdown.len();
+            assert!(length <= 9 * 1024, "{}: {length} bytes", topic.name);
+        }
+        let length: usize = TOPICS.iter().map(|topic| topic.markdown.len()).sum();
+        assert!(length <= 150 * 1024, "together: {length} bytes");
     }
 
     #[test]
