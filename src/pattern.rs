@@ -82,7 +82,7 @@ impl Pattern {
         }
         let rest = names.join("/");
         if names.iter().any(|name| matches!(*name, "." | "..")) {
-            let problem = "`.` and `..` must stand before the first wildcard";
+            let problem = "`.` and `..` must come before the first wildcard";
             return Err(BadPattern::Syntax(problem.to_owned()));
         }
         let mut pattern = globset::escape(&directory.relative().replace('\\', r"\\"));

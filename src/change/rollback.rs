@@ -66,18 +66,16 @@ impl Rollback {
     pub fn why(&self) -> String {
         let commit = self.named();
         match self.lack {
-            MissingCommit::Behind => format!("HEAD is behind {commit}, which was applied last"),
-            MissingCommit::Apart => format!("HEAD lacks {commit}, which was applied last"),
+            MissingCommit::Behind => format!("HEAD is behind the last applied {commit}"),
+            MissingCommit::Apart => format!("HEAD lacks the last applied {commit}"),
             MissingCommit::Unclear => format!(
-                "this shallow clone does not show whether HEAD has {commit}, which was applied last"
+                "this shallow clone does not show whether HEAD has the last applied {commit}"
             ),
             MissingCommit::NotHere => {
-                format!("{commit}, which was applied last, is not in this clone")
+                format!("the last applied {commit} is not in this clone")
             }
             MissingCommit::Lost => {
-                format!(
-                    "{commit}, which was applied last, is neither in this clone nor on the remote"
-                )
+                format!("the last applied {commit} is neither in this clone nor on the remote")
             }
         }
     }

@@ -96,7 +96,7 @@ impl TriggerReader<'_> {
             let message = format!("`{}` is a repository of its own", path.relative());
             let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message)
                 .file(path.clone())
-                .note("triggers in it cannot be seen");
+                .note("triggers in it go unnoticed");
             let help = "add the files to the repository of the project";
             problems.diagnostics.push(diagnostic.help(help));
             return Ok(TriggerFile::NoTrigger);

@@ -15,24 +15,24 @@ const MAX_NAMED: usize = 5;
 
 /// Shows what is worth telling about how a run is recorded.
 pub(super) fn show(notices: &Notices, note: &RecordingNote) {
-    let unprotected = "nothing keeps a second run from starting";
+    let unprotected = "a second run can start at the same time";
     let warning = match note {
         RecordingNote::Killed(killed) => {
             let way_on = match killed.purpose.as_deref() {
                 None => format!("`orch run --resume {}` resumes it", killed.run),
                 Some("apply") => {
-                    "`orch plan` shows what is left to do, and `orch apply FILE --resume` goes on with the plan of a file".to_owned()
+                    "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file".to_owned()
                 }
                 // Whatever it was to find out is found out anew.
                 Some(_) => return,
             };
             let run = described(killed);
-            return notices.note(&format!("orch was killed in run {run}; {way_on}"));
+            return notices.note(&format!("orch was killed during run {run}; {way_on}"));
         }
         RecordingNote::NotRemoved { run, error } => {
             return notices.note(&format!("the old run {run} cannot be removed: {error}"));
         }
-        RecordingNote::NoLock(why) => format!("there is no lock: {why}; {unprotected}"),
+        RecordingNote::NoLock(why) => format!("the run has no lock: {why}; {unprotected}"),
         RecordingNote::NoJournal(why) => {
             format!("this run is not recorded: {why}; it cannot be resumed")
         }
@@ -76,7 +76,7 @@ pub(super) fn begin_error(error: BeginError, can_be_beside: bool) -> Error {
 
 fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
     let beside = if can_be_beside {
-        ", or run beside it with `--allow-concurrent`"
+        ", or run at the same time with `--allow-concurrent`"
     } else {
         ""
     };
@@ -84,7 +84,7 @@ fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
     let (holder, killed, is_elsewhere) = match busy {
         Busy::Resumed { run, by } => {
             return Error::refused(format!("run {by} has just resumed run {run}")).hint(format!(
-                "see what is left to do with `orch runs show {by}`, and resume that"
+                "`orch runs show {by}` shows what is left: resume that run"
             ));
         }
         Busy::Unlisted(error) => {
@@ -112,10 +112,8 @@ fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
             killed: _,
             is_elsewhere: _,
         } => {
-            return Error::refused(
-                "another run is in progress in this project, and its id is not known",
-            )
-            .hint(wait);
+            return Error::refused("another run is in progress in this project; its id is unknown")
+                .hint(wait);
         }
         Busy::Held {
             holder: Some(holder),
@@ -126,19 +124,19 @@ fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
     let run = described(&holder);
     if let Some(record) = killed {
         return Error::refused(format!(
-            "orch was killed in run {run}, but {} is still running",
+            "orch was killed during run {run}, but {} is still running",
             what_runs(&record)
         ))
         .hint(match holder.purpose {
             None if can_be_beside => format!(
-                "wait until that has ended, then resume the run with `orch run --resume {}`; or run beside it with `--allow-concurrent`",
+                "wait until it has ended, then run `orch run --resume {}`; or run at the same time with `--allow-concurrent`",
                 holder.run
             ),
             None => format!(
-                "wait until that has ended, then resume the run with `orch run --resume {}`",
+                "wait until it has ended, then run `orch run --resume {}`",
                 holder.run
             ),
-            Some(_) => format!("wait until that has ended{beside}"),
+            Some(_) => format!("wait until it has ended{beside}"),
         });
     }
     let elsewhere = if is_elsewhere {
@@ -166,9 +164,9 @@ fn what_runs(record: &RunRecord) -> String {
         .map(|stack| printable(stack).into_owned())
         .collect();
     match stacks.len() {
-        0 => "something that it started".to_owned(),
+        0 => "a process that it started".to_owned(),
         1 => format!(
-            "something that its command in {} started, or the command itself,",
+            "its command in {}, or a process that it started,",
             stacks[0]
         ),
         all => {
@@ -178,7 +176,7 @@ fn what_runs(record: &RunRecord) -> String {
             }
             let last = stacks.pop().unwrap_or_default();
             format!(
-                "something that its commands in {} and {last} started, or one of them,",
+                "one of its commands in {} and {last}, or a process that they started,",
                 stacks.join(", ")
             )
         }

@@ -22,19 +22,19 @@ fn fix(why: &BaseUnknown, fetched: bool) -> String {
         BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
             (Some(command), _) if fetched => format!("run `{command}`"),
             (Some(command), _) => {
-                format!("run `{command}`, or let orch get what it needs with `--fetch`")
+                format!("run `{command}`, or add `--fetch`")
             }
             (None, Remedy::Advice(advice)) => advice.clone(),
             (None, _) => String::new(),
         },
         BaseUnknown::Unclear(_) => "name a base with `--base REV`".to_owned(),
         BaseUnknown::Git(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => {
-            "change into a git repository, or leave out `--changed` to act on all stacks".to_owned()
+            "change into a git repository, or remove `--changed` to select all stacks".to_owned()
         }
         BaseUnknown::Git(GitError::Fetch { .. }) => {
             "see git's message above, or name another base with `--base REV`".to_owned()
         }
-        BaseUnknown::Git(GitError::Start(_)) => "install `git`, or put it on the PATH".to_owned(),
+        BaseUnknown::Git(GitError::Start(_)) => "install `git`, or add it to the PATH".to_owned(),
         BaseUnknown::Git(error) => match error.remedy() {
             Some(command) => format!("if you trust the repository, run `{command}`"),
             None => "see what `git status` reports in this directory".to_owned(),
@@ -57,7 +57,7 @@ impl Context {
         for removed in &since.removed {
             let since = match &since.base {
                 SinceBase::Commit(_) => "was removed since the base",
-                SinceBase::Applied(_) => "is on record, and has been removed here",
+                SinceBase::Applied(_) => "is recorded, and was removed from the project",
             };
             self.notices.note(&format!(
                 "stack `{}` {since}; nothing is run for it",
@@ -81,7 +81,7 @@ impl Context {
                     command: remedy_command(&why),
                 };
                 let hint = fix(&why, query.fetch);
-                let error = Error::described("what has changed is unknown", why);
+                let error = Error::described("the changes are unknown", why);
                 return Err(error.refusing().hint(hint).with_refusal(refusal));
             }
         };

@@ -65,10 +65,10 @@ impl SelectionRequest {
             Some(status) if self.missing == MissingStacks::Refused => {
                 let word = status.word();
                 let message = format!(
-                    "a stack whose status is `{word}` is not in the tree, and this command acts only on stacks that are"
+                    "stacks with the status `{word}` are not in the project, and this command acts only on stacks of the project"
                 );
                 let hint = format!(
-                    "`orch list --status {word}` lists such stacks; `plan`, `apply` and `destroy` take the status, too"
+                    "use `orch list --status {word}`, or `plan`, `apply` or `destroy` with this status"
                 );
                 Err(Error::usage(message).hint(hint))
             }
@@ -150,7 +150,7 @@ impl Context {
         };
         let file = printable(shared.file.relative()).into_owned();
         let message = format!(
-            "`{name}` follows the data that stacks share (`{file}` has a block `{}`), which orch does not know",
+            "`{name}` follows data that stacks share (`{file}` has a block `{}`), which orch does not support",
             shared.block
         );
         let hint = format!("to follow the order of stacks instead, write `{ours}`");

@@ -90,7 +90,7 @@ impl<'c> RunSession<'c> {
     }
 
     pub(super) fn begun(&self) -> &BegunRun {
-        self.begun.as_ref().expect("the run goes on")
+        self.begun.as_ref().expect("the run continues")
     }
 
     /// Returns the folder of the run, if it is recorded.
@@ -104,7 +104,7 @@ impl<'c> RunSession<'c> {
 
     /// Makes the run keep the state.
     pub(super) fn keep_state(&mut self, lock: StateLock, plan: StatePlan) -> Result<()> {
-        let begun = self.begun.take().expect("the run goes on");
+        let begun = self.begun.take().expect("the run continues");
         let run = begun.id().to_owned();
         self.begun = Some(lock.begin(begun, plan, &self.context.project, &run)?);
         Ok(())
@@ -122,7 +122,7 @@ impl<'c> RunSession<'c> {
         unevaluated: Vec<usize>,
         n_reopened: usize,
     ) -> Result<()> {
-        let begun = self.begun.take().expect("the run goes on");
+        let begun = self.begun.take().expect("the run continues");
         let root = &self.context.project.root;
         let begun = follow(root, begun, follower, followups, unevaluated, n_reopened)?;
         self.begun = Some(begun);
@@ -137,7 +137,7 @@ impl<'c> RunSession<'c> {
         director: Option<&mut dyn Director>,
     ) -> Result<(EndedRun, EndedOutput)> {
         let streams = output.streams()?;
-        let begun = self.begun.take().expect("the run goes on");
+        let begun = self.begun.take().expect("the run continues");
         let mut all: Vec<&mut dyn Sink> = Vec::new();
         all.extend(sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink));
         all.push(&mut *output);
@@ -179,16 +179,14 @@ pub(super) fn is_lost(context: &Context, ended: Option<&WriterEnd>, run: &str) -
     let Some(WriterEnd::Lost { loss, unkept }) = ended else {
         return false;
     };
-    let error = crate::error::Error::external(format!("not everything is on record: {loss}"));
+    let error = crate::error::Error::external(format!("not everything was recorded: {loss}"));
     context.notices.error(&error);
     context.notices.note(&match unkept {
         None => {
-            format!(
-                "once it can be written, `orch state recover {run}` puts what is missing on record"
-            )
+            format!("once the state can be written, run `orch state recover {run}`")
         }
         Some(problem) => format!(
-            "what is missing cannot be recovered, as it could not be kept on this machine either: {problem}"
+            "it cannot be recovered, since it could not be kept on this machine either: {problem}"
         ),
     });
     true

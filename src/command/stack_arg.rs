@@ -151,9 +151,7 @@ impl Context {
     fn find_stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
-            return Err(Error::usage(format!(
-                "`{shown}` lies outside of the project"
-            )));
+            return Err(Error::usage(format!("`{shown}` is outside of the project")));
         };
         let stacks = &self.project.stacks;
         if let Ok(found) = stacks.written(&self.directory, written)
@@ -169,7 +167,7 @@ impl Context {
                     base.commit.short()
                 ),
                 SinceBase::Applied(_) => {
-                    format!("`{shown}` is no longer a stack; it is on record, and was removed")
+                    format!("`{shown}` is no longer a stack; it is recorded, and was removed")
                 }
             };
             return Err(Error::usage(message));

@@ -85,7 +85,7 @@ impl WrittenTriggers {
         };
         // A later `--changed` reports what is wrong with git.
         let ignored = ignored.unwrap_or_else(|error| {
-            debug!(%error, "git cannot tell what it ignores");
+            debug!(%error, "git failed to list ignored files");
             Vec::new()
         });
         context.warn_of_ignored(&ignored);
@@ -171,7 +171,7 @@ impl Context {
             [] => return,
             [file] => (
                 format!("git ignores {}, so this trigger has no effect", shown(file)),
-                "take it out of the ignore rules, or add it with `git add --force`",
+                "remove it from the ignore rules, or run `git add --force`",
             ),
             files => {
                 let mut names: Vec<String> = files.iter().take(MAX_NAMED).map(shown).collect();
@@ -182,7 +182,7 @@ impl Context {
                 let names = names.join(", ");
                 (
                     format!("git ignores {names} and {last}, so these triggers have no effect"),
-                    "take them out of the ignore rules, or add them with `git add --force`",
+                    "remove them from the ignore rules, or run `git add --force`",
                 )
             }
         };
@@ -308,7 +308,7 @@ impl Context {
         }
         let mut nested = self.project.nested_projects.iter();
         if let Some(nested) = nested.find(|nested| place.is_at_or_below(nested)) {
-            let why = format!("`{nested}` is a project of its own, change into it");
+            let why = format!("`{nested}` is a project of its own: change into it");
             return Err(cannot_trigger(written, &why));
         }
         let mut why = self.why_no_stack(&place, &written.to_string_lossy());
@@ -330,7 +330,7 @@ impl Context {
             if stacks.at_or_below(place).next().is_some() {
                 message += " passes the tag filters";
             } else if let Some(above) = self.stack_around(place) {
-                message += &format!("; it lies inside the stack `{above}`");
+                message += &format!("; it is inside the stack `{above}`");
             }
             self.notices.note(&message);
         }

@@ -54,7 +54,7 @@ impl Context {
             Err(error) => {
                 // The path may just be wrong.
                 self.notices.note(&format!(
-                    "what is on record is unknown: {}",
+                    "the recorded stacks are unknown: {}",
                     error.message()
                 ));
                 return Ok(None);
@@ -68,7 +68,7 @@ impl Context {
                     StackPath::parse(before).and_then(|path| self.project.moves.from(&path));
                 let place = block.map(|block| self.project.sources.line(block.span));
                 self.notices.note(&printable(&format!(
-                    "`{before}` is on record and was moved to `{now}`, as {} says",
+                    "`{before}` was moved to `{now}`, by {}",
                     place.unwrap_or_default()
                 )));
             }

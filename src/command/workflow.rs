@@ -45,7 +45,7 @@ pub(crate) struct EarlierWorkflow {
 pub(crate) fn warn_of_unevaluated(notices: &Notices, n_turns: usize) {
     if n_turns > 0 {
         notices.warning(&format!(
-            "the policies of {} have not been evaluated: what they would ask for does not follow",
+            "the policies of {} were not evaluated, so their follow-ups are lost",
             count(n_turns, "turn")
         ));
     }
@@ -216,7 +216,7 @@ impl EarlierWorkflow {
     pub(crate) fn warn(&self, notices: &Notices) {
         if let Some(run) = &self.troubled {
             notices.warning(&format!(
-                "in run {run}, a policy failed or a limit was reached: `orch runs show {run}` shows what did not follow"
+                "a policy failed or a limit was reached in run {run}: `orch runs show {run}` lists the lost follow-ups"
             ));
         }
     }

@@ -62,7 +62,7 @@ impl Context {
         }
         let changes =
             self.with_present(counted, |present| change::find(present, base, problems))?;
-        changes.context("failed to find what has changed")
+        changes.context("failed to find changes")
     }
 
     /// Finds the base; fetches what is missing for that if the user allows it.
@@ -94,7 +94,7 @@ impl Context {
             };
             // What did not help once does not help twice.
             if previous.as_ref() == Some(&arguments) {
-                let advice = "fetching did not help; name another base with `--base REV`";
+                let advice = "fetching did not help: name another base with `--base REV`";
                 let remedy = Remedy::Advice(advice.to_owned());
                 return Err(BaseUnknown::Refused { problem, remedy });
             }

@@ -49,7 +49,7 @@ use crate::project::stack::StackIndex;
 use crate::workspace::Workspace;
 
 /// How to mark the root of a project.
-pub const MARK_ROOT: &str = "write `orch { root = true }` into a file `orch.orch.hcl` at the root";
+pub const MARK_ROOT: &str = "write `orch { root = true }` to a file `orch.orch.hcl` in the root";
 
 /// A project, and what git and the state say about it as far as they have been asked.
 pub struct Context {

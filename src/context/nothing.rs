@@ -70,7 +70,7 @@ impl Context {
         if stacks.is_empty() {
             let mut message = format!("there are no stacks in `{}`", self.project.root.display());
             if let Some(nested) = self.project.nested_projects.first() {
-                message += &format!("; `{nested}` is a project of its own, change into it");
+                message += &format!("; `{nested}` is a project of its own: change into it");
             }
             return message;
         }
@@ -155,7 +155,7 @@ impl Context {
             count(stacks.len(), "stack")
         );
         if let Some(above) = self.stack_around(directory) {
-            message += &format!("; it lies inside the stack `{above}`");
+            message += &format!("; it is inside the stack `{above}`");
         }
         message
     }

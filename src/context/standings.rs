@@ -92,7 +92,7 @@ impl Context {
         if self.state.is_none() {
             let config = state_config(&self.project, &self.notices)?;
             if self.rule == RootRule::WorkingDirectory {
-                let what = "nothing marks the root of a project here, so there is no state";
+                let what = "no state: nothing marks the root of a project here";
                 return Err(Error::refused(what).hint(MARK_ROOT));
             }
             self.state = Some(Opened::new(&self.project, config, self.notices.clone())?);
@@ -226,7 +226,7 @@ impl Context {
         counted: CountedStates,
         explains: bool,
     ) -> Result<Standings> {
-        let failed = "failed to compare the stacks with what is on record";
+        let failed = "failed to compare the stacks with the state";
         let digests = &self.digested.as_ref().context("digests were made")?.digests;
         let standings = self.with_present(counted, |present| {
             standings(present, digests, document, address, explains)
@@ -273,7 +273,7 @@ impl Context {
             .read(&self.workspace.project.root)
             .map_err(|error| match error {
                 GitError::NoRepository(_) | GitError::NoWorkingTree(_) => Error::refused(
-                    "the state needs a git repository: what is applied is recorded by its commit",
+                    "the state needs a git repository: applies are recorded by commit",
                 ),
                 error => Error::external(error),
             })?;
@@ -433,12 +433,12 @@ fn note_absent(notices: &Notices, standings: &Standings) {
     if absent.len() > MAX_NAMED {
         named += &format!(" and {} more", absent.len() - MAX_NAMED);
     }
-    let (verb, them) = match absent.len() {
-        1 => ("is", "it"),
-        _ => ("are", "them"),
+    let verb = match absent.len() {
+        1 => "is",
+        _ => "are",
     };
     notices.note(&printable(&format!(
-        "{named} {verb} on record and not here, and nothing shows that somebody removed {them}; see `orch list --status absent --why`"
+        "{named} {verb} recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`"
     )));
 }
 

@@ -204,22 +204,22 @@ fn check_stacks(
         Some(repository) => had_stack_on_record(repository, document),
         None => Ok(false),
     };
-    if was_here.context("failed to look for the stacks on record in the history")? {
+    if was_here.context("failed to look for recorded stacks in the history")? {
         return Ok(());
     }
     let address = backend.address();
     let message = match repository {
         Some(_) => format!(
-            "no stack on record in `{address}` is a stack here, or was one in a commit of HEAD that was applied"
+            "none of the stacks recorded in `{address}` is in this project, or was in an applied commit of HEAD"
         ),
-        None => format!("no stack on record in `{address}` is a stack here"),
+        None => format!("none of the stacks recorded in `{address}` is in this project"),
     };
     let error = Error::refused(message)
         .hint("check `project`, `namespace` and the backend in the configuration of the state");
     Err(match repository {
         Some(_) => error
             .hint("if this project had these stacks, check out a branch with the commits that were applied; in a shallow clone, run `git fetch --unshallow`")
-            .hint("if nothing of them is left, take them off the record with `orch state forget`"),
+            .hint("if nothing of them is left, run `orch state forget`"),
         None => error,
     })
 }

@@ -21,7 +21,7 @@ pub fn from_store(error: StoreError) -> Error {
             "check the name of the bucket in the configuration of the state; orch creates no buckets",
         ),
         StoreFailure::NotImplemented => error.hint(
-            "use a store that implements conditional writes (`If-None-Match` and `If-Match`)",
+            "use a store with conditional writes (`If-None-Match` and `If-Match`)",
         ),
         StoreFailure::Transient | StoreFailure::Other => error,
     }
@@ -37,12 +37,11 @@ pub fn from_read(error: BackendReadError) -> Error {
                 Some(backup) => {
                     let serial = Path::new(backup).file_stem().unwrap_or_default();
                     format!(
-                        "the newest backup is `{backup}`; `orch state restore {}` brings it back",
+                        "to restore the newest backup, `{backup}`, run `orch state restore {}`",
                         serial.display()
                     )
                 }
-                None => "there is no backup of it; look for an earlier version in the backend"
-                    .to_owned(),
+                None => "it has no backup; look for an earlier version in the backend".to_owned(),
             };
             Error::external(error).hint(hint)
         }
@@ -60,7 +59,7 @@ pub fn from_lock(error: LockError) -> Error {
                 printable(&lock.run)
             );
             let force = format!(
-                "if that run has ended, take its lock away with `orch state unlock --force {}`; {} then",
+                "if that run has ended, run `orch state unlock --force {}`; {} then",
                 printable(&lock.code),
                 is_lost(damage, lock)
             );
@@ -75,16 +74,16 @@ pub fn from_lock(error: LockError) -> Error {
 pub fn is_lost(damage: &Damage, lock: &Lock) -> String {
     let run = printable(&lock.run);
     match damage.lost.as_deref() {
-        None => format!("what run {run} recorded is lost"),
-        Some([]) => format!("nothing that run {run} recorded is lost"),
-        Some(stacks) => format!("what run {run} recorded of {} is lost", quoted(stacks)),
+        None => format!("the entries of run {run} are lost"),
+        Some([]) => format!("no entries of run {run} are lost"),
+        Some(stacks) => format!("the entries of run {run} about {} are lost", quoted(stacks)),
     }
 }
 
 /// Returns where the run may have kept what is lost.
 pub fn where_else(lock: &Lock) -> String {
     format!(
-        "on {}, where that run was, `orch state recover {}` may still bring back all of it",
+        "on {}, where it ran, `orch state recover {}` may still recover them",
         printable(&lock.host),
         printable(&lock.run)
     )
@@ -105,8 +104,8 @@ pub fn from_edit<E: From<Error>>(error: EditError<E>) -> E {
 }
 
 pub fn missing(address: &str) -> Error {
-    Error::refused(format!("there is no document at `{address}`"))
-        .hint("check the namespace and the key for a typing error, and whether somebody has removed the document (`git clean -fdx` removes `.orch`)")
+    Error::refused(format!("no state at `{address}`"))
+        .hint("if there was one, check the namespace and the key for a typo, and whether it was deleted (`git clean -fdx` deletes `.orch`)")
         .hint("`orch state init` creates a new document")
 }
 
@@ -128,7 +127,7 @@ pub fn clashing(clashes: &[MoveConflict]) -> Error {
             let [from, other] = [from, other].map(|key| command_line(&[key.into()]));
             error
                 .hint(format!(
-                    "if one of them does not exist any more, take it off the record: `orch state forget {from}` or `orch state forget {other}`"
+                    "if one of them no longer exists, run `orch state forget {from}` or `orch state forget {other}`"
                 ))
                 .hint("if they are two stacks, remove the block")
         }
@@ -144,12 +143,12 @@ pub fn locked(held: &Held) -> Error {
     };
     let error = error.hint(if held.is_outlived {
         format!(
-            "orch was killed in that run, but something that it started is still running: wait until that has ended, or take the lock away with `orch state unlock {}`",
+            "orch was killed during that run, but a process of it is still running: wait until it has ended, or run `orch state unlock {}`",
             lock.code
         )
     } else {
         format!(
-            "wait until it is free; if that run is gone, take the lock away with `orch state unlock {}`",
+            "wait until it is free; if that run no longer exists, run `orch state unlock {}`",
             lock.code
         )
     });
@@ -169,7 +168,7 @@ pub(super) fn foreign(address: &str, what: &str, here: &str, there: &str) -> Err
     };
     let (here, there) = (shown(here), shown(there));
     Error::refused(format!(
-        "the document at `{address}` belongs to another {what}: {there}, and this is {here}"
+        "the state at `{address}` belongs to another {what}: {there}, and this is {here}"
     ))
     .hint("check the configuration of the state")
 }

@@ -39,10 +39,10 @@ codes! {
     // Files and their structure.
     Syntax, "syntax", "The text of a file cannot be parsed.";
     Encoding, "encoding", "A file or a path is not UTF-8.";
-    Unreadable, "unreadable", "A file cannot be read, or it is not a regular file or too large.";
+    Unreadable, "unreadable", "A file cannot be read, is not a regular file, or is too large.";
     UnsupportedFile, "unsupported-file", "`orch` does not read files of this kind.";
-    UnknownBlock, "unknown-block", "There is no such block here.";
-    UnknownAttribute, "unknown-attribute", "There is no such attribute here.";
+    UnknownBlock, "unknown-block", "This block is unknown here.";
+    UnknownAttribute, "unknown-attribute", "This attribute is unknown here.";
     UnexpectedLabel, "unexpected-label", "This block takes no label.";
     MissingBlock, "missing-block", "A block is required and missing.";
     MissingAttribute, "missing-attribute", "An attribute is required and missing.";
@@ -72,7 +72,7 @@ codes! {
     UnknownImport, "unknown-import", "An import matches no file.";
     InvalidImport, "invalid-import", "A file cannot be imported here.";
     DuplicateId, "duplicate-id", "Two stacks have the same id.";
-    UnknownDriver, "unknown-driver", "There is no driver of that name.";
+    UnknownDriver, "unknown-driver", "No driver has this name.";
     ReservedVariable, "reserved-variable", "`run.env` sets a variable that `orch` sets itself.";
 
     // References and the order.

@@ -12,7 +12,7 @@ use crate::printable::printable;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IncompletePlan {
     /// The tool says that it leaves something out.
-    #[error("its plan leaves something out, as with `-target`")]
+    #[error("its plan is incomplete, as with `-target`")]
     LeavesOut,
     /// It does not have this resource, which exists or is to exist.
     #[error("its plan lacks `{}`, as with `-target`, `-destroy` or `-refresh-only`", printable(.0))]

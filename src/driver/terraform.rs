@@ -22,7 +22,7 @@ pub enum BadPlan {
     /// The text is not the JSON of a plan.
     ///
     /// What it has instead is not quoted: it may be a secret.
-    #[error("`show -json` prints something else than a plan: line {line}, column {column}")]
+    #[error("the output of `show -json` is not a plan: line {line}, column {column}")]
     Malformed { line: usize, column: usize },
     #[error(
         "the plan has {0}, but orch reads only 1.x: use a version of the tool that writes 1.x, or upgrade orch"
@@ -32,7 +32,7 @@ pub enum BadPlan {
     State,
     #[error("the plan changes resources, but should only refresh")]
     NotRefreshOnly,
-    #[error("the plan is not finished: the tool met an error")]
+    #[error("the plan is not finished: the tool reported an error")]
     Errored,
     #[error(
         "the plan has an action for `{}` that orch does not know: upgrade orch", printable(.0)
@@ -40,7 +40,7 @@ pub enum BadPlan {
     Action(String),
     #[error("`plan` reports changes, but `show -json` prints none")]
     LacksChanges,
-    #[error("{0}, but `orch` did not ask for that: check wrapper scripts and `terragrunt.hcl`")]
+    #[error("{0}, which `orch` did not ask for: check wrapper scripts and `terragrunt.hcl`")]
     NotWhole(IncompletePlan),
 }
 

@@ -15,7 +15,7 @@ pub enum GitError {
     #[error("`{}` cannot be read", .0.display())]
     Unreadable(PathBuf, #[source] io::Error),
     /// libgit2 failed, and there is no `git` to ask instead.
-    #[error("libgit2 cannot read the repository, and there is no `git` program to ask instead")]
+    #[error("libgit2 cannot read the repository, and the `git` program is not installed")]
     Library(#[from] git2::Error),
     /// A branch or HEAD exists but cannot be read.
     #[error("git cannot read `{0}`: the repository is damaged (run `git fsck` to see where)")]

@@ -113,7 +113,7 @@ impl Repository {
             return program(&self.program);
         };
         library(own).or_else(|error| {
-            debug!(%error, "libgit2 cannot tell, asking git");
+            debug!(%error, "libgit2 cannot read this, asking git");
             program(&self.program).map_err(|failure| instead_of(error, failure))
         })
     }
@@ -127,7 +127,7 @@ impl Repository {
             Ok(commit) => return Ok(Some(commit)),
             Err(error) => error,
         };
-        debug!(%error, "libgit2 cannot tell, asking git");
+        debug!(%error, "libgit2 cannot read this, asking git");
         let is_absent = library::is_absent(&error, revision);
         match self
             .program

@@ -66,12 +66,12 @@ pub enum NoAnswer {
     Plan(#[from] BadPlan),
     /// Terragrunt wrote none but exited with success.
     #[error(
-        "`terragrunt plan` wrote no plan: if an `exclude` block leaves the unit out, leave it out here as well, as with `--exclude`"
+        "`terragrunt plan` wrote no plan: if an `exclude` block leaves the unit out, exclude it here too, with `--exclude`"
     )]
     Excluded,
     #[error(transparent)]
     Outputs(#[from] BadOutputs),
-    #[error("the answer cannot be read: it is not a file")]
+    #[error("the answer cannot be read: not a file")]
     NotAFile,
     #[error("the answer is longer than 1 MiB")]
     TooLong,

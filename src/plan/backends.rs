@@ -57,7 +57,7 @@ pub fn blocked(
         if let Some((before, program)) = &place.moved {
             // Until it is migrated, no other stack may use that place.
             by_place.entry(recorded).or_default().push(stack);
-            let why = format!("moved from {before}, and its backend has not moved along");
+            let why = format!("moved from {before}, but its backend was not");
             blocked.stacks.insert(stack, why);
             let init = match program {
                 Some(program) => format!(" with `{program} init -migrate-state` in its directory"),
@@ -66,13 +66,13 @@ pub fn blocked(
             let path = path(stack);
             let word = command_line(&[path.as_str().into()]);
             blocked.warnings.push(format!(
-                "the state of {path} was in `{recorded}` when it was {before}, and would be in `{now}` now; move it there{init}, then run `orch state adopt --match {word}`"
+                "the state of {path}, which was {before}, is in `{recorded}`, and its backend is now `{now}`; move it there{init}, then run `orch state adopt --match {word}`"
             ));
         } else {
-            let why = "another backend than recorded".to_owned();
+            let why = "its backend differs from the recorded one".to_owned();
             blocked.stacks.insert(stack, why);
             blocked.warnings.push(format!(
-                "the state of {} is in `{now}`, and `{recorded}` is on record; if it was moved on purpose, run `orch state forget {key}`",
+                "the state of {} is in `{now}`, and the recorded backend is `{recorded}`; if it was moved on purpose, run `orch state forget {key}`",
                 path(stack)
             ));
         }
@@ -93,7 +93,7 @@ pub fn blocked(
         let [first, second]: [&StackPath; 2] = [path(stacks[0]), path(stacks[1])];
         let more = more_than(2, stacks.len());
         blocked.warnings.push(format!(
-            "{first} and {second}{more} have their states in the same place, `{backend}`; give each its own, or set `mode = \"read\"` where it is only read"
+            "{first} and {second}{more} have the same backend, `{backend}`; give each its own, or set `mode = \"read\"` in all but one"
         ));
     }
     blocked

@@ -37,16 +37,16 @@ pub enum NoCode {
     Read,
     #[error("the configuration of its commit is wrong: {0}")]
     Configuration(String),
-    #[error("the commit that was applied does not have it")]
+    #[error("the applied commit does not have it")]
     Nothing,
     /// The rules for inputs of that time are unknown to this version.
-    #[error("this version of orch cannot tell whether its commit has what was applied")]
+    #[error("this version of orch cannot check whether its commit has the applied inputs")]
     Rules,
-    #[error("its commit has other files than those that were applied")]
+    #[error("the files of its commit differ from the applied ones")]
     Inputs,
     #[error("`{0}` needs the filter `{1}` of git, which is not installed")]
     Filter(String, String),
-    #[error("it has no driver in its commit")]
+    #[error("its commit has no driver for it")]
     Driver,
     #[error("the state of its tool is not on this machine: `{0}` is missing")]
     LocalState(String),

@@ -344,7 +344,7 @@ impl StackFacts<'_> {
                     PlanReason::new(Config, format!("{what} differs")).at(file, None)
                 }
                 Pending::OtherRules => {
-                    PlanReason::new(State, "what counts as an input has changed")
+                    PlanReason::new(State, "the definition of its inputs has changed")
                 }
                 Pending::OtherIgnored => {
                     PlanReason::new(State, "its inputs differ, and `ignore_changes` has changed")
@@ -354,7 +354,7 @@ impl StackFacts<'_> {
                     PlanReason::new(Config, format!("triggered by {file}")).at(Some(file), None)
                 }
                 Pending::Generation { of, now } => {
-                    PlanReason::new(State, format!("{of} has generation {now} now"))
+                    PlanReason::new(State, format!("{of} now has generation {now}"))
                 }
             },
             Some(Standing::Failed(why)) => PlanReason::new(State, *why),
@@ -413,7 +413,7 @@ impl StackFacts<'_> {
             AskedAction::Create => match (answer.exists, has_changes) {
                 (Some(true), true) => (PlannedAction::Update, because),
                 (_, true) => (PlannedAction::Create, because),
-                (Some(false), false) => (PlannedAction::Adopt, says("there is nothing to create")),
+                (Some(false), false) => (PlannedAction::Adopt, says("nothing to create")),
                 (_, false) => (PlannedAction::Adopt, says("exists, and is not recorded")),
             },
             AskedAction::Update if self.standing.is_none() => match (answer.exists, has_changes) {
@@ -430,7 +430,7 @@ impl StackFacts<'_> {
                         let text = format!("{}; nothing exists", because.text);
                         PlanReason::new(because.source, text)
                     } else {
-                        let text = "recorded, and nothing exists any more";
+                        let text = "recorded, but its Terraform state is empty";
                         PlanReason::new(ReasonSource::Driver, text)
                     };
                     (PlannedAction::Update, reason)
@@ -465,11 +465,11 @@ pub fn allowed(
             (true, "")
         }
         (AskedAction::Update, DriverAction::Replace) => {
-            (may_replace, "it may do so only with `may_replace = true`")
+            (may_replace, "that needs `may_replace = true`")
         }
         _ => (
             false,
-            "a driver modifies an action, and does not choose another one",
+            "a driver can only modify an action, not choose another one",
         ),
     };
     if is_allowed {

@@ -48,7 +48,7 @@ pub enum ProgressError {
     },
     /// A later `orch` wrote it.
     #[error(
-        "orch {orch} wrote `.orch/{path}` in format {format}, and this orch knows formats up to {FORMAT}"
+        "`.orch/{path}` has format {format}, written by orch {orch}; this orch reads formats up to {FORMAT}"
     )]
     Newer {
         path: String,
@@ -58,7 +58,7 @@ pub enum ProgressError {
     /// Not a plan id, so there is no file.
     #[error("`{0}` is not the id of a plan")]
     Id(String),
-    #[error("another run has applied a part of the plan meanwhile")]
+    #[error("another run has partially applied the plan meanwhile")]
     Changed,
 }
 

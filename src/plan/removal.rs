@@ -34,7 +34,7 @@ impl RemovedStack<'_> {
                 let stays = if *destroys {
                     ""
                 } else {
-                    ", and what it has made stays"
+                    ", and its resources are kept"
                 };
                 let text = format!("removed by {file}:{line}{stays}");
                 return PlanReason::new(ReasonSource::Config, text).at(Some(file), Some(*line));
@@ -47,7 +47,7 @@ impl RemovedStack<'_> {
             Removed::Key => "its key was removed".to_owned(),
             Removed::Replaced { by } => format!("replaced by generation {by}"),
             Removed::Unfinished => "it was never finished".to_owned(),
-            Removed::Doubtful | Removed::Unproven => "not in the tree".to_owned(),
+            Removed::Doubtful | Removed::Unproven => "not in the project".to_owned(),
         };
         PlanReason::new(ReasonSource::Config, text)
     }
@@ -65,7 +65,7 @@ impl RemovedStack<'_> {
         } else {
             let mut reason = self.reason();
             if self.may_be_destroyed() {
-                reason.text += "; its last destroy did not succeed, and without `plan` its driver cannot tell what is left";
+                reason.text += "; its last destroy failed, and its driver has no `plan` that finds what is left";
             }
             Decision::Settled(PlannedAction::Delete, reason)
         })

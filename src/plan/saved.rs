@@ -95,9 +95,11 @@ pub struct SavedStack {
 pub enum SavedPlanError {
     #[error(transparent)]
     Archive(#[from] ArchiveReadError),
-    #[error("`plan.json` in it is damaged: {0}")]
+    #[error("`plan.json` in damaged: {0}")]
     Damaged(#[from] serde_json::Error),
-    #[error("orch {orch} wrote it in format {format}, and this orch knows formats up to {FORMAT}")]
+    #[error(
+        "it has format {format}, written by orch {orch}; this orch reads formats up to {FORMAT}"
+    )]
     Newer {
         format: u64,
         /// The version that wrote it.

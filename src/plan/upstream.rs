@@ -182,7 +182,7 @@ impl Upstream {
 /// Returns a message about changed outputs of these stacks, or of unknown ones.
 pub fn outputs_differ(of: &[&StackPath]) -> String {
     match of {
-        [] => "outputs of what it runs after differ".to_owned(),
+        [] => "outputs of stacks that it runs after differ".to_owned(),
         [one] => format!("outputs of {one} differ"),
         [first, others @ ..] => format!("outputs of {first} and {} more differ", others.len()),
     }

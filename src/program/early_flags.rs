@@ -43,7 +43,7 @@ pub(crate) fn move_behind_command(
         if names().any(|name| name == "--help" || name == "-h") {
             return Ok(Some(program.into_iter().chain(["--help".into()]).collect()));
         }
-        let message = format!("`{first}` is a flag of commands, and there is no command");
+        let message = format!("`{first}` belongs to a command, and no command is given");
         return Err(root.error(ErrorKind::MissingSubcommand, message));
     }
     let mut command = &root;
@@ -68,8 +68,7 @@ pub(crate) fn move_behind_command(
         && let Some(name) = others.find(|name| !taken.contains_key(*name))
     {
         let full_name = command.get_bin_name().unwrap_or(command.get_name());
-        let message =
-            format!("`{name}` stands before the command, and `{full_name}` does not take it");
+        let message = format!("`{name}` is before the command, and `{full_name}` does not take it");
         return Err(command.clone().error(ErrorKind::UnknownArgument, message));
     }
     let (command, rest) = rest.split_at(depth.max(1));

@@ -235,7 +235,7 @@ pub(crate) fn check<'a>(
         }
     }
     for chosen in unknown.into_values() {
-        let message = format!("there is no driver `{}`", chosen.value);
+        let message = format!("unknown driver `{}`", chosen.value);
         let diagnostic =
             Diagnostic::error(Code::UnknownDriver, message).label(chosen.span, "chosen here");
         let diagnostic = diagnostic.did_you_mean(&chosen.value, known.iter().copied());

@@ -129,7 +129,7 @@ impl<'t> ProjectFiles<'t> {
 
 fn failed(path: &ProjectPath, error: &io::Error) -> FileError {
     match error.kind() {
-        io::ErrorKind::NotFound => FileError::Wrong(format!("there is no file `{path}`")),
+        io::ErrorKind::NotFound => FileError::Wrong(format!("no file `{path}`")),
         _ => FileError::Unreadable(format!("failed to read `{path}`: {error}")),
     }
 }
@@ -152,7 +152,7 @@ impl function::FileReader for ProjectFiles<'_> {
         self.note(FileRead::Path(path.clone()));
         if let Some((index, tree)) = self.tree(&path) {
             let Some(id) = index.file(&path) else {
-                return Err(FileError::Wrong(format!("there is no file `{path}`")));
+                return Err(FileError::Wrong(format!("no file `{path}`")));
             };
             let contents = tree
                 .read(&[id], MAX_BYTES)

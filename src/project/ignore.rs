@@ -27,7 +27,7 @@ pub(super) fn ignored(
     };
     if written.starts_with('!') {
         let label = "`!` does not re-include files".to_owned();
-        problems.push(wrong(label, "list only what is to be ignored"));
+        problems.push(wrong(label, "list only globs of files to ignore"));
         return None;
     }
     if written.trim_matches('/').is_empty() {

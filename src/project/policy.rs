@@ -170,7 +170,7 @@ pub(crate) fn by_name(
         problems.push(if first.name.span == policy.name.span {
             diagnostic
                 .label(policy.name.span, "several directories import this file")
-                .help("import it in one of them, and say in `attach` which stacks it is for")
+                .help("import it in one of them, and name its stacks in `attach`")
         } else {
             diagnostic
                 .label(policy.name.span, "again here")

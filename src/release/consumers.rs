@@ -81,7 +81,7 @@ fn unknown(call: &ModuleCall, why: &str, release: &Release) -> Diagnostic {
     };
     let message = format!("the call `{}` in `{place}` {why}", printable(name));
     let note = format!(
-        "whether it resolves to {} of `{}` is not known, and it counts as if it did not",
+        "it may resolve to {} of `{}`, but does not count",
         release.old.version, release.module.name.value
     );
     Diagnostic::warning(Code::UnknownModule, message)
@@ -150,7 +150,7 @@ fn resolve(
     call: &ModuleCall,
     release: &Release,
 ) -> Result<Option<(RequestedVersion, bool)>, String> {
-    let only_terraform = |what: &str| format!("has a {what} that only Terraform knows");
+    let only_terraform = |what: &str| format!("has a {what} that only Terraform can compute");
     if is_unknown(call) {
         return Err(only_terraform("source"));
     }

@@ -40,7 +40,7 @@ impl ReleaseName {
         let is_newer = version(old)?.cmp_precedence(&version(new)?).is_lt();
         if !is_newer {
             return Err(format!(
-                "`{new}` is not newer than `{old}`: the old version stands first"
+                "`{new}` is not newer than `{old}`: write the old version first"
             ));
         }
         Ok(ReleaseName {
@@ -86,14 +86,14 @@ pub struct Release {
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
     /// No block has this name.
-    #[error("there is no module `{name}`")]
+    #[error("no module `{name}`")]
     UnknownModule {
         name: String,
         /// A module of nearly this name.
         closest: Option<String>,
     },
     /// A version has no tag.
-    #[error("the module `{module}` has no version {version}: there is no tag `{tag}`")]
+    #[error("the module `{module}` has no version {version}: no tag `{tag}`")]
     NoTag {
         module: String,
         /// The version, as the user writes it.

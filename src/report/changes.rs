@@ -102,7 +102,7 @@ pub(super) fn ignored_text(ignored: &Ignored) -> Option<String> {
         Ignored::Matching(entries) => {
             let entries: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
             Some(format!(
-                "`ignore_changes` leaves out what {} matches",
+                "`ignore_changes` leaves out files that {} matches",
                 entries.join(" or ")
             ))
         }

@@ -36,8 +36,8 @@ pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
         }
         FailureRecord::Lost { problem } => format!("its end is unknown: {problem}"),
         FailureRecord::Other(failure) => match failure["kind"].as_str() {
-            Some(kind) => format!("`{kind}`, which this orch does not know,"),
-            None => "in a way that this orch does not know,".to_owned(),
+            Some(kind) => format!("`{kind}`, which is unknown to this orch,"),
+            None => "in a way that is unknown to this orch,".to_owned(),
         },
     };
     format!("{} {after}", printable(&how))

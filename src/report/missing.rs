@@ -147,14 +147,14 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
             line("way out", way_out);
         }
         if *action == PlannedAction::Forget {
-            line("plan", "taken off the record; nothing is destroyed");
+            line("plan", "removed from the state; nothing is destroyed");
         }
         for (number, text) in order_texts(order, story.path).iter().enumerate() {
             line(if number == 0 { "plan" } else { "" }, text);
         }
         for (number, user) in users.iter().take(MAX_NAMED).enumerate() {
             let label = if number == 0 { "used by" } else { "" };
-            line(label, &format!("{user}, which stays"));
+            line(label, &format!("{user}, which is kept"));
         }
         if let Some(more @ 1..) = users.len().checked_sub(MAX_NAMED) {
             line("", &format!("{more} more, listed by --format json"));

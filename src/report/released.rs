@@ -51,7 +51,7 @@ fn call_text(released: &Released) -> String {
     };
     let allows = match (allows_new, asked) {
         (true, _) => format!("allows {new}"),
-        (false, RequestedVersion::Ref(_)) => format!("stays at {old}"),
+        (false, RequestedVersion::Ref(_)) => format!("keeps {old}"),
         (false, _) => format!("does not allow {new}"),
     };
     format!("its call in {place} ({asked}{via}) resolves to {old} and {allows}")

@@ -27,14 +27,14 @@ pub(super) fn why_text(standing: &Standing) -> Option<String> {
             Pending::Unknown(why) => why.clone(),
             Pending::Differs(difference) => difference_text(difference),
             Pending::OtherRules => {
-                "what counts as an input has changed since it was applied".to_owned()
+                "the definition of its inputs has changed since it was applied".to_owned()
             }
             Pending::OtherIgnored => {
                 "its inputs differ, and `ignore_changes` has changed since it was applied"
                     .to_owned()
             }
             Pending::Triggered(file) => format!("triggered ({})", file.relative()),
-            Pending::Generation { of, now } => format!("{of} has generation {now} now"),
+            Pending::Generation { of, now } => format!("{of} now has generation {now}"),
         }),
         Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,
     }

@@ -57,7 +57,7 @@ impl Context {
                 Some(files) => !files.is_empty(),
                 None if repository.is_none() => false,
                 None => {
-                    let what = "whether the working tree has uncommitted changes is not known";
+                    let what = "failed to look for uncommitted changes in the working tree";
                     return Err(Error::external(what)
                         .hint("see what `git status` reports in this directory"));
                 }

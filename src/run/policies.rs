@@ -136,7 +136,7 @@ pub fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
 /// Why not, for a label.
 pub fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
     let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::NotFound => "no such file".to_owned(),
         _ => format!("it cannot be read: {error}"),
     };
     let real: PathBuf = dunce::canonicalize(file).map_err(unreadable)?;

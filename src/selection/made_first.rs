@@ -38,7 +38,7 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
         if let (Some(own), Some(span)) = (own.filter(|own| !own.value), span) {
             let path = &project.stacks[stack].path;
             let message = format!(
-                "`create_before_destroy` cannot be `false` for `{path}`: it is `true` for `{from}`, which runs after it"
+                "`create_before_destroy` cannot be `false` in `{path}`: `{from}`, which runs after it, has `true`"
             );
             problems.push(
                 Diagnostic::error(Code::Conflict, message)

@@ -404,7 +404,7 @@ impl Backend {
         StoreError {
             doing: "write",
             address: self.store.address(key),
-            problem: "the store refuses it although nobody else has written".to_owned(),
+            problem: "the store refuses the write, although no one else has written".to_owned(),
             failure: StoreFailure::Transient,
         }
     }

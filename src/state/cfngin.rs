@@ -10,7 +10,7 @@ pub type CfnginGraph = BTreeMap<String, Vec<String>>;
 /// Why a graph cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CfnginError {
-    #[error("it is not the persistent graph of CFNgin, which is an object of lists of names: {0}")]
+    #[error("not a persistent graph of CFNgin, which is an object of lists of names: {0}")]
     NoGraph(serde_json::Error),
     /// A name may mean several stacks.
     #[error("several stacks have the name `{name}`: {}", list(.stacks))]

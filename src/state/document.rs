@@ -277,7 +277,7 @@ pub enum Unreadable {
     #[error("it has format {0}, and this version of orch knows formats up to {FORMAT}")]
     Newer(u64),
     /// It is not a document.
-    #[error("it is damaged: {0}")]
+    #[error("damaged: {0}")]
     Damaged(serde_json::Error),
 }
 

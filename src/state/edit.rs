@@ -255,11 +255,11 @@ pub enum RestoreError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// There is no such backup; these are there.
-    #[error("there is no backup {0}")]
+    #[error("no backup {0}")]
     Unknown(u64, Vec<u64>),
     /// It is not part of the past of the document.
     #[error(
-        "backup {0} belongs to an abandoned timeline: it is not an earlier version of the document"
+        "backup {0} belongs to an abandoned timeline, and is not an earlier version of the document"
     )]
     Abandoned(u64),
 }

@@ -114,7 +114,7 @@ fn with_a_split_index_and_no_git() {
     [stderr]
     base 7063b5e: --base base, which is HEAD itself
     error: failed to read the status of the working tree
-      caused by: libgit2 cannot read the repository, and there is no `git` program to ask instead
+      caused by: libgit2 cannot read the repository, and the `git` program is not installed
       caused by: unsupported mandatory extension: 'link'; class=Index (10)
     [exit status 5]
     ");
@@ -242,7 +242,7 @@ module "shared" {
     2 |   source = "../../shared"
       |            ^^^^^^^^^^^^^^ not below the project root
       |
-      = help: changes there cannot be seen; move the module into the project
+      = help: changes there go unnoticed; move the module into the project
     "#);
     repository.git("config core.repositoryFormatVersion 1");
     repository.git("config extensions.partialClone nowhere");
@@ -467,7 +467,7 @@ fn with_a_sparse_index() {
     [stderr]
     base 4264001: --base base
     error: failed to read the status of the working tree
-      caused by: libgit2 cannot read the repository, and there is no `git` program to ask instead
+      caused by: libgit2 cannot read the repository, and the `git` program is not installed
       caused by: unsupported mandatory extension: 'sdir'; class=Index (10)
     [exit status 5]
     ");
@@ -513,8 +513,8 @@ fn in_a_partial_clone_without_git() {
     assert_snapshot!(without_git(&clone), @"
     [stderr]
     base 5b1f769: --base base
-    error: failed to find what has changed
-      caused by: libgit2 cannot read the repository, and there is no `git` program to ask instead
+    error: failed to find changes
+      caused by: libgit2 cannot read the repository, and the `git` program is not installed
       caused by: object not found - cannot read header for (870875c922deaa12b47060ad1a331b90bb3d57af); class=Odb (9); code=NotFound (-3)
     [exit status 5]
     ");
@@ -522,8 +522,8 @@ fn in_a_partial_clone_without_git() {
     assert_snapshot!(without_git(&clone), @"
     [stderr]
     base 5b1f769: --base base
-    error: failed to find what has changed
-      caused by: libgit2 cannot read the repository, and there is no `git` program to ask instead
+    error: failed to find changes
+      caused by: libgit2 cannot read the repository, and the `git` program is not installed
       caused by: object not found - no match for id (6f4225b934a09bb1d36c728f82a327e79d444e22); class=Odb (9); code=NotFound (-3)
     [exit status 5]
     ");
@@ -543,9 +543,9 @@ fn outside_of_any_repository() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("list --changed"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: `$ROOT` is not in a git repository
-      = help: change into a git repository, or leave out `--changed` to act on all stacks
+      = help: change into a git repository, or remove `--changed` to select all stacks
     [exit status 4]
     ");
 }

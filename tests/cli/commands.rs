@@ -174,7 +174,7 @@ fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("--tags a validate"), @"
     [stderr]
-    error: `--tags` stands before the command, and `orch validate` does not take it
+    error: `--tags` is before the command, and `orch validate` does not take it
 
     Usage: orch validate [OPTIONS]
 
@@ -183,7 +183,7 @@ fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
     ");
     assert_snapshot!(sandbox.orch("-qX --reverse runs list"), @"
     [stderr]
-    error: `--reverse` stands before the command, and `orch runs list` does not take it
+    error: `--reverse` is before the command, and `orch runs list` does not take it
 
     Usage: orch runs list [OPTIONS]
 
@@ -192,7 +192,7 @@ fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
     ");
     assert_snapshot!(sandbox.orch("--changed"), @"
     [stderr]
-    error: `--changed` is a flag of commands, and there is no command
+    error: `--changed` belongs to a command, and no command is given
 
     Usage: orch [OPTIONS] <COMMAND>
 
@@ -282,19 +282,19 @@ fn a_value_that_lacks_a_tag_never_means_everything() {
     assert_snapshot!(sandbox.orch("run --reverse --tags '' git --version"), @"
     [stderr]
     error: the value of `--tags` is empty
-      = help: leave out `--tags` to select stacks whatever their tags
+      = help: remove `--tags` to select stacks regardless of tags
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("list --tags dev:"), @"
     [stderr]
     error: in --tags: a tag is missing in `dev:`
-      = help: leave out `--tags` to select stacks whatever their tags
+      = help: remove `--tags` to select stacks regardless of tags
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("list --no-tags ''"), @"
     [stderr]
     error: the value of `--no-tags` is empty
-      = help: leave out `--no-tags` to exclude no stacks by their tags
+      = help: remove `--no-tags` to exclude no stacks by tag
     [exit status 64]
     ");
     for arguments in [

@@ -584,7 +584,7 @@ stack {
 fn a_function_that_does_not_exist_is_an_error() {
     assert_snapshot!(stack_with("tags = tm_kontact([\"a\"], [\"b\"])"), @r#"
     [stderr]
-    error: there is no function `tm_kontact` here
+    error: unknown function `tm_kontact`
      --> s/stack.tm:2:10
       |
     2 |   tags = tm_kontact(["a"], ["b"])
@@ -650,7 +650,7 @@ stack {
     3 | }
       | - expected `]`
       |
-      = help: close it before closing what is around it
+      = help: close it before the block or bracket around it
 
     error: syntax error
      --> b/stack.tm:1:6

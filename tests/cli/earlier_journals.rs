@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use crate::support::{Sandbox, said};
 
-/// The project that these journals are about, with one of them on record.
+/// The project that these journals are about, with one of them recorded.
 fn with_journal(id: &str, text: &str) -> Sandbox {
     let sandbox = Sandbox::layout(
         "

@@ -289,7 +289,7 @@ fn what_a_stack_does_not_have_cannot_be_read() {
      --> env.tm:5:29
       |
     5 |         X = terramate.stack.id
-      |                             ^^ there is no such attribute
+      |                             ^^ it has no such attribute
       |
       = note: evaluated for stack `/a`
 
@@ -328,7 +328,7 @@ fn a_mistake_that_many_stacks_inherit_is_told_once() {
     let shown = sandbox.orch("validate");
     assert_snapshot!(shown, @r#"
     [stderr]
-    error: there is no global `naem`
+    error: no global `naem`
      --> d/env.tm:5:20
       |
     5 |         X = global.naem
@@ -336,7 +336,7 @@ fn a_mistake_that_many_stacks_inherit_is_told_once() {
       |
       = note: evaluated for stack `/d`
 
-    error: there is no global `naem`
+    error: no global `naem`
      --> env.tm:5:20
       |
     5 |         X = global.naem
@@ -409,7 +409,7 @@ fn a_misspelt_name_comes_with_a_suggestion() {
      --> env.tm:5:29
       |
     5 |         X = terramate.stack.nam
-      |                             ^^^ there is no such attribute
+      |                             ^^^ it has no such attribute
       |
       = note: evaluated for stack `/a`
       = help: did you mean `name`?
@@ -511,7 +511,7 @@ fn globals_that_need_each_other_are_an_error() {
 fn a_function_that_does_not_exist_is_an_error() {
     assert_snapshot!(x_is("tm_uper(\"x\")"), @r#"
     [stderr]
-    error: there is no function `tm_uper` here
+    error: unknown function `tm_uper`
      --> env.tm:5:13
       |
     5 |         X = tm_uper("x")

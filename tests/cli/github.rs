@@ -35,11 +35,11 @@ fn problems_of_the_command_line_name_no_file() {
     for (arguments, expected) in [
         (
             "run --eval -- echo '${global.x}'",
-            "::error title=orch%3A unknown-name::argument 2: there is no global `x`",
+            "::error title=orch%3A unknown-name::argument 2: no global `x`",
         ),
         (
             "eval --stack a global.y",
-            "::error title=orch%3A unknown-name::expression 1: there is no global `y`",
+            "::error title=orch%3A unknown-name::expression 1: no global `y`",
         ),
         (
             "eval --stack a --global z=[ global.z",
@@ -77,9 +77,8 @@ fn refusals_are_shown() {
     let (code, text) = annotation("list --changed");
     assert_eq!(code, 4);
     assert!(
-        text.starts_with(
-            "::error title=orch%3A refused::what has changed is unknown%0Acaused by: "
-        ) && text.contains("%0Ahelp: "),
+        text.starts_with("::error title=orch%3A refused::the changes are unknown%0Acaused by: ")
+            && text.contains("%0Ahelp: "),
         "{text}"
     );
     assert_eq!(

@@ -158,7 +158,7 @@ fn what_is_no_glob_is_a_wrong_command_line() {
     ");
     assert_snapshot!(sandbox.orch("list --match '*/../x'"), @"
     [stderr]
-    error: in --match: `*/../x`: `.` and `..` must stand before the first wildcard
+    error: in --match: `*/../x`: `.` and `..` must come before the first wildcard
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("list --match ''"), @"

@@ -163,19 +163,19 @@ fn an_unknown_topic_is_a_usage_error() {
     let sandbox = Sandbox::new("");
     insta::assert_snapshot!(sandbox.orch("help chagnes"), @"
     [stderr]
-    error: there is no command or topic `chagnes`; did you mean `changes`?
+    error: no command or topic `chagnes`; did you mean `changes`?
       = help: `orch help` lists all commands and topics
     [exit status 64]
     ");
     insta::assert_snapshot!(sandbox.orch("help runs lst"), @"
     [stderr]
-    error: there is no command or topic `runs lst`
+    error: no command or topic `runs lst`
       = help: `orch help` lists all commands and topics
     [exit status 64]
     ");
     insta::assert_snapshot!(sandbox.orch("help changes order"), @"
     [stderr]
-    error: there is no command or topic `changes order`
+    error: no command or topic `changes order`
       = help: `orch help` lists all commands and topics
     [exit status 64]
     ");

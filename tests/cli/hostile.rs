@@ -181,7 +181,7 @@ fn a_file_that_is_too_large_is_named() {
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
     error: `b/big.tm` is larger than 16 MiB
-      = help: split it, or give it another name if it is not configuration
+      = help: split it, or rename it if it is not configuration
 
     [exit status 3]
     ");

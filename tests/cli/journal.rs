@@ -198,7 +198,7 @@ fn git_does_not_see_the_folder_wherever_it_was_left_incomplete() {
     let output = sandbox.output(&output);
     assert_snapshot!(output, @"
     [stderr]
-    warning: this run is not recorded: failed to write `.orch/.gitignore`: File too large (os error 27); it cannot be resumed, and nothing keeps a second run from starting
+    warning: this run is not recorded: failed to write `.orch/.gitignore`: File too large (os error 27); it cannot be resumed, and a second run can start at the same time
     ");
     assert_eq!(sandbox.git("status --porcelain --untracked-files=all"), "");
     // The safeguards are on.
@@ -223,13 +223,13 @@ fn where_nothing_marks_the_root_nothing_is_recorded() {
     assert_snapshot!(sandbox.orch("run -q -- echo done"), @"
     done
     [stderr]
-    note: nothing marks the root of a project here, so it is `$ROOT`, and this run is not recorded: it cannot be resumed, and nothing keeps a second run from starting; write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    note: nothing marks the root of a project here, so it is `$ROOT`, and this run is not recorded: it cannot be resumed, and a second run can start at the same time; write `orch { root = true }` to a file `orch.orch.hcl` in the root
     ");
     assert!(!sandbox.path("/.orch").exists());
     assert_snapshot!(sandbox.orch("run --dry-run -- echo done"), @"
     /a: echo done
     [stderr]
-    note: nothing marks the root of a project here, so it is `$ROOT`; write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    note: nothing marks the root of a project here, so it is `$ROOT`; write `orch { root = true }` to a file `orch.orch.hcl` in the root
     ");
     for command in ["run --resume", "runs list"] {
         let output = sandbox.orch(command);
@@ -237,8 +237,8 @@ fn where_nothing_marks_the_root_nothing_is_recorded() {
     }
     assert_snapshot!(sandbox.orch("run --only-failed"), @"
     [stderr]
-    error: there is no run to resume: nothing marks the root of a project here, so none is recorded
-      = help: write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    error: no run to resume: nothing marks the root of a project here, so none is recorded
+      = help: write `orch { root = true }` to a file `orch.orch.hcl` in the root
     [exit status 4]
     ");
     let listed = sandbox.orch("runs list --format json").data();
@@ -246,7 +246,7 @@ fn where_nothing_marks_the_root_nothing_is_recorded() {
     assert_snapshot!(sandbox.orch("runs show"), @"
     [stderr]
     error: no runs are recorded: nothing marks the root of a project here
-      = help: write `orch { root = true }` into a file `orch.orch.hcl` at the root
+      = help: write `orch { root = true }` to a file `orch.orch.hcl` in the root
     [exit status 4]
     ");
 }
@@ -304,7 +304,7 @@ fn a_project_that_cannot_be_written_is_run_all_the_same() {
     assert_snapshot!(output, @"
     done
     [stderr]
-    warning: this run is not recorded: failed to create `.orch`: Permission denied (os error 13); it cannot be resumed, and nothing keeps a second run from starting
+    warning: this run is not recorded: failed to create `.orch`: Permission denied (os error 13); it cannot be resumed, and a second run can start at the same time
     ");
 }
 
@@ -338,7 +338,7 @@ fn run_refuses_a_lock_or_a_journal_that_may_not_be_opened() {
     [stderr]
     error: another run may hold the lock
       caused by: failed to open `.orch/.gitignore`: Permission denied (os error 13)
-      = help: make `.orch` and its files readable and writable, or run beside it with `--allow-concurrent`
+      = help: make `.orch` and its files readable and writable, or run at the same time with `--allow-concurrent`
     [exit status 5]
     ");
     for path in ["/.orch", "/.orch/runs", &folder] {
@@ -352,7 +352,7 @@ fn run_refuses_a_lock_or_a_journal_that_may_not_be_opened() {
     [stderr]
     error: another run may hold the lock
       caused by: failed to open `.orch/lock`: Permission denied (os error 13)
-      = help: make `.orch` and its files readable and writable, or run beside it with `--allow-concurrent`
+      = help: make `.orch` and its files readable and writable, or run at the same time with `--allow-concurrent`
     [exit status 5]
     ");
     set("/.orch/lock", 0o666);
@@ -361,7 +361,7 @@ fn run_refuses_a_lock_or_a_journal_that_may_not_be_opened() {
     assert_snapshot!(output.replace(run.as_str(), "[run]"), @"
     [stderr]
     error: run [run] may still be in progress: neither its journal nor its process shows that it has ended
-      = help: if it has ended, remove `.orch/runs/[run]`, or run beside it with `--allow-concurrent`
+      = help: if it has ended, remove `.orch/runs/[run]`, or run at the same time with `--allow-concurrent`
     [exit status 4]
     ");
     let output = orch("run -q --allow-concurrent -- echo done").unwrap();
@@ -375,7 +375,7 @@ fn what_is_no_folder_is_not_touched() {
     assert_snapshot!(sandbox.orch("run -q -- echo done"), @"
     done
     [stderr]
-    warning: this run is not recorded: `.orch` is not a directory; it cannot be resumed, and nothing keeps a second run from starting
+    warning: this run is not recorded: `.orch` is not a directory; it cannot be resumed, and a second run can start at the same time
     ");
     assert_eq!(sandbox.read("/.orch"), "mine");
     assert_snapshot!(sandbox.orch("runs list"), @"
@@ -422,7 +422,7 @@ fn a_pipe_in_place_of_the_lock_keeps_nobody_waiting() {
     assert_snapshot!(output, @"
     done
     [stderr]
-    warning: there is no lock: `.orch/lock` is not a file; nothing keeps a second run from starting
+    warning: the run has no lock: `.orch/lock` is not a file; a second run can start at the same time
     ");
     assert_eq!(run_ids(&sandbox).len(), 1);
 }

@@ -103,7 +103,7 @@ fn lets_belong_to_their_directory() {
     sandbox.write("/c/run.orch.hcl", run("nam = 1", "Y = let.name"));
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
-    error: there is no `let.name`
+    error: no `let.name`
      --> c/run.orch.hcl:8:9
       |
     8 | Y = let.name
@@ -164,7 +164,7 @@ fn lets_of_a_directory_merge_as_its_env_does() {
 fn a_mistake_in_lets_names_its_place_and_where_it_is_needed() {
     assert_snapshot!(x_is("region = 1", "let.regoin"), @"
     [stderr]
-    error: there is no `let.regoin`
+    error: no `let.regoin`
      --> run.orch.hcl:8:9
       |
     8 | X = let.regoin

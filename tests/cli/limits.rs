@@ -243,6 +243,6 @@ fn limits_belong_into_the_project_root() {
     4 |       concurrency = { db = 1 }
       |       ^^^^^^^^^^^ ignored
       |
-      = help: move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may stay
+      = help: move it to the project root; only `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may be here
     ");
 }

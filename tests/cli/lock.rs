@@ -32,7 +32,7 @@ fn a_second_run_is_refused() {
     assert_snapshot!(said(&sandbox, &second), @"
     [stderr]
     error: another run is in progress in this project: <run 1> (`$ROOT/script.sh`, begun <time>), process <number>
-      = help: wait until it has ended, or run beside it with `--allow-concurrent`
+      = help: wait until it has ended, or run at the same time with `--allow-concurrent`
     [exit status 4]
     ");
     assert_eq!(run_ids(&sandbox).len(), 1, "it left nothing");
@@ -117,8 +117,8 @@ fn what_a_killed_orch_has_started_keeps_the_lock() {
     let second = sandbox.orch("run true");
     assert_snapshot!(said(&sandbox, &second), @"
     [stderr]
-    error: orch was killed in run <run 1> (`$ROOT/script.sh`, begun <time>), but something that its command in /a started, or the command itself, is still running
-      = help: wait until that has ended, then resume the run with `orch run --resume <run 1>`; or run beside it with `--allow-concurrent`
+    error: orch was killed during run <run 1> (`$ROOT/script.sh`, begun <time>), but its command in /a, or a process that it started, is still running
+      = help: wait until it has ended, then run `orch run --resume <run 1>`; or run at the same time with `--allow-concurrent`
     [exit status 4]
     ");
     assert_eq!(sandbox.orch("run --resume").code(), 4);
@@ -141,7 +141,7 @@ fn the_lock_of_a_dead_run_is_taken_over() {
     second
     second
     [stderr]
-    note: orch was killed in run <run 1> (`$ROOT/script.sh`, begun <time>); `orch run --resume <run 1>` resumes it
+    note: orch was killed during run <run 1> (`$ROOT/script.sh`, begun <time>); `orch run --resume <run 1>` resumes it
     orch: /a: echo second
     orch: /b: echo second
     orch: 2 succeeded in [time]
@@ -211,8 +211,8 @@ fn a_lock_without_a_description_is_held_all_the_same() {
     let second = sandbox.orch("run -- echo second");
     assert_snapshot!(second, @"
     [stderr]
-    error: another run is in progress in this project, and its id is not known
-      = help: wait until it has ended, or run beside it with `--allow-concurrent`
+    error: another run is in progress in this project; its id is unknown
+      = help: wait until it has ended, or run at the same time with `--allow-concurrent`
     [exit status 4]
     ");
     sandbox.write("/go", "");

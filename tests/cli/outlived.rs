@@ -137,7 +137,7 @@ fn second_checkout_leaves_the_lock_to_a_killed_run_until_its_command_has_ended()
     for command in ["run -X --record true", "state forget a"] {
         let refused = elsewhere(command);
         assert_eq!(refused.code(), 4, "{refused}");
-        let said = "orch was killed in that run, but something that it started is still running";
+        let said = "orch was killed in that run, but a process that it started is still running";
         assert!(refused.stderr.contains(said), "{refused}");
     }
     repository.write("/go", "");

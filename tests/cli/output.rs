@@ -1,4 +1,4 @@
-//! What a run shows of what commands print.
+//! Which output of commands a run shows.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -259,12 +259,12 @@ fn live_needs_the_streams_for_one_command() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("run --output live -j 2 touch ran"), @"
     [stderr]
-    error: `--output live`: commands that run at once cannot share the streams of orch; leave out --parallel, or choose `--output prefixed`
+    error: `--output live`: parallel commands cannot share the streams of orch; remove --parallel, or use `--output prefixed`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("run --output live --pty touch ran"), @"
     [stderr]
-    error: `--output live`: commands have the streams of orch, and no terminal of their own; leave out --pty, or choose `--output grouped`
+    error: `--output live`: commands have the streams of orch, and no terminal of their own; remove --pty, or use `--output grouped`
     [exit status 64]
     ");
     assert!(!sandbox.path("/a/ran").exists());

@@ -111,7 +111,7 @@ fn acts(repository: &Repository) -> Vec<String> {
     acts.map(str::to_owned).collect()
 }
 
-/// Returns the keys on record.
+/// Returns the keys recorded.
 fn on_record(repository: &Repository) -> Vec<String> {
     let list = done(repository, "state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();
@@ -230,7 +230,7 @@ fn a_graph_can_be_imported_when_its_stacks_are_already_removed() {
     imported /live/removed_stack
     imported /lost
     [stderr]
-    note: commit [base] has no stack called `lost`, so nothing will prove that it was removed
+    note: commit [base] has no stack `lost`, so its removal cannot be proved later
     note: not verified with a tool: `/live/removed_stack`, `/lost` (not in the working tree)
     note: not verified with a tool: `/live/first_stack` (the driver `cloudformation` has no `plan`)
     ");
@@ -238,12 +238,12 @@ fn a_graph_can_be_imported_when_its_stacks_are_already_removed() {
     let head = repository.git("rev-parse --short=7 HEAD");
     assert_snapshot!(plan.to_string().replace(head.trim(), "[head]"), @"
       - /live/removed_stack  delete  removed in [head]
-      ! /lost                blocked: commit [base], which was applied, does not have it
+      ! /lost                blocked: the applied commit [base] does not have it
 
     Plan: 1 to delete, 1 blocked, 1 unchanged.
     [stderr]
-    warning: `/lost` is on record and not in the tree, and is not destroyed: commit [base], which was applied, does not have it
-      = help: bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`
+    warning: `/lost` is recorded but not in the project, and is not destroyed: the applied commit [base] does not have it
+      = help: restore it and delete it in a commit of its own; if nothing of it is left, run `orch state forget`
     ");
     _ = done(&repository, "apply --auto-approve --allow-destroy=1");
     assert_eq!(acts(&repository), ["delete-stack example-removed_stack"]);

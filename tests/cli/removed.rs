@@ -219,7 +219,7 @@ fn stacks_that_leave_for_a_project_of_their_own_are_removed() {
     note: stack `/a/b` was removed since the base; nothing is run for it
     note: stack `/c` was removed since the base; nothing is run for it
     note: stack `/c/d` was removed since the base; nothing is run for it
-    note: there are no stacks in `$ROOT`; `/a` is a project of its own, change into it
+    note: there are no stacks in `$ROOT`; `/a` is a project of its own: change into it
     ");
 }
 
@@ -413,7 +413,7 @@ fn list_removed_names_the_base() {
     ");
     assert_snapshot!(repository.orch("list --removed --base nowhere"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `nowhere`
       = help: name a commit, branch or tag that exists
     [exit status 4]

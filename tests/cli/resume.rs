@@ -21,7 +21,7 @@ fn four_stacks() -> Sandbox {
     )
 }
 
-/// A run of a script that notes where it runs, and succeeds where there is no file `fail`.
+/// A run of a script that notes where it runs, and succeeds where no file `fail`.
 fn noting(sandbox: &Sandbox, flags: &str) -> String {
     sandbox.write_program(
         "/note.sh",
@@ -104,13 +104,13 @@ fn nothing_may_be_left() {
     let output = sandbox.orch("run --resume");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: nothing is left to do in run <run 1>: every stack has succeeded
+    note: nothing to resume in run <run 1>: every stack has succeeded
     ");
     assert_eq!(run_ids(&sandbox).len(), 1, "that was no run");
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: nothing is left to do in run <run 1>: every stack has succeeded
+    note: nothing to resume in run <run 1>: every stack has succeeded
     ");
 }
 
@@ -126,7 +126,7 @@ fn only_what_failed_runs_and_the_rest_is_not_forgotten() {
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: 2 stacks of run <run 1> were skipped, cancelled or interrupted, and are left out; `orch run --resume` runs what is left
+    note: 2 stacks of run <run 1> were skipped, cancelled or interrupted, and are left out; to run them too, use `orch run --resume`
     orch: /a: ../note.sh
     orch: /c: ../note.sh
     orch: failed /c: exit status 1 after [time]
@@ -156,7 +156,7 @@ fn if_nothing_failed_only_failed_says_what_else_is_left() {
     let output = sandbox.orch("run --only-failed");
     assert_snapshot!(said(&sandbox, &output), @"
     [stderr]
-    note: nothing failed in run <run 1>, but 4 stacks were skipped, cancelled or interrupted; `orch run --resume <run 1>` runs all that is left
+    note: nothing failed in run <run 1>, but 4 stacks were skipped, cancelled or interrupted; to run them, use `orch run --resume <run 1>`
     ");
 }
 
@@ -322,10 +322,10 @@ fn a_failure_is_mended_and_the_run_resumed() {
     let uncommitted = sandbox.orch("run --resume");
     assert_snapshot!(said(&sandbox, &uncommitted), @"
     [stderr]
-    note: uncommitted files have changed since run <run 1>; `/c` has changed, but it had not succeeded
-    error: refused: 1 file has changes that are not committed (safeguard `git-uncommitted`)
+    note: uncommitted files have changed since run <run 1>; `/c` has changed; it had not succeeded, so that is fine
+    error: refused: 1 file has uncommitted changes (safeguard `git-uncommitted`)
         c/fail (deleted)
-      = help: commit or stash it, or lift this safeguard with `--disable-safeguards=git-uncommitted`
+      = help: commit or stash it, or disable this safeguard with `--disable-safeguards=git-uncommitted`
     note: nothing was run
     [exit status 4]
     ");
@@ -333,7 +333,7 @@ fn a_failure_is_mended_and_the_run_resumed() {
     let output = sandbox.orch("run --resume");
     assert_snapshot!(said_of_commits(&sandbox, &output), @"
     [stderr]
-    note: HEAD was `<old>` in run <run 1> and is `<new>` now; `/c` has changed, but it had not succeeded
+    note: HEAD was `<old>` in run <run 1>, and is now `<new>`; `/c` has changed; it had not succeeded, so that is fine
     orch: /c: sh -c 'test ! -e fail'
     orch: /d: sh -c 'test ! -e fail'
     orch: 2 succeeded in [time]
@@ -347,7 +347,7 @@ fn another_head_alone_does_no_harm() {
     let output = sandbox.orch("run -q --resume");
     assert_snapshot!(said_of_commits(&sandbox, &output), @"
     [stderr]
-    note: HEAD was `<old>` in run <run 1> and is `<new>` now; none of its stacks has changed
+    note: HEAD was `<old>` in run <run 1>, and is now `<new>`; none of its stacks has changed
     orch: cancelled /d: the run stopped when /c failed
     orch: failed /c: exit status 1 after [time]
     orch: 0 succeeded, 1 failed, 1 cancelled in [time]
@@ -366,14 +366,14 @@ fn what_had_succeeded_and_has_changed_since_is_named() {
     let refused = sandbox.orch("run --resume");
     assert_snapshot!(said_of_commits(&sandbox, &refused), @"
     [stderr]
-    error: run <run 1> cannot be resumed: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
+    error: run <run 1> cannot be resumed: `/a` (a/main.tf) and `/b` (module/main.tf) succeeded and have changed since
       = help: start a new run, or resume this one anyway with `--allow-stale`
     [exit status 4]
     ");
     let output = sandbox.orch("run --resume --allow-stale");
     assert_snapshot!(said_of_commits(&sandbox, &output), @"
     [stderr]
-    note: resuming run <run 1> anyway: `/a` (a/main.tf) and `/b` (module/main.tf) had succeeded and have changed since
+    note: resuming run <run 1> anyway: `/a` (a/main.tf) and `/b` (module/main.tf) succeeded and have changed since
     orch: /c: sh -c 'test ! -e fail'
     orch: /d: sh -c 'test ! -e fail'
     orch: 2 succeeded in [time]
@@ -494,7 +494,7 @@ fn resume_refuses_a_run_whose_uncommitted_files_are_unknown() {
     sandbox.write(&path, &unknown);
     let output = sandbox.orch("run -q --resume");
     assert_eq!(output.code(), 4, "{output}");
-    let message = "its journal does not name the files that were not committed then";
+    let message = "its journal lacks the files that were uncommitted then";
     assert!(output.stderr.contains(message), "{output}");
     let output = sandbox.orch("run -q --resume --allow-stale");
     assert_eq!(output.code(), 1, "{output}");
@@ -520,7 +520,7 @@ fn what_cannot_be_known_is_refused() {
     for (head_then, message) in [
         (
             "\"0123456789012345678901234567890123456789\"",
-            "HEAD was `0123456` then, which this clone does not have",
+            "HEAD was `0123456` then, which is not in this clone",
         ),
         ("\"../../x\"", "which this clone does not have"),
         ("null", "HEAD was no commit then and is"),
@@ -636,7 +636,7 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
     let sandbox = four_stacks();
     assert_snapshot!(sandbox.orch("run --resume"), @"
     [stderr]
-    error: there is no run to resume: this project has no recorded runs
+    error: no run to resume: this project has no recorded runs
       = help: start one with `orch run COMMAND`
     [exit status 4]
     ");
@@ -684,17 +684,17 @@ fn what_is_recorded_cannot_be_said_anew() {
     assert_eq!(run_ids(&sandbox).len(), 1);
     assert_snapshot!(sandbox.orch("run --resume --match a"), @"
     [stderr]
-    error: with `--resume`, the selection comes from the earlier run: `--match` cannot be given
+    error: with `--resume`, the selection is that of the earlier run: remove `--match`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("run --include-dependents=1 --only-failed"), @"
     [stderr]
-    error: with `--only-failed`, the selection comes from the earlier run: `--include-dependents` cannot be given
+    error: with `--only-failed`, the selection is that of the earlier run: remove `--include-dependents`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("run --resume last --reverse"), @"
     [stderr]
-    error: with `--resume`, the direction comes from the earlier run: `--reverse` cannot be given
+    error: with `--resume`, the direction is that of the earlier run: remove `--reverse`
     [exit status 64]
     ");
 }
@@ -721,7 +721,7 @@ fn a_journal_of_a_later_orch_is_refused() {
     let text = said(&sandbox, &output).replace(env!("CARGO_PKG_VERSION"), "<version>");
     assert_snapshot!(text, @"
     [stderr]
-    error: the journal of run <run 1> cannot be understood: it has format 2, and this orch knows 1; orch 9.<version> wrote it
+    error: the journal of run <run 1> cannot be read: it has format 2, written by orch 9.<version>; this orch reads format 1
       = help: resume it with the orch that wrote it
     [exit status 4]
     ");
@@ -767,12 +767,12 @@ fn a_command_besides_that_of_the_earlier_run_is_one_too_many() {
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     assert_snapshot!(sandbox.orch("run --resume terraform apply"), @"
     [stderr]
-    error: with `--resume terraform`, the command comes from the earlier run: `apply` cannot be given
+    error: with `--resume terraform`, the command is that of the earlier run: remove `apply`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("run --only-failed true"), @"
     [stderr]
-    error: with `--only-failed`, the command comes from the earlier run: `true` cannot be given
+    error: with `--only-failed`, the command is that of the earlier run: remove `true`
     [exit status 64]
     ");
 }
@@ -807,7 +807,7 @@ fn it_is_said_if_all_that_is_left_is_no_more() {
     [stderr]
     note: resuming run <run 1> anyway: the graph has changed: stacks, nesting, `after` or `before` are different
     note: `/d` from run <run 1> no longer exists; it is left out
-    note: nothing is left to do in run <run 1>: the stacks that had not succeeded no longer exist
+    note: nothing to resume in run <run 1>: the stacks that had not succeeded no longer exist
     ");
 }
 

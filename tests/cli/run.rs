@@ -232,7 +232,7 @@ fn of_many_stacks_that_did_not_run_the_first_are_named() {
     let command = "run -q --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME = z'";
     assert_snapshot!(sandbox.orch(command), @"
     [stderr]
-    warning: this run is not recorded: `.orch` is not a directory; it cannot be resumed, and nothing keeps a second run from starting
+    warning: this run is not recorded: `.orch` is not a directory; it cannot be resumed, and a second run can start at the same time
 
     orch: skipped /s0, /s1, /s2 and 6 more: they run after /x, which failed
     orch: skipped /y/z: runs after /y, which failed

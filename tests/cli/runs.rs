@@ -1,4 +1,4 @@
-//! `orch runs`: the runs that are on record.
+//! `orch runs`: the runs that are recorded.
 
 use std::fs;
 use std::process::Command;
@@ -24,7 +24,7 @@ fn without_runs_there_is_nothing_to_say() {
     let sandbox = three_stacks();
     assert_snapshot!(sandbox.orch("runs list"), @"
     [stderr]
-    note: no run of this project is on record
+    note: no run of this project is recorded
     ");
     assert_snapshot!(sandbox.orch("runs list --format json"), @r#"
     {
@@ -32,30 +32,30 @@ fn without_runs_there_is_nothing_to_say() {
       "runs": []
     }
     [stderr]
-    note: no run of this project is on record
+    note: no run of this project is recorded
     "#);
     assert_snapshot!(sandbox.orch("runs show"), @"
     [stderr]
-    error: no run of this project is on record
+    error: no run of this project is recorded
       = help: start one with `orch run COMMAND`
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("runs show --format json"), @r#"
-    {"cancelled":null,"diagnostics":[],"elapsed_ms":null,"errors":[],"failed":null,"folder":null,"format":1,"header":null,"id":null,"refused":{"command":null,"problem":"no run of this project is on record"},"skipped":null,"stacks":[],"state":null,"status":null,"stops":[],"succeeded":null,"valid":true}
+    {"cancelled":null,"diagnostics":[],"elapsed_ms":null,"errors":[],"failed":null,"folder":null,"format":1,"header":null,"id":null,"refused":{"command":null,"problem":"no run of this project is recorded"},"skipped":null,"stacks":[],"state":null,"status":null,"stops":[],"succeeded":null,"valid":true}
     [stderr]
-    error: no run of this project is on record
+    error: no run of this project is recorded
       = help: start one with `orch run COMMAND`
     [exit status 4]
     "#);
     assert_snapshot!(sandbox.orch("runs logs"), @"
     [stderr]
-    error: no run of this project is on record
+    error: no run of this project is recorded
       = help: start one with `orch run COMMAND`
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("runs prune"), @"
     [stderr]
-    note: no run of this project is on record
+    note: no run of this project is recorded
     ");
 }
 
@@ -325,7 +325,7 @@ fn logs_of_stacks_that_the_run_did_not_have_are_a_mistake() {
     ");
     assert_snapshot!(said(&sandbox, &sandbox.orch("runs logs last a")), @"
     [stderr]
-    note: run <run 1> has no such logs: its commands printed nothing, wrote directly to orch's own output (`--output live`), or did not run
+    note: run <run 1> has no such logs: its commands printed nothing, used `--output live`, or did not run
     ");
 }
 
@@ -351,7 +351,7 @@ fn a_stack_in_place_of_a_run_is_understood() {
     _ = sandbox.orch("run -q true");
     assert_snapshot!(sandbox.orch("runs logs a"), @"
     [stderr]
-    error: no run has an id that begins with `a`; of stack `/a`, `orch runs logs last a` prints the logs
+    error: no run has an id that begins with `a`; for the logs of stack `/a`, run `orch runs logs last a`
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("runs logs z"), @"

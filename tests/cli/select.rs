@@ -94,7 +94,7 @@ fn an_empty_selection_is_success_and_says_why() {
     ");
     assert_snapshot!(sandbox.orch_in("/a/modules", "list"), @"
     [stderr]
-    note: the project has 2 stacks, none of them at or below `/a/modules`; it lies inside the stack `/a`
+    note: the project has 2 stacks, none of them at or below `/a/modules`; it is inside the stack `/a`
     ");
     assert_snapshot!(sandbox.orch("list --tags y"), @"
     [stderr]

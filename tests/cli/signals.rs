@@ -517,7 +517,7 @@ fn interrupts_end_orch_where_it_is_stuck_in_writing() {
         .stderr(writer);
     let orch = command.spawn().unwrap();
     drop(command);
-    // What it says comes right after what it has on record.
+    // What it says comes right after what it has recorded.
     wait_until("it is stuck", || {
         let runs = std::fs::read_dir(sandbox.path("/.orch/runs"));
         runs.is_ok_and(|mut runs| {

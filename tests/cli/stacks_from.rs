@@ -313,9 +313,9 @@ fn what_changes_while_somebody_chooses_is_not_overlooked() {
     let output = orch.wait_with_output().unwrap();
     assert_snapshot!(repository.output(&output), @"
     [stderr]
-    error: refused: 1 file is not known to git (safeguard `git-untracked`)
+    error: refused: 1 file is untracked (safeguard `git-untracked`)
         a/new.tf
-      = help: commit or ignore it, or lift this safeguard with `--disable-safeguards=git-untracked`
+      = help: commit or ignore it, or disable this safeguard with `--disable-safeguards=git-untracked`
     note: nothing was run
     [exit status 4]
     ");

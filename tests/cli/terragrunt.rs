@@ -91,7 +91,7 @@ fn a_source_that_does_not_exist_is_warned_of() {
     2 |   source = "../../modules//app"
       |            ^^^^^^^^^^^^^^^^^^^^ no such directory
       |
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     "#);
 }
 
@@ -105,7 +105,7 @@ fn a_source_outside_of_the_project_is_warned_of() {
     2 |   source = "../../../decoy"
       |            ^^^^^^^^^^^^^^^^ not below the project root
       |
-      = help: changes there cannot be seen; move the module into the project
+      = help: changes there go unnoticed; move the module into the project
     "#);
 }
 
@@ -457,7 +457,7 @@ fn terragrunt_may_be_switched_off() {
     commit(&sandbox);
     assert_snapshot!(why_changed(&sandbox, "/x"), @"
     warning: `live/app/terragrunt.hcl.json` is not read
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: write it as `terragrunt.hcl`
     ");
 }
@@ -505,7 +505,7 @@ fn a_broken_file_is_warned_of_once() {
       |         |
       |         never closed
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: add the missing `}`
 
     warning: syntax error
@@ -514,7 +514,7 @@ fn a_broken_file_is_warned_of_once() {
     2 |   x = 
       |       ^ invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     "#);
     assert_eq!(changed(&sandbox, "/live/root.hcl"), ["live/a", "live/b"]);
 }

@@ -198,7 +198,7 @@ fn a_trigger_that_git_ignores_is_warned_of() {
     created ../.tmtriggers/a/ignore-change-UUID.tm.hcl
     [stderr]
     warning: git ignores `../.tmtriggers/a/ignore-change-UUID.tm.hcl`, so this trigger has no effect
-      = help: take it out of the ignore rules, or add it with `git add --force`
+      = help: remove it from the ignore rules, or run `git add --force`
     ");
     assert_eq!(repository.changed().stdout, "");
     assert_snapshot!(trigger(&repository, "/", "--recursive /"), @"
@@ -207,7 +207,7 @@ fn a_trigger_that_git_ignores_is_warned_of() {
     created .tmtriggers/c/changed-UUID.tm.hcl
     [stderr]
     warning: git ignores `.tmtriggers/a/changed-UUID.tm.hcl`, `.tmtriggers/b/changed-UUID.tm.hcl` and `.tmtriggers/c/changed-UUID.tm.hcl`, so these triggers have no effect
-      = help: take them out of the ignore rules, or add them with `git add --force`
+      = help: remove them from the ignore rules, or run `git add --force`
     ");
     let without_git = repository.orch_with("trigger b", |command| {
         command.env("PATH", "");
@@ -216,7 +216,7 @@ fn a_trigger_that_git_ignores_is_warned_of() {
     created .tmtriggers/b/changed-UUID.tm.hcl
     [stderr]
     warning: git ignores `.tmtriggers/b/changed-UUID.tm.hcl`, so this trigger has no effect
-      = help: take it out of the ignore rules, or add it with `git add --force`
+      = help: remove it from the ignore rules, or run `git add --force`
     ");
     repository.git("add --force .tmtriggers/a");
     repository.write("/.gitignore", "");
@@ -227,7 +227,7 @@ fn a_trigger_that_git_ignores_is_warned_of() {
     created .tmtriggers/c/changed-UUID.tm.hcl
     [stderr]
     warning: git ignores `.tmtriggers/b/changed-UUID.tm.hcl`, so this trigger has no effect
-      = help: take it out of the ignore rules, or add it with `git add --force`
+      = help: remove it from the ignore rules, or run `git add --force`
 
     note: the other stacks will count as changed as long as their files differ from the base: commit them
     ");
@@ -242,7 +242,7 @@ fn of_many_triggers_that_git_ignores_a_few_are_named() {
     assert_eq!(output.code(), 0, "{output}");
     assert_snapshot!(output.stderr, @"
     warning: git ignores `.tmtriggers/s10/changed-UUID.tm.hcl`, `.tmtriggers/s11/changed-UUID.tm.hcl`, `.tmtriggers/s12/changed-UUID.tm.hcl`, `.tmtriggers/s13/changed-UUID.tm.hcl`, `.tmtriggers/s14/changed-UUID.tm.hcl` and 25 more, so these triggers have no effect
-      = help: take them out of the ignore rules, or add them with `git add --force`
+      = help: remove them from the ignore rules, or run `git add --force`
     ");
 }
 
@@ -408,7 +408,7 @@ fn recursive_may_find_nothing() {
     ");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive a/sub"), @"
     [stderr]
-    note: no stack at or below `/a/sub`; it lies inside the stack `/a`
+    note: no stack at or below `/a/sub`; it is inside the stack `/a`
     ");
     assert!(!sandbox.path("/.tmtriggers").exists());
 }
@@ -495,7 +495,7 @@ fn a_project_below_has_triggers_of_its_own() {
     sandbox.write("/own/own.orch.hcl", "orch { root = true }\n");
     assert_snapshot!(trigger(&sandbox, "/", "own/b"), @"
     [stderr]
-    error: cannot trigger `own/b`: `/own` is a project of its own, change into it
+    error: cannot trigger `own/b`: `/own` is a project of its own: change into it
     [exit status 64]
     ");
     assert_snapshot!(trigger(&sandbox, "/own", "b"), @"
@@ -728,19 +728,19 @@ fn validate_reads_nothing_but_files() {
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
     error: `.tmtriggers/a/dangling.tm.hcl` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     error: `.tmtriggers/a/huge.tm.hcl` is larger than 1 MiB
       = help: a trigger has one short block
 
     error: `.tmtriggers/a/link.tm.hcl` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     error: `.tmtriggers/a/loop` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     error: `.tmtriggers/a/pipe.tm.hcl` is not a regular file
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     [exit status 3]
     ");
@@ -753,7 +753,7 @@ fn validate_wants_a_directory_of_triggers() {
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
     error: `.tmtriggers` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     [exit status 3]
     ");
@@ -762,7 +762,7 @@ fn validate_wants_a_directory_of_triggers() {
     assert_snapshot!(sandbox.orch("validate"), @"
     [stderr]
     error: `.tmtriggers` is a file
-      = help: triggers lie below a directory of that name: make it one
+      = help: make it a directory, which contains triggers
 
     [exit status 3]
     ");

@@ -419,19 +419,19 @@ fn what_is_no_file_is_an_error_and_not_waited_for() {
     assert_snapshot!(repository.list(""), @"
     [stderr]
     warning: `.tmtriggers/a/etc` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     error: `.tmtriggers/a/huge.tm.hcl` is larger than 1 MiB
       = help: a trigger has one short block
 
     error: `.tmtriggers/a/link.tm.hcl` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     error: `.tmtriggers/a/pipe.tm.hcl` is not a regular file
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     error: `.tmtriggers/a/zero.tm.hcl` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     [exit status 3]
     ");
@@ -444,7 +444,7 @@ fn a_directory_of_triggers_that_is_a_link_is_an_error() {
     assert_snapshot!(repository.changed(), @"
     [stderr]
     error: `.tmtriggers` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
 
     [exit status 3]
     ");
@@ -465,7 +465,7 @@ fn nothing_is_read_through_links_above_a_trigger() {
     [stderr]
     note: no stack has changed since 6e0c8e1
     warning: `.tmtriggers/a` is a symbolic link
-      = help: triggers are plain files in plain directories, and links are not followed
+      = help: use a plain file in plain directories; links are not followed
     ");
 }
 
@@ -587,7 +587,7 @@ fn a_trigger_whose_path_is_not_text_is_warned_of() {
     [stderr]
     note: no stack has changed since 6e0c8e1
     warning: the path of `.tmtriggers/a/�.tm.hcl` is not UTF-8
-      = note: no stack has such a path, so it is not a trigger
+      = note: no stack has this path, so the file is not a trigger
       = help: rename it
     ");
     repository.commit();
@@ -595,7 +595,7 @@ fn a_trigger_whose_path_is_not_text_is_warned_of() {
     [stderr]
     note: no stack has changed since 6e0c8e1
     warning: the path of `.tmtriggers/a/�.tm.hcl` is not UTF-8
-      = note: no stack has such a path, so it is not a trigger
+      = note: no stack has this path, so the file is not a trigger
       = help: rename it
     ");
 }
@@ -609,7 +609,7 @@ fn a_repository_among_the_triggers_is_warned_of() {
     [stderr]
     note: no stack has changed since 6e0c8e1
     warning: `.tmtriggers/a` is a repository of its own
-      = note: triggers in it cannot be seen
+      = note: triggers in it go unnoticed
       = help: add the files to the repository of the project
     ");
 }

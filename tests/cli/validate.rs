@@ -135,7 +135,7 @@ fn settings_in_the_wrong_place_fail() {
     2 |   required_version = ">= 1"
       |   ^^^^^^^^^^^^^^^^ ignored
       |
-      = help: move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may stay
+      = help: move it to the project root; only `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may be here
 
     [exit status 3]
     "#);

@@ -273,7 +273,7 @@ fn patterns_that_make_no_sense_are_refused() {
      --> s/stack.tm:2:37
       |
     2 |   watch = ["../../*.tf", "/lib/[a", "*/../x", "/lib/{a"]
-      |                                     ^^^^^^^^ `.` and `..` must stand before the first wildcard
+      |                                     ^^^^^^^^ `.` and `..` must come before the first wildcard
       |
       = help: `*` and `?` match within a name, `**` across directories, `{a,b}` either of two
 
@@ -595,7 +595,7 @@ fn what_cannot_be_ignored_is_refused() {
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
       |                 ^^^^ `!` does not re-include files
       |
-      = help: list only what is to be ignored
+      = help: list only globs of files to ignore
 
     error: `../*.md` cannot be ignored
      --> a/ignore.tm:4:23
@@ -633,7 +633,7 @@ fn what_cannot_be_ignored_is_refused() {
      --> a/ignore.tm:4:58
       |
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
-      |                                                          ^^^^^^^^ `.` and `..` must stand before the first wildcard
+      |                                                          ^^^^^^^^ `.` and `..` must come before the first wildcard
       |
       = help: `*` and `?` match within a name, `**` across directories, `{a,b}` either of two
 
@@ -641,7 +641,7 @@ fn what_cannot_be_ignored_is_refused() {
      --> a/ignore.tm:4:68
       |
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
-      |                                                                    ^^^^^^^ `.` and `..` must stand before the first wildcard
+      |                                                                    ^^^^^^^ `.` and `..` must come before the first wildcard
       |
       = help: `*` and `?` match within a name, `**` across directories, `{a,b}` either of two
 
@@ -665,7 +665,7 @@ fn what_cannot_be_ignored_is_refused() {
      --> a/ignore.tm:4:86
       |
     4 |       ignore = ["!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x"]
-      |                                                                                      ^^^ `.` and `..` must stand before the first wildcard
+      |                                                                                      ^^^ `.` and `..` must come before the first wildcard
       |
       = help: `*` and `?` match within a name, `**` across directories, `{a,b}` either of two
 

@@ -279,7 +279,7 @@ fn a_wrong_part_is_pointed_at() {
      --> x.tm:1:9
       |
     1 | x = env.HOMR
-      |         ^^^^ there is no such attribute
+      |         ^^^^ it has no such attribute
       |
       = help: did you mean `HOME`?
     ");

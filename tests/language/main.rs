@@ -42,7 +42,7 @@ impl FileReader for Directory {
         let mut files = Directory::FILES.iter();
         match files.find(|(name, _)| *name == path) {
             Some((_, content)) => Ok(Arc::from(*content)),
-            None => Err(FileError::Wrong("there is no such file".to_owned())),
+            None => Err(FileError::Wrong("no such file".to_owned())),
         }
     }
 

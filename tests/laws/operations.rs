@@ -22,7 +22,7 @@ use crate::query::with_runnable_query;
 /// Which of some things lead where, and whether a failure spreads along one way at least.
 pub(crate) type Ways = Vec<Vec<Option<bool>>>;
 
-/// Stacks on record that are referred to together: before or after what refers to them.
+/// Stacks recorded that are referred to together: before or after what refers to them.
 #[derive(Debug, Clone)]
 struct Group {
     comes_first: bool,
@@ -31,7 +31,7 @@ struct Group {
     inner: Option<Index>,
 }
 
-/// A declaration on record: which stack, names which stack or group, and whether it comes after it if
+/// A declaration recorded: which stack, names which stack or group, and whether it comes after it if
 /// that is a stack; its serial.
 type Declaration = (Index, Index, bool, u64);
 
@@ -42,13 +42,13 @@ pub(crate) struct Case {
     in_tree: Vec<StackWork>,
     tree: Vec<(usize, usize, bool)>,
     n_tree_nodes: usize,
-    /// The stacks that are on record and not in the tree: whether each is destroyed.
+    /// The stacks that are recorded and not in the project: whether each is destroyed.
     gone: Vec<bool>,
     /// For each of these, the stack of the tree that may take its place.
     replaced: Vec<Option<Index>>,
     /// Which stacks of the tree may be replaced only when their time has come.
     late: Vec<Index>,
-    /// Which stack is nested in which on record, the lower number outside.
+    /// Which stack is nested in which recorded, the lower number outside.
     nested: Vec<(usize, usize)>,
     groups: Vec<Group>,
     declarations: Vec<Declaration>,
@@ -125,7 +125,7 @@ impl Case {
         Precedence::from_edges(self.in_tree.len(), self.n_tree_nodes, edges)
     }
 
-    /// The number of stacks in the tree and on record.
+    /// The number of stacks in the tree and recorded.
     fn n_stacks(&self) -> usize {
         self.in_tree.len() + self.gone.len()
     }
@@ -255,7 +255,7 @@ impl Case {
         }
     }
 
-    /// Which stacks come before which on record, taking pairs of stacks by falling serial as long as they
+    /// Which stacks come before which recorded, taking pairs of stacks by falling serial as long as they
     /// close no cycle; and those that do.
     fn model_record(&self) -> (Ways, Vec<RecordedEdge>) {
         let n_stacks = self.n_stacks();
@@ -584,7 +584,7 @@ proptest! {
         let reaches = loaded.model.closure(|_| true);
         let stacks: Vec<usize> = sequence.iter().map(|&stack| {
             let found = loaded.project.stacks.iter().find(|(index, _)| index.get() == stack);
-            loaded.number(found.expect("it is in the tree").0)
+            loaded.number(found.expect("it is in the project").0)
         }).collect();
         for (position, &first) in stacks.iter().enumerate() {
             for &then in &stacks[position + 1..] {

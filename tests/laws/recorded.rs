@@ -25,11 +25,11 @@ type Pairs = BTreeSet<(String, String, Option<u64>)>;
 /// What becomes of a directory with a stack after it was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is on record, with this serial, and in the tree.
+    /// It is recorded, with this serial, and in the tree.
     Recorded(u64),
-    /// It is on record and no longer in the tree.
+    /// It is recorded and no longer in the tree.
     Gone(u64),
-    /// It is in the tree and was never recorded.
+    /// It is in the project and was never recorded.
     New,
 }
 
@@ -52,7 +52,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// A reference as it is on record.
+/// A reference as it is recorded.
 fn absolute(directory: &str, written: &str) -> String {
     if written.starts_with("tag:") {
         return written.to_owned();

@@ -1,7 +1,7 @@
 //! Takes out of a text what differs from run to run and from machine to machine.
 //!
 //! [`Redactor`] does so for everything that `orch` prints; [`redact_runs`] goes further for what
-//! shows runs on record.
+//! shows runs recorded.
 
 use regex::Regex;
 

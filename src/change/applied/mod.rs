@@ -256,13 +256,13 @@ fn unknown(attempt: &Attempt) -> String {
     };
     match attempt.failure.as_deref() {
         Some(PARTIAL_PLAN) => {
-            format!("the last {action} was of a plan file that leaves something out")
+            format!("the last {action} used an incomplete plan file")
         }
         Some(UNREADABLE_PLAN) => {
-            format!("the last {action} was of a plan file that the tool could not show")
+            format!("the last {action} used a plan file that the tool could not show")
         }
         Some(OUTDATED_PLAN) => {
-            format!("the last {action} was of a plan file that was made from other inputs")
+            format!("the last {action} used a plan file that was made from other inputs")
         }
         Some(OTHER_BACKEND) => {
             format!(

@@ -140,7 +140,7 @@ pub enum NoProof {
 impl fmt::Display for NoProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoProof::NotAPath => f.write_str("its key on record is not the path of a stack"),
+            NoProof::NotAPath => f.write_str("its recorded key is not a stack path"),
             NoProof::NoHead => f.write_str("the repository has no commit yet"),
             NoProof::CodeStillThere(file) => {
                 write!(f, "its code is still there: HEAD has `{}`", file.relative())
@@ -154,7 +154,7 @@ impl fmt::Display for NoProof {
             NoProof::Broken(None, file) => write!(f, "`{}` cannot be parsed", file.relative()),
             NoProof::Broken(Some(commit), file) => write!(
                 f,
-                "`{}` cannot be parsed as it is in commit {}",
+                "`{}` of commit {} cannot be parsed",
                 file.relative(),
                 commit.short()
             ),
@@ -162,7 +162,7 @@ impl fmt::Display for NoProof {
                 f.write_str("it was applied with inputs that were not committed")
             }
             NoProof::NeverApplied => {
-                f.write_str("no apply of it has succeeded, so nothing tells whose code made it")
+                f.write_str("no apply of it succeeded, so the code that created it is unknown")
             }
             NoProof::NoCommit => {
                 f.write_str("no commit is recorded for it, so its code is unknown")
@@ -179,11 +179,9 @@ impl fmt::Display for NoProof {
                 shown(place)
             ),
             NoProof::NoDefaultBranch { problem, .. } => f.write_str(problem),
-            NoProof::NotInSeen(commit) => write!(
-                f,
-                "commit {}, which was applied, does not have it",
-                commit.short()
-            ),
+            NoProof::NotInSeen(commit) => {
+                write!(f, "the applied commit {} does not have it", commit.short())
+            }
             NoProof::CameBack(deleted, again) => write!(
                 f,
                 "commit {} deleted it, but {} has it again, and no commit deletes it after that",
@@ -193,13 +191,13 @@ impl fmt::Display for NoProof {
             NoProof::NeverDeleted(seen) => {
                 write!(
                     f,
-                    "no commit since {} deletes it, at most a merge loses it",
+                    "no commit since {} deletes it (a merge may have lost it)",
                     seen.short()
                 )
             }
             NoProof::UnknownKeys(commit) => write!(
                 f,
-                "its `for_each` has no value without the environment in commit {}",
+                "its `for_each` in commit {} needs the environment",
                 commit.short()
             ),
             NoProof::NoLongerForEach(directory) => write!(
@@ -209,13 +207,10 @@ impl fmt::Display for NoProof {
             NoProof::LooksMoved { to, .. } => write!(f, "it looks moved to `{to}`"),
             NoProof::TooManyFiles(_) => write!(
                 f,
-                "more than {RENAME_LIMIT} files were removed or added with it, so git cannot tell whether it was moved"
+                "more than {RENAME_LIMIT} files were removed or added with it, so git cannot decide whether it was moved"
             ),
             NoProof::MovedAway(to, place) => {
-                write!(
-                    f,
-                    "{place} says that it was moved to `{to}`, where no stack is"
-                )
+                write!(f, "{place} moves it to `{to}`, where no stack is")
             }
             NoProof::BlockNotCommitted(place) => {
                 write!(f, "the `removed` block at {place} is not committed")
@@ -246,7 +241,7 @@ impl NoProof {
                 ..
             } => write!(
                 f,
-                "commit {}, which was applied, is neither in this clone nor on {}",
+                "the applied commit {} is neither in this clone nor on {}",
                 commit.short(),
                 remote.as_deref().unwrap_or("the remote")
             ),
@@ -254,22 +249,22 @@ impl NoProof {
                 commit, is_shallow, ..
             } => write!(
                 f,
-                "commit {}, which was applied, is not in this {}clone",
+                "the applied commit {} is not in this {}clone",
                 commit.short(),
                 if *is_shallow { "shallow " } else { "" }
             ),
             NoProof::Unconnected { commit, .. } => write!(
                 f,
-                "this shallow clone does not show what happened since commit {}, which was applied",
+                "this shallow clone lacks the history since the applied commit {}",
                 commit.short()
             ),
             NoProof::BranchBehind { commit, branch } => write!(
                 f,
-                "HEAD is behind {branch}: it lacks commit {}, which was applied",
+                "HEAD is behind {branch}: it lacks the applied commit {}",
                 commit.short()
             ),
             NoProof::OtherHistory(commit, branch) => {
-                write!(f, "HEAD lacks commit {}, which was applied", commit.short())?;
+                write!(f, "HEAD lacks the applied commit {}", commit.short())?;
                 match branch {
                     BranchWith::Remote(branch) => write!(f, " and is on {branch}"),
                     BranchWith::Local(branch) => {
@@ -287,17 +282,17 @@ impl NoProof {
     pub fn fix(&self) -> String {
         match self {
             NoProof::NotAPath => {
-                "take it off the record with `orch state forget` if nothing of it is left".to_owned()
+                "if nothing of it is left, run `orch state forget`".to_owned()
             }
             NoProof::NoHead | NoProof::NotCommitted => {
-                "commit the deletion, or bring the files back".to_owned()
+                "commit the deletion, or restore the files".to_owned()
             }
             NoProof::CodeStillThere(_) => {
-                "delete the rest of its directory and commit that, or bring its `stack` block back"
+                "delete the rest of its directory and commit that, or restore its `stack` block"
                     .to_owned()
             }
             NoProof::NoLongerForEach(_) => {
-                "bring `for_each` back with the other keys, or say in a `moved` block what became of the instance"
+                "restore `for_each` with the other keys, or add a `moved` block for the instance"
                     .to_owned()
             }
             NoProof::SparseCheckout(file) => {
@@ -312,10 +307,10 @@ impl NoProof {
                 "in the checkout from which it was applied, commit its files and apply it again, or run `orch destroy` on it".to_owned()
             }
             NoProof::NeverApplied => {
-                "on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, remove it from the state with `orch state forget`".to_owned()
+                "on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, run `orch state forget`".to_owned()
             }
             NoProof::NoCommit => {
-                "bring it back, run `orch apply`, which records the commit, and delete it again".to_owned()
+                "restore it, run `orch apply`, which records the commit, and delete it again".to_owned()
             }
             NoProof::NotInClone { is_lost: true, .. } => {
                 "it was never pushed, or its branch was deleted: push it from the clone in which it was applied, or run `orch destroy` on the stack there".to_owned()
@@ -323,7 +318,7 @@ impl NoProof {
             NoProof::NotInClone { remote, .. } | NoProof::Unconnected { remote, .. } => {
                 match (self.fetch(), remote) {
                     (Some(arguments), Some(_)) => format!(
-                        "run `{}`, or let orch do so with `--fetch`",
+                        "run `{}`, or add `--fetch`",
                         fetch_command(&arguments)
                     ),
                     _ => "fetch the commit from where it was pushed".to_owned(),
@@ -337,7 +332,7 @@ impl NoProof {
                     "merge {branch}; if that branch is abandoned, check it out and run `orch destroy` on the stack there"
                 ),
                 BranchWith::None | BranchWith::Unknown => format!(
-                    "check out a branch that has commit {0}; if there is none and the stack is yours, check out commit {0} and run `orch destroy` on it there",
+                    "check out a branch that has commit {0}; if there is none, check out commit {0} and run `orch destroy` on the stack there",
                     commit.short()
                 ),
             },
@@ -348,7 +343,7 @@ impl NoProof {
                 let merge = format!("merge the deletion into {}", tip.branch);
                 match &tip.fetch {
                     Some(fetch) => format!(
-                        "{merge}; if that is done, run `{}`, or let orch do so with `--fetch`",
+                        "{merge}; if that is done, run `{}`, or add `--fetch`",
                         fetch_command(fetch)
                     ),
                     None => merge,
@@ -357,15 +352,15 @@ impl NoProof {
             NoProof::NoDefaultBranch { remedy, .. } => match remedy {
                 Remedy::Advice(advice) => advice.clone(),
                 remedy => format!(
-                    "run `{}`, or let orch do so with `--fetch`; if another branch is the default one, set `config.git.default_branch`",
+                    "run `{}`, or add `--fetch`; if another branch is the default one, set `config.git.default_branch`",
                     remedy.command().unwrap_or_default()
                 ),
             },
             NoProof::NotInSeen(_) | NoProof::CameBack(..) | NoProof::NeverDeleted(_) => {
-                "bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`".to_owned()
+                "restore it and delete it in a commit of its own; if nothing of it is left, run `orch state forget`".to_owned()
             }
             NoProof::UnknownKeys(_) => {
-                "bring the key back with a `for_each` that has the same value everywhere, and run `orch destroy` on the instance".to_owned()
+                "restore the key in a `for_each` without `env`, and run `orch destroy` on the instance".to_owned()
             }
             NoProof::LooksMoved { from, to, is_recorded } => {
                 moved_or_removed(from.as_str(), to.as_str(), *is_recorded)
@@ -375,7 +370,7 @@ impl NoProof {
                 quoted(path.as_str())
             ),
             NoProof::MovedAway(to, _) => format!(
-                "bring that stack back; if it was removed, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
+                "restore that stack; if it was removed, add this to an `.orch.hcl` file:\nremoved {{\n  from = {}\n}}",
                 quoted(to.as_str())
             ),
             NoProof::BlockNotCommitted(_) => {

@@ -22,17 +22,16 @@ pub enum MoveConflict {
 impl fmt::Display for MoveConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MoveConflict::Both(from, to, place) => write!(
-                f,
-                "{place} says that `{from}` is `{to}` now, and both are on record"
-            ),
+            MoveConflict::Both(from, to, place) => {
+                write!(f, "{place} moves `{from}` to `{to}`, but both are recorded")
+            }
             MoveConflict::Same(first, second, place) => write!(
                 f,
-                "{place} and others say that `{first}` and `{second}` are the same stack now, and both are on record"
+                "{place} and other blocks move `{first}` and `{second}` to the same path, and both are recorded"
             ),
             MoveConflict::OtherId(from, to, owner, place) => write!(
                 f,
-                "{place} says that `{from}` is `{to}` now, and the id on record says that it is `{owner}`"
+                "{place} moves `{from}` to `{to}`, but its recorded id is that of `{owner}`"
             ),
         }
     }

@@ -135,7 +135,7 @@ impl RemovalFacts<'_, '_> {
     /// Returns the index of a stack's directory.
     fn place(&self, path: &StackPath) -> usize {
         let found = self.directories.binary_search(path.directory());
-        found.expect("it is the directory of a stack that is missing")
+        found.expect("it is the directory of a missing stack")
     }
 
     /// Returns the proof for a stack; `None` if only the history since its apply can provide it.

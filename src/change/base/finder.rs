@@ -162,7 +162,7 @@ impl Finder<'_> {
         if let ([first, second], Some(proposal)) = (&*parents, &target.proposal)
             && second.as_str() == proposal
         {
-            let reason = format!("first parent of the merge commit that {provider} made");
+            let reason = format!("first parent of the merge commit of {provider}");
             return self.exactly(first.as_str(), reason);
         }
         let remote = self.remote()?;
@@ -204,7 +204,7 @@ impl Finder<'_> {
         if let Some(what) = holds_head {
             let head = self.head.short();
             let problem = format!(
-                "HEAD ({head}) is part of {what}, so it is not the change that {provider} is to check"
+                "HEAD ({head}) is part of {what}, so it is not the change that {provider} checks"
             );
             return refuse(problem)
                 .advise("check out the change itself, or name a base with `--base REV`");
@@ -308,9 +308,7 @@ impl Finder<'_> {
             return refuse(
                 "HEAD is the first commit of the repository and has no parent to compare with",
             )
-            .advise(
-                "leave out `--changed` to act on all stacks, or name a base with `--base REV`",
-            );
+            .advise("remove `--changed` to select all stacks, or name a base with `--base REV`");
         };
         match self.repository.commit(parent.as_str())? {
             Some(commit) => Ok(self.base(commit, BaseRule::FirstParent, reason)),
@@ -324,7 +322,7 @@ impl Finder<'_> {
         shown: &str,
         remote: Option<&str>,
     ) -> Result<T, BaseUnknown> {
-        let problem = format!("HEAD and {shown} have no commit in common");
+        let problem = format!("HEAD and {shown} have no common commit");
         match remote {
             Some(remote) if self.repository.is_shallow()? => {
                 let problem = format!("{problem} in this shallow clone");

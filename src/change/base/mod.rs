@@ -85,8 +85,8 @@ pub enum BaseUnknown {
 
 pub fn find(repository: &Repository, query: &BaseQuery) -> Result<Base, BaseUnknown> {
     let Some(head) = repository.commit("HEAD")? else {
-        return refuse("the repository has no commit yet, so nothing can have changed since one")
-            .advise("commit first, or leave out `--changed` to act on all stacks");
+        return refuse("the repository has no commit yet to compare with")
+            .advise("commit first, or remove `--changed` to select all stacks");
     };
     let finder = Finder {
         repository,

@@ -397,7 +397,7 @@ fn unknown_module(name: &str, span: Option<Span>, file: &ProjectPath) -> Diagnos
             format!("the source of module `{name}`, which `{user}` uses, cannot be determined");
         Diagnostic::warning(Code::UnknownModule, message).file(file.clone())
     };
-    diagnostic.note("changes of it cannot be seen")
+    diagnostic.note("changes of it go unnoticed")
 }
 
 fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
@@ -405,13 +405,13 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
     let diagnostic = if let Some(span) = span {
         let message = format!("the path `{path}` leads out of the project");
         Diagnostic::warning(Code::OutsideProject, message)
-            .label(span, "reads what is not below the project root")
+            .label(span, "reads a file outside of the project")
     } else {
         let user = printable(file.relative());
         let message = format!("the path `{path}`, which `{user}` reads, leads out of the project");
         Diagnostic::warning(Code::OutsideProject, message).file(file.clone())
     };
-    diagnostic.note("changes there cannot be seen")
+    diagnostic.note("changes there go unnoticed")
 }
 
 /// Warns that the directory of a module is missing.
@@ -426,13 +426,13 @@ pub(super) fn absent_module(
             Code::OutsideProject,
             "leads out of the project",
             "not below the project root",
-            "changes there cannot be seen; move the module into the project",
+            "changes there go unnoticed; move the module into the project",
         ),
         NoModule::Missing => (
             Code::UnknownModule,
             "does not exist",
             "no such directory",
-            "correct the path; changes of this module cannot be seen",
+            "correct the path; changes of this module go unnoticed",
         ),
     };
     let source = printable(source);

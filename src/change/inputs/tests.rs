@@ -215,7 +215,7 @@ fn what_cannot_be_understood_is_a_warning_and_the_rest_counts() {
       |            |
       |            never closed
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: add the missing `}`
     warning: the module `../b` does not exist
      --> s/b.tf:2:12
@@ -223,28 +223,28 @@ fn what_cannot_be_understood_is_a_warning_and_the_rest_counts() {
     2 |   source = "../b"
       |            ^^^^^^ no such directory
       |
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     warning: the module `../../c` leads out of the project
      --> s/b.tf:5:12
       |
     5 |   source = "../../c"
       |            ^^^^^^^^^ not below the project root
       |
-      = help: changes there cannot be seen; move the module into the project
+      = help: changes there go unnoticed; move the module into the project
     warning: syntax error
      --> s/c.tf.json:3:1
       |
     3 | }
       | ^ trailing comma
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     warning: this file is not UTF-8
      --> s/e.tf:2:3
       |
     2 | # �
       |   ^ the first byte that is not text
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: save the file as UTF-8
     "#);
 }

@@ -20,7 +20,7 @@ const MAX_NATIVE_BYTES: u64 = 2 << 20;
 const MAX_JSON_BYTES: u64 = 16 << 20;
 
 /// The consequence of a broken file, for messages.
-const CONSEQUENCE: &str = "changes of what this file uses cannot be seen";
+const CONSEQUENCE: &str = "changes of files that it uses go unnoticed";
 
 /// Reads a file into a buffer, or notes its problem. Returns `None` if there is nothing to read: the file is
 /// missing, or a link without a target.

@@ -45,7 +45,7 @@ pub(crate) fn read(root: &Path, file: &ProjectPath, problems: &mut Problems) -> 
         return not_a_file(file, metadata.file_type(), problems);
     }
     if *file == directory() {
-        let help = "triggers lie below a directory of that name: make it one";
+        let help = "make it a directory, which contains triggers";
         return refuse(problem(file, "is a file").help(help), problems);
     }
     if !is_trigger_name(file, problems) {
@@ -94,7 +94,7 @@ pub(crate) fn is_nameable(file: &ProjectPath, problems: &mut Problems) -> bool {
         let message = format!("the path of `{}` is not UTF-8", file.relative());
         let diagnostic = Diagnostic::warning(Code::Encoding, message)
             .file(file.clone())
-            .note("no stack has such a path, so it is not a trigger");
+            .note("no stack has this path, so the file is not a trigger");
         problems.diagnostics.push(diagnostic.help("rename it"));
     }
     is_text
@@ -212,7 +212,7 @@ fn not_a_file(file: &ProjectPath, kind: FileType, problems: &mut Problems) -> Tr
     if *file != directory() && !is_configuration(file.basename().as_ref()) {
         diagnostic.severity = Severity::Warning;
     }
-    let help = "triggers are plain files in plain directories, and links are not followed";
+    let help = "use a plain file in plain directories; links are not followed";
     refuse(diagnostic.help(help), problems)
 }
 

@@ -80,12 +80,12 @@ pub(super) fn approve(
     let (question, expected) = if is_asked_to_destroy {
         let stacks = count(n_destroys, "destroy");
         (
-            format!("This plan has {stacks}. To carry it out, type the number of destroys: "),
+            format!("This plan has {stacks}. To apply it, type the number of destroys: "),
             n_destroys.to_string(),
         )
     } else {
         (
-            "To carry this plan out, type `yes`: ".to_owned(),
+            "To apply this plan, type `yes`: ".to_owned(),
             "yes".to_owned(),
         )
     };
@@ -157,7 +157,7 @@ fn nobody_to_ask(
     if n_destroys > approval.destroys {
         let what = match approval.destroys {
             0 => format!(
-                "this plan has {}, and there is no terminal to approve it",
+                "this plan has {}, and without a terminal nobody can approve it",
                 count(n_destroys, "destroy")
             ),
             allowed => format!(
@@ -177,6 +177,6 @@ fn nobody_to_ask(
     if !resources.is_empty() {
         return unapproved(resources);
     }
-    Error::refused("there is no terminal to approve this plan")
+    Error::refused("the plan needs approval, and there is no terminal to ask")
         .hint("to approve it, add `--auto-approve`; or write it to a file with `orch plan -o FILE`, read it, and run `orch apply FILE`")
 }

@@ -131,7 +131,7 @@ impl Apply<'_> {
             verified = self.verify(Some(&verified), lock.as_mut())?;
             if !self.is_left(&verified)? {
                 self.notices
-                    .note("another run has done it meanwhile: there is nothing to do");
+                    .note("nothing to do: another run has applied it meanwhile");
                 return Ok(ExitStatus::Success);
             }
         }
@@ -159,7 +159,7 @@ impl Apply<'_> {
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
         if is_rejected {
-            let what = "not approved: nothing of the plan was carried out";
+            let what = "not approved: nothing was applied";
             return Err(Error::refused(what));
         }
         Ok(status)
@@ -227,7 +227,7 @@ impl Apply<'_> {
                 if n_open == 1 { "is" } else { "are" },
             );
             self.notices.warning(&format!(
-                "{what} left open by an earlier run {are} not run, because policies are off"
+                "{what} of an earlier run {are} not run, because policies are off"
             ));
         }
         warn_of_unevaluated(&self.notices, earlier.unevaluated.len());
@@ -262,9 +262,9 @@ impl Apply<'_> {
             }
         };
         Err(Error::refused(format!(
-            "nothing of this plan is left to do, but its follow-up in {which} did not succeed, and the journal of that run is not on this machine"
+            "this plan was applied, but its follow-up in {which} did not succeed, and the journal of that run is not on this machine"
         ))
-        .hint(format!("to plan what is left, run `{}`", plan_again(&failed))))
+        .hint(format!("to plan the rest, run `{}`", plan_again(&failed))))
     }
 
     /// Notes that there is nothing to do; for a plan in a file, also when it was applied.
@@ -274,7 +274,7 @@ impl Apply<'_> {
         let last = verified.progress.last_run.clone().or_else(in_document);
         match last.filter(|_| self.is_from_file) {
             Some(LastRun { run, at, .. }) => format!(
-                "there is nothing to do: the plan was applied at {} by run {}",
+                "nothing to do: the plan was applied at {} by run {}",
                 local_time(at),
                 printable(&run)
             ),
@@ -299,9 +299,9 @@ impl Apply<'_> {
             return Ok(false);
         }
         if (verified.progress.has_begun || is_open) && !self.resumes {
-            let what = "this plan has begun to be carried out";
+            let what = "this plan was already started";
             return Err(
-                Error::refused(what).hint("to go on with it, add `--resume`; or make a new plan")
+                Error::refused(what).hint("to continue it, add `--resume`; or make a new plan")
             );
         }
         self.check_left_behind(&verified.context, verified.document.as_ref())?;

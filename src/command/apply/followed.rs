@@ -312,7 +312,7 @@ fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
         Err(error) => error.to_string(),
     };
     Err(Error::refused(format!(
-        "which follow-ups of this plan run {run} left open is not known: {why}"
+        "the open follow-ups of this plan in run {run} are unknown: {why}"
     ))
     .hint("make a new plan, or add `--policies=off` to run no follow-ups"))
 }

@@ -38,7 +38,7 @@ fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {
         ));
         let release = ["orch", "state", "release", of.as_str()].map(Into::into);
         notices.help(&format!(
-            "compute a variable of {user} from `stacks[\"{of}\"].generation`, so that it is applied with the new generation; or, if nothing uses the old one, run `{}`",
+            "compute a variable of {user} from `stacks[\"{of}\"].generation`, so that it uses the new generation; or, if nothing uses the old one, run `{}`",
             command_line(&release)
         ));
     }
@@ -48,7 +48,7 @@ fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {
 fn warn_of_lost_triggers(notices: &Notices, open: &[(StackPath, String)]) {
     for (path, trigger) in open {
         notices.warning(&format!(
-            "`{}` was not replaced although {} has changed, and the next plan cannot know that: the project keeps no state",
+            "`{}` was not replaced although {} has changed, and without a state the next plan does not know that",
             printable(path.as_str()),
             printable(trigger)
         ));
@@ -136,7 +136,7 @@ impl Apply<'_> {
         let is_lost = is_lost(context, ended.state.as_ref(), run);
         if !is_lost && ended.state.is_some() {
             let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
-            for (records, what) in [(put, "put on record"), (gone, "taken off the record")] {
+            for (records, what) in [(put, "recorded"), (gone, "removed from the state")] {
                 if !records.is_empty() {
                     self.notices
                         .note(&format!("{} {what}", count(records.len(), "stack")));
@@ -145,7 +145,7 @@ impl Apply<'_> {
         }
         if summary.stuck().next().is_some() {
             return Err(Error::external(
-                "something could not start although nothing was running; this is a bug in orch, please report it",
+                "a stack could not start although nothing was running; this is a bug in orch, please report it",
             ));
         }
         self.note_rest(summary, &director.superseded());
@@ -221,11 +221,11 @@ impl Apply<'_> {
             let is_refused =
                 |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
             self.notices.note(if left.iter().any(is_refused) {
-                "a new plan shows what was not carried out"
+                "`orch plan` shows what is left"
             } else if self.is_from_file {
-                "`orch apply FILE --resume` goes on with this plan"
+                "`orch apply FILE --resume` continues this plan"
             } else {
-                "`orch plan` shows what is left to do"
+                "`orch plan` shows what is left"
             });
         }
     }

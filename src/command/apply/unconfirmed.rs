@@ -84,11 +84,10 @@ impl Apply<'_> {
         let (Some(folder), false) = (&left.folder, left.is_interrupted) else {
             let plan = plan_again(&left.stacks);
             self.notices
-                .note(&format!("{wait}: `{plan}` shows what would change"));
+                .note(&format!("{wait}: see the changes with `{plan}`"));
             return Ok(status);
         };
-        self.notices
-            .note(&format!("{wait}: planning what would change"));
+        self.notices.note(&format!("{wait}: planning them"));
         let planned = self.terminal.plan(&left.stacks);
         if let Err(error) = &planned
             && let ErrorKind::Reported(wrong) = error.kind()
@@ -118,7 +117,7 @@ impl Apply<'_> {
         }
         if !planned.saved.plan.is_applyable() {
             self.notices
-                .note("no follow-up waits for approval any more: nothing would change");
+                .note("no follow-up waits for approval: nothing would change");
             return Ok(of_run);
         }
         let environment = planned.context.environment_of(&planned.saved);
@@ -135,7 +134,7 @@ impl Apply<'_> {
             .unwrap_or(&file);
         let words = ["orch".into(), "apply".into(), near.as_os_str().to_owned()];
         self.notices.note(&format!(
-            "the plan was kept: to carry it out, run `{}`",
+            "to apply this plan, run `{}`",
             command_line(&words)
         ));
         Ok(status)

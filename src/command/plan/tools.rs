@@ -147,7 +147,7 @@ pub fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
 fn hidden(found: &[HiddenOption]) -> Error {
     let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
     let message = format!(
-        "options would change what the tools do, so nothing was run:\n  {}",
+        "nothing was run, because options would change what the tools do:\n  {}",
         lines.join("\n  ")
     );
     Error::refused(message).hint("remove the option; instead, run `orch destroy` or `orch plan --refresh-only`, or add `-target` after `--`")

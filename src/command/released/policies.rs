@@ -103,8 +103,8 @@ impl Context {
             }
             OnPolicyError::Fail => {
                 let error =
-                    Error::described("cannot tell which stacks follow the release", message);
-                let hint = "fix the policy, or go on without it: `on_error = \"ignore\"`";
+                    Error::described("failed to find the stacks that follow the release", message);
+                let hint = "fix the policy, or continue without it: `on_error = \"ignore\"`";
                 Err(error.refusing().hint(hint))
             }
         }
@@ -115,9 +115,9 @@ fn unattached(release: &Release) -> Diagnostic {
     let name = &release.module.name;
     let message = format!("no policy is attached to the module `{}`", name.value);
     Diagnostic::error(Code::UnknownReference, message)
-        .label(name.span, "nothing says which stacks follow its release")
+        .label(name.span, "so no stacks follow its release")
         .help(format!(
-            "attach one: write `attach = [\"module:{}\"]` in a block `policy \"trigger\" \"…\"`",
+            "attach one: add `attach = [\"module:{}\"]` to a block `policy \"trigger\" \"…\"`",
             name.value
         ))
 }

@@ -30,7 +30,7 @@ pub(super) fn select(
         return Ok(Prepared::Run(prepared));
     }
     context.notices.note(&format!(
-        "another run has written the state meanwhile: {}",
+        "another run has changed the state meanwhile: {}",
         match selection.len() {
             0 => "nothing is left to do".to_owned(),
             1 => "1 stack is selected now".to_owned(),

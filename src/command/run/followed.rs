@@ -33,7 +33,7 @@ const TASK: &str = "task";
 
 /// The way out where policies cannot be told of what is on record.
 const NOT_READ: &str =
-    "policies are given what the state says of stacks; with `--no-record`, it is not read";
+    "policies see the recorded states of stacks; with `--no-record`, they are not read";
 
 /// What it takes to let policies follow a run.
 pub struct FollowedRun {
@@ -93,7 +93,7 @@ pub(super) fn mode(
         .map(OsString::from)
         .collect();
     let follows_destroy = says(&followup) == Some(RecordKind::Destroy);
-    let hint = "leave out `--policies`";
+    let hint = "remove `--policies`";
     let turns = run.sequence.iter().zip(&run.tasks);
     let destroys_somewhere = || {
         let mut turns = turns.clone();
@@ -108,20 +108,20 @@ pub(super) fn mode(
             "a command that destroys"
         };
         return Err(Error::usage(format!(
-            "policies cannot be combined with {what}: they may ask for stacks that are not selected, and these would be destroyed"
+            "policies cannot be combined with {what}: follow-ups outside of the selection would be destroyed"
         ))
         .hint(hint));
     }
     if follows_destroy {
         return Err(Error::usage(
-            "`--followup` must not destroy: policies may ask for stacks that are not selected, and these would be destroyed",
+            "`--followup` must not destroy: follow-ups outside of the selection would be destroyed",
         )
         .hint(hint));
     }
     let has_followup = resumed.is_some_and(|resumed| resumed.record.followup.is_some());
     if mode == PolicyRun::Task && flags.followup.is_none() && !has_followup {
         return Err(Error::usage(
-            "`--policies=task` needs `--followup COMMAND`: what follows a task is a tracked run, which needs a command of its own",
+            "`--policies=task` needs `--followup COMMAND`: follow-ups of a task are tracked runs with their own command",
         ));
     }
     Ok(mode)
@@ -185,7 +185,7 @@ impl FollowedRun {
         if let Some(resumed) = resumed
             && !options.resume.as_ref().is_some_and(|it| it.allow_stale)
         {
-            let hint = "start a new run, or add `--allow-stale` to go on with the policies as they are now";
+            let hint = "start a new run, or add `--allow-stale` to use the present policies";
             check_digests(&record, &resumed.record).map_err(|error| error.hint(hint))?;
         }
         let facts = context.run_facts(&record.metadata)?;
@@ -448,7 +448,7 @@ fn followups(
             (None, Err(_)) => Err("its retries are not configured correctly".to_owned()),
             // Only now its words and its environment are known.
             (None, Ok(_)) if destroys(&patterns, command.of(stack), &environment) => {
-                Err("it would destroy, which no follow-up may do".to_owned())
+                Err("it would destroy, and no follow-up may do that".to_owned())
             }
             (None, Ok(_)) => {
                 let found = finder.find(stack, command.of(stack), environment);

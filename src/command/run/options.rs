@@ -82,7 +82,7 @@ pub(super) fn explained(context: &Context, error: SettingsError) -> Error {
             format!("in --retry-on-output: `{pattern}`: {problem}")
         }
         SettingsError::NoRetryCondition { retries, stacks } => format!(
-            "--retries {retries} does not say which failures of {} to retry; add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
+            "--retries {retries} needs a condition for {}: add --retry-on-exit STATUS or --retry-on-output REGEX, or a `retry` block to the configuration",
             context.names(&stacks),
         ),
         SettingsError::NothingIsRetried { setting } => format!(

@@ -26,7 +26,7 @@ use crate::run::tool::{AppliedPlan, ToolPlace};
 use crate::state::document::{Document, RunAction};
 
 /// The way out where the state is in the way.
-const NO_RECORD: &str = "to run without putting it on record, add `--no-record`";
+const NO_RECORD: &str = "to run without recording, add `--no-record`";
 
 /// A run that holds the lock of the state. Unless it begins, the lock is freed when this is dropped.
 pub(super) struct HeldState {
@@ -87,7 +87,7 @@ pub(super) fn lock(
         destroys.check(context, run, command, None)?;
         if options.rollback.fetches && !options.is_about_changes {
             return Err(Error::usage(
-                "`--fetch` has no effect without `--changed` in a run that is not put on record in a state",
+                "`--fetch` has no effect without `--changed` in a run that is not recorded",
             ));
         }
         return Ok(None);
@@ -257,7 +257,7 @@ impl Recorder {
         });
         if let Some((wrapped, program)) = wrapped.next() {
             notices.note(&format!(
-                "this run takes no lock and is not recorded in the state: orch does not look for `{wrapped}` behind `{program}`\nto record it, add `--record` or `--record=destroy`, or list the command in `record` of the block `state`; its list `never` turns this note off"
+                "this run takes no lock and is not recorded in the state: orch does not see `{wrapped}` behind `{program}`\nto record it, add `--record` or `--record=destroy`, or list the command in `record` of the block `state`; its list `never` turns this note off"
             ));
         }
     }

@@ -60,7 +60,7 @@ impl Resumed {
         let header = &earlier.record.header;
         if let Some(named) = &earlier.named {
             context.notices.note(&format!(
-                "run {named} was resumed in run {}, which is now resumed",
+                "run {named} was already resumed: resuming run {} instead",
                 header.run
             ));
         }
@@ -115,7 +115,7 @@ fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
             "`{}` cannot be resumed with `--policies=off`: it is a follow-up, and its command is that of `--followup`",
             printable(turn.path.as_str())
         ))
-        .hint("leave out `--policies=off`")),
+        .hint("remove `--policies=off`")),
     }
 }
 
@@ -187,7 +187,7 @@ fn explained(error: ResumeError) -> Error {
         ResumeError::Other { purpose, .. } => {
             let hint = match purpose.as_str() {
                 "apply" => {
-                    "`orch plan` shows what is left to do; `orch apply FILE --resume` goes on with the plan of a file"
+                    "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file"
                 }
                 _ => "`orch runs list` lists all runs",
             };
@@ -225,7 +225,7 @@ fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Resu
     let invalidated: Vec<&MovedStack> = moved.invalidated().collect();
     if !invalidated.is_empty() {
         problems.push(format!(
-            "{} had succeeded and {} changed since",
+            "{} succeeded and {} changed since",
             named(stacks, &invalidated, true),
             if invalidated.len() == 1 {
                 "has"
@@ -249,7 +249,7 @@ fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Resu
 fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
     let what = match &moved.head {
         Some((then, now)) => format!(
-            "HEAD was `{}` in run {run} and is `{}` now",
+            "HEAD was `{}` in run {run}, and is now `{}`",
             then.short(),
             now.short()
         ),
@@ -263,7 +263,7 @@ fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
         _ => ("have", "they"),
     };
     Some(format!(
-        "{what}; {} {has} changed, but {it} had not succeeded",
+        "{what}; {} {has} changed; {it} had not succeeded, so that is fine",
         named(stacks, &changed, false)
     ))
 }
@@ -320,21 +320,21 @@ fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
     let (undone, left_out) = (resumed.n_undone(), resumed.left_out.len());
     if undone == 0 && !resumed.gone.is_empty() {
         notices.note(&format!(
-            "nothing is left to do in run {run}: the stacks that had not succeeded no longer exist"
+            "nothing to resume in run {run}: the stacks that had not succeeded no longer exist"
         ));
     } else if undone == 0 && has_failed {
         notices.note(&format!(
-            "nothing is left to do in run {run}: what failed has since succeeded in a later turn"
+            "nothing to resume in run {run}: the failed stacks have since succeeded"
         ));
     } else if undone == 0 {
         notices.note(&format!(
-            "nothing is left to do in run {run}: every stack has succeeded"
+            "nothing to resume in run {run}: every stack has succeeded"
         ));
     } else if undone == left_out {
         let were = if undone == 1 { "was" } else { "were" };
         let undone = count(undone, "stack");
         notices.note(&format!(
-            "nothing failed in run {run}, but {undone} {were} skipped, cancelled or interrupted; `orch run --resume {run}` runs all that is left"
+            "nothing failed in run {run}, but {undone} {were} skipped, cancelled or interrupted; to run them, use `orch run --resume {run}`"
         ));
     } else if left_out > 0 {
         let (were, are) = match left_out {
@@ -343,7 +343,7 @@ fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
         };
         let left_out = count(left_out, "stack");
         notices.note(&format!(
-            "{left_out} of run {run} {were} skipped, cancelled or interrupted, and {are} left out; `orch run --resume` runs what is left"
+            "{left_out} of run {run} {were} skipped, cancelled or interrupted, and {are} left out; to run them too, use `orch run --resume`"
         ));
     }
 }

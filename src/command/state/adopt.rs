@@ -114,8 +114,8 @@ fn note_upstream(context: &Context, document: &mut Document, existing: &Existing
 /// Returns what is to be on record of stacks that are as HEAD says.
 fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<String, Entry>> {
     let no_commit = || {
-        Error::refused("there is no commit at which stacks could be adopted")
-            .hint("stacks are recorded with the commit of HEAD, so a git repository is needed")
+        Error::refused("HEAD has no commit, which adopted stacks need")
+            .hint("`orch state adopt` needs a git repository: stacks are recorded with the commit of HEAD")
     };
     let failed = "failed to ask git";
     let repository = context

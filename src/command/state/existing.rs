@@ -84,7 +84,7 @@ impl ExistingStacks {
                 let is_as_applied = matches!(entry.action, PlannedAction::NoOp | PlannedAction::Adopt | PlannedAction::Read);
                 is_as_applied && entry.after.is_empty()
             },
-            "are not as HEAD says, according to their tools",
+            "differ from HEAD, according to their tools",
             "apply them with `orch apply`, leave them out with `--exclude`, or add `--no-verify` to record them anyway",
         )
     }
@@ -106,7 +106,7 @@ impl ExistingStacks {
                 (
                     path.clone(),
                     format!(
-                        "the driver `{}` does not say whether anything exists",
+                        "the driver `{}` does not report whether anything exists",
                         it.driver
                     ),
                 )
@@ -219,7 +219,7 @@ pub(super) fn find_existing(
     if !saved.plan.failed.is_empty() {
         let notices = &context.notices;
         notices.note("nothing was recorded because the tools of some stacks failed");
-        notices.help("mend them, leave them out, or add `--no-verify` to record them unverified");
+        notices.help("fix them, leave them out, or add `--no-verify` to record them unverified");
         return Err(ExitStatus::Run(1).into());
     }
     existing.learn(&saved, &asked, &paths);

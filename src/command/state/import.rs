@@ -45,9 +45,8 @@ fn refused(error: CfnginError) -> Error {
 pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Written> {
     let shown = request.shown.display();
     let text = fs::read(request.file).context(format!("failed to read `{shown}`"))?;
-    let graph = cfngin::read(&text).map_err(|error| {
-        refused(error).hint(format!("check whether `{shown}` is the file that you mean"))
-    })?;
+    let graph = cfngin::read(&text)
+        .map_err(|error| refused(error).hint(format!("check that `{shown}` is the right file")))?;
     let mut names: BTreeSet<&str> = graph
         .iter()
         .flat_map(|(name, before)| [name].into_iter().chain(before))
@@ -63,7 +62,7 @@ pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Writ
         keys.extend(named_in(context, repository, commit, &names)?);
         for name in names.iter().filter(|name| !keys.contains_key(*name)) {
             context.notices.note(&format!(
-                "commit {} has no stack called `{}`, so nothing will prove that it was removed",
+                "commit {} has no stack `{}`, so its removal cannot be proved later",
                 commit.short(),
                 printable(name)
             ));
@@ -156,7 +155,7 @@ impl Imported<'_> {
                 Ok(path.as_str().to_owned())
             }
             _ => Err(Error::refused(format!(
-                "no stack here has the name `{}`, and it cannot be recorded as a path",
+                "no stack has the name `{}`, and it is not a valid path",
                 printable(name)
             ))),
         }
@@ -176,7 +175,7 @@ impl Imported<'_> {
             if document.stacks.contains_key(&key) {
                 let key = printable(&key);
                 notices.note(&format!(
-                    "`{key}` is already in the state and is kept as it is"
+                    "`{key}` is already recorded, and is kept as it is"
                 ));
             }
         }
@@ -269,10 +268,10 @@ impl Imported<'_> {
             if !names.contains_key(&key) && !is_here && !document.stacks.contains_key(&key) {
                 let [name, before] = [name, before].map(printable);
                 return Err(Error::refused(format!(
-                    "`{name}` runs after `{before}`, which is neither in the file, nor a stack here, nor in the state"
+                    "`{name}` runs after `{before}`, which is not in the file, the project or the state"
                 ))
                 .hint(format!(
-                    "add `{before}` to the file with what it runs after, or remove it from the list of `{name}`"
+                    "add `{before}` to the file with its own dependencies, or remove it from those of `{name}`"
                 )));
             }
             if names.get(&key) == Some(&name) {

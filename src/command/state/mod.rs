@@ -42,7 +42,7 @@ pub fn check_root(found: &LocatedProject) -> Result<()> {
     if found.is_marked() {
         return Ok(());
     }
-    let what = "there is no state: nothing marks the root of a project here";
+    let what = "no state: nothing marks the root of a project here";
     Err(Error::refused(what).hint(MARK_ROOT))
 }
 
@@ -131,8 +131,8 @@ impl<'c> ProjectState<'c> {
             return Ok(before);
         }
         let hint = did_you_mean(&key, document.stacks.keys().map(String::as_str))
-            .unwrap_or_else(|| "`orch state list` shows which are".to_owned());
-        Err(Error::refused(format!("no stack `{key}` is on record")).hint(hint))
+            .unwrap_or_else(|| "`orch state list` shows the recorded stacks".to_owned());
+        Err(Error::refused(format!("`{key}` is not recorded")).hint(hint))
     }
 
     /// Returns the keys of stacks on record, each once.

@@ -25,7 +25,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
     }
     state.check_stacks(&document)?;
     if document.stacks.is_empty() {
-        state.context.notices.note("no stack is on record");
+        state.context.notices.note("no stack is recorded");
     }
     let address = state.opened.backend.address();
     let standings = if state.opened.repository.is_some() {
@@ -33,7 +33,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
     } else {
         context
             .notices
-            .note("the status of the stacks is unknown: this is not a git repository");
+            .note("the status of the stacks is unknown: the project is not in a git repository");
         BTreeMap::new()
     };
     Ok(StateList {

@@ -35,11 +35,11 @@ pub fn unlock(
             UnlockError::WrongCode(held) => locked(&held),
             UnlockError::Alive(held) => {
                 Error::refused(format!("the holder of the lock may be alive: {held}"))
-                    .hint("end that run first; if it is gone, add `--force`")
+                    .hint("wait for that run; if it no longer exists, add `--force`")
             }
             UnlockError::Damaged(ref lock, ref damage) => {
                 let force = format!(
-                    "if that run is gone, add `--force`; {} then",
+                    "if that run no longer exists, add `--force`; {} then",
                     is_lost(damage, lock)
                 );
                 let elsewhere = where_else(lock);
@@ -53,7 +53,7 @@ pub fn unlock(
     } = unlocked;
     if let Some(damage) = &damage {
         state.context.notices.warning(&format!(
-            "the run record `{}` cannot be used: {}; {}",
+            "the record of the run, `{}`, cannot be used: {}; {}",
             damage.address,
             damage.why,
             is_lost(damage, &lock)
@@ -116,7 +116,7 @@ pub fn recover(
         && let Err(error) = copy.remove()
     {
         state.context.notices.note(&format!(
-            "what was recovered stays on this machine: {error}"
+            "the recovered file could not be removed from this machine: {error}"
         ));
     }
     if recovered.merged.is_empty() {
@@ -138,7 +138,7 @@ pub fn recover(
 fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunChanges)> {
     let failed = "no runs can be read";
     let folder = GuardedFolder::find(&state.context.project.root).context(failed)?;
-    let none = || Error::refused("no run of this project is on record");
+    let none = || Error::refused("no run of this project is recorded");
     let folder = folder.ok_or_else(none)?;
     let runs = Runs::find(folder.clone()).context(failed)?;
     let id = runs
@@ -159,14 +159,12 @@ fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, Ru
     let copy = LocalCopy::of(folder, id);
     let bytes = copy.read().context(failed)?;
     let Some(bytes) = bytes else {
-        return Err(Error::refused(format!(
-            "run {id} has left nothing to recover"
-        )));
+        return Err(Error::refused(format!("run {id} has nothing to recover")));
     };
     let record = RunChanges::parse(&bytes).map_err(|error| {
-        let what = format!("what run {id} has left cannot be used");
+        let what = format!("the file of run {id} cannot be used");
         Error::described(what, error).hint(format!(
-            "it is in `.orch/runs/{id}/state.json`; to give it up, remove that file"
+            "it is in `.orch/runs/{id}/state.json`; to discard it, remove that file"
         ))
     })?;
     Ok((id.to_owned(), copy, record))
@@ -176,17 +174,17 @@ fn explained(error: RecoverError, run: &str) -> Error {
     match error {
         RecoverError::Lock(error) => from_lock(error),
         RecoverError::Foreign => {
-            Error::refused(format!("run {run} has recorded something about another state"))
+            Error::refused(format!("run {run} recorded entries of another state"))
                 .hint("check the namespace and the backend of the configuration")
         }
         RecoverError::Unknown(stacks) => Error::usage(format!(
-            "run {run} has recorded nothing about {}",
+            "run {run} recorded nothing about {}",
             quoted(&stacks)
         )),
         RecoverError::Conflicts(stacks) => Error::refused(format!(
-            "others have written about {} since run {run}",
+            "others have changed the entries of {} since run {run}",
             quoted(&stacks)
         ))
-        .hint("write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`"),
+        .hint("to write the entry of this run, add `--take STACK`; to keep the other one, add `--drop STACK`"),
     }
 }

@@ -23,10 +23,11 @@ pub fn init(context: &mut Context, options: &WriteOptions) -> Result<Written> {
         edit::init(&opened.backend, &opened.binding, &edit, &state.clock).map_err(|error| {
             match error {
                 InitError::Store(error) => from_store(error),
-                InitError::Exists(_) => Error::new(ErrorKind::Refused, error)
-                    .hint("see what is in it with `orch state show`"),
+                InitError::Exists(_) => {
+                    Error::new(ErrorKind::Refused, error).hint("to see it, run `orch state show`")
+                }
                 InitError::Unconditional(_) => Error::new(ErrorKind::Refused, error)
-                    .hint("use a store that knows `If-None-Match` and `If-Match`"),
+                    .hint("use a store with conditional writes (`If-None-Match` and `If-Match`)"),
             }
         })?;
     let tells = matches!(
@@ -35,12 +36,12 @@ pub fn init(context: &mut Context, options: &WriteOptions) -> Result<Written> {
     );
     if tells && !created.is_numbered {
         notices.note(
-            "versioning seems to be off in this bucket; with it on, the store keeps every earlier version too",
+            "versioning seems to be off in this bucket; turn it on to keep earlier versions in the store too",
         );
     }
     if let Some(newest) = created.backup {
         notices.note(&format!(
-            "there are backups of an earlier document; `orch state restore --abandoned {newest}` restores the newest"
+            "an earlier document has backups; to restore the newest, run `orch state restore --abandoned {newest}`"
         ));
     }
     let document = &created.document;
@@ -66,7 +67,7 @@ pub fn forget(context: &mut Context, stacks: &[String], options: &WriteOptions) 
     for (key, entry) in &forgotten {
         if let Some(protection) = Protection::on_record(entry).first() {
             let (key, text) = (printable(key), protection.text());
-            let note = format!("`{key}` was {text}; nothing of it is destroyed");
+            let note = format!("`{key}` was {text}; nothing is destroyed");
             written.notes.push(note);
         }
     }
@@ -103,14 +104,14 @@ pub fn move_entry(
         }
         if document.stacks.contains_key(&to) {
             return Err(
-                Error::refused(format!("`{to}` is already on record")).hint(format!(
+                Error::refused(format!("`{to}` is already recorded")).hint(format!(
                     "if that entry is wrong, forget it first: `orch state forget {}`",
                     command_line(&[to.into()])
                 )),
             );
         }
         if state.context.project.stacks.named(&to).is_none() {
-            let note = format!("there is no stack `{to}` here");
+            let note = format!("no stack `{to}` in the project");
             state.context.notices.note(&note);
         }
         document.rename(BTreeMap::from([(from.clone(), to.clone())]));
@@ -217,9 +218,9 @@ pub fn restore(
         RestoreError::Unknown(_, ref known) => {
             let known: Vec<String> = known.iter().map(u64::to_string).collect();
             let hint = if known.is_empty() {
-                "there are no backups".to_owned()
+                "it has no backups".to_owned()
             } else {
-                format!("there are backups {}", known.join(", "))
+                format!("the backups are {}", known.join(", "))
             };
             Error::new(ErrorKind::Refused, error).hint(hint)
         }

@@ -104,6 +104,6 @@ fn what_a_provider_puts_off_is_not_left_out() {
         .replace(r#""complete":true"#, r#""complete":false"#);
     assert_eq!(found(&text, PlanKind::Normal), None);
     let text = text.replace("deferred_changes", "other");
-    let expected = Some("its plan leaves something out, as with `-target`".to_owned());
+    let expected = Some("its plan is incomplete, as with `-target`".to_owned());
     assert_eq!(found(&text, PlanKind::Normal), expected);
 }

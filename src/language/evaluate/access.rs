@@ -64,7 +64,7 @@ impl EvalScope<'_> {
         let diagnostic = Diagnostic::error(Code::UnknownName, format!("unknown name `{name}`"))
             .label(path.span, "nothing with this name exists here")
             .did_you_mean(name, self.namespaces.names());
-        let quote = format!("quote it if it is meant as text: `\"{name}\"`");
+        let quote = format!("if it is text, put it in quotes: `\"{name}\"`");
         Err(if path.rest.is_empty() {
             diagnostic.help(quote).into()
         } else {
@@ -182,12 +182,12 @@ impl EvalScope<'_> {
                 }
                 // The name may have been computed from what must not be shown.
                 if self.is_sensitive.get() {
-                    let label = "there is no such attribute";
+                    let label = "it has no such attribute";
                     return fail(Code::UnknownName, "no such attribute", span, label);
                 }
                 let message = format!("no attribute `{name}`");
                 let diagnostic = Diagnostic::error(Code::UnknownName, message)
-                    .label(span, "there is no such attribute");
+                    .label(span, "it has no such attribute");
                 let known = entries.keys().map(|key| &**key);
                 return Err(diagnostic.did_you_mean(name, known).into());
             }

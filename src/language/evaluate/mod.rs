@@ -368,7 +368,7 @@ fn too_large<T>(span: Span) -> EvalResult<T> {
 }
 
 fn unknown_function(name: &Name, known: &[String]) -> Diagnostic {
-    let message = format!("there is no function `{}` here", name.text);
+    let message = format!("unknown function `{}`", name.text);
     let diagnostic =
         Diagnostic::error(Code::UnknownFunction, message).label(name.span, "unknown function");
     // Configuration files put a prefix before Terraform's names.

@@ -19,7 +19,7 @@ pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     };
     let Some(header) = reader.record().map_err(wrong)? else {
         return Err(wrong(
-            "there is no line with the names of columns".to_owned(),
+            "the first line, with the names of columns, is missing".to_owned(),
         ));
     };
     let mut names: Vec<Arc<str>> = Vec::new();

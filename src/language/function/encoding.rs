@@ -60,10 +60,7 @@ fn bytes(arguments: &Arguments) -> Result<Vec<u8>, FunctionError> {
 fn decode_base64(arguments: &Arguments) -> Result<Value, FunctionError> {
     let text = String::from_utf8(bytes(arguments)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let problem = format!(
-            "what this stands for is not UTF-8: byte {} is wrong",
-            at + 1
-        );
+        let problem = format!("the decoded text is not UTF-8: byte {} is wrong", at + 1);
         FunctionError::Argument(0, problem)
     })?;
     Ok(Value::String(normal(&text.into())))
@@ -97,10 +94,7 @@ fn find_charset(arguments: &Arguments) -> Result<charset::Charset, FunctionError
 fn decode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
     let charset = find_charset(arguments)?;
     let text = charset::decode(&bytes(arguments)?, charset).ok_or_else(|| {
-        let problem = format!(
-            "what this stands for is not text in `{}`",
-            arguments.text(1)
-        );
+        let problem = format!("the decoded text is not valid in `{}`", arguments.text(1));
         FunctionError::Argument(0, problem)
     })?;
     Ok(Value::String(normal(&text.into())))

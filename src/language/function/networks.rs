@@ -147,7 +147,7 @@ fn host(arguments: &Arguments) -> Result<Value, FunctionError> {
     };
     let host = host.ok_or_else(|| {
         let problem = format!(
-            "there is no host {number} in `{}`; the last one has the number {last}",
+            "`{}` has no host {number}; the last one has the number {last}",
             arguments.text(0)
         );
         FunctionError::Argument(1, problem)

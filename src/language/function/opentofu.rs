@@ -58,7 +58,7 @@ fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
     }
     let text = String::from_utf8(text);
     Ok(Value::string(text.map_err(|_| {
-        wrong("what was compressed is not UTF-8 text")
+        wrong("the decompressed text is not UTF-8")
     })?))
 }
 
@@ -128,6 +128,6 @@ fn urldecode(arguments: &Arguments) -> Result<Value, FunctionError> {
         });
     }
     let text = String::from_utf8(decoded)
-        .map_err(|_| FunctionError::Argument(0, "what it stands for is not UTF-8 text".to_owned()));
+        .map_err(|_| FunctionError::Argument(0, "the decoded text is not UTF-8".to_owned()));
     Ok(Value::string(text?))
 }

@@ -336,7 +336,7 @@ fn unbalanced(text: &str) -> Option<(usize, &'static str, String)> {
                         return Some((
                             start,
                             "opened here",
-                            "close it before closing what is around it".into(),
+                            "close it before the block or bracket around it".into(),
                         ));
                     }
                     None => {

@@ -109,7 +109,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         match self.updated.trigger_of(here, &turn.stack.triggered_by) {
             Some(_) if turn.is_recreated => Ok(()),
             Some(trigger) => Err(Failure::Refused(format!(
-                "it is to be replaced, since {trigger} has changed: a new plan shows that, and `--allow-destroy` allows it beforehand"
+                "it must be replaced, since {trigger} has changed: make a new plan, or allow it beforehand with `--allow-destroy`"
             ))),
             None => Ok(()),
         }
@@ -230,7 +230,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                     };
                     within.map_err(|not_shown: UnshownChanges| {
                         let way_out = if may_differ {
-                            "; `--allow-resource-destroy` allows that"
+                            "; to allow that, add `--allow-resource-destroy`"
                         } else {
                             ""
                         };
@@ -239,7 +239,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 }
                 let is_apply = turn.operation == Operation::Apply;
                 if is_apply && answer.action == Some(DriverAction::Replace) {
-                    let why = "its driver asks to replace it, which only a new plan can do";
+                    let why = "its driver asks to replace it: make a new plan";
                     return Err(Failure::Refused(why.to_owned()));
                 }
                 turn.attempt.answer = Some(answer);

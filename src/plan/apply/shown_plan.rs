@@ -6,7 +6,7 @@ use crate::driver::{BadPlan, DriverAnswer, ResourceChange};
 use crate::plan::ask::{NoAnswer, answer};
 use crate::run::turn::Operation;
 
-const ANOTHER: &str = "the plan in the file is not the one that is shown";
+const ANOTHER: &str = "the plan in the file differs from the one that is shown";
 
 impl ApplyTurn<'_> {
     /// Compares the tool's plan with what was shown, and with the operation. Drivers without a tool

@@ -156,10 +156,10 @@ impl ApplyTurn<'_> {
         let answer = of_command(answer, tool, &self.root, plan);
         match (&self.stack.backend, &answer.backend) {
             (Some(before), Some(now)) if before != now => Err(format!(
-                "its tool keeps its state in `{now}` now, and the plan was made with `{before}`"
+                "its tool keeps its state in `{now}`, and the plan was made with `{before}`"
             )),
             (Some(before), None) if tool != Tool::Terragrunt => Err(format!(
-                "it is unknown where its tool keeps its state now, and the plan was made with `{before}`: check `.terraform`"
+                "the backend of its tool is unknown, and the plan was made with `{before}`: check `.terraform`"
             )),
             _ => Ok(answer),
         }
@@ -242,7 +242,7 @@ impl ApplyTurn<'_> {
         let before = self.roles[..step].iter();
         let number = before.filter(|role| matches!(role, ApplyStepRole::Driver(_)));
         let found = tasks.and_then(|tasks| tasks.as_ref().ok()?.get(number.count()));
-        let missing = || Failure::NotStarted("its command is not known".to_owned());
+        let missing = || Failure::NotStarted("its command is unknown".to_owned());
         let mut task = found.cloned().ok_or_else(missing)?;
         let action = self.asked_now().word().to_owned();
         task.environment.insert(ACTION.to_owned(), Some(action));

@@ -9,7 +9,7 @@ use crate::printable::printable;
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveWriteError {
     /// The path holds something that must not be replaced.
-    #[error("`{file}` is {found}: a plan is only written to a regular file")]
+    #[error("`{file}` is {found}: name a regular file for the plan")]
     Target { file: String, found: &'static str },
     #[error("failed to write `{file}`: the directory `{directory}` does not exist")]
     NoDirectory { file: String, directory: String },
@@ -19,7 +19,7 @@ pub enum ArchiveWriteError {
     #[error("failed to read `{file}`, the plan of a tool: {error}")]
     Source { file: String, error: io::Error },
     /// More than an archive can hold.
-    #[error("`{file}` cannot hold more than {limit}: select fewer stacks for one plan")]
+    #[error("`{file}` cannot hold more than {limit}: select fewer stacks")]
     TooLarge { file: String, limit: String },
 }
 
@@ -52,11 +52,10 @@ pub enum ArchiveProblem {
     NoZip,
     /// An archive of another program.
     #[error(
-        "is not a plan: it is a zip archive that `orch plan -o` has not written (an artefact may have to be \
-        unpacked first)"
+        "is a zip archive, but not a plan of `orch plan -o` (unpack it first if it is an artifact)"
     )]
     NoPlan,
-    #[error("is cut off, or has something after its end")]
+    #[error("is truncated, or has data after its end")]
     End,
     #[error(
         "has format {0}, and this version of orch reads formats up to {FORMAT}: use the version that wrote it",
@@ -83,13 +82,13 @@ pub enum ArchiveProblem {
     #[error("has an entry `{0}` that is not a regular file")]
     Kind(String),
     /// An entry uses a zip feature that plans do not need.
-    #[error("has an entry `{0}` that orch has not written like this")]
+    #[error("has an entry `{0}` that was not written by orch")]
     Foreign(String),
     /// The local header and the table of contents disagree.
-    #[error("says two different things about its entry `{0}`")]
+    #[error("has contradictory headers for its entry `{0}`")]
     Contradiction(String),
     /// Entries overlap, or there is a gap between them.
-    #[error("has something hidden before its entry `{0}`, or entries that overlap")]
+    #[error("has hidden data before its entry `{0}`, or overlapping entries")]
     Place(String),
     #[error("has a `manifest.json` that does not list its entries")]
     Manifest,

@@ -74,7 +74,7 @@ pub(super) fn pick(
         _ => format!("its outputs are {listed}"),
     };
     Err(diagnostic
-        .label(span, "there is no such output")
+        .label(span, "it has no such output")
         .note(note)
         .did_you_mean(name, names)
         .into())

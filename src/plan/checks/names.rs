@@ -75,7 +75,7 @@ fn inside(name: &str, answer: EvalValue) -> EvalValue {
 
 pub(super) fn no_itself(span: Span) -> Diagnostic {
     Diagnostic::error(Code::UnavailableName, "a precondition has no `self`")
-        .label(span, "nothing has been done with the stack yet")
+        .label(span, "the stack was not applied yet")
         .help("move the condition to a `postcondition` block")
 }
 
@@ -83,7 +83,7 @@ impl CheckNames<'_> {
     fn namespace(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let Some(namespace) = &self.checker.namespace else {
             return Err(unavailable(
-                "`orch.namespace` is that of the state, and the project keeps none",
+                "`orch.namespace` needs a state",
                 path.whole_span(),
                 "no state",
                 "see `orch help state`",
@@ -106,9 +106,9 @@ impl CheckNames<'_> {
             }
             Some((name, span)) if *name != OUTPUTS => {
                 return Err(unavailable(
-                    format!("a condition does not know `{name}` of another stack"),
+                    format!("a condition cannot use `{name}` of another stack"),
                     *span,
-                    "only `outputs` and `generation`",
+                    "only `outputs` and `generation` are available",
                     "write `stacks[\"/path\"].outputs.NAME`",
                 ));
             }
@@ -125,7 +125,7 @@ impl CheckNames<'_> {
             unavailable(message, path.span, label, help)
         };
         let Some(written) = path.computed.first().and_then(Value::to_text) else {
-            return Err(wrong("`stacks` is used with a path here", "which stack?"));
+            return Err(wrong("`stacks` needs a path here", "which stack?"));
         };
         let Checker { project, after, .. } = self.checker;
         let source = after.resolve(project, self.stack, &written, path.span);
@@ -202,7 +202,7 @@ impl CheckNames<'_> {
                 format!("the outputs of `{of}` were not read before the apply began"),
                 path.whole_span(),
                 "needed here",
-                "write its path as it is, in quotes, instead of computing it",
+                "write its path in quotes instead of computing it",
             )),
         }
     }
@@ -216,16 +216,16 @@ impl CheckNames<'_> {
         };
         let Some(&(name, span)) = path.rest.first() else {
             return Err(unavailable(
-                "`self` is used with a name here",
+                "`self` needs a name here",
                 path.span,
-                "what of the stack?",
+                "add a name",
                 "write `self.outputs`, `self.action` or `self.changes`",
             ));
         };
         if !NAMES.contains(&name) {
             let diagnostic =
                 Diagnostic::error(Code::UnknownName, format!("`self` has no `{name}`"));
-            let diagnostic = diagnostic.label(span, "there is no such attribute");
+            let diagnostic = diagnostic.label(span, "it has no such attribute");
             return Err(diagnostic.did_you_mean(name, NAMES).into());
         }
         let SelfValue::Done { action, changes } = itself else {
@@ -243,10 +243,10 @@ impl CheckNames<'_> {
             _ => {
                 let Some(changes) = changes else {
                     return Err(unavailable(
-                        "it is not known how many resources have changed",
+                        "the number of changed resources is unknown",
                         path.whole_span(),
-                        "its driver does not say",
-                        "let its `plan` write `add`, `change` and `remove` to `$ORCH_ANSWER`",
+                        "its driver does not report it",
+                        "its `plan` can write `add`, `change` and `remove` to `$ORCH_ANSWER`",
                     ));
                 };
                 let count = |number: u64| Value::Number(number.into());

@@ -81,7 +81,7 @@ impl<'p> EarlierStacks<'p> {
         }
         let stacks = &project.stacks;
         let (own, named) = (&stacks[stack].path, &stacks[source].path);
-        let message = format!("`{own}` uses {what} of `{named}`, and does not run after it");
+        let message = format!("`{own}` uses {what} of `{named}`, but does not run after it");
         Err(Diagnostic::error(Code::UnavailableName, message)
             .label(span, "an `after` is missing")
             .label(stacks[stack].span, "in this stack")
@@ -218,7 +218,7 @@ pub fn misplaced_generations(
 fn with_counts(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
     let told = problems.map(|(problem, n)| match n {
         1 => problem,
-        n => problem.note(format!("the same holds for {} more of its stacks", n - 1)),
+        n => problem.note(format!("this applies to {} more of its stacks", n - 1)),
     });
     told.collect()
 }

@@ -129,7 +129,7 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
 
 #[test]
 fn what_does_not_exist_has_gone_only_if_it_was_there() {
-    let gone = "recorded, and nothing exists any more";
+    let gone = "recorded, but its Terraform state is empty";
     let cases = [
         (Standing::Applied, gone),
         (Standing::Failed("failed"), "failed; nothing exists"),

@@ -25,7 +25,7 @@ use crate::state::document::{Document, Entry};
 
 /// The fix if the code of a commit cannot be used.
 pub(super) const BRING_BACK: &str =
-    "bring its directory back, run `orch destroy` there, and delete it again";
+    "restore its directory, run `orch destroy` there, and delete it again";
 
 /// Stacks that are not in the working tree, or differ there.
 pub(super) struct OtherStacks {
@@ -113,7 +113,7 @@ impl Context {
             .map_err(|error| error.to_string())?;
         match project.broken.first() {
             Some(file) => Err(format!(
-                "`{}` cannot be parsed as it is in commit {}",
+                "`{}` of commit {} cannot be parsed",
                 file.relative(),
                 commit.short()
             )),
@@ -283,7 +283,7 @@ impl<'s> DestroyCommands<'s> {
                 Err(why) => (stacks.next()?, why.clone()),
                 Ok(project) => {
                     let path = stacks.find(|path| project.stacks.find(path).is_none())?;
-                    (path, "its commit does not have it".to_owned())
+                    (path, "its commit lacks it".to_owned())
                 }
             };
             Some(self.blocked(own, path, branch, Some(&why)))
@@ -308,11 +308,11 @@ impl<'s> DestroyCommands<'s> {
         let name = own.code.driver.name;
         let why = match unknown {
             None => format!(
-                "the command that destroys it also destroys {other}{}, and its driver `{name}` has no `backend`",
+                "its `destroy` command also destroys {other}{}, and its driver `{name}` has no `backend`",
                 place.trim_end_matches(',')
             ),
             Some(why) => format!(
-                "its driver `{name}` has no `backend`, and the command that destroys {other}{place} is unknown: {why}"
+                "its driver `{name}` has no `backend`, and the `destroy` command of {other}{place} is unknown: {why}"
             ),
         };
         let pairs = self

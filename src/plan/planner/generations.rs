@@ -46,10 +46,7 @@ impl<'d> Removal<'d> {
             entry: Cow::Owned(old),
         };
         if removal.seen.is_none() {
-            removal.block(
-                "the commit that was applied to it is not on record",
-                "destroy it by hand",
-            );
+            removal.block("its applied commit is not recorded", "destroy it by hand");
         }
         Some(removal)
     }
@@ -213,15 +210,15 @@ impl Context {
                 let (what, note, help) = match (subject.made(), entry) {
                     (Some(next), Some(entry)) => shared(path, next, entry, now, exists)?,
                     _ => (
-                        format!("`{path}` cannot be made before the old one is destroyed"),
-                        "both exist for a while, and nothing would tell them apart".to_owned(),
-                        "let the project keep a state; see `orch help state`",
+                        format!("`{path}` cannot be created before the old one is destroyed"),
+                        "both exist for a while, and would share one state".to_owned(),
+                        "configure a state; see `orch help state`",
                     ),
                 };
                 let rule = self.project.rules_of(stack).create_before_destroy;
                 let refusal = Diagnostic::error(Code::Conflict, what);
                 let refusal = match rule.and_then(|rule| rule.span) {
-                    Some(span) => refusal.label(span, "the new one is made first"),
+                    Some(span) => refusal.label(span, "the new one is created first"),
                     None => refusal,
                 };
                 Some(refusal.note(note).help(help))
@@ -252,8 +249,8 @@ fn shared(
                 "generation {new} of `{path}` may have the state of generation {}",
                 entry.generation
             ),
-            "where its driver keeps its state is not known".to_owned(),
-            "name the place in the block of the driver, as `backend`; see `orch help drivers`",
+            "the backend of its driver is unknown".to_owned(),
+            "add `backend` to the block of the driver; see `orch help drivers`",
         ));
     };
     let deposed = entry.deposed.iter();
@@ -271,16 +268,16 @@ fn shared(
             ),
             None => (
                 format!("generation {new} of `{path}` may have the state of generation {other}"),
-                format!("where generation {other} has its state is not on record"),
-                "`orch apply --full` puts that on record",
+                format!("the backend of generation {other} is not recorded"),
+                "`orch apply --full` records it",
             ),
         });
     }
     exists.then(|| {
         (
             format!("generation {new} of `{path}` exists already: {shown}"),
-            "what is there is not on record".to_owned(),
-            "destroy what is there, or give the generation another state",
+            "the resources there are not recorded".to_owned(),
+            "destroy them, or give the generation another state",
         )
     })
 }

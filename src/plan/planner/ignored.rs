@@ -60,7 +60,7 @@ pub(super) fn note_without_state(
     if let Some(first) = rules.next() {
         let place = context.project.sources.line(first.span);
         context.notices.note(&format!(
-            "`ignore_changes` does nothing without a state ({place}); see `orch help state`"
+            "`ignore_changes` has no effect without a state ({place}); see `orch help state`"
         ));
     }
 }

@@ -17,13 +17,13 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
 /// The fix if the backend of a tool is unknown.
-const ASK_IT: &str = "`orch plan --full` asks the tools of all selected stacks, and `orch apply --full` puts on record where they keep their states";
+const ASK_IT: &str = "run `orch apply --full`, which records the backends of all selected stacks";
 
 /// The fix if a stack outside of the plan may be concerned.
 const PLAN_IT: &str = "plan that stack as well";
 
 /// The fix if a stack is only forgotten.
-const LEFT: &str = "its `removed` block says that what it has made stays: if that needs nothing of what is kept here, take it off the record with an apply, and plan again";
+const LEFT: &str = "its `removed` block keeps its resources: if they don't need this stack, apply that first, and plan again";
 
 impl Context {
     /// Returns this commit's stacks with unknown backends, each with its driver: their tools were
@@ -120,13 +120,13 @@ impl Context {
             if let Some(other) = of_tree.get(backend.as_str()) {
                 let other = &self.project.stacks[*other].path;
                 removal.block(
-                    format!("the same backend as {other}, which is in the tree"),
-                    "if what it stands for belongs to that stack now, run `orch state forget`",
+                    format!("it has the same backend as {other}, which is in the project"),
+                    "if its resources belong to that stack now, run `orch state forget`",
                 );
             } else if let Some(other) = others.next() {
                 removal.block(
-                    format!("the same backend as {other} on record"),
-                    "take the wrong one off the record with `orch state forget`",
+                    format!("it has the same recorded backend as {other}"),
+                    "remove the wrong one from the state with `orch state forget`",
                 );
             } else {
                 let unknown = unknown
@@ -212,7 +212,7 @@ impl Context {
                 LEFT.to_owned()
             } else if is_kept(removals, holder) {
                 let word = command_line(&[name.as_str().into()]);
-                format!("mend what keeps that stack: `orch why {word}` says more")
+                format!("fix what keeps that stack: `orch why {word}` shows it")
             } else {
                 PLAN_IT.to_owned()
             };
@@ -221,7 +221,7 @@ impl Context {
                 it.removed != Removed::Unfinished && self.succeeded(it, planned).is_none()
             };
             if let Some(removal) = removals.of_key(key).filter(is_held) {
-                removal.block(format!("{name} runs after it, and stays as it is"), way_out);
+                removal.block(format!("{name} runs after it, and is kept"), way_out);
             }
         }
     }

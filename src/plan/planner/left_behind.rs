@@ -80,18 +80,25 @@ impl Context {
 }
 
 /// The fix if a stack is kept.
-const WAY_OUT: &str =
-    "destroy them too; `orch state forget` takes off the record what exists no longer";
+const WAY_OUT: &str = "add `--include-dependents` to destroy them too; if they no longer exist, run `orch state forget`";
 
 /// Returns the error of an apply, if any stack is kept.
 pub fn refuse_left_behind(left_behind: &[LeftBehind]) -> Option<Error> {
     let first = left_behind.first()?;
     let (stays, goes) = (printable(&first.stays), printable(&first.goes));
-    let more = match left_behind.len() - 1 {
-        0 => String::new(),
-        more => format!(", and so does what {more} more run after"),
+    let dependents = left_behind
+        .iter()
+        .filter(|it| it.goes == first.goes)
+        .count();
+    let depend = match dependents - 1 {
+        0 => format!("`{stays}` depends on it"),
+        more => format!("{dependents} stacks depend on it: `{stays}` and {more} more"),
     };
-    let what = format!("`{stays}` stays and runs after `{goes}`, which goes{more}");
+    let others = match left_behind.len() - dependents {
+        0 => String::new(),
+        more => format!("; {more} more stacks depend on others that would be destroyed"),
+    };
+    let what = format!("cannot destroy `{goes}`: {depend}{others}");
     Some(Error::refused(what).hint(WAY_OUT))
 }
 
@@ -99,11 +106,13 @@ pub fn warn_of_left_behind(notices: &Notices, left_behind: &[LeftBehind]) {
     for LeftBehind { stays, goes } in left_behind.iter().take(MAX_NAMED) {
         let (stays, goes) = (printable(stays), printable(goes));
         notices.warning(&format!(
-            "`{stays}` stays and runs after `{goes}`, which goes: an apply is refused"
+            "`{stays}` depends on `{goes}`, which would be destroyed: an apply is refused"
         ));
     }
     if let Some(more @ 1..) = left_behind.len().checked_sub(MAX_NAMED) {
-        notices.warning(&format!("{more} more stacks stay like these"));
+        notices.warning(&format!(
+            "{more} more stacks are kept and depend on destroyed ones"
+        ));
     }
     if !left_behind.is_empty() {
         notices.help(WAY_OUT);

@@ -68,7 +68,7 @@ impl<'d> Planner<'_, 'd> {
         }
         if !is_applied_now && request.is_kept && context.grounds.is_none() {
             context.notices.warning(
-                "outside of git, nothing will tell whether the plan still holds: `orch apply FILE` will refuse it",
+                "outside of git, a plan cannot be checked later, so `orch apply FILE` will refuse it",
             );
         }
         let rollbacks = context.planned_rollbacks(request, selection, recorded, replaced)?;
@@ -254,7 +254,7 @@ impl Context {
         };
         if failed.iter().any(is_gone) {
             self.notices.help(
-                "`--no-removals` plans without the stacks that were removed from the tree; `--exclude` leaves one of them out",
+                "to plan without removed stacks, add `--no-removals`; to leave one out, add `--exclude`",
             );
         }
         Ok(())

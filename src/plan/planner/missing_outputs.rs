@@ -44,7 +44,7 @@ impl Context {
             if let Some(driver) = drivers.of(*named)
                 && !driver.has(DriverStep::Outputs)
             {
-                let message = format!("the outputs of `{path}` are not known");
+                let message = format!("the outputs of `{path}` are unknown");
                 let label = format!("its driver `{}` has no `outputs`", driver.name);
                 warnings.push(warn(message, &label));
                 continue;
@@ -77,7 +77,7 @@ impl Context {
                 _ => format!("its outputs are {listed}"),
             };
             let message = format!("`{path}` has no output `{output}`");
-            let warning = warn(message, "there is no such output").note(note);
+            let warning = warn(message, "it has no such output").note(note);
             warnings.push(warning.did_you_mean(output, known));
         }
         self.notices.annotated(&warnings, &self.project.sources);

@@ -15,7 +15,7 @@ use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-const WAY_OUT: &str = "`orch plan` without `--skip-protected` says what protects it";
+const WAY_OUT: &str = "`orch plan` without `--skip-protected` shows its rule";
 
 impl Context {
     /// Returns the protected stacks, by path, that a plan would destroy in whole or in part. Notes
@@ -71,7 +71,7 @@ impl Context {
                         Protection::of_removed(&self.project, &removal.path, &removal.entry);
                     if let Some(protection) = rules.first() {
                         self.notices.note(&format!(
-                            "`{}` was {}; nothing of it is destroyed",
+                            "`{}` was {}; nothing is destroyed",
                             printable(removal.path.as_str()),
                             protection.text()
                         ));

@@ -126,7 +126,7 @@ impl<'l> Protections<'l> {
                 if repository.is_unborn().map_err(unread)? {
                     return Ok(None);
                 }
-                let why = "HEAD names no commit, though the repository has or had some";
+                let why = "HEAD names no commit, although the repository has commits";
                 return Err(Protection::unread(why, "check out a commit"));
             }
             Err(GitError::NoRepository(_)) => return Ok(None),
@@ -259,7 +259,7 @@ impl Context {
             None => RecordPatterns::built_in(),
             Some(block) => block.destroying(&host_variable).map_err(|problems| {
                 self.notices.diagnostics(&problems, &self.project.sources);
-                let error = "it is not known which commands destroy";
+                let error = "the commands that destroy are unknown";
                 Error::new(ErrorKind::Configuration, error)
             })?,
         };
@@ -268,7 +268,7 @@ impl Context {
             let variable = |name: &str| lookup(&task.environment, name);
             let because = match patterns.destroys(command.of(stack), variable) {
                 Some(pattern) => format!("the command is `{pattern}`"),
-                None if is_destroy => "`--record=destroy` says so".to_owned(),
+                None if is_destroy => "by `--record=destroy`".to_owned(),
                 None => {
                     let plan = plan.as_ref().filter(|plan| plan.destroys() == Some(true))?;
                     format!("the plan file `{}` destroys it", printable(&plan.name))

@@ -55,7 +55,7 @@ impl Context {
         for (reader, keeper, backend) in pairs.take(MAX_WARNINGS) {
             let (reader, keeper) = (path(reader), path(keeper));
             self.notices.warning(&printable(&format!(
-                "{reader} and {keeper} have conditions on the same infrastructure, `{backend}`; keep those of {keeper}, and let {reader} run after it: then reading waits until they hold"
+                "{reader} and {keeper} have conditions on the same infrastructure, `{backend}`; keep those of {keeper}, and let {reader} run after it"
             )));
         }
     }

@@ -118,7 +118,7 @@ impl Removals<'_> {
                 let recorded = removal.entry.driver.as_deref();
                 let driver = code.driver(stack, recorded, on_path).map_err(words)?;
                 let need = removal.known().need(&driver)?;
-                let of = environment_of(removal).ok_or("its commit is not known")?;
+                let of = environment_of(removal).ok_or("its commit is unknown")?;
                 let environments = &environments[&of];
                 if let Some(backend) = &removal.entry.backend {
                     find_local_state(root, backend).map_err(words)?;
@@ -265,11 +265,11 @@ impl Removals<'_> {
                     let (recorded, now) = (&removal.entry.backend, &answer.backend);
                     let is_tool = code.driver.tool.is_some();
                     if recorded.is_some() && now != recorded && (is_tool || now.is_some()) {
-                        removal.block("another backend than recorded", BRING_BACK);
+                        removal.block("its backend differs from the recorded one", BRING_BACK);
                     } else if is_tool && recorded.is_none() && action == PlannedAction::Forget {
                         // Its tool may have read another state than the one with its resources.
                         removal.block(
-                            "its tool finds nothing, but where its state is kept is not on record",
+                            "its tool finds nothing, but its backend is not recorded",
                             "if nothing of it is left, run `orch state forget`",
                         );
                     }

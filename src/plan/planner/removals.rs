@@ -131,7 +131,7 @@ impl<'d> Removal<'d> {
         {
             blocked = Some(BlockedRemoval {
                 why,
-                way_out: "bring it back, run `orch destroy` on it, and delete it again".to_owned(),
+                way_out: "restore it, run `orch destroy` on it, and delete it again".to_owned(),
             });
         }
         Removal {
@@ -237,7 +237,7 @@ impl Context {
             let entry = recorded.document.stacks.get(key);
             let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
                 self.notices.warning(&format!(
-                    "`{}` is on record and not the path of a stack: the plan leaves what it stands for as it is",
+                    "the recorded key `{}` is not a stack path: the plan leaves it as it is",
                     printable(key)
                 ));
                 continue;
@@ -388,14 +388,16 @@ impl<'d> Removals<'d> {
             notices.warning(&if removal.generation().is_some() {
                 format!("`{path}` is not destroyed: {why}")
             } else {
-                format!("`{path}` is on record and not in the tree, and is not destroyed: {why}")
+                format!("`{path}` is recorded but not in the project, and is not destroyed: {why}")
             });
             if !way_out.is_empty() {
                 notices.help(way_out);
             }
         }
         if let Some(more @ 1..) = blocked.len().checked_sub(MAX_WARNINGS) {
-            notices.warning(&format!("{more} more stacks on record are kept like these"));
+            notices.warning(&format!(
+                "{more} more recorded stacks are kept for such reasons"
+            ));
         }
     }
 

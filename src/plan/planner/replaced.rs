@@ -40,15 +40,15 @@ impl Context {
                 let meant = is_path.then(|| self.meant_path("--replace", text));
                 let meant = meant.unwrap_or_default();
                 return Err(Error::usage(format!(
-                    "in --replace: `{text}` names no stack{meant}"
+                    "in --replace: no stack `{text}`{meant}"
                 )));
             }
             found.retain(|stack| selection.contains(*stack));
             if found.is_empty() {
-                return Err(Error::usage(format!(
-                    "in --replace: `{text}` names no selected stack"
-                ))
-                .hint("select the stack too, or remove `--replace`"));
+                return Err(
+                    Error::usage(format!("in --replace: `{text}` is not selected"))
+                        .hint("select the stack too, or remove `--replace`"),
+                );
             }
             named.extend(found);
         }

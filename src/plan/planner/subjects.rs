@@ -94,7 +94,7 @@ pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIn
         let taken = document.stacks.get(path)?;
         let is_free = pairs.key(stack).is_some() || leaving.contains(path);
         let id = taken.id.as_deref().map(printable).unwrap_or_default();
-        let why = format!("another stack is on record at its path, with the id `{id}`");
+        let why = format!("another stack is recorded at its path, with the id `{id}`");
         (!is_free).then_some((stack, why))
     });
     taken.collect()

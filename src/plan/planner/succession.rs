@@ -46,7 +46,7 @@ impl GenerationHolder {
             return format!("plan {name} as well; or, {release}");
         }
         format!(
-            "compute a variable of {name} from `stacks[\"{of}\"].generation`, so that it is applied with the new generation; or, {release}"
+            "compute a variable of {name} from `stacks[\"{of}\"].generation`, so that it uses the new generation; or, {release}"
         )
     }
 }

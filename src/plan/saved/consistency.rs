@@ -19,7 +19,7 @@ pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     }
     if let Some(stack) = out_of_order(saved.stacks.iter().map(|it| &it.stack)) {
         return Err(format!(
-            "what the entry of {stack} rests on is not in its place"
+            "the inputs of the entry of {stack} are out of place"
         ));
     }
     for entry in &plan.entries {
@@ -38,7 +38,7 @@ pub(super) fn check(saved: &SavedPlan, n_plans: usize) -> Result<(), String> {
     match words.find_map(|word| steering(&word.0)) {
         None => Ok(()),
         Some(option) => Err(format!(
-            "its words for the tools have `-{option}`, which makes another plan than the one that is shown"
+            "its arguments for the tools have `-{option}`, which changes the plan that is shown"
         )),
     }
 }
@@ -80,12 +80,12 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     if mode != PlanMode::Normal && !entry.after.is_empty() {
         let mode = mode.word();
         return Err(format!(
-            "the entry of {stack} is decided later, and the mode of the plan is `{mode}`"
+            "the entry of {stack} is planned later, and the mode of the plan is `{mode}`"
         ));
     }
     if !entry.is_planned && !entry.is_undecided() {
         return Err(format!(
-            "the entry of {stack} is neither planned nor decided later"
+            "the entry of {stack} is neither planned nor planned later"
         ));
     }
     Ok(())
@@ -116,7 +116,7 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
         return Ok(());
     }
     let what = match entry.removed {
-        None => "is in the tree",
+        None => "is in the project",
         Some(Removed::Doubtful | Removed::Unproven) => "was not removed",
         Some(_) => "was removed",
     };
@@ -132,9 +132,9 @@ fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
     for of_stack in stacks {
         let stack = name(&of_stack.stack);
         match by_stack.get(&of_stack.stack) {
-            None => return Err(format!("{stack} is carried out, and has no entry")),
+            None => return Err(format!("{stack} is applied, and has no entry")),
             Some(entry) if entry.blocked.is_some() => {
-                return Err(format!("{stack} is carried out, and its entry is blocked"));
+                return Err(format!("{stack} is applied, and its entry is blocked"));
             }
             Some(_) => {}
         }
@@ -148,7 +148,7 @@ fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
     match carried_out.find(|entry| !known.contains(&entry.stack)) {
         None => Ok(()),
         Some(entry) => Err(format!(
-            "nothing says what the entry of {} rests on",
+            "the inputs of the entry of {} are missing",
             name(&entry.stack)
         )),
     }

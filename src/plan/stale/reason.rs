@@ -55,21 +55,21 @@ impl fmt::Display for Stale {
             ),
             Stale::Lineage => f.write_str("the plan was made with another state"),
             Stale::State { was_kept: true } => {
-                f.write_str("the plan was made with a state, and the project keeps none now")
+                f.write_str("the plan was made with a state, and the project has none now")
             }
             Stale::State { was_kept: false } => {
-                f.write_str("the plan was made without a state, and the project keeps one now")
+                f.write_str("the plan was made without a state, and the project has one now")
             }
-            Stale::Back(stack) => write!(f, "{}: it is in the tree again", name(stack)),
+            Stale::Back(stack) => write!(f, "{}: it is in the project again", name(stack)),
             Stale::NotRemoved(stack, why) => {
                 write!(
                     f,
-                    "{}: it is not to be destroyed: {}",
+                    "{}: it must not be destroyed: {}",
                     name(stack),
                     printable(why)
                 )
             }
-            Stale::Gone(stack) => write!(f, "{}: it is gone", name(stack)),
+            Stale::Gone(stack) => write!(f, "{}: it no longer exists", name(stack)),
             Stale::Inputs(stack, part) => {
                 write!(f, "{}: {} differs", name(stack), printable(part))
             }
@@ -89,13 +89,13 @@ impl fmt::Display for Stale {
             ),
             Stale::Unknown(stack) => write!(
                 f,
-                "{}: outside of git nothing tells whether its files are those of the plan",
+                "{}: outside of git, its files cannot be compared with the plan",
                 name(stack)
             ),
             Stale::Driver(stack) => write!(f, "{}: it has another driver", name(stack)),
             Stale::Order(stack) => write!(f, "{}: it runs after other stacks", name(stack)),
             Stale::Record(stack) => {
-                write!(f, "{}: what is on record of it has changed", name(stack))
+                write!(f, "{}: its record has changed", name(stack))
             }
             Stale::Before(stack, Some(other)) => write!(
                 f,
@@ -105,7 +105,7 @@ impl fmt::Display for Stale {
             ),
             Stale::Before(stack, None) => write!(
                 f,
-                "{}: a stack that it runs after is no longer on record",
+                "{}: a stack that it runs after is no longer recorded",
                 name(stack)
             ),
         }

@@ -102,7 +102,7 @@ impl Verification<'_> {
 pub fn unknown_progress(error: ProgressError) -> Error {
     let hint = match error {
         ProgressError::Unusable(_) => {
-            "give this user the right to read and write it, or make a new plan"
+            "make it readable and writable for this user, or make a new plan"
         }
         ProgressError::Newer { .. } => "use that version of orch, or make a new plan",
         ProgressError::Changed => "run the same command again",
@@ -110,7 +110,7 @@ pub fn unknown_progress(error: ProgressError) -> Error {
     };
     let error = match error {
         ProgressError::Changed => Error::external(error),
-        error => Error::described("it is not known what was applied of this plan", error),
+        error => Error::described("the progress of this plan is unknown", error),
     };
     Error::new(ErrorKind::Refused, error).hint(hint)
 }
@@ -123,7 +123,7 @@ fn explained(stale: &[Stale]) -> Error {
         text += &format!("\n  and {} more", stale.len() - MOST);
     }
     Error::refused(format!(
-        "the plan does not hold any more, and nothing was run:{text}"
+        "the plan no longer holds, and nothing was run:{text}"
     ))
     .hint("make a new plan")
 }

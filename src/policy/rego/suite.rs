@@ -91,7 +91,7 @@ impl Suite {
     /// If a rule fails, or there is no such test: what is wrong with which of the files, by its position.
     pub(in crate::policy) fn run(&mut self, name: &str) -> Result<TestOutcome, (usize, Problem)> {
         let test = self.tests.iter().find(|(test, _)| test.name == name);
-        let (_, query) = test.ok_or_else(|| (0, Problem::new("there is no such test")))?;
+        let (_, query) = test.ok_or_else(|| (0, Problem::new("no such test")))?;
         let found = self.engine.eval_query(query.clone(), false);
         let prints = results::prints(self.engine.take_prints().unwrap_or_default());
         let found = found.map_err(|error| located(&self.files, &error.to_string()))?;

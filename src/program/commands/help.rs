@@ -180,10 +180,7 @@ fn unknown(subject: &[String]) -> ProgramError {
     let known = commands.chain(TOPICS.iter().map(|topic| topic.name));
     let meant = closest(&subject, known).map(|meant| format!("; did you mean `{meant}`?"));
     let shown = printable(&subject);
-    let message = format!(
-        "there is no command or topic `{shown}`{}",
-        meant.unwrap_or_default()
-    );
+    let message = format!("no command or topic `{shown}`{}", meant.unwrap_or_default());
     ProgramError::usage(message).hint("`orch help` lists all commands and topics")
 }
 

@@ -88,7 +88,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if args.select.status.iter().any(is_missing)
         && !matches!(args.format, ListFormat::Text | ListFormat::Json)
     {
-        let message = "stacks that are not here cannot be jobs: with `--status removed` or `absent`, the format must be `text` or `json`";
+        let message = "removed stacks cannot be jobs: with `--status removed` or `absent`, use `--format text` or `json`";
         return Err(ProgramError::usage(message));
     }
     let explains = args.why || args.format == ListFormat::Json;
@@ -175,7 +175,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if !matches!(args.format, ListFormat::Text | ListFormat::Json) {
         let message =
-            "removed stacks cannot be jobs: with `--removed`, the format must be `text` or `json`";
+            "removed stacks cannot be jobs: with `--removed`, use `--format text` or `json`";
         return Err(ProgramError::usage(message));
     }
     let query = args.select.change_query()?;

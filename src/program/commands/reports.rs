@@ -295,9 +295,7 @@ impl Reports {
                     | Target::Device(file)
                     | Target::StepSummary(StepSummary(file)) => file.to_string_lossy(),
                 };
-                console::warning(&format!(
-                    "the report `{place}` could not be written: {error}"
-                ));
+                console::warning(&format!("failed to write the report `{place}`: {error}"));
                 // Nobody asked for this one.
                 are_written &= matches!(target, Target::StepSummary(_));
             }

@@ -321,7 +321,7 @@ fn no_tag(flag: &str, value: &str) -> ProgramError {
         value => format!("in {flag}: a tag is missing in `{value}`"),
     };
     ProgramError::usage(message).hint(match flag {
-        "--no-tags" => "leave out `--no-tags` to exclude no stacks by their tags",
-        _ => "leave out `--tags` to select stacks whatever their tags",
+        "--no-tags" => "remove `--no-tags` to exclude no stacks by tag",
+        _ => "remove `--tags` to select stacks regardless of tags",
     })
 }

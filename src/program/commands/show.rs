@@ -132,7 +132,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
     }
     let message = format!("`{} show` failed for `{shown}`", tool.program());
     Err(ProgramError::new(ErrorKind::External, anyhow!(message))
-        .hint("a plan can be shown where the tool is initialised as it was when it was made"))
+        .hint("the plan can be shown only where the tool is initialized as for that plan"))
 }
 
 /// Returns the entry of the stack that the user means in a directory, if that stack was removed.
@@ -156,7 +156,7 @@ fn note_code(entry: &PlanEntry) {
     console::note(&format!(
         "its tool can show its own plan only where commit {commit} is checked out"
     ));
-    console::help("`orch runs logs` has what the tool printed as it planned");
+    console::help("to see the output of its plan, run `orch runs logs`");
 }
 
 /// Explains why a file cannot be used.

@@ -41,7 +41,7 @@ impl RunTerminal for PlanTerminal {
         let Some(log) = log else {
             return Ok(());
         };
-        let failed = "failed to read what a tool has printed";
+        let failed = "failed to read the output of a tool";
         writers.log(log.context(failed)?).context(failed)?;
         writers.end_text();
         Ok(())

@@ -13,7 +13,7 @@ pub(crate) struct SizeLimit {
 /// The limit of configuration files. Real ones are a few kilobytes.
 pub(crate) const CONFIGURATION: SizeLimit = SizeLimit {
     bytes: 16 << 20,
-    help: "split it, or give it another name if it is not configuration",
+    help: "split it, or rename it if it is not configuration",
 };
 
 pub(crate) enum TextError {

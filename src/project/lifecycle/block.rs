@@ -313,7 +313,7 @@ impl<'a> LifecycleReader<'a> {
             Some(diagnostic.label(span, label).help(help))
         };
         if glob.starts_with('!') {
-            let help = "list only what is to be ignored";
+            let help = "list only globs of files to ignore";
             return wrong("`!` does not re-include files".to_owned(), help);
         }
         if glob.trim_matches('/').is_empty() {
@@ -365,7 +365,7 @@ impl<'a> LifecycleReader<'a> {
                 let message = format!("`{text}` names an output of several stacks");
                 problems.push(
                     Diagnostic::error(Code::InvalidValue, message)
-                        .label(span, "a tag stands for any number of stacks")
+                        .label(span, "a tag can match several stacks")
                         .help("name the output of one stack: `\"/cluster#endpoint\"`"),
                 );
                 continue;
@@ -425,7 +425,7 @@ fn unknown_attribute(attribute: &Attribute, block: &Block) -> Diagnostic {
         let message = "`destroy` is a rule of a `removed` block";
         return Diagnostic::error(Code::Misplaced, message)
             .label(attribute.name.span, "not in a `removed` block")
-            .help("to keep what the stack has built from being destroyed, write `prevent_destroy = true`");
+            .help("to protect its resources, write `prevent_destroy = true`");
     }
     let message = format!("unknown attribute `{name}` in `{LIFECYCLE}`");
     Diagnostic::error(Code::UnknownAttribute, message)

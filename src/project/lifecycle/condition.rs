@@ -39,9 +39,7 @@ pub(super) fn condition(
             let message = format!("this `{}` has no `{name}`", kind.word());
             let help = match name {
                 CONDITION => "write `condition = …` with what must be true",
-                _ => {
-                    "write `error_message = \"…\"` with what is said if the condition does not hold"
-                }
+                _ => "add `error_message = \"…\"`, which is shown if the condition does not hold",
             };
             problems.push(
                 Diagnostic::error(Code::MissingAttribute, message)

@@ -220,7 +220,7 @@ fn source(
         return None;
     }
     if value.len() > ProjectPath::MAX_BYTES || value.contains(char::is_control) {
-        let help = "write what the calls of the module have as `source`";
+        let help = "write the `source` of calls of the module";
         problems.push(wrong("no call can name this", help));
         return None;
     }

@@ -40,7 +40,7 @@ impl<'p> Lookup<'_, 'p> {
         };
         self.names.progress.note_names([&first.into()]);
         let Some(mut node) = self.scope.node(first) else {
-            let message = format!("there is no global `{first}`");
+            let message = format!("no global `{first}`");
             let diagnostic = Diagnostic::error(Code::UnknownName, message).label(
                 first_span,
                 "not defined for this stack or a directory above it",
@@ -68,7 +68,7 @@ impl<'p> Lookup<'_, 'p> {
                 }
                 let mut diagnostic =
                     Diagnostic::error(Code::UnknownName, format!("no attribute `{name}`"))
-                        .label(span, "there is no such attribute");
+                        .label(span, "it has no such attribute");
                 if let Some(unset) = unset {
                     let label = format!("`{}` is removed here", unset.name());
                     diagnostic = diagnostic.label(unset.span, label);

@@ -25,7 +25,7 @@ impl<'p> Names<'_, 'p> {
             return self.all_lets(lets, path.span);
         };
         let Some(definition) = lets.iter().find(|it| *it.name.text == *name) else {
-            let message = format!("there is no `let.{name}`");
+            let message = format!("no `let.{name}`");
             let diagnostic = Diagnostic::error(Code::UnknownName, message)
                 .label(span, "not in the `lets` of this directory");
             let names = lets.iter().map(|it| &*it.name.text);

@@ -76,7 +76,7 @@ fn located(
     directory: &ProjectPath,
 ) -> Result<Spanned<StackPath>, Box<Diagnostic>> {
     const ALL_BELOW: &str =
-        "name the directory: it stands for all stacks at and below it, instances too";
+        "name the directory, which matches all stacks at and below it, and their instances";
     let span = attribute.value.span;
     let name = &attribute.name.text;
     let wrong = |code: Code, message: String, label: &str| {

@@ -276,9 +276,7 @@ fn cycle(
     if let Some(more @ 1..) = walked.len().checked_sub(MAX_SHOWN) {
         diagnostic = diagnostic.note(format!("{more} more blocks are part of it"));
     }
-    diagnostic.help(
-        "to swap stacks, give each an `id` before they move: what is on record follows its id",
-    )
+    diagnostic.help("to swap stacks, give each an `id` before they move: records follow the id")
 }
 
 pub(crate) fn read(

@@ -116,13 +116,16 @@ impl RemovedBlock {
     fn contradicted(&self, stacks: &Stacks) -> Option<Diagnostic> {
         let mut here = self.in_tree(stacks);
         let first = here.next()?;
-        let message = format!("`{}` is removed and in the tree", first.path);
+        let message = format!(
+            "`{}` is in the project, so it cannot be removed",
+            first.path
+        );
         let diagnostic = Diagnostic::error(Code::Conflict, message)
             .label(self.from.span, "all at and below this is removed")
             .label(first.span, "this stack is there");
         let diagnostic = match here.count() {
             0 => diagnostic,
-            more => diagnostic.note(format!("{more} more stacks of the tree lie there")),
+            more => diagnostic.note(format!("{more} more stacks are there")),
         };
         Some(diagnostic.help("remove the `removed` block, or delete the stack and commit that"))
     }
@@ -170,7 +173,7 @@ pub(crate) fn read(
                         "unknown attribute `{name}` in the `{LIFECYCLE}` of a `{REMOVED}` block"
                     );
                     let diagnostic = Diagnostic::error(Code::UnknownAttribute, message)
-                        .label(attribute.name.span, "has no meaning for what is removed")
+                        .label(attribute.name.span, "has no meaning for removed stacks")
                         .label(block.kind.span, "in this block");
                     problems.push(diagnostic.did_you_mean(name, RULES));
                 }

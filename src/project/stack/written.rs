@@ -37,7 +37,7 @@ impl Stacks {
                     .key()
                     .map(ToString::to_string)
                     .unwrap_or_default();
-                let message = format!("`{written}` stands for several instances");
+                let message = format!("`{written}` matches several instances");
                 let help = format!("name one of them: `stacks[\"{written}[\\\"{key}\\\"]\"]`");
                 wrong(message, "this needs one of them").help(help)
             }

@@ -30,7 +30,7 @@ pub enum JournalError {
     TooLong,
     #[error("it has no header")]
     NoHeader,
-    #[error("it has format {format}, and this orch knows {FORMAT}; orch {orch} wrote it")]
+    #[error("it has format {format}, written by orch {orch}; this orch reads format {FORMAT}")]
     Newer { format: u32, orch: String },
     #[error("line {line} is damaged at column {}", error.column())]
     Damaged {

@@ -98,12 +98,12 @@ pub struct Brief {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    #[error("no run of this project is on record")]
+    #[error("no run of this project is recorded")]
     NoRuns,
     /// The name is empty, as if from an unset variable.
-    #[error("RUN is empty; it is `last`, `last~1`, or the beginning or end of a run id")]
+    #[error("RUN is empty; write `last`, `last~1`, or the beginning or end of a run id")]
     Empty,
-    #[error("there is no run `{0}`: {1} on record")]
+    #[error("no run `{0}`: {1} recorded")]
     TooOld(String, usize),
     /// No id begins or ends like that.
     #[error("no run has an id that begins or ends with `{0}`")]

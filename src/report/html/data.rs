@@ -146,7 +146,7 @@ fn attempt_data(run: &ShownRun, attempt: &AttemptRecord, log: Option<&LogFile<'_
     let mut notes = Vec::new();
     notes.extend(attempt.failure.as_ref().map(|failure| failed(failure, "")));
     if attempt.elapsed.is_none() && run.state != RunStatus::Running {
-        notes.push("its end is not on record".to_owned());
+        notes.push("its end is not recorded".to_owned());
     }
     if attempt.was_killed {
         notes.push("killed, since it did not end when interrupted".to_owned());

@@ -93,7 +93,7 @@ fn what_failed_comes_first_and_what_has_no_changes_is_counted() {
     | --- | --- | --- | --- | --- |
     | `/failed` | failed |  | 1.0s | exit status 1 after 1.0s |
     | `/changed` | succeeded | changes | 1.0s |  |
-    | `/skipped` | skipped |  |  | the cause is not on record |
+    | `/skipped` | skipped |  |  | the cause is not recorded |
 
     1 stack succeeded without changes.
 

@@ -165,13 +165,13 @@ fn followup_row(followup: &PlannedFollowUp) -> String {
 fn notes(plan: &Plan) -> String {
     let mut notes = String::new();
     if !plan.failed.is_empty() {
-        notes += "\n`orch apply` changes nothing while stacks fail. To leave them out, add `--on-error=skip-dependents`.\n";
+        notes += "\n`orch apply` changes nothing while stacks fail to plan. To leave them out, add `--on-error=skip-dependents`.\n";
     }
     if plan.entries.iter().any(|entry| entry.blocked.is_some()) {
-        notes += "\nNothing is done with stacks that are blocked.\n";
+        notes += "\nBlocked stacks are left unchanged.\n";
     }
     if plan.entries.iter().any(PlanEntry::is_undecided) {
-        notes += "\nAn apply decides what to do with a stack marked `?` after it has applied the stacks named.\n";
+        notes += "\nA stack marked `?` is planned during the apply, after the stacks named.\n";
     }
     // Their names may be long, and notes have to fit in any case.
     if let Some(followups) = &plan.followups {
@@ -203,8 +203,8 @@ fn notes(plan: &Plan) -> String {
         ),
         (
             RelaxedEffect::Contradicted,
-            "constraint on record is left out, which newer declarations contradict",
-            "constraints on record are left out, which newer declarations contradict",
+            "recorded constraint is left out, since newer ones contradict it",
+            "recorded constraints are left out, since newer ones contradict them",
         ),
     ] {
         let relaxed = plan.relaxed.iter().filter(|it| it.effect == effect);

@@ -93,13 +93,13 @@ pub fn write_plan(
             RelaxedEffect::Contradicted => {
                 writeln!(
                     out,
-                    "Left out: on record, {later} ran after {earlier}, which newer declarations contradict."
+                    "Left out: {later} ran after {earlier} by record, which newer constraints contradict."
                 )?;
             }
         }
     }
     if let Some(more @ 1..) = plan.relaxed.len().checked_sub(MAX_RELAXED) {
-        writeln!(out, "Left out: {more} more constraints on record.")?;
+        writeln!(out, "Left out: {more} more recorded constraints.")?;
     }
     writeln!(out, "{}", summary(plan))
 }

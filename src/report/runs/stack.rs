@@ -72,7 +72,7 @@ impl<'a> ShownStack<'a> {
                 "its changes wait for approval".to_owned()
             }
             StackState::Ended(ended) => {
-                how_ended(ended).unwrap_or_else(|| "the cause is not on record".to_owned())
+                how_ended(ended).unwrap_or_else(|| "the cause is not recorded".to_owned())
             }
         })
     }

@@ -104,7 +104,7 @@ fn phrase(state: RunStatus) -> &'static str {
         RunStatus::Interrupted => "was interrupted",
         RunStatus::Killed => "was killed",
         RunStatus::Unknown => "has not finished",
-        RunStatus::DryRun => "did not start: it is a dry run",
+        RunStatus::DryRun => "did not start: dry run",
     }
 }
 

@@ -98,7 +98,7 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
         .filter(|entry| entry.intent.is_some())
         .count();
     let tainted = stacks.filter(|entry| entry.tainted.is_some()).count();
-    let mut counts = format!("{} on record", document.stacks.len());
+    let mut counts = format!("{} recorded", document.stacks.len());
     for (number, what) in [
         (applied, "applied"),
         (failed, "failed"),

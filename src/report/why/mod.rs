@@ -106,10 +106,7 @@ impl<'a> Story<'a> {
             }
             Obstacle::Unreached(reaches) => {
                 let flags: Vec<String> = reaches.iter().map(ToString::to_string).collect();
-                format!(
-                    "what would select it is left out by {}",
-                    flags.join(" and ")
-                )
+                format!("it would be selected without {}", flags.join(" and "))
             }
             Obstacle::Neighbour(reach, step) => {
                 let Project {
@@ -140,7 +137,7 @@ impl<'a> Story<'a> {
         text += &format!(", or `orch trigger {word}`");
         let is_off = |changes: &Changes| changes.uncounted.counted.untracked.is_some();
         if self.changes().is_some_and(is_off) {
-            text += ", whose file counts once it is committed";
+            text += ", whose file counts when it is committed";
         }
         text
     }

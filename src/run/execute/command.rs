@@ -181,7 +181,7 @@ impl Executor for Commands<'_> {
             match std::fs::remove_file(file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(Failure::NotStarted(format!(
-                        "what an earlier attempt has written cannot be removed: {error}"
+                        "files of an earlier attempt cannot be removed: {error}"
                     )));
                 }
                 _ => {}

@@ -218,7 +218,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.summary.is_state_lost = true;
                 self.ending.get_or_insert(CancelCause::StateLost);
                 self.halt();
-                let told = format!("{why}: nothing new starts, and what runs goes on");
+                let told = format!("{why}: nothing new starts; running commands continue");
                 (self.on_event)(&RunEvent::NotKept(told));
             }
             Message::Unsettled(turn) => {

@@ -184,9 +184,7 @@ pub(super) fn start_problem(error: &io::Error) -> String {
         Some(rustix::io::Errno::NOENT) => {
             "the interpreter in its `#!` line does not exist".to_owned()
         }
-        Some(rustix::io::Errno::NOEXEC) => {
-            "it is not a program; a script needs a `#!` line".to_owned()
-        }
+        Some(rustix::io::Errno::NOEXEC) => "not a program; a script needs a `#!` line".to_owned(),
         _ => error.to_string(),
     }
 }

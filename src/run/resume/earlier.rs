@@ -36,7 +36,7 @@ struct EarlierResults {
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
     /// There is none.
-    #[error("there is no run to resume: this project has no recorded runs")]
+    #[error("no run to resume: this project has no recorded runs")]
     NoRuns,
     /// It is not clear which one is meant.
     #[error("in --resume: {0}; `orch runs list` lists all runs")]
@@ -50,14 +50,14 @@ pub enum ResumeError {
     )]
     MayBeAlive(String),
     /// A later `orch` wrote its journal.
-    #[error("the journal of run {run} cannot be understood: {error}")]
+    #[error("the journal of run {run} cannot be read: {error}")]
     Newer {
         run: String,
         /// What is wrong with it.
         error: JournalError,
     },
     /// A word in its journal means nothing to this version.
-    #[error("run {run} cannot be resumed: its {what} is `{word}`, which this orch does not know")]
+    #[error("run {run} cannot be resumed: its {what} `{word}` is unknown to this orch")]
     UnknownWord {
         run: String,
         /// What the word says.

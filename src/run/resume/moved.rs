@@ -61,10 +61,10 @@ pub enum UnknownChanges {
     #[error("HEAD cannot be read: {0}")]
     Head(#[source] GitError),
     /// git does not tell what is not committed.
-    #[error("the state of the working tree cannot be known: {0}")]
+    #[error("the status of the working tree is unknown: {0}")]
     Status(#[source] Arc<GitError>),
     /// There was a commit then or is one now, and not both.
-    #[error("HEAD was {} then and is {} now", commit(.then.as_deref()), commit(.now.as_deref()))]
+    #[error("HEAD was {} then, and is now {}", commit(.then.as_deref()), commit(.now.as_deref()))]
     NoCommit {
         /// HEAD then.
         then: Option<String>,
@@ -72,13 +72,13 @@ pub enum UnknownChanges {
         now: Option<String>,
     },
     /// The journal does not name the files that were not committed.
-    #[error("its journal does not name the files that were not committed then")]
+    #[error("its journal lacks the files that were uncommitted then")]
     Uncommitted,
     /// The commit is not present.
-    #[error("HEAD was {} then, which this clone does not have", commit(Some(.0.as_str())))]
+    #[error("HEAD was {} then, which is not in this clone", commit(Some(.0.as_str())))]
     Missing(String),
     /// The files that differ cannot be told.
-    #[error("what has changed cannot be known: {0}")]
+    #[error("the changes cannot be determined: {0}")]
     Changes(#[source] ChangeError),
 }
 

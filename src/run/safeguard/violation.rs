@@ -12,7 +12,8 @@ use crate::project::config::Safeguard;
 const N_SHOWN: usize = 20;
 
 /// What to do if HEAD is compared with the wrong branch.
-const DEFAULT_BRANCH: &str = "set `config.git.default_remote` and `default_branch` to the branch that HEAD is to be compared with";
+const DEFAULT_BRANCH: &str =
+    "set `config.git.default_remote` and `default_branch` to the branch to compare HEAD with";
 
 /// How many pairs of stacks a violation names.
 const N_PAIRS: usize = 10;
@@ -33,24 +34,24 @@ pub enum Violation {
     #[error("refused: the remote `{}` has no branch `{}` {}", .0.remote, .0.branch, rule(Safeguard::GitOutOfSync))]
     NoBranch(RemoteBranch),
     #[error(
-        "refused: there is no remote that HEAD could be compared with {}",
+        "refused: no remote to compare HEAD with {}",
         rule(Safeguard::GitOutOfSync)
     )]
     NoRemote,
     /// The branch of the remote cannot be known.
     #[error(
-        "refused: what HEAD is to be compared with is unknown {}",
+        "refused: the branch to compare HEAD with is unknown {}",
         rule(Safeguard::GitOutOfSync)
     )]
     NoUpstream(#[source] BaseUnknown),
     /// git cannot say whether HEAD has what the remote has.
     #[error(
-        "refused: whether HEAD is up to date cannot be known {}",
+        "refused: failed to check whether HEAD is up to date {}",
         rule(Safeguard::GitOutOfSync)
     )]
     SyncUnknown(#[source] GitError),
     /// git cannot say what state the working tree is in.
-    #[error("refused: the state of the working tree cannot be known {}", rules(.on))]
+    #[error("refused: the status of the working tree is unknown {}", rules(.on))]
     StatusUnknown {
         /// The safeguards that need to know it.
         on: Vec<Safeguard>,
@@ -152,8 +153,8 @@ impl fmt::Display for Untracked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rule = rule(Safeguard::GitUntracked);
         match self.0.len() {
-            1 => write!(f, "1 file is not known to git {rule}")?,
-            n => write!(f, "{n} files are not known to git {rule}")?,
+            1 => write!(f, "1 file is untracked {rule}")?,
+            n => write!(f, "{n} files are untracked {rule}")?,
         }
         files(f, self.0, |change| {
             (change == FileChange::Repository).then_some("repository")
@@ -167,8 +168,8 @@ impl fmt::Display for Uncommitted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rule = rule(Safeguard::GitUncommitted);
         match self.0.len() {
-            1 => write!(f, "1 file has changes that are not committed {rule}")?,
-            n => write!(f, "{n} files have changes that are not committed {rule}")?,
+            1 => write!(f, "1 file has uncommitted changes {rule}")?,
+            n => write!(f, "{n} files have uncommitted changes {rule}")?,
         }
         files(f, self.0, |change| Some(change.word()))
     }
@@ -193,7 +194,7 @@ impl fmt::Display for OutOfSync<'_> {
                     HeadRelation::Unrelated => {
                         write!(
                             f,
-                            "HEAD ({head}) and {upstream} ({tip}) have no commit in common"
+                            "HEAD ({head}) and {upstream} ({tip}) have no common commit"
                         )?;
                     }
                     _ => write!(
@@ -256,7 +257,7 @@ impl Violation {
                 "these safeguards"
             };
             format!(
-                "or lift {which} with `--disable-safeguards={}`",
+                "or disable {which} with `--disable-safeguards={}`",
                 names.join(",")
             )
         };
@@ -354,7 +355,7 @@ fn remedy_for(error: &GitError) -> String {
     match (error, error.remedy()) {
         (_, Some(command)) => format!("if you trust the repository, run `{command}`"),
         (GitError::Start(_) | GitError::Library(_), _) => {
-            "install `git`, or put it on the PATH".to_owned()
+            "install `git`, or add it to the PATH".to_owned()
         }
         (GitError::NoWorkingTree(_), _) => {
             "change into a working tree of the repository".to_owned()

@@ -92,7 +92,7 @@ impl Lockable {
         });
         if let Err(error) = moved.map_err(from_edit::<Error>) {
             self.opened.notices.note(&format!(
-                "failed to record that HEAD has what was applied: {}",
+                "failed to record that HEAD has the applied inputs: {}",
                 error.message()
             ));
         }
@@ -159,10 +159,10 @@ pub fn check_keys(stacks: &Stacks, document: &Document, recorded: &[StackIndex])
     let Some(&taken) = taken else { return Ok(()) };
     let path = printable(stacks[taken].path.as_str());
     Err(Error::refused(format!(
-        "another stack is on record at `{path}`: it has another id, and is not in this project"
+        "another stack is recorded at `{path}`, with another id; it is not in this project"
     ))
     .hint(format!(
-        "if it still exists, give it a key of its own with `orch state move {path} NEW`; if nothing of it exists any more, run `orch state forget {path}`"
+        "if it still exists, run `orch state move {path} NEW`; if nothing of it exists, run `orch state forget {path}`"
     )))
 }
 

@@ -75,12 +75,14 @@ pub(super) fn note_taken_over(notices: &Notices, taken_over: &TakenOver) {
     let Lock { run, by, host, .. } = &taken_over.lock;
     let [run, by, host] = [run, by, host].map(|text| printable(text));
     let what = match taken_over.why {
-        Vacancy::Killed => format!("run {run} was killed and left the lock of the state"),
+        Vacancy::Killed => format!("run {run} was killed while it held the lock of the state"),
         Vacancy::Broken => format!("the lock of the state was taken away from run {run}"),
         Vacancy::Expired(expires) => format!(
             "the lock of the state was taken over from run {run} of {by} on {host}, which gave no sign of life for {}",
             exact(expires)
         ),
     };
-    notices.note(&format!("{what}; what it had begun counts as interrupted"));
+    notices.note(&format!(
+        "{what}; its unfinished stacks count as interrupted"
+    ));
 }

@@ -115,7 +115,7 @@ impl ReferenceResolver<'_> {
             self.problems.push(wrong(
                 format!("`{written}` in `{kind}` is only read, and never changes"),
                 "it says `mode = \"read\"`",
-                "name the stack that manages what is read there",
+                "name the stack that manages it",
             ));
             return;
         }

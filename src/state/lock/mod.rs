@@ -98,7 +98,7 @@ pub enum LockError {
     #[error(transparent)]
     Read(#[from] BackendReadError),
     /// There is no document.
-    #[error("there is no document at `{0}`")]
+    #[error("no state at `{0}`")]
     Missing(String),
     /// Another run writes.
     #[error("the state is locked")]

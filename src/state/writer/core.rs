@@ -172,7 +172,7 @@ impl Core {
             return;
         }
         let Some(copy) = &self.copy else {
-            self.copy_problem = Some("there is no folder for it".to_owned());
+            self.copy_problem = Some("it has no folder".to_owned());
             return;
         };
         let before = self.wanted.keys().filter_map(|stack| {

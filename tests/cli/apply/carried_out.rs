@@ -188,7 +188,7 @@ fn apply_warns_where_replace_has_no_effect() {
         ]
     );
     // A stack that is not selected is no part of the plan.
-    let said = "in --replace: `a` names no selected stack";
+    let said = "in --replace: `a` is not selected";
     fails(&repository, "plan --replace a --match new", 64, said);
     done(&repository, "plan --replace '*' --match new");
 }

@@ -232,7 +232,7 @@ fn apply_of_a_finished_file_says_when_it_was_applied() {
         let stacks = [("/a", ""), ("/b", "after = [\"/a\"]")];
         let repository = if keeps_state {
             let repository = applied(&stacks);
-            // What a command has applied is on record without the outputs that it was applied with.
+            // What a command has applied is recorded without the outputs that it was applied with.
             done(&repository, "run --record=apply -- true");
             repository
         } else {

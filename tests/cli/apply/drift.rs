@@ -78,7 +78,7 @@ fn apply_accepts_that_a_resource_was_deleted_by_hand_and_destroys_nothing() {
     assert_eq!(world(&repository, "a", "known"), None);
     let plan = done(&repository, "plan");
     assert!(
-        plan.contains("recorded, and nothing exists any more"),
+        plan.contains("recorded, but its Terraform state is empty"),
         "{plan}"
     );
 }
@@ -89,7 +89,7 @@ fn apply_refuses_a_refresh_of_what_was_applied_since() {
     by_hand(&repository, "a", Some("by hand\n"));
     done(&repository, "plan --refresh-only -o ../saved");
     done(&repository, "apply --full --auto-approve");
-    let said = "/a: what is on record of it has changed";
+    let said = "/a: its record has changed";
     fails(&repository, "apply ../saved", 4, said);
     assert_eq!(recorded(&repository, "/a")["refreshed"], Value::Null);
     // And the other way round.

@@ -675,7 +675,7 @@ fn what_was_rejected_is_discarded_and_followed() {
     let input = sample(&repository, "rejected", "/a");
     assert_eq!(input["run"]["state"], "DISCARDED");
     assert_tidy(&repository);
-    // Nothing of it is on record.
+    // Nothing of it is recorded.
     assert_eq!(entry(&repository, "/a")["last"]["outcome"], "succeeded");
     assert_eq!(entry(&repository, "/a")["intent"], Value::Null);
     let (run, _) = last_apply(&repository);

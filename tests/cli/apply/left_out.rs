@@ -126,12 +126,7 @@ fn apply_keeps_a_removed_stack_whose_user_fails_to_plan() {
     hook(&repository, "plan", "app", "exit 1");
     log(&repository);
     let apply = "apply --auto-approve --allow-destroy=1 --on-error skip-dependents";
-    let said = fails(
-        &repository,
-        apply,
-        1,
-        "/app runs after it, and stays as it is",
-    );
+    let said = fails(&repository, apply, 1, "/app runs after it, and is kept");
     assert_eq!(acts(&repository), ["apply update web"], "{said}");
     assert!(world(&repository, "net").is_some());
 }

@@ -1,4 +1,4 @@
-//! `orch apply` and `orch destroy`: what is carried out, in which order, and what goes on record.
+//! `orch apply` and `orch destroy`: what is carried out, in which order, and what is recorded.
 
 mod approval;
 mod bad_tools;
@@ -116,7 +116,7 @@ fn project(stacks: &[(&str, &str)]) -> Repository {
     Repository::of(prepared(stacks))
 }
 
-/// A project that keeps one, with nothing on record.
+/// A project that keeps one, with nothing recorded.
 fn with_state(stacks: &[(&str, &str)]) -> Repository {
     let sandbox = prepared(stacks);
     sandbox.write("/state.orch.hcl", STATE);
@@ -200,7 +200,7 @@ fn fails(sandbox: &Sandbox, arguments: &str, code: i32, said: &str) -> String {
     output.to_string()
 }
 
-/// Returns what is on record of a stack.
+/// Returns what is recorded of a stack.
 fn entry(sandbox: &Sandbox, key: &str) -> Value {
     let document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     document["stacks"][key].clone()

@@ -1,4 +1,4 @@
-//! What goes on record with an apply.
+//! What is recorded with an apply.
 
 use std::fs;
 
@@ -76,7 +76,7 @@ fn what_exists_is_put_on_record_and_nothing_runs() {
     done(&repository, "plan -o ../saved");
     log(&repository);
     let said = done(&repository, "apply ../saved");
-    assert!(said.contains("2 stacks put on record"), "{said}");
+    assert!(said.contains("2 stacks recorded"), "{said}");
     assert_eq!(log(&repository), [""; 0]);
     let adopted = entry(&repository, "/a");
     assert_eq!(adopted["driver"], "fake", "{adopted}");

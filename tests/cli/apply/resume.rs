@@ -281,7 +281,7 @@ fn a_taint_is_not_lost_when_a_plan_goes_on() {
         unhook(&repository, "apply", failing);
         done(&repository, &format!("state taint {other}"));
         log(&repository);
-        let said = format!("/{other}: what is on record of it has changed");
+        let said = format!("/{other}: its record has changed");
         fails(&repository, "apply ../saved --resume", 4, &said);
         assert_eq!(log(&repository), [""; 0]);
     }

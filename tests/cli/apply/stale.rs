@@ -100,7 +100,7 @@ fn a_stack_is_gone() {
     repository.commit();
     refused(
         &repository,
-        &["/a: it is gone", "/b: it runs after other stacks"],
+        &["/a: it no longer exists", "/b: it runs after other stacks"],
     );
 }
 
@@ -113,7 +113,7 @@ fn a_stack_was_applied_since_with_other_inputs() {
     refused(
         &repository,
         &[
-            "/a: what is on record of it has changed",
+            "/a: its record has changed",
             "/b: it runs after /a, whose record has changed",
         ],
     );
@@ -140,7 +140,7 @@ fn what_a_stack_runs_after_is_no_longer_on_record() {
     done(&repository, "state forget a");
     refused(
         &repository,
-        &["/b: a stack that it runs after is no longer on record"],
+        &["/b: a stack that it runs after is no longer recorded"],
     );
 }
 
@@ -152,7 +152,7 @@ fn a_stack_was_tainted_since() {
         &repository,
         "apply ../saved",
         4,
-        "/a: what is on record of it has changed",
+        "/a: its record has changed",
     );
     assert_eq!(acts(&repository), [""; 0], "{said}");
 }
@@ -164,7 +164,7 @@ fn a_new_stack_was_created_since_by_others_with_other_inputs() {
     want(&repository, "/a", "2");
     done(&repository, "apply --auto-approve");
     want(&repository, "/a", "1");
-    refused(&repository, &["/a: what is on record of it has changed"]);
+    refused(&repository, &["/a: its record has changed"]);
 }
 
 #[test]
@@ -196,14 +196,14 @@ fn a_state_was_added_or_removed_since() {
     repository.commit();
     refused(
         &repository,
-        &["the plan was made with a state, and the project keeps none now"],
+        &["the plan was made with a state, and the project has none now"],
     );
     done(&repository, "plan -o ../saved");
     repository.write("/state.orch.hcl", STATE);
     repository.commit();
     refused(
         &repository,
-        &["the plan was made without a state, and the project keeps one now"],
+        &["the plan was made without a state, and the project has one now"],
     );
 }
 
@@ -278,13 +278,13 @@ fn what_was_forgotten_since_is_not_destroyed() {
         let repository = applied(&[("/a", ""), ("/c", ""), ("/d", "")]);
         done(&repository, plan);
         done(&repository, "state forget c");
-        refused(&repository, &["/c: what is on record of it has changed"]);
+        refused(&repository, &["/c: its record has changed"]);
         assert!(world(&repository, "c").is_some(), "{plan}");
         // Somebody else destroys another one: that says nothing about this one.
         let other = "destroy --auto-approve --allow-destroy=1 --match d";
         done(&repository, other);
         log(&repository);
-        let said = "/c: what is on record of it has changed";
+        let said = "/c: its record has changed";
         fails(&repository, "apply ../saved", 4, said);
         assert_eq!(log(&repository), [""; 0]);
     }

@@ -171,7 +171,7 @@ fn only_the_plan_of_a_tool_that_is_shown_is_applied() {
         assert!(output.status.success(), "{output:?}");
         fs::read(repository.outside().join("made")).unwrap()
     };
-    let another = "/net: failed: the plan in the file is not the one that is shown";
+    let another = "/net: failed: the plan in the file differs from the one that is shown";
     for option in ["-destroy", "-replace=terraform_data.a", "-refresh-only"] {
         let made = plan_with(option);
         // What has begun is not begun again: each time there is a new plan.
@@ -190,7 +190,7 @@ fn what_is_shown_of_a_plan_of_a_tool_is_all_of_it() {
     let Some(repository) = with_terraform() else {
         return;
     };
-    let another = "/net: failed: the plan in the file is not the one that is shown";
+    let another = "/net: failed: the plan in the file differs from the one that is shown";
     let cases: [Change; 3] = [
         |entry| entry["resources"] = json!([]),
         |entry| entry["counts"]["change"] = 0.into(),
@@ -226,7 +226,7 @@ fn a_plan_of_a_tool_that_makes_something_is_no_plan_to_destroy() {
         }
         plans[0] = made;
     });
-    let another = "/net (destroy): failed: the plan in the file is not the one that is shown";
+    let another = "/net (destroy): failed: the plan in the file differs from the one that is shown";
     fails(&repository, "apply bad --allow-destroy=1", 1, another);
     assert!(has(&repository, 1));
     kept("--destroy");

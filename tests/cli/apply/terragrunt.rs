@@ -63,7 +63,7 @@ fn where_terragrunt_keeps_the_state_is_not_guessed_from_what_lies_in_the_unit() 
     let recorded = entry(&repository, "/unit");
     assert_eq!(recorded["driver"], "terragrunt");
     assert_eq!(recorded["backend"], Value::Null, "{recorded}");
-    // On another machine there is no such file.
+    // The file does not exist on another machine.
     std::fs::remove_dir_all(repository.path("/unit/.terraform")).unwrap();
     repository.write("/unit/terragrunt.hcl", "# changed\n");
     repository.commit();

@@ -97,7 +97,7 @@ fn a_plan_is_checked_again_after_the_wait_for_the_lock() {
     other.go_on();
     let output = waiting.end();
     assert_eq!(output.code(), 4, "{output}");
-    let said = "/b: what is on record of it has changed";
+    let said = "/b: its record has changed";
     assert!(output.stderr.contains(said), "{output}");
     assert_eq!(acts(&repository), ["apply update a", "apply update b"]);
     assert_eq!(world(&repository, "b").as_deref(), Some("3"));
@@ -214,7 +214,7 @@ fn a_plan_goes_on_after_ctrl_c() {
         apply.signal(Signal::SIGINT);
         let output = apply.end();
         assert_eq!(output.code(), 130, "{output}");
-        let goes_on = "`orch apply FILE --resume` goes on with this plan";
+        let goes_on = "`orch apply FILE --resume` continues this plan";
         assert!(output.stderr.contains(goes_on), "{output}");
         assert_tidy(&repository);
         unhook(&repository, "apply", "b");

@@ -133,7 +133,7 @@ pub(super) fn by_hand(sandbox: &Sandbox, stack: &str, content: Option<&str>) {
     }
 }
 
-/// Returns what is on record of a stack.
+/// Returns what is recorded of a stack.
 pub(super) fn recorded(sandbox: &Sandbox, stack: &str) -> Value {
     super::entry(sandbox, stack)
 }

@@ -96,7 +96,7 @@ fn tool_state(stack: &str) -> String {
     format!("/{stack}/terraform.tfstate")
 }
 
-/// What Terraform has on record of a stack: the id and the output of each resource.
+/// What Terraform has recorded of a stack: the id and the output of each resource.
 type Resources = BTreeMap<String, (String, String)>;
 
 fn resources(sandbox: &Sandbox, stack: &str) -> Resources {
@@ -125,7 +125,7 @@ fn resources(sandbox: &Sandbox, stack: &str) -> Resources {
     resources
 }
 
-/// Returns what Terraform has on record of some stacks.
+/// Returns what Terraform has recorded of some stacks.
 fn resources_of<'s>(sandbox: &Sandbox, stacks: &[&'s str]) -> BTreeMap<&'s str, Resources> {
     let stacks = stacks.iter();
     stacks
@@ -133,7 +133,7 @@ fn resources_of<'s>(sandbox: &Sandbox, stacks: &[&'s str]) -> BTreeMap<&'s str, 
         .collect()
 }
 
-/// Returns the ids of the resources that Terraform has on record.
+/// Returns the ids of the resources that Terraform has recorded.
 fn ids(resources: &BTreeMap<&str, Resources>) -> impl Iterator<Item = String> {
     let all = resources.values().flat_map(BTreeMap::values);
     all.map(|(id, _)| id.clone())

@@ -78,7 +78,7 @@ fn planned() -> Repository {
 struct Destroyed {
     /// How often each was destroyed.
     times: BTreeMap<String, usize>,
-    /// What Terraform has on record.
+    /// What Terraform has recorded.
     left: BTreeSet<String>,
 }
 

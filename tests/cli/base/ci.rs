@@ -98,19 +98,19 @@ mod github {
         let refused = event.orch(&project, LIST);
         assert_snapshot!(refused, @"
         [stderr]
-        error: what has changed is unknown
-          caused by: commit <second> is not in this shallow clone: first parent of the merge commit that GitHub Actions made
-          = help: run `git fetch --depth=1 origin <second>`, or let orch get what it needs with `--fetch`
-        ::error title=orch%3A refused::what has changed is unknown%0Acaused by: commit <second> is not in this shallow clone: first parent of the merge commit that GitHub Actions made%0Ahelp: run `git fetch --depth=1 origin <second>`, or let orch get what it needs with `--fetch`
+        error: the changes are unknown
+          caused by: commit <second> is not in this shallow clone: first parent of the merge commit of GitHub Actions
+          = help: run `git fetch --depth=1 origin <second>`, or add `--fetch`
+        ::error title=orch%3A refused::the changes are unknown%0Acaused by: commit <second> is not in this shallow clone: first parent of the merge commit of GitHub Actions%0Ahelp: run `git fetch --depth=1 origin <second>`, or add `--fetch`
         [exit status 4]
         ");
         let data = event.orch(&project, "list --changed --format json").data();
-        assert_snapshot!(data["refused"], @r#"{"command":"git fetch --depth=1 origin <second>","problem":"commit <second> is not in this shallow clone: first parent of the merge commit that GitHub Actions made"}"#);
+        assert_snapshot!(data["refused"], @r#"{"command":"git fetch --depth=1 origin <second>","problem":"commit <second> is not in this shallow clone: first parent of the merge commit of GitHub Actions"}"#);
         mend(&project, &refused);
         assert_snapshot!(event.orch(&project, LIST), @"
         a
         [stderr]
-        base <second>: first parent of the merge commit that GitHub Actions made
+        base <second>: first parent of the merge commit of GitHub Actions
         ");
     }
 
@@ -124,7 +124,7 @@ mod github {
         a
         [stderr]
         note: running `git fetch --depth=1 origin <second>`
-        base <second>: first parent of the merge commit that GitHub Actions made
+        base <second>: first parent of the merge commit of GitHub Actions
         ");
         assert!(project.is_shallow());
     }
@@ -181,10 +181,10 @@ mod github {
         let refused = event.orch(&project, LIST);
         assert_snapshot!(refused, @"
         [stderr]
-        error: what has changed is unknown
+        error: the changes are unknown
           caused by: commit <replaced> is not in this clone: the commit before this push (GitHub Actions)
-          = help: run `git fetch origin <replaced>`, or let orch get what it needs with `--fetch`
-        ::error title=orch%3A refused::what has changed is unknown%0Acaused by: commit <replaced> is not in this clone: the commit before this push (GitHub Actions)%0Ahelp: run `git fetch origin <replaced>`, or let orch get what it needs with `--fetch`
+          = help: run `git fetch origin <replaced>`, or add `--fetch`
+        ::error title=orch%3A refused::the changes are unknown%0Acaused by: commit <replaced> is not in this clone: the commit before this push (GitHub Actions)%0Ahelp: run `git fetch origin <replaced>`, or add `--fetch`
         [exit status 4]
         ");
         mend(&project, &refused);
@@ -212,10 +212,10 @@ mod github {
         event.file = String::new();
         assert_snapshot!(event.orch(&project, LIST), @"
         [stderr]
-        error: what has changed is unknown
+        error: the changes are unknown
           caused by: GitHub Actions runs this for a `push`, and its event file (GITHUB_EVENT_PATH) is not set
           = help: name a base with `--base REV`
-        ::error title=orch%3A refused::what has changed is unknown%0Acaused by: GitHub Actions runs this for a `push`, and its event file (GITHUB_EVENT_PATH) is not set%0Ahelp: name a base with `--base REV`
+        ::error title=orch%3A refused::the changes are unknown%0Acaused by: GitHub Actions runs this for a `push`, and its event file (GITHUB_EVENT_PATH) is not set%0Ahelp: name a base with `--base REV`
         [exit status 4]
         ");
         assert_snapshot!(event.orch(&project, "list --changed --base HEAD~1"), @"
@@ -284,9 +284,9 @@ mod bitbucket {
         let refused = project.orch_in_ci(LIST, &variables);
         assert_snapshot!(refused, @"
         [stderr]
-        error: what has changed is unknown
+        error: the changes are unknown
           caused by: the target of this change, `main`, is not in this clone (Bitbucket Pipelines)
-          = help: run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or let orch get what it needs with `--fetch`
+          = help: run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`
         [exit status 4]
         ");
         mend(&project, &refused);
@@ -324,7 +324,7 @@ mod azure {
         assert_snapshot!(project.orch_in_ci(LIST, &variables), @"
         a
         [stderr]
-        base <second>: first parent of the merge commit that Azure Pipelines made
+        base <second>: first parent of the merge commit of Azure Pipelines
         ");
     }
 }

@@ -85,9 +85,9 @@ fn a_refusal_runs_nothing() {
     let project = repositories.clone("");
     assert_snapshot!(project.orch("run --changed -- git init elsewhere"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: HEAD is the first commit of the repository and has no parent to compare with
-      = help: leave out `--changed` to act on all stacks, or name a base with `--base REV`
+      = help: remove `--changed` to select all stacks, or name a base with `--base REV`
     [exit status 4]
     ");
     assert!(!project.path("a/elsewhere").exists());
@@ -116,9 +116,9 @@ fn a_refusal_is_one_document() {
     assert_snapshot!(project.orch("list --changed --format json"), @r#"
     {"format":1,"refused":{"problem":"commit <start> is not in this shallow clone: first parent of HEAD, which is at origin/main","command":"git fetch --depth=1 origin <start>"},"stacks":[],"base":null,"removed":[],"changed_outside":null,"valid":true,"diagnostics":[],"errors":[]}
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: commit <start> is not in this shallow clone: first parent of HEAD, which is at origin/main
-      = help: run `git fetch --depth=1 origin <start>`, or let orch get what it needs with `--fetch`
+      = help: run `git fetch --depth=1 origin <start>`, or add `--fetch`
     [exit status 4]
     "#);
 }
@@ -178,9 +178,9 @@ fn a_linked_worktree_is_like_any_other() {
     let refused = work.orch(LIST);
     assert_snapshot!(refused, @"
     [stderr]
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common in this shallow clone
-      = help: run `git fetch --unshallow origin <feature> <second>`, or let orch get what it needs with `--fetch`
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit in this shallow clone
+      = help: run `git fetch --unshallow origin <feature> <second>`, or add `--fetch`
     [exit status 4]
     ");
     mend(&work, &refused);
@@ -225,9 +225,9 @@ fn where_libgit2_knows_nothing_git_is_asked() {
     let refused = project.orch(LIST);
     assert_snapshot!(refused, @"
     [stderr]
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common in this shallow clone
-      = help: run `git fetch --unshallow origin <feature> <second>`, or let orch get what it needs with `--fetch`
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit in this shallow clone
+      = help: run `git fetch --unshallow origin <feature> <second>`, or add `--fetch`
     [exit status 4]
     ");
     mend(&project, &refused);
@@ -276,9 +276,9 @@ fn without_the_program_nothing_can_be_fetched_but_much_be_known() {
     ");
     assert_snapshot!(project.orch_in_ci(LIST, &no_programs), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: commit <start> is not in this shallow clone: first parent of HEAD, which is at origin/main
-      = help: run `git fetch --depth=1 origin <start>`, or let orch get what it needs with `--fetch`
+      = help: run `git fetch --depth=1 origin <start>`, or add `--fetch`
     [exit status 4]
     ");
     let output = project.orch_in_ci("list --changed --fetch", &no_programs);
@@ -287,9 +287,9 @@ fn without_the_program_nothing_can_be_fetched_but_much_be_known() {
     project.git("checkout -q -b feature origin/feature");
     assert_snapshot!(project.orch_in_ci(LIST, &no_programs), @"
     [stderr]
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common in this shallow clone
-      = help: run `git fetch --unshallow origin <feature> <second>`, or let orch get what it needs with `--fetch`
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit in this shallow clone
+      = help: run `git fetch --unshallow origin <feature> <second>`, or add `--fetch`
     [exit status 4]
     ");
 }

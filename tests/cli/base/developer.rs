@@ -60,9 +60,9 @@ fn the_first_commit_has_no_parent() {
     let project = repositories.clone("");
     assert_snapshot!(project.orch(LIST), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: HEAD is the first commit of the repository and has no parent to compare with
-      = help: leave out `--changed` to act on all stacks, or name a base with `--base REV`
+      = help: remove `--changed` to select all stacks, or name a base with `--base REV`
     [exit status 4]
     ");
 }
@@ -73,16 +73,16 @@ fn without_a_commit_there_is_no_base() {
     sandbox.git_init();
     assert_snapshot!(sandbox.orch(LIST), @"
     [stderr]
-    error: what has changed is unknown
-      caused by: the repository has no commit yet, so nothing can have changed since one
-      = help: commit first, or leave out `--changed` to act on all stacks
+    error: the changes are unknown
+      caused by: the repository has no commit yet to compare with
+      = help: commit first, or remove `--changed` to select all stacks
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("list --changed --base HEAD"), @"
     [stderr]
-    error: what has changed is unknown
-      caused by: the repository has no commit yet, so nothing can have changed since one
-      = help: commit first, or leave out `--changed` to act on all stacks
+    error: the changes are unknown
+      caused by: the repository has no commit yet to compare with
+      = help: commit first, or remove `--changed` to select all stacks
     [exit status 4]
     ");
 }
@@ -92,17 +92,17 @@ fn without_git_there_is_no_base() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch(LIST), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: `$ROOT` is not in a git repository
-      = help: change into a git repository, or leave out `--changed` to act on all stacks
+      = help: change into a git repository, or remove `--changed` to select all stacks
     [exit status 4]
     ");
     assert_snapshot!(sandbox.orch("list --changed --base HEAD --format json"), @r#"
     {"format":1,"refused":{"problem":"`$ROOT` is not in a git repository","command":null},"stacks":[],"base":null,"removed":[],"changed_outside":null,"valid":true,"diagnostics":[],"errors":[]}
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: `$ROOT` is not in a git repository
-      = help: change into a git repository, or leave out `--changed` to act on all stacks
+      = help: change into a git repository, or remove `--changed` to select all stacks
     [exit status 4]
     "#);
 }
@@ -116,8 +116,8 @@ fn histories_without_a_common_commit_have_no_base() {
     let project = repositories.clone("--branch=other");
     assert_snapshot!(project.orch(LIST), @"
     [stderr]
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit
       = help: name a base with `--base REV`
     [exit status 4]
     ");

@@ -71,21 +71,21 @@ fn a_base_never_becomes_an_option_of_git() {
     assert_eq!(output.code(), 64, "{output}");
     assert_snapshot!(project.orch("list --changed --base=--all"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `--all`
       = help: name a commit, branch or tag that exists
     [exit status 4]
     ");
     assert_snapshot!(project.orch("list --changed --base=origin/--upload-pack=x"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `origin/--upload-pack=x`
       = help: name a commit, branch or tag that exists
     [exit status 4]
     ");
     assert_snapshot!(project.orch("list --changed '--base=origin/a b'"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `origin/a b`
       = help: name a commit, branch or tag that exists
     [exit status 4]
@@ -100,9 +100,9 @@ fn what_the_remote_does_not_have_is_fetched_once() {
     assert_snapshot!(output.without_git(), @"
     [stderr]
     note: running `git fetch --tags origin`
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `nonsense`
-      = help: fetching did not help; name another base with `--base REV`
+      = help: fetching did not help: name another base with `--base REV`
     [exit status 4]
     ");
 }

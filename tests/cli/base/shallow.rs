@@ -25,9 +25,9 @@ fn a_base_that_is_not_there_is_refused_and_one_fetch_mends_that() {
     let refused = project.orch(&list);
     assert_snapshot!(refused, @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `<start>` in this shallow clone
-      = help: run `git fetch --depth=1 origin <start>`, or let orch get what it needs with `--fetch`
+      = help: run `git fetch --depth=1 origin <start>`, or add `--fetch`
     [exit status 4]
     ");
     mend(&project, &refused);
@@ -49,9 +49,9 @@ fn a_tag_that_is_not_there_is_fetched_alone() {
     let refused = project.orch("list --changed --base v1");
     assert_snapshot!(refused, @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `v1` in this shallow clone
-      = help: run `git fetch --depth=1 origin tag v1`, or let orch get what it needs with `--fetch`
+      = help: run `git fetch --depth=1 origin tag v1`, or add `--fetch`
     [exit status 4]
     ");
     mend(&project, &refused);
@@ -88,9 +88,9 @@ fn a_merge_base_that_is_not_there_is_refused_and_all_history_mends_that() {
     let shown = refused.to_string().replace(&tip, "<tip>");
     assert_snapshot!(shown, @"
     [stderr]
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common in this shallow clone
-      = help: run `git fetch --unshallow origin <tip> <second>`, or let orch get what it needs with `--fetch`
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit in this shallow clone
+      = help: run `git fetch --unshallow origin <tip> <second>`, or add `--fetch`
     [exit status 4]
     ");
     mend(&project, &refused);
@@ -150,9 +150,9 @@ fn commits_that_were_never_pushed_are_no_obstacle() {
     let refused = project.orch(LIST);
     assert_snapshot!(refused, @"
     [stderr]
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common in this shallow clone
-      = help: run `git fetch --unshallow origin <feature> <second>`, or let orch get what it needs with `--fetch`
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit in this shallow clone
+      = help: run `git fetch --unshallow origin <feature> <second>`, or add `--fetch`
     [exit status 4]
     ");
     mend(&project, &refused);
@@ -213,8 +213,8 @@ fn deepening_ends_at_some_depth_and_leaves_the_rest_to_the_user() {
     note: running `git fetch --deepen=200 origin <tip> <second>`
     note: running `git fetch --deepen=800 origin <tip> <second>`
     note: running `git fetch --deepen=3200 origin <tip> <second>`
-    error: what has changed is unknown
-      caused by: HEAD and origin/main have no commit in common in this shallow clone
+    error: the changes are unknown
+      caused by: HEAD and origin/main have no common commit in this shallow clone
       = help: run `git fetch --unshallow origin <tip> <second>`
     [exit status 4]
     ");

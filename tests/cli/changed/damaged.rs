@@ -1,4 +1,4 @@
-//! A repository that git cannot read: what has changed is unknown then, and never nothing.
+//! A repository that git cannot read: the changes are unknown then, and never nothing.
 
 use std::fs;
 use std::path::PathBuf;

@@ -266,7 +266,7 @@ fn conflicts_of_a_merge_count() {
     1 | <<<<<<< HEAD
       | ^ unexpected token
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     ");
 }
 
@@ -285,7 +285,7 @@ fn conflicts_of_a_rebase_count() {
     1 | <<<<<<< HEAD
       | ^ unexpected token
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     ");
 }
 
@@ -313,7 +313,7 @@ fn conflicts_with_a_deletion_count() {
     1 | <<<<<<< HEAD
       | ^ unexpected token
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     ");
 }
 

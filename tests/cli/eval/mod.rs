@@ -192,7 +192,7 @@ fn globals_can_be_set_on_the_command_line() {
     1 | nothing
       | ^^^^^^^ nothing with this name exists here
       |
-      = help: quote it if it is meant as text: `"nothing"`
+      = help: if it is text, put it in quotes: `"nothing"`
 
     [exit status 3]
     "#);
@@ -210,7 +210,7 @@ fn mistakes_in_expressions_have_places() {
     1 | 1 +
       |  ^ unexpected token
 
-    error: there is no global `nope`
+    error: no global `nope`
      --> expression 2:1:8
       |
     1 | global.nope
@@ -289,7 +289,7 @@ fn variables_show_where_they_come_from() {
     sandbox.remove("/fix.tm");
     assert_snapshot!(sandbox.orch("debug show runtime-env --match st"), @"
     [stderr]
-    error: there is no global `missing`
+    error: no global `missing`
       --> g.tm:10:19
        |
     10 |   broken = global.missing

@@ -104,7 +104,7 @@ fn every_stack_is_evaluated_before_the_first_command_starts() {
      --> argument 2:1:14
       |
     1 | ${orch.stack.id}
-      |              ^^ there is no such attribute
+      |              ^^ it has no such attribute
       |
       = note: evaluated for stack `/st/c`
 
@@ -114,7 +114,7 @@ fn every_stack_is_evaluated_before_the_first_command_starts() {
     // wrong.
     assert_snapshot!(sandbox.orch("run --eval -- echo '${global.user}'"), @"
     [stderr]
-    error: there is no global `missing`
+    error: no global `missing`
       --> g.tm:10:19
        |
     10 |   broken = global.missing
@@ -197,7 +197,7 @@ fn a_resumed_run_evaluates_the_command_again() {
     let refused = sandbox.orch("run --resume --eval");
     assert_snapshot!(refused, @"
     [stderr]
-    error: with `--resume`, the command comes from the earlier run: `--eval` cannot be given
+    error: with `--resume`, the command is that of the earlier run: remove `--eval`
     [exit status 64]
     ");
 }

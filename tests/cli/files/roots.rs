@@ -50,7 +50,7 @@ fn a_project_of_nothing_but_other_projects_says_so() {
     let sandbox = Sandbox::new("//- /inner/root.tm\nterramate {\n  root = true\n}\nstack {\n}\n");
     assert_snapshot!(sandbox.orch("list"), @"
     [stderr]
-    note: there are no stacks in `$ROOT`; `/inner` is a project of its own, change into it
+    note: there are no stacks in `$ROOT`; `/inner` is a project of its own: change into it
     ");
 }
 
@@ -124,12 +124,12 @@ fn without_any_mark_the_current_directory_is_the_root_and_a_note_says_so() {
     assert_snapshot!(sandbox.orch("list"), @"
     a
     [stderr]
-    note: nothing marks the root of a project here, so it is `$ROOT`; write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    note: nothing marks the root of a project here, so it is `$ROOT`; write `orch { root = true }` to a file `orch.orch.hcl` in the root
     ");
     assert_snapshot!(sandbox.orch_in("/a", "list"), @"
     .
     [stderr]
-    note: nothing marks the root of a project here, so it is `$ROOT/a`; write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    note: nothing marks the root of a project here, so it is `$ROOT/a`; write `orch { root = true }` to a file `orch.orch.hcl` in the root
     ");
 }
 

@@ -358,7 +358,7 @@ fn settings_below_the_root_are_ignored_with_a_warning() {
     6 |       default_branch = "x"
       |       -------------- ignored too
       |
-      = help: move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may stay
+      = help: move it to the project root; only `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may be here
     "#);
 }
 

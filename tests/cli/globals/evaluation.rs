@@ -105,7 +105,7 @@ fn expressions_see_what_the_stack_sees() {
 
 #[test]
 fn what_cannot_be_evaluated_is_named() {
-    assert_snapshot!(problem("", "r = global.missing"), @"there is no global `missing`");
+    assert_snapshot!(problem("", "r = global.missing"), @"no global `missing`");
     assert_snapshot!(problem("", "r = env.HOME"), @"`env` cannot be used in `globals`");
     assert_snapshot!(problem("", "o = {} ;r = global.o.nokey"), @"no attribute `nokey`");
     assert_snapshot!(problem("", "l = [] ;r = global.l[5]"), @"no such element");
@@ -168,7 +168,7 @@ fn what_is_missing_below_an_unset_global_is_shown_with_what_removes_it() {
      --> expression 1:1:10
       |
     1 | global.x.y
-      |          ^ there is no such attribute
+      |          ^ it has no such attribute
       |
      ::: st/g.tm:2:3
       |
@@ -183,7 +183,7 @@ fn what_is_missing_below_an_unset_global_is_shown_with_what_removes_it() {
      --> expression 1:1:12
       |
     1 | global.o.p.q
-      |            ^ there is no such attribute
+      |            ^ it has no such attribute
       |
      ::: st/g.tm:5:3
       |
@@ -213,7 +213,7 @@ fn what_is_missing_below_an_unset_global_is_shown_with_what_removes_it() {
      --> expression 1:1:12
       |
     1 | global.x.z.y
-      |            ^ there is no such attribute
+      |            ^ it has no such attribute
       |
      ::: st/g.tm:2:3
       |
@@ -231,7 +231,7 @@ fn what_is_missing_below_an_unset_global_is_shown_with_what_removes_it() {
      --> expression 1:1:10
       |
     1 | global.o.p.q
-      |          ^ there is no such attribute
+      |          ^ it has no such attribute
       |
       = help: did you mean `r`?
 

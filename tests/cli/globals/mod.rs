@@ -139,14 +139,14 @@ fn a_broken_global_is_shown_beside_the_others() {
     assert_snapshot!(sandbox.orch("globals"), @"
     st:
       ok = 1
-      # broken has no value: there is no global `missing`
-      # user has no value: there is no global `missing`
+      # broken has no value: no global `missing`
+      # user has no value: no global `missing`
     st/c:
       ok = 1
-      # broken has no value: there is no global `missing`
-      # user has no value: there is no global `missing`
+      # broken has no value: no global `missing`
+      # user has no value: no global `missing`
     [stderr]
-    error: there is no global `missing`
+    error: no global `missing`
      --> g.tm:3:19
       |
     3 |   broken = global.missing

@@ -27,7 +27,7 @@ fn a_broken_file_is_warned_of_and_the_rest_counts() {
       |            |
       |            never closed
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: add the missing `}`
     "#);
     assert_eq!(why(&sandbox), "");
@@ -45,7 +45,7 @@ fn a_broken_file_that_changed_is_the_change_of_its_stack() {
     2 |   a = = 1
       |       ^ invalid expression; expected `"`, `[`, `{`, `-`, `!`, `(`, `_`, `<`, letter or digit
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     "#);
     let run = sandbox.orch("run -X --changed --base HEAD true");
     assert_eq!(run.code(), 0, "{run}");
@@ -82,7 +82,7 @@ fn a_broken_module_is_warned_of_once() {
       |        |
       |        never closed
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: add the missing `}`
 
     warning: the module `../absent` does not exist
@@ -91,7 +91,7 @@ fn a_broken_module_is_warned_of_once() {
     5 |   source = "../absent"
       |            ^^^^^^^^^^^ no such directory
       |
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     "#);
     let why = why_changed(&sandbox, "/m/main.tf");
     assert_eq!(why.matches("syntax error").count(), 1, "{why}");
@@ -119,7 +119,7 @@ fn broken_json_is_warned_of() {
     2 |   "locals": {"a": 1,}
       |                     ^ trailing comma
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
 
     warning: syntax error
      --> s/b.tf.json:1:1
@@ -127,7 +127,7 @@ fn broken_json_is_warned_of() {
     1 |
       | ^ EOF while parsing a value
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
 
     warning: syntax error
      --> s/c.tf.json:1:7
@@ -135,7 +135,7 @@ fn broken_json_is_warned_of() {
     1 | {"a": "
       |       ^ EOF while parsing a string
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     "#);
 }
 
@@ -152,7 +152,7 @@ fn a_broken_file_is_noticed_though_nothing_in_it_looks_like_an_input() {
     3 | }
       |  - invalid block body; expected `}`, newline or identifier
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: add the missing `}`
     ");
 }
@@ -168,7 +168,7 @@ fn a_file_that_has_just_been_broken_is_noticed_wherever_it_is() {
     1 | a b c
       |      ^ expected `{`
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     ");
 }
 

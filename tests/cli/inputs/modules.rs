@@ -158,7 +158,7 @@ fn a_deleted_module_counts_and_is_warned_of() {
     2 |   source = "../m"
       |            ^^^^^^ no such directory
       |
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     "#);
 }
 
@@ -182,7 +182,7 @@ fn a_renamed_module_changes_who_uses_either_name() {
     2 |   source = "../old"
       |            ^^^^^^^^ no such directory
       |
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     "#);
 }
 
@@ -287,7 +287,7 @@ fn a_module_outside_of_the_project_is_warned_of() {
     2 |   source = "../../decoy"
       |            ^^^^^^^^^^^^^ not below the project root
       |
-      = help: changes there cannot be seen; move the module into the project
+      = help: changes there go unnoticed; move the module into the project
     "#);
 }
 
@@ -304,7 +304,7 @@ fn a_module_behind_a_link_to_the_outside_is_warned_of() {
     2 |   source = "../link/m"
       |            ^^^^^^^^^^^ not below the project root
       |
-      = help: changes there cannot be seen; move the module into the project
+      = help: changes there go unnoticed; move the module into the project
     "#);
 }
 
@@ -325,10 +325,10 @@ fn a_module_that_does_not_exist_is_warned_of() {
     2 |   source = "../file"
       |            ^^^^^^^^^ no such directory
       |
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
 
     warning: the module `./no`, which `s/x.tf.json` uses, does not exist
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     "#);
 }
 
@@ -391,7 +391,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
     2 |   source = var.m
       |            ^^^^^ more than text and `path.module`
       |
-      = note: changes of it cannot be seen
+      = note: changes of it go unnoticed
 
     warning: the source of module `m` cannot be determined
      --> s/main.tf:5:12
@@ -399,7 +399,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
     5 |   source = "../${var.m}"
       |            ^^^^^^^^^^^^^ more than text and `path.module`
       |
-      = note: changes of it cannot be seen
+      = note: changes of it go unnoticed
 
     warning: the source of module `m` cannot be determined
      --> s/main.tf:8:12
@@ -407,10 +407,10 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
     8 |   source = "${path.module}/${local.m}"
       |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^ more than text and `path.module`
       |
-      = note: changes of it cannot be seen
+      = note: changes of it go unnoticed
 
     warning: the source of module `m`, which `s/x.tf.json` uses, cannot be determined
-      = note: changes of it cannot be seen
+      = note: changes of it go unnoticed
     "#);
 }
 

@@ -35,10 +35,10 @@ fn what_is_no_regular_file_never_hangs() {
     assert_snapshot!(why_changed(&sandbox, "/m/x"), @"
     s  # changed: m/x, target of the link s/directory.tf
     warning: `s/pipe.tf` is not a regular file
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
 
     warning: `s/zero.tf` is a link that leads out of the project
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     ");
 }
 
@@ -52,10 +52,10 @@ fn a_huge_file_is_warned_of() {
     assert_snapshot!(why_changed(&sandbox, "/m/x"), @"
     s  # changed: m/x, module ../m (s/main.tf:2)
     warning: `s/huge.tf` is larger than 2 MiB
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
 
     warning: `s/huge.tf.json` is larger than 16 MiB
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
     ");
 }
 
@@ -72,7 +72,7 @@ fn a_file_that_is_not_utf8_is_warned_of() {
     1 | # caf�
       |      ^ the first byte that is not text
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: save the file as UTF-8
     ");
 }
@@ -136,7 +136,7 @@ fn a_file_or_module_that_cannot_be_looked_at_is_an_error() {
     let output = sandbox.orch(list);
     assert_eq!(output.code(), 5, "{output}");
     assert_eq!(output.stdout, "", "{output}");
-    let error = "failed to find what has changed\n  caused by: failed to read `s/link.tf`\n";
+    let error = "failed to find changes\n  caused by: failed to read `s/link.tf`\n";
     assert!(output.stderr.contains(error), "{output}");
     sandbox.remove("/s/link.tf");
     sandbox.write("/s/main.tf", module(&format!("../{long}")));
@@ -172,13 +172,13 @@ fn odd_names_are_shown_as_escapes() {
     1 | {
       | ^ never closed
       |
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
       = help: add the missing `}`
 
     warning: `s/c\nd.tf` is larger than 2 MiB
-      = note: changes of what this file uses cannot be seen
+      = note: changes of files that it uses go unnoticed
 
     warning: the module `./e\nf`, which `s/c\nd.tf.json` uses, does not exist
-      = help: correct the path; changes of this module cannot be seen
+      = help: correct the path; changes of this module go unnoticed
     ");
 }

@@ -195,20 +195,20 @@ fn what_is_read_outside_of_the_project_is_warned_of_once() {
      --> m/main.tf:2:7
       |
     2 |   a = file("../../outside")
-      |       ^^^^ reads what is not below the project root
+      |       ^^^^ reads a file outside of the project
       |
-      = note: changes there cannot be seen
+      = note: changes there go unnoticed
 
     warning: the path `./../..` leads out of the project
      --> m/main.tf:3:7
       |
     3 |   b = fileset("${path.module}/../..", "*")
-      |       ^^^^^^^ reads what is not below the project root
+      |       ^^^^^^^ reads a file outside of the project
       |
-      = note: changes there cannot be seen
+      = note: changes there go unnoticed
 
     warning: the path `./../../outside`, which `m/x.tf.json` reads, leads out of the project
-      = note: changes there cannot be seen
+      = note: changes there go unnoticed
     "#);
 }
 

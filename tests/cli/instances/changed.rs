@@ -328,9 +328,9 @@ fn safeguards_see_files_and_not_instances() {
     repository.write("/net/new.txt", "");
     assert_snapshot!(repository.orch("run -q --match 'net[\"dev\"]' true"), @"
     [stderr]
-    error: refused: 1 file is not known to git (safeguard `git-untracked`)
+    error: refused: 1 file is untracked (safeguard `git-untracked`)
         net/new.txt
-      = help: commit or ignore it, or lift this safeguard with `--disable-safeguards=git-untracked`
+      = help: commit or ignore it, or disable this safeguard with `--disable-safeguards=git-untracked`
     note: nothing was run
     [exit status 4]
     ");

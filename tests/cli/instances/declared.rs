@@ -520,7 +520,7 @@ stack {
      --> t/stack.orch.hcl:3:19
       |
     3 |   name     = each.kye
-      |                   ^^^ there is no such attribute
+      |                   ^^^ it has no such attribute
       |
       = help: did you mean `key`?
 

@@ -160,7 +160,7 @@ fn each_is_known_in_commands_and_expressions() {
      --> net/env.orch.hcl:4:17
       |
     4 |   broken = each.nothing
-      |                 ^^^^^^^ there is no such attribute
+      |                 ^^^^^^^ it has no such attribute
       |
       = note: evaluated for stack `/net["dev"]`
 
@@ -309,7 +309,7 @@ fn a_run_is_resumed_instance_by_instance() {
     assert_snapshot!(said(&sandbox, &sandbox.orch("run -q --resume --only-failed")), @r#"
     in /net["dev"]
     [stderr]
-    note: 4 stacks of run <run 1> were skipped, cancelled or interrupted, and are left out; `orch run --resume` runs what is left
+    note: 4 stacks of run <run 1> were skipped, cancelled or interrupted, and are left out; to run them too, use `orch run --resume`
     orch: failed /net["dev"]: exit status 1 after [time]
     orch: 0 succeeded, 1 failed in [time]
     orch: to run what is left: orch run --resume [run]

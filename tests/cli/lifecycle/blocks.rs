@@ -202,7 +202,7 @@ fn rules_that_mean_nothing_for_what_is_gone_are_reported() {
       | ------- in this block
     ...
     4 |     prevent_destry = false
-      |     ^^^^^^^^^^^^^^ has no meaning for what is removed
+      |     ^^^^^^^^^^^^^^ has no meaning for removed stacks
       |
       = help: did you mean `prevent_destroy`?
 
@@ -291,7 +291,7 @@ fn values_are_paths_and_booleans() {
     3 |   to = "tag:x"
       |        ^^^^^^^ this is a tag
       |
-      = help: name the directory: it stands for all stacks at and below it, instances too
+      = help: name the directory, which matches all stacks at and below it, and their instances
     "#);
     assert_snapshot!(problems("removed {\n  from = \"/x[*]\"\n}\nremoved {\n  from = \"/x/**\"\n}\n"), @r#"
     error: `from` must be a path
@@ -300,7 +300,7 @@ fn values_are_paths_and_booleans() {
     2 |   from = "/x[*]"
       |          ^^^^^^^ this is a pattern
       |
-      = help: name the directory: it stands for all stacks at and below it, instances too
+      = help: name the directory, which matches all stacks at and below it, and their instances
 
     error: `from` must be a path
      --> b/blocks.orch.hcl:5:10
@@ -308,7 +308,7 @@ fn values_are_paths_and_booleans() {
     5 |   from = "/x/**"
       |          ^^^^^^^ this is a pattern
       |
-      = help: name the directory: it stands for all stacks at and below it, instances too
+      = help: name the directory, which matches all stacks at and below it, and their instances
     "#);
 }
 
@@ -394,7 +394,7 @@ fn blocks_may_not_contradict_each_other() {
     1 | moved {
       | ----- from `/x` to `/y`
       |
-      = help: to swap stacks, give each an `id` before they move: what is on record follows its id
+      = help: to swap stacks, give each an `id` before they move: records follow the id
     ");
     let ring: Vec<String> = (0..12)
         .map(|n| {
@@ -427,7 +427,7 @@ fn blocks_may_not_contradict_each_other() {
 #[test]
 fn a_stack_of_the_tree_is_not_removed() {
     assert_snapshot!(problems("removed {\n  from = \"c\"\n}\n"), @r#"
-    error: `/b/c` is removed and in the tree
+    error: `/b/c` is in the project, so it cannot be removed
      --> b/blocks.orch.hcl:2:10
       |
     2 |   from = "c"
@@ -441,7 +441,7 @@ fn a_stack_of_the_tree_is_not_removed() {
       = help: remove the `removed` block, or delete the stack and commit that
     "#);
     assert_snapshot!(problems("removed {\n  from = \"/\"\n}\n"), @r#"
-    error: `/a` is removed and in the tree
+    error: `/a` is in the project, so it cannot be removed
      --> b/blocks.orch.hcl:2:10
       |
     2 |   from = "/"
@@ -452,7 +452,7 @@ fn a_stack_of_the_tree_is_not_removed() {
     1 | stack {
       | ----- this stack is there
       |
-      = note: 1 more stacks of the tree lie there
+      = note: 1 more stacks are there
       = help: remove the `removed` block, or delete the stack and commit that
     "#);
     let sandbox = with("removed {\n  from = \"/i[\\\"x\\\"]\"\n}\n");
@@ -465,7 +465,7 @@ fn a_stack_of_the_tree_is_not_removed() {
     assert!(
         output
             .stderr
-            .contains("`/i[\"x\"]` is removed and in the tree"),
+            .contains("`/i[\"x\"]` is in the project, so it cannot be removed"),
         "{output}"
     );
     // Another instance may be gone.

@@ -83,7 +83,7 @@ fn a_failed_condition_is_data() {
     | --- | --- | --- | --- | --- |
     | `!` | `/app` | failed | <code>precondition of &#96;/app&#96; failed&#58; first &#40;app/stack&#46;orch&#46;hcl&#58;4&#44; stacks&#91;&#34;/net&#34;&#93;&#46;outputs&#46;id&#58; this is &#34;1&#34;&#41;&#59; a precondition must be &#96;true&#96; or &#96;false&#96; &#40;app/stack&#46;orch&#46;hcl&#58;8&#44; null&#58; this is null&#41;</code> |  |
 
-    `orch apply` changes nothing while stacks fail. To leave them out, add `--on-error=skip-dependents`.
+    `orch apply` changes nothing while stacks fail to plan. To leave them out, add `--on-error=skip-dependents`.
     ");
 }
 
@@ -309,7 +309,7 @@ fn a_driver_that_does_not_count_says_no_changes() {
         1,
         "it is not known how many",
     );
-    assert!(told.contains("its driver does not say"), "{told}");
+    assert!(told.contains("its driver does not report it"), "{told}");
     let lines = format!(
         "driver = \"unasked\"\n  {}",
         ensures("self.outputs.id == \"\"", "m")

@@ -295,7 +295,7 @@ fn what_cannot_trigger_a_replacement_is_refused() {
     3 |     replace_triggered_by = ["/read", "/app", "/gone", "/e#x", "tag:a#x", "/e", "/e"]
       |                             ^^^^^^^ it says `mode = "read"`
       |
-      = help: name the stack that manages what is read there
+      = help: name the stack that manages it
 
     error: `/app` in `replace_triggered_by` names only the stack itself
      --> app/stack.orch.hcl:3:38
@@ -323,7 +323,7 @@ fn what_cannot_trigger_a_replacement_is_refused() {
      --> app/stack.orch.hcl:3:63
       |
     3 |     replace_triggered_by = ["/read", "/app", "/gone", "/e#x", "tag:a#x", "/e", "/e"]
-      |                                                               ^^^^^^^^^ a tag stands for any number of stacks
+      |                                                               ^^^^^^^^^ a tag can match several stacks
       |
       = help: name the output of one stack: `"/cluster#endpoint"`
 
@@ -382,7 +382,7 @@ fn a_rule_that_holds_or_not_is_a_bool() {
     3 | destroy = false
       | ^^^^^^^ not in a `removed` block
       |
-      = help: to keep what the stack has built from being destroyed, write `prevent_destroy = true`
+      = help: to protect its resources, write `prevent_destroy = true`
     "#);
 }
 
@@ -446,7 +446,7 @@ fn what_names_no_inputs_is_refused() {
     3 | ignore_changes = ["!a"]
       |                   ^^^^ `!` does not re-include files
       |
-      = help: list only what is to be ignored
+      = help: list only globs of files to ignore
 
     error: `/` in `ignore_changes` names no files
      --> app/stack.orch.hcl:3:19
@@ -532,7 +532,7 @@ fn a_condition_needs_both_arguments_and_has_no_others() {
     3 | precondition {}
       | ^^^^^^^^^^^^ `error_message` is missing
       |
-      = help: write `error_message = "…"` with what is said if the condition does not hold
+      = help: add `error_message = "…"`, which is shown if the condition does not hold
 
     error: a `precondition` block has no labels
      --> app/stack.orch.hcl:3:14
@@ -566,7 +566,7 @@ fn a_condition_needs_both_arguments_and_has_no_others() {
     3 | postcondition {
       | ^^^^^^^^^^^^^ `error_message` is missing
       |
-      = help: write `error_message = "…"` with what is said if the condition does not hold
+      = help: add `error_message = "…"`, which is shown if the condition does not hold
     "#);
 }
 

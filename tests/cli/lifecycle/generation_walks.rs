@@ -1,5 +1,5 @@
 //! Random histories of stacks that are made anew before the old ones are destroyed, with failures and kills:
-//! whatever exists is on record, what is current is never destroyed, and in the end each stack exists once.
+//! whatever exists is recorded, what is current is never destroyed, and in the end each stack exists once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -80,7 +80,7 @@ fn script(accident: Accident) -> String {
     }
 }
 
-/// Returns the generations on record of each stack: the current one, and the others.
+/// Returns the generations recorded of each stack: the current one, and the others.
 fn recorded(repository: &Repository) -> BTreeMap<String, (u64, BTreeSet<u64>)> {
     let document: Value = serde_json::from_str(&repository.read(DOCUMENT)).unwrap();
     let number = |value: &Value| value["generation"].as_u64().unwrap_or(1);

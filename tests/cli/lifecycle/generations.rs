@@ -32,7 +32,7 @@ fn approved(repository: &Repository, arguments: &str) -> String {
     done(repository, &format!("apply {APPROVED} {arguments}"))
 }
 
-/// Returns the generation of a stack on record, and those that are not current.
+/// Returns the generation of a stack recorded, and those that are not current.
 fn generations(repository: &Repository, key: &str) -> (u64, Vec<u64>) {
     let entry = entry(repository, key);
     let number = |value: &Value| value["generation"].as_u64().unwrap_or(1);
@@ -197,7 +197,7 @@ fn a_stack_that_says_the_opposite_is_an_error() {
     ]));
     assert_snapshot!(fails(&repository, "validate", 3, "/app"), @"
     [stderr]
-    error: `create_before_destroy` cannot be `false` for `/net`: it is `true` for `/app`, which runs after it
+    error: `create_before_destroy` cannot be `false` in `/net`: `/app`, which runs after it, has `true`
      --> net/stack.orch.hcl:3:5
       |
     3 |     create_before_destroy = false
@@ -242,7 +242,7 @@ fn each_generation_has_a_state_of_its_own() {
      --> one/stack.orch.hcl:5:5
       |
     5 |     create_before_destroy = true
-      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
+      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is created first
       |
       = note: both exist for a while
       = help: give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? "default" : "g${orch.stack.generation}"` in `run.env`; see `orch help generations`
@@ -256,10 +256,10 @@ fn each_generation_has_a_state_of_its_own() {
      --> two/stack.orch.hcl:3:5
       |
     3 |     create_before_destroy = true
-      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
+      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is created first
       |
-      = note: where its driver keeps its state is not known
-      = help: name the place in the block of the driver, as `backend`; see `orch help drivers`
+      = note: the backend of its driver is unknown
+      = help: add `backend` to the block of the driver; see `orch help drivers`
 
     [exit status 4]
     ");
@@ -271,10 +271,10 @@ fn each_generation_has_a_state_of_its_own() {
      --> three/stack.orch.hcl:4:5
       |
     4 |     create_before_destroy = true
-      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
+      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is created first
       |
-      = note: what is there is not on record
-      = help: destroy what is there, or give the generation another state
+      = note: the resources there are not recorded
+      = help: destroy them, or give the generation another state
 
     [exit status 4]
     ");
@@ -288,10 +288,10 @@ fn each_generation_has_a_state_of_its_own() {
      --> three/stack.orch.hcl:4:5
       |
     4 |     create_before_destroy = true
-      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
+      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is created first
       |
-      = note: where generation 1 has its state is not on record
-      = help: `orch apply --full` puts that on record
+      = note: the backend of generation 1 is not recorded
+      = help: `orch apply --full` records it
 
     [exit status 4]
     ");
@@ -307,14 +307,14 @@ fn without_a_state_nothing_tells_generations_apart() {
     assert_snapshot!(fails(&repository, "plan --replace /app", 4, "/app"), @"
     [stderr]
     note: the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed
-    error: `/app` cannot be made before the old one is destroyed
+    error: `/app` cannot be created before the old one is destroyed
      --> app/stack.orch.hcl:4:5
       |
     4 |     create_before_destroy = true
-      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is made first
+      |     ^^^^^^^^^^^^^^^^^^^^^ the new one is created first
       |
-      = note: both exist for a while, and nothing would tell them apart
-      = help: let the project keep a state; see `orch help state`
+      = note: both exist for a while, and would share one state
+      = help: configure a state; see `orch help state`
 
     [exit status 4]
     ");
@@ -513,10 +513,10 @@ fn a_file_makes_and_destroys_only_what_it_may() {
     forget_log(&repository);
     let saved = std::fs::read(repository.path("/saved")).unwrap();
     let cases: [(&str, Change); 5] = [
-        ("what is on record of it has changed", |saved| {
+        ("what is recorded of it has changed", |saved| {
             saved["plan"]["entries"][0]["generation"] = 2.into();
         }),
-        ("what is on record of it has changed", |saved| {
+        ("what is recorded of it has changed", |saved| {
             saved["plan"]["entries"][0]["generation"] = 1.into();
         }),
         ("of another generation", |saved| {
@@ -551,7 +551,7 @@ fn a_file_makes_and_destroys_only_what_it_may() {
         &repository,
         "apply bad --auto-approve",
         4,
-        "/app[generation 2]: it is in the tree again",
+        "/app[generation 2]: it is in the project again",
     );
     done(&repository, "apply saved");
     assert_eq!(generations(&repository, "/app"), (3, vec![]));
@@ -661,7 +661,7 @@ fn all_generations_of_a_removed_stack_go() {
         planned(&repository, ""),
         ["/app delete", "/app[generation 1] delete", "/web delete"]
     );
-    // One of them cannot be destroyed: it stays on record.
+    // One of them cannot be destroyed: it stays recorded.
     hook(
         &repository,
         "destroy",

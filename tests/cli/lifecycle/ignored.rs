@@ -52,7 +52,7 @@ fn changed(repository: &Repository) -> String {
     repository.orch("list --changed --base applied").stdout
 }
 
-/// What is digested of a stack, on record.
+/// What is digested of a stack, recorded.
 fn digest(repository: &Repository, path: &str) -> String {
     let inputs = &entry(repository, path)["applied"]["inputs"];
     inputs["digest"].as_str().unwrap().to_owned()
@@ -130,7 +130,7 @@ fn what_is_ignored_asks_nobody_and_anything_else_does() {
     log(&repository);
     done(&repository, "apply --auto-approve");
     assert!(!log(&repository).iter().any(|step| step.ends_with("/app")));
-    // What was not applied is not on record.
+    // What was not applied is not recorded.
     assert_eq!(digest(&repository, "/app"), before);
     want(&repository, "/app", "2");
     repository.commit();

@@ -48,7 +48,7 @@ fn what_was_allowed_beforehand_is_replaced_in_the_same_apply() {
     );
     assert_eq!(world(&repository), ["app", "net", "web"]);
     assert_eq!(planned(&repository, ""), [""; 0]);
-    // If nothing fires, nothing is destroyed, and what is on record stays.
+    // If nothing fires, nothing is destroyed, and what is recorded stays.
     let before = entry(&repository, "/app");
     fix_output(&repository);
     change(&repository, "/net", "3");

@@ -99,7 +99,7 @@ fn a_rule_in_a_submodule_is_lifted_only_once_that_is_applied() {
     repository.git_in(&sub, "commit -q -a -m lift");
     fails(&repository, "plan --destroy", 4, refused);
     repository.commit();
-    // What HEAD does not hold itself has to be on record.
+    // What HEAD does not hold itself has to be recorded.
     fails(&repository, "plan --destroy", 4, refused);
     done(&repository, "apply --auto-approve");
     done(&repository, "plan --destroy");

@@ -12,7 +12,7 @@ mod ignored; // inputs whose changes bring about nothing, and what is no input
 mod ignored_law; // random lists of those
 mod late_replacements; // replacements that only an apply finds out about
 mod linked; // rules in files that are links, or in other repositories
-mod moved; // what is on record follows its stacks
+mod moved; // what is recorded follows its stacks
 mod old_generations; // who uses old generations, and when one is destroyed
 mod outputs; // conditions about the outputs of stacks
 mod protected; // what is protected is not destroyed, whoever tries

@@ -1,4 +1,4 @@
-//! `moved` blocks: what is on record follows them before anything is compared.
+//! `moved` blocks: what is recorded follows them before anything is compared.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -151,7 +151,7 @@ fn every_command_sees_the_moved_record() {
     assert_eq!(shown["path"], "/platform/net");
     assert_snapshot!(repository.orch("why /net"), @"
     [stderr]
-    note: `/net` is on record and was moved to `/platform/net`, as moves.orch.hcl:1 says
+    note: `/net` was moved to `/platform/net`, by moves.orch.hcl:1
     error: `/net`: does not exist
     [exit status 64]
     ");
@@ -162,7 +162,7 @@ fn every_command_sees_the_moved_record() {
     done(&repository, "state taint /platform/net");
     done(&repository, "state untaint /platform/net");
     assert_eq!(keys(&repository), ["/b", "/net"]);
-    // A run on record renames it in the document, whatever stack it is about.
+    // A run recorded renames it in the document, whatever stack it is about.
     done(&repository, "run -q -X --record --match b true");
     assert_eq!(keys(&repository), ["/b", "/platform/net"]);
     done(&repository, "run -q -X --record --match platform/net true");
@@ -209,8 +209,8 @@ fn two_stacks_on_record_do_not_become_one() {
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @"
     [stderr]
-    error: moves.orch.hcl:1 says that `/net` is `/platform/net` now, and both are on record
-      = help: if one of them does not exist any more, take it off the record: `orch state forget /net` or `orch state forget /platform/net`
+    error: moves.orch.hcl:1 moves `/net` to `/platform/net`, but both are recorded
+      = help: if one of them no longer exists, run `orch state forget /net` or `orch state forget /platform/net`
       = help: if they are two stacks, remove the block
     [exit status 4]
     ");
@@ -224,7 +224,7 @@ fn two_stacks_on_record_do_not_become_one() {
         let output = repository.orch(command);
         assert_eq!(output.code(), 4, "{command}: {output}");
         assert!(
-            output.stderr.contains("both are on record"),
+            output.stderr.contains("both are recorded"),
             "{command}: {output}"
         );
     }
@@ -246,8 +246,8 @@ fn two_stacks_on_record_do_not_become_one() {
     repository.commit();
     assert_snapshot!(repository.orch("plan"), @"
     [stderr]
-    error: moves.orch.hcl:1 and others say that `/x` and `/y` are the same stack now, and both are on record
-      = help: if one of them does not exist any more, take it off the record: `orch state forget /x` or `orch state forget /y`
+    error: moves.orch.hcl:1 and other blocks move `/x` and `/y` to the same path, and both are recorded
+      = help: if one of them no longer exists, run `orch state forget /x` or `orch state forget /y`
       = help: if they are two stacks, remove the block
     [exit status 4]
     ");
@@ -267,18 +267,18 @@ fn ids_move_by_themselves_and_must_agree() {
     repository.commit();
     assert_snapshot!(repository.orch("plan"), @"
     [stderr]
-    error: moves.orch.hcl:1 says that `/net` is `/platform/net` now, and the id on record says that it is `/net`
+    error: moves.orch.hcl:1 moves `/net` to `/platform/net`, but its recorded id is that of `/net`
       = help: remove the block, or correct the ids
     [exit status 4]
     ");
-    // The stack there has another id on record.
+    // The stack there has another id recorded.
     let repository = placed(&[("/net", ""), ("/other", "id = \"two\""), ("/b", "")]);
     repository.git("mv net moved");
     repository.git("rm -q -r other");
     declare(&repository, "/moved", "id = \"two\"");
     say(&repository, &[("/net", "/moved")]);
     repository.commit();
-    let said = fails(&repository, "plan", 4, "both are on record");
+    let said = fails(&repository, "plan", 4, "both are recorded");
     assert!(said.contains("`/net` is `/other` now"), "{said}");
     // Where nobody else has it, the block says that the new id is that of the old stack.
     let repository = placed(&[("/net", "id = \"one\""), ("/b", "")]);
@@ -308,11 +308,11 @@ fn a_backend_that_follows_the_path_has_to_be_migrated() {
     repository.commit();
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @"
-      ! /platform/net (was /net)  blocked: moved from /net, and its backend has not moved along
+      ! /platform/net (was /net)  blocked: moved from /net, but its backend was not
 
     Plan: 1 blocked, 1 unchanged.
     [stderr]
-    warning: the state of /platform/net was in `place net` when it was /net, and would be in `place platform` now; move it there, then run `orch state adopt --match /platform/net`
+    warning: the state of /platform/net, which was /net, is in `place net`, and its backend is now `place platform`; move it there, then run `orch state adopt --match /platform/net`
     ");
     let left = "1 stack is blocked and left unchanged: /platform/net";
     fails(&repository, "apply --auto-approve", 4, left);
@@ -320,7 +320,7 @@ fn a_backend_that_follows_the_path_has_to_be_migrated() {
     done(&repository, "state adopt --match platform/net");
     assert_eq!(keys(&repository), ["/b", "/platform/net"]);
     assert_eq!(planned(&repository, ""), [""; 0]);
-    // Another stack has the place that is on record.
+    // Another stack has the place that is recorded.
     let repository = placed(&[
         ("/net", "driver = \"placed\"\n  name = \"net\""),
         ("/b", ""),
@@ -344,11 +344,11 @@ fn what_was_moved_and_removed_needs_a_block_that_says_so() {
     remove(&repository, "platform");
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @r#"
-      ! /net  blocked: moves.orch.hcl:1 says that it was moved to `/platform/net`, where no stack is
+      ! /net  blocked: moves.orch.hcl:1 moves it to `/platform/net`, where no stack is
 
     Plan: 1 blocked, 1 unchanged.
     [stderr]
-    warning: `/net` is on record and not in the tree, and is not destroyed: moves.orch.hcl:1 says that it was moved to `/platform/net`, where no stack is
+    warning: `/net` is recorded but not in the project, and is not destroyed: moves.orch.hcl:1 moves it to `/platform/net`, where no stack is
       = help: bring that stack back; if it was removed, add this to an `.orch.hcl` file:
     removed {
       from = "/platform/net"

@@ -87,7 +87,7 @@ fn plan_finds_stacks_that_were_applied_with_another_generation() {
         "`/app[generation 1]` is not destroyed: /web may still use it, and is not part of the plan";
     fails(&repository, &apply, 4, kept);
     let list = done(&repository, "list --status pending --why");
-    assert!(list.contains("/app has generation 2 now"), "{list}");
+    assert!(list.contains("/app now has generation 2"), "{list}");
     // It is to be destroyed after that one.
     assert_snapshot!(done(&repository, "plan"), @"
       - /app  delete (old generation 1)  replaced by generation 2  +0 ~0 -1
@@ -320,7 +320,7 @@ fn apply_uses_no_generation_that_was_not_made() {
         &repository,
         &format!("apply {APPROVED} --replace /app --on-error continue"),
         1,
-        "it would use a generation of /app that was not made",
+        "it would use a generation of /app that was not created",
     );
     assert_eq!(acts(&repository), ["apply /app@2"]);
     unhook(&repository, "apply", "app");
@@ -389,7 +389,7 @@ fn validate_checks_the_stacks_whose_generations_are_used() {
     let repository = named("stacks[\"/net\"].generation", "/web");
     assert_snapshot!(fails(&repository, "validate", 3, "after"), @r#"
     [stderr]
-    error: `/web` uses the generation of `/net`, and does not run after it
+    error: `/web` uses the generation of `/net`, but does not run after it
      --> web/generations.orch.hcl:5:17
       |
     5 |         A = "g${stacks["/net"].generation}"

@@ -102,7 +102,7 @@ fn what_depends_on_work_is_decided_by_the_apply() {
     5 |       condition     = stacks["/net"].outputs.id == "2"
       |                       ^^^^^^^^^^^^^^^^^^^^^^^^^ this is "3"
 
-    note: `orch plan` shows what is left to do
+    note: `orch plan` shows what is left
     [exit status 1]
     "#);
     assert_eq!(acts(&repository), ["apply /net"]);
@@ -145,7 +145,7 @@ fn what_a_condition_may_not_name_is_told_before_anything_runs() {
     set(&repository, "/app", &lines);
     assert_snapshot!(fails(&repository, "plan", 3, "does not run after it"), @r#"
     [stderr]
-    error: `/app` uses outputs of `/net`, and does not run after it
+    error: `/app` uses outputs of `/net`, but does not run after it
      --> app/stack.orch.hcl:4:30
       |
     1 | stack {
@@ -172,7 +172,7 @@ fn what_a_condition_may_not_name_is_told_before_anything_runs() {
       |
       = help: in a `postcondition`, write `self.outputs`
 
-    error: `/many` stands for several instances
+    error: `/many` matches several instances
      --> app/stack.orch.hcl:4:118
       |
     4 | ...outputs.on && stacks["/app"].outputs.on && stacks["/many"].outputs.on && stacks["../../x"].outputs.on && self.action == "create"
@@ -192,7 +192,7 @@ fn what_a_condition_may_not_name_is_told_before_anything_runs() {
      --> app/stack.orch.hcl:4:173
       |
     4 | ...uts.on && stacks["../../x"].outputs.on && self.action == "create"
-      |                                              ^^^^ nothing has been done with the stack yet
+      |                                              ^^^^ the stack was not applied yet
       |
       = help: move the condition to a `postcondition` block
 
@@ -230,7 +230,7 @@ fn an_inherited_problem_is_told_once() {
     repository.commit();
     let told = fails(&repository, "validate", 3, "`/a` uses outputs of `/net`");
     assert!(
-        told.contains("the same holds for 1 more of its stacks"),
+        told.contains("this applies to 1 more of its stacks"),
         "{told}"
     );
     assert!(told.contains("`/net` is the stack itself"), "{told}");
@@ -276,7 +276,7 @@ fn outputs_that_are_missing_or_cannot_be_read_are_told() {
     set(&repository, "/app", &about("stacks[\"/net\"].outputs.it"));
     wants(&repository, &["/app"], "2");
     assert_snapshot!(fails(&repository, "plan", 1, "has no output `it`"), @r#"
-      ! /app  failed: `/net` has no output `it` (app/stack.orch.hcl:4, it: there is no such output)
+      ! /app  failed: `/net` has no output `it` (app/stack.orch.hcl:4, it: it has no such output)
 
     Plan: 1 failed, 2 unchanged.
     [stderr]
@@ -284,7 +284,7 @@ fn outputs_that_are_missing_or_cannot_be_read_are_told() {
      --> app/stack.orch.hcl:5:46
       |
     5 |       condition     = stacks["/net"].outputs.it
-      |                                              ^^ there is no such output
+      |                                              ^^ it has no such output
       |
       = note: its outputs are `id`
       = note: needed for the precondition of `/app`
@@ -411,7 +411,7 @@ fn a_postcondition_fails_what_was_applied() {
       |       |                         this is "update"
       |       this is "2"
 
-    note: `orch plan` shows what is left to do
+    note: `orch plan` shows what is left
     [exit status 1]
     "#);
     let mut acted = acts(&repository);

@@ -669,7 +669,7 @@ fn a_command_that_destroys_is_refused() {
                 &repository,
                 "run --record=destroy ./make other",
                 4,
-                "`--record=destroy` says so; protected by",
+                "by `--record=destroy`; protected by",
             );
         }
         for command in [

@@ -142,7 +142,7 @@ fn the_nearest_block_counts() {
     repository.commit();
     assert_snapshot!(repository.orch("plan").stdout, @"
       - /legacy/a       delete  removed by gone/blocks.orch.hcl:1  +0 ~0 -1
-      x /legacy/kept/b  forget  removed by gone/blocks.orch.hcl:4, and what it has made stays
+      x /legacy/kept/b  forget  removed by gone/blocks.orch.hcl:4, and its resources are kept
 
     Plan: 1 to delete, 1 to forget, 1 unchanged. Resources: 1 to destroy.
     ");
@@ -175,7 +175,7 @@ fn what_is_not_to_be_destroyed_is_forgotten_and_stays() {
     remove(&repository, "a");
     repository.commit();
     assert_snapshot!(repository.orch("plan"), @"
-      x /a  forget  removed by gone/blocks.orch.hcl:2, and what it has made stays
+      x /a  forget  removed by gone/blocks.orch.hcl:2, and its resources are kept
 
     Plan: 1 to forget, 1 unchanged.
     ");
@@ -242,16 +242,16 @@ fn what_stays_keeps_what_it_ran_after() {
     repository.commit();
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @"
-      x /app  forget  removed by gone/blocks.orch.hcl:1, and what it has made stays
-      ! /net  blocked: /app runs after it, and stays as it is
+      x /app  forget  removed by gone/blocks.orch.hcl:1, and its resources are kept
+      ! /net  blocked: /app runs after it, and is kept
 
     Plan: 1 to forget, 1 blocked, 1 unchanged.
     [stderr]
-    warning: `/net` is on record and not in the tree, and is not destroyed: /app runs after it, and stays as it is
-      = help: its `removed` block says that what it has made stays: if that needs nothing of what is kept here, take it off the record with an apply, and plan again
+    warning: `/net` is recorded but not in the project, and is not destroyed: /app runs after it, and is kept
+      = help: its `removed` block keeps its resources: if they don't need this stack, apply that first, and plan again
     ");
     let why = repository.orch("why /net").stdout;
-    assert!(why.contains("/app, which stays"), "{why}");
+    assert!(why.contains("/app, which is kept"), "{why}");
     let left = "1 stack is blocked and left unchanged: /net";
     fails(&repository, &format!("apply {APPROVED}"), 4, left);
     assert_eq!(keys(&repository), ["/b", "/net"]);
@@ -407,7 +407,7 @@ fn another_stack_with_the_same_backend_keeps_it() {
     still_blocked(
         &repository,
         "",
-        "the same backend as /c, which is in the tree",
+        "it has the same backend as /c, which is in the project",
     );
 }
 
@@ -483,7 +483,7 @@ fn what_looks_moved_names_both_blocks() {
 
     Plan: 1 to create, 1 blocked, 1 unchanged. Resources: 1 to create.
     [stderr]
-    warning: `/a${x}` is on record and not in the tree, and is not destroyed: it looks moved to `/c`
+    warning: `/a${x}` is recorded but not in the project, and is not destroyed: it looks moved to `/c`
       = help: if it was moved, add this to an `.orch.hcl` file:
     moved {
       from = "/a$${x}"

@@ -168,13 +168,13 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
     assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: nothing to do. 2 unchanged.");
     assert!(
         !sandbox.path("/asked-a").exists(),
-        "its inputs are those on record"
+        "its inputs are those recorded"
     );
     assert_eq!(sandbox.orch("plan --full").code(), 0);
     assert!(sandbox.path("/asked-a").exists());
     std::fs::rename(sandbox.path("/b"), sandbox.path("/c")).unwrap();
     let output = sandbox.orch("plan");
-    let told = "warning: `/b` is on record and not in the tree, and is not destroyed: its deletion is not committed";
+    let told = "warning: `/b` is recorded but not in the project, and is not destroyed: its deletion is not committed";
     assert!(output.stderr.contains(told), "{output:?}");
     std::fs::rename(sandbox.path("/c"), sandbox.path("/b")).unwrap();
     sandbox.write("/a/more", "");

@@ -10,7 +10,7 @@ fn stack(more: &str) -> String {
     format!("stack {{\n  driver = \"fake\"\n  {more}\n}}\n")
 }
 
-/// A project with a state in which no stack is on record: each with a line of its block.
+/// A project with a state in which no stack is recorded: each with a line of its block.
 fn with_state(stacks: &[(&str, &str)]) -> Repository {
     let asked: Vec<(&str, &str)> = stacks.iter().map(|&(path, _)| (path, "exit 2")).collect();
     let sandbox = project(&asked);
@@ -23,7 +23,7 @@ fn with_state(stacks: &[(&str, &str)]) -> Repository {
     repository
 }
 
-/// The same with all stacks on record.
+/// The same with all stacks recorded.
 fn recorded(stacks: &[(&str, &str)]) -> Repository {
     let repository = with_state(stacks);
     let adopted = repository.orch("state adopt --no-verify");
@@ -31,7 +31,7 @@ fn recorded(stacks: &[(&str, &str)]) -> Repository {
     repository
 }
 
-/// Changes what is on record of a stack.
+/// Changes what is recorded of a stack.
 fn change_entry(sandbox: &Sandbox, key: &str, change: impl FnOnce(&mut serde_json::Value)) {
     const FILE: &str = "/.orch/state/default.json";
     let mut document: serde_json::Value = serde_json::from_str(&sandbox.read(FILE)).unwrap();
@@ -96,7 +96,7 @@ fn of_what_contradicts_itself_on_record_the_newest_counts_and_the_rest_is_told()
         relaxed,
         serde_json::json!([{ "effect": "contradicted", "earlier": "/a", "later": "/b" }])
     );
-    let told = "Left out: on record, /b ran after /a, which newer declarations contradict.\n";
+    let told = "Left out: /b ran after /a by record, which newer constraints contradict.\n";
     let output = sandbox.orch("plan --destroy");
     assert!(output.stdout.contains(told), "{output:?}");
     // Nothing is left out for those that it does not concern.
@@ -120,7 +120,9 @@ fn a_plan_warns_of_what_stays_and_runs_after_what_goes() {
         warnings.map(str::to_owned).collect()
     };
     let stays = |stays: &str, goes: &str| {
-        format!("warning: `{stays}` stays and runs after `{goes}`, which goes: an apply is refused")
+        format!(
+            "warning: `{stays}` depends on `{goes}`, which would be destroyed: an apply is refused"
+        )
     };
     assert_eq!(warnings(""), Vec::<String>::new());
     assert_eq!(warnings("--match c"), Vec::<String>::new());
@@ -140,7 +142,7 @@ fn a_plan_warns_of_what_stays_and_runs_after_what_goes() {
     assert_eq!(warnings("--match a --match b"), [stays("/c", "/a")]);
     assert_eq!(warnings(""), Vec::<String>::new());
     sandbox.write("/b/says", "exit 2");
-    // What is not on record does not, either, and what is only read is not destroyed.
+    // What is not recorded does not, either, and what is only read is not destroyed.
     assert_eq!(sandbox.orch("state forget b").code(), 0);
     assert_eq!(warnings("--match a"), [stays("/c", "/a")]);
     sandbox.write(
@@ -170,10 +172,10 @@ fn what_is_blocked_stays() {
     repository.git("checkout -q HEAD~1");
     let output = repository.orch("plan --destroy");
     assert!(output.stdout.contains("! /b"), "{output:?}");
-    let told = "`/b` stays and runs after `/a`, which goes";
+    let told = "cannot destroy `/a`: `/b` depends on it";
     assert!(output.stderr.contains(told), "{output:?}");
     let output = repository.orch("plan --destroy --allow-rollback");
-    assert!(!output.stderr.contains("stays"), "{output:?}");
+    assert!(!output.stderr.contains("depends on"), "{output:?}");
 }
 
 #[test]
@@ -184,9 +186,9 @@ fn without_a_state_every_stack_with_a_driver_stays() {
     let output = sandbox.orch("plan --destroy --match a");
     let warnings = output.stderr.lines();
     let warnings = warnings.filter(|line| line.starts_with("warning: "));
-    let expected = "warning: `/b` stays and runs after `/a`, which goes: an apply is refused";
+    let expected = "warning: `/b` depends on `/a`, which would be destroyed: an apply is refused";
     assert_eq!(warnings.collect::<Vec<_>>(), [expected], "{output:?}");
     // A plan that destroys nothing leaves nothing behind.
     let output = sandbox.orch("plan --match a");
-    assert!(!output.stderr.contains("stays"), "{output:?}");
+    assert!(!output.stderr.contains("depends on"), "{output:?}");
 }

@@ -35,7 +35,7 @@ driver {
     let output = sandbox.orch("list");
     assert_eq!(output.code(), 3);
     assert_snapshot!(output.stderr, @r#"
-    error: there is no driver `terrafrom`
+    error: unknown driver `terrafrom`
      --> a/stack.orch.hcl:2:12
       |
     2 |   driver = "terrafrom"

@@ -23,12 +23,12 @@ driver "fake" {
 }
 "#;
 
-/// A shallow clone in which `/a` is gone, which is on record, and why that is unknown.
+/// A shallow clone in which `/a` is gone, which is recorded, and why that is unknown.
 fn shallow() -> Repository {
     shallow_without("a")
 }
 
-/// A shallow clone in which some of the stacks `/a` and `/b` are gone, which are on record, and why that is unknown.
+/// A shallow clone in which some of the stacks `/a` and `/b` are gone, which are recorded, and why that is unknown.
 fn shallow_without(removed: &str) -> Repository {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/root.orch.hcl", ROOT);
@@ -59,12 +59,12 @@ fn shallow_without(removed: &str) -> Repository {
 fn a_plan_fetches_what_proves_a_removal() {
     let clone = shallow();
     assert_snapshot!(clone.orch("plan"), @"
-      ! /a  blocked: commit [base], which was applied, is not in this shallow clone
+      ! /a  blocked: the applied commit [base] is not in this shallow clone
 
     Plan: 1 blocked, 1 unchanged.
     [stderr]
-    warning: `/a` is on record and not in the tree, and is not destroyed: commit [base], which was applied, is not in this shallow clone
-      = help: run `git fetch --unshallow origin`, or let orch do so with `--fetch`
+    warning: `/a` is recorded but not in the project, and is not destroyed: the applied commit [base] is not in this shallow clone
+      = help: run `git fetch --unshallow origin`, or add `--fetch`
     ");
     let plan = clone.orch("plan --fetch");
     let head = clone.git("rev-parse --short=7 HEAD");

@@ -9,7 +9,7 @@ const CHANGES: &str = "exit 2";
 
 const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
 
-/// A repository whose stacks are on record as they are.
+/// A repository whose stacks are recorded as they are.
 fn recorded(sandbox: Sandbox) -> Repository {
     sandbox.write("/state.orch.hcl", STATE);
     let repository = Repository::of(sandbox);

@@ -36,7 +36,7 @@ fn a_plan_has_a_table_and_what_each_tool_says_is_folded() {
     | `~` | `/c` | update | has changes |  |
     | `?` | `/later` | failed | exit status 1; planned again after /a |  |
 
-    An apply decides what to do with a stack marked `?` after it has applied the stacks named.
+    A stack marked `?` is planned during the apply, after the stacks named.
 
     <details>
     <summary><code>/a</code>: update</summary>

@@ -1,4 +1,4 @@
-//! What is on record besides inputs: outputs that stacks were applied with, and where tools keep their states.
+//! What is recorded besides inputs: outputs that stacks were applied with, and where tools keep their states.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n
 /// The digest of no outputs at all.
 const NOTHING: &str = "00000000000000000000000000000000";
 
-/// Puts the stacks of a project on record as applied.
+/// Puts the stacks of a project recorded as applied.
 fn recorded(sandbox: Sandbox) -> Repository {
     sandbox.write("/state.orch.hcl", STATE);
     sandbox.write("/.gitignore", "asked\n*.tfstate*\n.terraform*\n");
@@ -90,7 +90,7 @@ fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
     });
     let plan = repository.orch("plan --match c").stdout;
     assert!(
-        plan.contains("outputs of what it runs after differ"),
+        plan.contains("outputs of stacks that it runs after differ"),
         "{plan}"
     );
     // None of that matters where all is destroyed.
@@ -144,7 +144,7 @@ fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
     sandbox.write("/is", "one");
     let repository = recorded(sandbox);
     repository.write("/.gitignore", "asked\n*.tfstate*\n.terraform*\nis\n");
-    // The outputs that are on record are those that it has.
+    // The outputs that are recorded are those that it has.
     let digest = "3c2a7b5e";
     edit(&repository, "/net", |entry| {
         entry["outputs"] = json!({"id": digest});
@@ -185,14 +185,14 @@ fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
     });
     let output = repository.orch("plan");
     assert_snapshot!(output.stdout, @"
-      ! /b  blocked: another backend than recorded
+      ! /b  blocked: its backend differs from the recorded one
 
     Plan: 1 blocked, 1 unchanged.
     ");
-    assert_snapshot!(output.stderr, @"warning: the state of /b is in `kube prod/b`, and `kube old/b` is on record; if it was moved on purpose, run `orch state forget /b`");
+    assert_snapshot!(output.stderr, @"warning: the state of /b is in `kube prod/b`, and the recorded backend is `kube old/b`; if it was moved on purpose, run `orch state forget /b`");
     assert_snapshot!(repository.orch("plan --destroy").stdout, @"
       - /a  delete  --destroy
-      ! /b  blocked: another backend than recorded
+      ! /b  blocked: its backend differs from the recorded one
 
     Plan: 1 to delete, 1 blocked.
     ");
@@ -240,9 +240,9 @@ fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
     ");
     assert_snapshot!(output.stderr, @r#"
     note: the project keeps no state: the tools of all selected stacks are asked, and stacks that were removed go unnoticed
-    warning: /a and /b have their states in the same place, `kube one`; give each its own, or set `mode = "read"` where it is only read
+    warning: /a and /b have the same backend, `kube one`; give each its own, or set `mode = "read"` in all but one
     "#);
-    // Only what is on record tells of stacks that are not planned.
+    // Only what is recorded tells of stacks that are not planned.
     let alone = sandbox.orch("plan --match a").stdout;
     assert!(alone.contains("~ /a"), "{alone}");
     let repository = recorded(sandbox);
@@ -377,7 +377,7 @@ fn what_is_applied_with_other_outputs_is_asked_once() {
     assert!(is_asked(&repository, "/use") && !is_asked(&repository, "/net"));
     assert_eq!(repository.orch("apply --auto-approve").code(), 0);
     assert_eq!(repository.orch("plan").stdout, unchanged);
-    // If its tool finds no changes, that is put on record.
+    // If its tool finds no changes, that is recorded.
     is_asked(&repository, "/use");
     print(&repository, "{}");
     repository.write("/status.json", "0");

@@ -172,9 +172,9 @@ fn the_graph_shows_who_names_whom_and_warns_of_loops() {
     assert_eq!(
         loops,
         [
-            "warning: turns may follow each other forever: /app → p (FAILED) → /app",
-            "warning: turns may follow each other forever: /app/web → p (FAILED) → /app/web",
-            "warning: turns may follow each other forever: /net → p (FAILED) → /net",
+            "warning: follow-ups may repeat forever: /app → p (FAILED) → /app",
+            "warning: follow-ups may repeat forever: /app/web → p (FAILED) → /app/web",
+            "warning: follow-ups may repeat forever: /net → p (FAILED) → /net",
         ]
     );
     let json = sandbox.orch("policy graph --format json").json();

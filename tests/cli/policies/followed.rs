@@ -377,7 +377,7 @@ fn a_follow_up_does_not_destroy_what_nobody_has_selected() {
         assert_eq!(ran.code(), 1, "{ran}");
         assert!(
             ran.stderr
-                .contains("it would destroy, which no follow-up may do"),
+                .contains("it would destroy, and no follow-up may do that"),
             "{ran}"
         );
         let asked = sandbox.read("/asked");

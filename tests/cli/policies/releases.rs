@@ -375,9 +375,9 @@ error: no policy is attached to the module `vpc`
  --> modules.orch.hcl:1:8
   |
 1 | module \"vpc\" {
-  |        ^^^^^ nothing says which stacks follow its release
+  |        ^^^^^ so no stacks follow its release
   |
-  = help: attach one: write `attach = [\"module:vpc\"]` in a block `policy \"trigger\" \"…\"`
+  = help: attach one: add `attach = [\"module:vpc\"]` to a block `policy \"trigger\" \"…\"`
 
 ";
     assert_eq!(output.stderr, expected);
@@ -397,17 +397,17 @@ fn a_release_that_does_not_exist_is_refused() {
         (
             "vcp@1.3.0..1.4.0",
             64,
-            "error: there is no module `vcp`\n  = help: did you mean `vpc`?\n",
+            "error: no module `vcp`\n  = help: did you mean `vpc`?\n",
         ),
         (
             "database@1.3.0..1.4.0",
             64,
-            "error: there is no module `database`\n  = help: the modules are `vpc`\n",
+            "error: no module `database`\n  = help: the modules are `vpc`\n",
         ),
         (
             "vpc@1.3.0..1.5.0",
             4,
-            "error: the module `vpc` has no version 1.5.0: there is no tag `modules/vpc/v1.5.0`\n  = help: if the tag exists elsewhere, run `git fetch --tags`\n  = help: its newest versions here are 2.0.0, 1.4.0, 1.3.0, 1.2.0\n",
+            "error: the module `vpc` has no version 1.5.0: no tag `modules/vpc/v1.5.0`\n  = help: if the tag exists elsewhere, run `git fetch --tags`\n  = help: its newest versions here are 2.0.0, 1.4.0, 1.3.0, 1.2.0\n",
         ),
         (
             "vpc@1.2.5..1.3.0",
@@ -546,7 +546,7 @@ fn a_policy_that_fails_leaves_the_selection_unknown() {
     let repository = project("package spacelift\n\ntrigger := 1\n");
     let output = list(&repository, "");
     assert_eq!((output.code(), &*output.stdout), (4, ""), "{output}");
-    let start = "error: cannot tell which stacks follow the release";
+    let start = "error: failed to find the stacks that follow the release";
     assert!(output.stderr.starts_with(start), "{output}");
     assert!(
         output
@@ -617,8 +617,8 @@ fn a_call_that_only_terraform_understands_is_a_warning() {
         "{output}"
     );
     let expected = "\
-warning: the call `net` in `wrapper/inner/main.tf:2` has a `version` that only Terraform knows
-  = note: whether it resolves to 1.3.0 of `vpc` is not known, and it counts as if it did not
+warning: the call `net` in `wrapper/inner/main.tf:2` has a `version` that only Terraform can compute
+  = note: it may resolve to 1.3.0 of `vpc`, but does not count
 
 ";
     assert_eq!(output.stderr, expected);
@@ -732,6 +732,6 @@ fn a_directory_of_the_project_is_called_through_git() {
     repository.write("/live/c/main.tf", source);
     assert_eq!(stacks(&released()), ["a", "c", "d"]);
     let why = repository.orch("-C live list --why --released vpc@1.3.0..1.4.0");
-    let expected = "a  # policy consumers, release of vpc 1.3.0..1.4.0: its call in a/main.tf:2 (?ref=vpc-1.3.0) resolves to 1.3.0 and stays at 1.3.0; at or below /\n";
+    let expected = "a  # policy consumers, release of vpc 1.3.0..1.4.0: its call in a/main.tf:2 (?ref=vpc-1.3.0) resolves to 1.3.0 and keeps 1.3.0; at or below /\n";
     assert!(why.stdout.starts_with(expected), "{why}");
 }

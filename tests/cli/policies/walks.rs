@@ -102,7 +102,7 @@ impl Walk {
         sandbox
     }
 
-    /// Runs and resumes, and checks what is on record in the end.
+    /// Runs and resumes, and checks what is recorded in the end.
     fn check(&self) -> Result<(), TestCaseError> {
         let sandbox = self.sandbox();
         let selected: Vec<String> = self

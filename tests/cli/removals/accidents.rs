@@ -125,7 +125,7 @@ fn what_was_moved_is_not_destroyed() {
     nothing_is_destroyed_by_apply(&repository, "another id at the old path");
 }
 
-/// The same for a stack that is in the tree: `orch destroy` is meant to destroy that.
+/// The same for a stack that is in the project: `orch destroy` is meant to destroy that.
 #[track_caller]
 fn nothing_is_destroyed_by_apply(repository: &Repository, accident: &str) {
     forget_log(repository);

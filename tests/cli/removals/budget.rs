@@ -20,7 +20,7 @@ fn destroys_are_approved_by_their_number() {
     };
     refused(
         "apply",
-        "this plan has 2 destroys, and there is no terminal to approve it",
+        "this plan has 2 destroys, and without a terminal nobody can approve it",
     );
     refused("apply --auto-approve", "add `--allow-destroy=2`");
     refused("apply --auto-approve --allow-destroy=0", "2 destroys");
@@ -124,7 +124,7 @@ fn what_comes_back_during_the_question_is_not_destroyed() {
         return;
     };
     assert_eq!(code, 4, "{said}");
-    assert!(said.contains("/a: it is in the tree again"), "{said}");
+    assert!(said.contains("/a: it is in the project again"), "{said}");
     assert_eq!(acts(&repository), [""; 0]);
     assert_tidy(&repository);
 }

@@ -167,7 +167,7 @@ fn a_commit_with_other_files_than_were_applied_destroys_nothing() {
     });
     assert_eq!(
         planned(&repository, ""),
-        ["/a blocked: its commit has other files than those that were applied"]
+        ["/a blocked: the files of its commit differ from the applied ones"]
     );
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(log(&repository), [""; 0]);

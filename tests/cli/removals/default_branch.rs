@@ -77,7 +77,7 @@ fn a_branch_destroys_what_it_removes_once_it_is_merged() {
     done(&repository, "plan --detailed-exitcode");
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
     let why = done(&repository, "why /app");
-    let way_out = "way out  merge the deletion into origin/main; if that is done, run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or let orch do so with `--fetch`\n";
+    let way_out = "way out  merge the deletion into origin/main; if that is done, run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`\n";
     assert!(why.contains(way_out), "{why}");
     repository.git("checkout -q main");
     repository.git("merge -q --no-ff -m merged feature");
@@ -187,7 +187,7 @@ fn what_the_default_branch_may_have_is_not_destroyed() {
     let broken = at(&|repository| repository.write("/b/stack.orch.hcl", "stack {\n"));
     assert_eq!(
         broken,
-        "/app blocked: `b/stack.orch.hcl` cannot be parsed as it is in commit TIP"
+        "/app blocked: `b/stack.orch.hcl` of commit  cannot be parsedTIP"
     );
 }
 
@@ -234,7 +234,7 @@ fn where_the_default_branch_is_unknown_nothing_is_destroyed() {
     let blocked = "/app blocked: the default branch `origin/main` is not in this clone";
     assert_eq!(planned(&repository, ""), [blocked]);
     let why = done(&repository, "why /app");
-    let way_out = "way out  run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or let orch do so with `--fetch`; if another branch is the default one, set `config.git.default_branch`\n";
+    let way_out = "way out  run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`; if another branch is the default one, set `config.git.default_branch`\n";
     assert!(why.contains(way_out), "{why}");
     assert_eq!(planned(&repository, "--fetch"), ["/app delete"]);
     repository.git("remote rename origin first");

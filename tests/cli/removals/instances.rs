@@ -132,7 +132,7 @@ fn an_instance_comes_back_with_its_key() {
         &repository,
         "apply ../saved",
         4,
-        "/net[\"dev\"]: it is in the tree again",
+        "/net[\"dev\"]: it is in the project again",
     );
     assert_eq!(acts(&repository), [""; 0]);
     assert_eq!(world(&repository).len(), 3);

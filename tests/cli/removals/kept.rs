@@ -25,7 +25,7 @@ fn used() -> Repository {
 #[test]
 fn what_runs_after_it_outside_of_the_plan_keeps_it() {
     let repository = used();
-    let blocked = "/db blocked: /app runs after it, and stays as it is";
+    let blocked = "/db blocked: /app runs after it, and is kept";
     assert_eq!(planned(&repository, "--match db"), [blocked]);
     assert_eq!(planned(&repository, "--match db --match z"), [blocked]);
     assert_eq!(planned(&repository, ""), ["/app update", "/db delete"]);
@@ -50,7 +50,7 @@ fn what_runs_after_it_outside_of_the_plan_keeps_it() {
 fn what_runs_after_it_and_was_removed_keeps_it_if_it_is_out_of_scope() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a")), ("/z", "")]);
     remove(&repository, "a b");
-    let blocked = "/a blocked: /b runs after it, and stays as it is";
+    let blocked = "/a blocked: /b runs after it, and is kept";
     assert_eq!(planned(&repository, "--match a"), [blocked]);
     assert_eq!(planned(&repository, "--match b"), ["/b delete"]);
     leaves_blocked(&repository, &format!("apply --match a {APPROVED}"));
@@ -74,8 +74,8 @@ fn what_is_blocked_keeps_what_it_ran_after() {
     assert_eq!(
         planned(&repository, ""),
         [
-            "/a blocked: /b runs after it, and stays as it is",
-            "/b blocked: /c runs after it, and stays as it is",
+            "/a blocked: /b runs after it, and is kept",
+            "/b blocked: /c runs after it, and is kept",
             "/c blocked: its deletion is not committed"
         ]
     );
@@ -108,10 +108,7 @@ fn a_survivor_that_is_blocked_keeps_what_it_used() {
     forget_log(&repository);
     let plan = planned(&repository, "");
     assert!(plan[0].starts_with("/app blocked: "), "{plan:?}");
-    assert_eq!(
-        plan[1],
-        "/db blocked: /app runs after it, and stays as it is"
-    );
+    assert_eq!(plan[1], "/db blocked: /app runs after it, and is kept");
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(acts(&repository), [""; 0]);
 }
@@ -135,7 +132,7 @@ fn what_does_not_exist_any_more_keeps_nothing() {
     super::vanish(&repository, "b");
     assert_eq!(planned(&repository, ""), ["/a delete", "/b forget"]);
     // Nobody has asked about it, if it is out of scope.
-    let blocked = "/a blocked: /b runs after it, and stays as it is";
+    let blocked = "/a blocked: /b runs after it, and is kept";
     assert_eq!(planned(&repository, "--match a"), [blocked]);
 }
 
@@ -168,8 +165,8 @@ fn a_backend_that_another_stack_has_keeps_it() {
     assert_eq!(
         planned(&repository, ""),
         [
-            "/a blocked: the same backend as /b on record",
-            "/b blocked: the same backend as /a on record"
+            "/a blocked: it has the same recorded backend as /b",
+            "/b blocked: it has the same recorded backend as /a"
         ]
     );
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
@@ -185,7 +182,7 @@ fn another_backend_than_the_recorded_one_keeps_it() {
     remove(&repository, "a");
     assert_eq!(
         planned(&repository, ""),
-        ["/a blocked: another backend than recorded"]
+        ["/a blocked: its backend differs from the recorded one"]
     );
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert_eq!(acts(&repository), [""; 0]);
@@ -214,7 +211,7 @@ fn what_comes_to_keep_it_after_the_plan_is_noticed() {
         &repository,
         "apply ../saved",
         4,
-        "/a: it is not to be destroyed: /new runs after it",
+        "/a: it must not be destroyed: /new runs after it",
     );
     assert!(said.contains("nothing was run"), "{said}");
     assert_eq!(acts(&repository), [""; 0]);
@@ -233,14 +230,14 @@ fn many_that_are_kept_are_summed_up() {
     assert_eq!(plan.code(), 0, "{plan}");
     assert_eq!(
         plan.stderr
-            .matches("is on record and not in the tree")
+            .matches("is recorded and not in the project")
             .count(),
         10,
         "{plan}"
     );
     assert!(
         plan.stderr
-            .contains("warning: 5 more stacks on record are kept like these\n"),
+            .contains("warning: 5 more recorded stacks are kept for such reasons\n"),
         "{plan}"
     );
     assert_eq!(plan.stdout.matches("blocked: ").count(), 15, "{plan}");

@@ -1,4 +1,4 @@
-//! Projects of which no stack on record is left in the tree.
+//! Projects of which no stack recorded is left in the tree.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::{
 use crate::support::Repository;
 
 const NOT_HERE: &str =
-    "no stack on record in `.orch/state/default.json` is a stack here, or was one in";
+    "none of the stacks recorded in `.orch/state/default.json` is in this project, or was one in";
 
 /// Asserts that no command destroys anything, since the document says nothing about this project.
 #[track_caller]
@@ -79,7 +79,7 @@ fn evidence_decides_each_of_the_last_stacks() {
         planned(&repository, ""),
         [
             "/a delete",
-            "/b blocked: commit 0123456, which was applied, is not in this clone",
+            "/b blocked: the applied commit 0123456 is not in this clone",
             "/c blocked: no commit is recorded for it, so its code is unknown",
         ]
     );

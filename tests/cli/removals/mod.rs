@@ -7,7 +7,7 @@ mod default_branch; // what it has, and jobs that are late
 mod instances; // keys that were removed, and directories with several instances
 mod interrupted; // failures, signals, and what is left of them
 mod kept; // what keeps them from being destroyed
-mod last; // projects of which nothing on record is left
+mod last; // projects of which nothing recorded is left
 mod moved; // or only alike
 mod order; // before and after what they are destroyed
 mod rows; // destroyed, forgotten, moved or kept
@@ -252,13 +252,13 @@ pub(crate) fn fails(sandbox: &Sandbox, arguments: &str, code: i32, said: &str) -
     output.to_string()
 }
 
-/// Returns what is on record of a stack.
+/// Returns what is recorded of a stack.
 pub(crate) fn entry(sandbox: &Sandbox, key: &str) -> Value {
     let document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     document["stacks"][key].clone()
 }
 
-/// Returns the keys that are on record.
+/// Returns the keys that are recorded.
 pub(crate) fn keys(sandbox: &Sandbox) -> Vec<String> {
     let document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     document["stacks"]
@@ -269,7 +269,7 @@ pub(crate) fn keys(sandbox: &Sandbox) -> Vec<String> {
         .collect()
 }
 
-/// Changes what is on record of a stack.
+/// Changes what is recorded of a stack.
 pub(crate) fn change_entry(sandbox: &Sandbox, key: &str, change: impl FnOnce(&mut Value)) {
     let mut document: Value = serde_json::from_str(&sandbox.read(DOCUMENT)).unwrap();
     change(&mut document["stacks"][key]);
@@ -277,7 +277,7 @@ pub(crate) fn change_entry(sandbox: &Sandbox, key: &str, change: impl FnOnce(&mu
 }
 
 /// Returns the plan: what is done with each stack with which something is done or that is blocked, and with
-/// `=` what has another path on record.
+/// `=` what has another path recorded.
 #[track_caller]
 pub(crate) fn planned(sandbox: &Sandbox, arguments: &str) -> Vec<String> {
     let plan = sandbox.orch(&format!("plan --format json {arguments}"));

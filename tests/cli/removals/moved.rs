@@ -68,7 +68,7 @@ fn answer(repository: &Repository, lines: &str) {
     repository.commit();
 }
 
-const SAME: &str = "/orders blocked: the command that destroys it also destroys /team/orders, and its driver `cf` has no `backend`";
+const SAME: &str = "/orders blocked: its `destroy` command also destroys /team/orders, and its driver `cf` has no `backend`";
 
 #[test]
 fn a_renamed_directory_keeps_its_resources_also_once_it_is_applied() {
@@ -118,7 +118,7 @@ fn a_stack_that_is_rewritten_while_it_moves_keeps_its_resources() {
         .skip_while(|it| !it.starts_with("blocked"))
         .collect();
     assert_snapshot!(why.join("\n"), @r#"
-    blocked  the command that destroys it also destroys /team/orders, and its driver `cf` has no `backend`
+    blocked  its `destroy` command also destroys /team/orders, and its driver `cf` has no `backend`
     way out  if it was moved, add this to an `.orch.hcl` file:
              moved {
                from = "/orders"
@@ -206,7 +206,7 @@ fn a_late_job_destroys_nothing_that_a_stack_of_the_default_branch_has() {
     repository.commit();
     repository.git("push -q origin main");
     repository.git(&format!("checkout -q {removal}"));
-    let same = "/orders blocked: the command that destroys it also destroys /team/orders, which origin/main has, and its driver `cf` has no `backend`";
+    let same = "/orders blocked: its `destroy` command also destroys /team/orders, which origin/main has, and its driver `cf` has no `backend`";
     assert_eq!(planned(&repository, ""), ["/keep delete", same]);
     let why = done(&repository, "why /orders");
     let way_out = "way out  merge origin/main into this branch; if this branch deletes /team/orders, merge the deletion first\n";
@@ -226,7 +226,7 @@ fn nothing_is_destroyed_that_a_recorded_stack_of_another_branch_has() {
     done(&repository, "apply --auto-approve --no-removals");
     repository.git("checkout -q main");
     remove(&repository, "orders keep");
-    let same = "/orders blocked: the command that destroys it also destroys /team/orders, which is recorded, and its driver `cf` has no `backend`";
+    let same = "/orders blocked: its `destroy` command also destroys /team/orders, which is recorded, and its driver `cf` has no `backend`";
     let plan = planned(&repository, "");
     assert_eq!(plan[..2], ["/keep delete", same], "{plan:?}");
     let why = done(&repository, "why /orders");
@@ -236,7 +236,7 @@ fn nothing_is_destroyed_that_a_recorded_stack_of_another_branch_has() {
     change_entry(&repository, "/team/orders", |entry| {
         entry["applied"]["seen"] = "0123456789012345678901234567890123456789".into();
     });
-    let unknown = "its driver `cf` has no `backend`, and the command that destroys /team/orders, which is recorded, is unknown: commit 0123456 is not in this clone";
+    let unknown = "its driver `cf` has no `backend`, and the `destroy` command of /team/orders, which is recorded, is unknown: commit 0123456 is not in this clone";
     let plan = planned(&repository, "");
     let blocked = ["/keep", "/orders"].map(|path| format!("{path} blocked: {unknown}"));
     assert_eq!(plan[..2], blocked, "{plan:?}");
@@ -286,7 +286,7 @@ fn a_plan_in_a_file_destroys_nothing_that_another_stack_has_by_now() {
 fn commands_that_are_the_same_for_all_stacks_destroy_what_a_block_or_a_backend_tells_apart() {
     let repository = deployed(NAMELESS, &[("/orders", ""), ("/keep", "")]);
     remove(&repository, "orders");
-    let same = "/orders blocked: the command that destroys it also destroys /keep, and its driver `cf` has no `backend`";
+    let same = "/orders blocked: its `destroy` command also destroys /keep, and its driver `cf` has no `backend`";
     assert_eq!(planned(&repository, ""), [same]);
     // A backend that comes later does not say where the removed one was.
     let driver = repository.read("/drivers.orch.hcl");
@@ -323,7 +323,7 @@ fn a_backend_that_is_not_on_record_is_that_of_the_commit() {
     repository.git("rm -q -r orders");
     write(&repository, "/team/orders", "", &lines("another", 10));
     repository.commit();
-    let same = "/orders blocked: the same backend as /team/orders, which is in the tree";
+    let same = "/orders blocked: it has the same backend as /team/orders, which is in the project";
     assert_eq!(planned(&repository, ""), [same, "/team/orders create"]);
     let why = done(&repository, "why /orders");
     assert!(why.contains(&same["/orders blocked: ".len()..]), "{why}");
@@ -358,7 +358,7 @@ fn a_command_that_cannot_be_evaluated_may_be_the_same() {
     repository.git("rm -q -r orders keep/globals.orch.hcl");
     repository.commit();
     let plan = planned(&repository, "--exclude keep");
-    let unknown = "/orders blocked: its driver `cf` has no `backend`, and the command that destroys /keep is unknown: ";
+    let unknown = "/orders blocked: its driver `cf` has no `backend`, and the `destroy` command of /keep is unknown: ";
     assert!(plan[0].starts_with(unknown), "{plan:?}");
 }
 
@@ -437,7 +437,7 @@ fn a_removal_among_too_many_files_may_be_a_move() {
     let template = lines("/orders", 9) + "another\n";
     write(&repository, "/new", "", &template);
     repository.commit();
-    let unknown = "blocked: more than 4000 files were removed or added with it, so git cannot tell whether it was moved";
+    let unknown = "blocked: more than 4000 files were removed or added with it, so git cannot decide whether it was moved";
     let expected = [
         format!("/bulk {unknown}"),
         "/new create".to_owned(),

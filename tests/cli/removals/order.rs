@@ -239,7 +239,7 @@ fn a_cycle_on_record_is_destroyed_in_some_order_and_told() {
     });
     remove(&repository, "a b");
     let plan = done(&repository, "plan");
-    let told = "Left out: on record, /b ran after /a, which newer declarations contradict.\n";
+    let told = "Left out: /b ran after /a by record, which newer constraints contradict.\n";
     assert!(plan.contains(told), "{plan}");
     carried_out(&repository, &["-/a", "-/b"]);
 }

@@ -1,4 +1,4 @@
-//! What becomes of a stack that is on record and not in the tree.
+//! What becomes of a stack that is recorded and not in the project.
 
 use std::fs;
 
@@ -92,8 +92,8 @@ fn without_evidence_nothing_is_done() {
 
     Plan: 1 blocked, 1 unchanged.
     [stderr]
-    warning: `/a` is on record and not in the tree, and is not destroyed: its deletion is not committed
-      = help: commit the deletion, or bring the files back
+    warning: `/a` is recorded but not in the project, and is not destroyed: its deletion is not committed
+      = help: commit the deletion, or restore the files
     ");
     assert_eq!(repository.orch("plan --detailed-exitcode").code(), 0);
     // Approval is no evidence.

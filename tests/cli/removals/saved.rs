@@ -76,12 +76,12 @@ fn a_plan_in_a_file_destroys_what_it_shows() {
 fn a_plan_whose_removal_was_reverted_destroys_nothing() {
     let repository = saved();
     repository.git("revert --no-edit HEAD~1");
-    is_stale(&repository, "/a: it is in the tree again");
+    is_stale(&repository, "/a: it is in the project again");
     // Also where nobody has committed that.
     let repository = saved();
     repository.git("checkout -q HEAD~2 -- a");
     let lifted = "apply ../saved --disable-safeguards=all";
-    fails(&repository, lifted, 4, "/a: it is in the tree again");
+    fails(&repository, lifted, 4, "/a: it is in the project again");
     assert_eq!(acts(&repository), [""; 0]);
 }
 
@@ -97,7 +97,7 @@ fn a_plan_whose_removal_head_does_not_have_destroys_nothing() {
         &repository,
         disabled,
         4,
-        "/a: it is not to be destroyed: its deletion is not committed",
+        "/a: it must not be destroyed: its deletion is not committed",
     );
     assert_eq!(acts(&repository), [""; 0]);
     assert_tidy(&repository);
@@ -111,7 +111,7 @@ fn a_plan_of_something_that_was_recorded_anew_destroys_nothing() {
         entry["applied"]["at"] = "2030-01-01T00:00:00Z".into();
         entry["last"]["at"] = "2030-01-01T00:00:00Z".into();
     });
-    is_stale(&repository, "/a: what is on record of it has changed");
+    is_stale(&repository, "/a: its record has changed");
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn what_somebody_else_has_destroyed_is_done() {
     done(&repository, "apply ../saved");
     assert_eq!(acts(&repository), ["destroy /a", "apply /c"]);
     assert_eq!(keys(&repository), ["/c"]);
-    // What somebody has taken off the record may still exist.
+    // What somebody has removed from the state may still exist.
     let repository = saved();
     done(&repository, "state forget /b");
-    is_stale(&repository, "/b: what is on record of it has changed");
+    is_stale(&repository, "/b: its record has changed");
     assert_eq!(world(&repository), ["a", "b", "c"]);
 }
 
@@ -242,7 +242,7 @@ fn a_plan_that_somebody_has_changed_is_refused() {
             },
         ),
         (
-            "the entry of `/c` says `forget`, and is in the tree",
+            "the entry of `/c` says `forget`, and is in the project",
             |saved| {
                 entry_of(saved, "/c")["action"] = "forget".into();
             },
@@ -292,7 +292,7 @@ fn a_plan_that_somebody_has_changed_is_refused() {
         &repository,
         &format!("apply ../bad {APPROVED}"),
         4,
-        "/c: it is in the tree again",
+        "/c: it is in the project again",
     );
     assert_eq!(acts(&repository), [""; 0]);
     assert_eq!(world(&repository), ["a", "b", "c"]);

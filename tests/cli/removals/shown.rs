@@ -36,8 +36,8 @@ fn text_has_the_commit_that_deletes_it() {
 
     Plan: 1 to update, 1 to delete, 1 to forget, 1 blocked. Resources: 1 to change, 1 to destroy.
     [stderr]
-    warning: `/lost` is on record and not in the tree, and is not destroyed: its deletion is not committed
-      = help: commit the deletion, or bring the files back
+    warning: `/lost` is recorded but not in the project, and is not destroyed: its deletion is not committed
+      = help: commit the deletion, or restore the files
     ");
     // A file shows the same.
     done(&repository, "plan -o ../saved");
@@ -51,7 +51,7 @@ fn text_has_the_commit_that_deletes_it() {
     -  /gone/queue  delete  removed in COMMIT  +0 ~0 -1
     [stderr]
     note: its tool can show its own plan only where commit APPLIED is checked out
-      = help: `orch runs logs` has what the tool printed as it planned
+      = help: to see the output of its plan, run `orch runs logs`
     ");
     for (name, line) in [
         ("gone/nothing", "x  /gone/nothing  forget  removed in"),

@@ -208,7 +208,7 @@ fn a_destroy_that_fails_leaves_the_state_as_it_is_then() {
 fn a_stack_of_the_tree_whose_backend_is_not_on_record_may_have_the_same() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
-    // As what `orch run terraform apply` has put on record.
+    // As what `orch run terraform apply` has recorded.
     change_entry(&repository, "/other", |entry| {
         entry["backend"] = Value::Null;
     });
@@ -239,7 +239,7 @@ fn nothing_is_forgotten_where_nobody_knows_which_state_to_look_at() {
     .unwrap();
     assert_eq!(
         planned(&repository, ""),
-        ["/app blocked: its tool finds nothing, but where its state is kept is not on record"]
+        ["/app blocked: its tool finds nothing, but its backend is not recorded"]
     );
     leaves_blocked(&repository, "apply --auto-approve");
     assert!(keys(&repository).contains(&"/app".to_owned()));

@@ -140,7 +140,7 @@ fn without_a_report_there_is_nothing_to_do() {
     ");
     assert_snapshot!(sandbox.orch("runs report --report ../out.json"), @"
     [stderr]
-    error: no run of this project is on record
+    error: no run of this project is recorded
       = help: start one with `orch run COMMAND`
     [exit status 4]
     ");

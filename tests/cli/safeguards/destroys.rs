@@ -73,7 +73,7 @@ fn run_refuses_to_destroy_in_forward_order() {
     error: refused: the run destroys stacks before others that run after them (safeguard `destroy-order`)
         /app runs after /db
         /db runs after /net
-      = help: add `--reverse`, or lift this safeguard with `--disable-safeguards=destroy-order`
+      = help: add `--reverse`, or disable this safeguard with `--disable-safeguards=destroy-order`
     [exit status 4]
     ");
     assert_eq!(ran(&repository), "");
@@ -93,7 +93,7 @@ fn run_refuses_to_destroy_what_others_run_after() {
     [stderr]
     error: refused: the run destroys stacks and keeps others that run after them (safeguard `destroy-order`)
         /db runs after /net
-      = help: add `--include-dependents` to destroy these too, or lift this safeguard with `--disable-safeguards=destroy-order`
+      = help: add `--include-dependents` to destroy these too, or disable this safeguard with `--disable-safeguards=destroy-order`
     [exit status 4]
     ");
     assert_eq!(

@@ -40,13 +40,12 @@ fn assert_unknown(output: &Output, advice: &str) {
     let lines: Vec<&str> = output.stderr.lines().collect();
     assert_eq!(
         lines[0],
-        "error: refused: the state of the working tree cannot be known \
-         (safeguards `git-untracked`, `git-uncommitted`)",
+        "error: refused: the status of the working tree is unknown (safeguards `git-untracked`, `git-uncommitted`)",
         "{output}"
     );
     assert!(lines[1].starts_with("  caused by: "), "{output}");
     let lifted =
-        "or lift these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`";
+        "or disable these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`";
     let help = format!("  = help: {advice}, {lifted}");
     assert_eq!(lines[lines.len() - 2..], [&*help, "note: nothing was run"]);
     assert_eq!(output.code(), 4, "{output}");
@@ -65,13 +64,13 @@ fn every_refusal_is_told_at_once() {
     repository.write("/b/main.tf", "# changed\n");
     assert_snapshot!(repository.orch("run -- sh -c 'echo ran'"), @"
     [stderr]
-    error: refused: 2 files are not known to git (safeguard `git-untracked`)
+    error: refused: 2 files are untracked (safeguard `git-untracked`)
         a/new.tf
         b/deep/new.tf
-      = help: commit or ignore them, or lift this safeguard with `--disable-safeguards=git-untracked`
-    error: refused: 1 file has changes that are not committed (safeguard `git-uncommitted`)
+      = help: commit or ignore them, or disable this safeguard with `--disable-safeguards=git-untracked`
+    error: refused: 1 file has uncommitted changes (safeguard `git-uncommitted`)
         b/main.tf (modified)
-      = help: commit or stash it, or lift this safeguard with `--disable-safeguards=git-uncommitted`
+      = help: commit or stash it, or disable this safeguard with `--disable-safeguards=git-uncommitted`
     note: nothing was run
     [exit status 4]
     ");
@@ -488,9 +487,9 @@ fn a_bare_repository_beside_its_worktrees() {
     let output = output.replace(&*repository.outside().to_string_lossy(), "$OUTSIDE");
     assert_snapshot!(output, @"
     [stderr]
-    error: refused: the state of the working tree cannot be known (safeguards `git-untracked`, `git-uncommitted`)
+    error: refused: the status of the working tree is unknown (safeguards `git-untracked`, `git-uncommitted`)
       caused by: `$OUTSIDE/bare` is not in the working tree of its git repository
-      = help: change into a working tree of the repository, or lift these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`
+      = help: change into a working tree of the repository, or disable these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`
     note: nothing was run
     [exit status 4]
     ");
@@ -633,7 +632,7 @@ fn a_repository_that_git_cannot_read_is_refused() {
     assert_eq!(repository.orch(lifted).code(), 0);
     assert_unknown(
         &without_git(&repository, "/"),
-        "install `git`, or put it on the PATH",
+        "install `git`, or add it to the PATH",
     );
 }
 
@@ -671,7 +670,7 @@ fn an_index_that_libgit2_cannot_read_and_no_git() {
     );
     assert_unknown(
         &without_git(&repository, "/"),
-        "install `git`, or put it on the PATH",
+        "install `git`, or add it to the PATH",
     );
 }
 

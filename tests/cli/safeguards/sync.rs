@@ -68,7 +68,7 @@ fn behind_on_the_default_branch() {
     assert_snapshot!(said, @"
     [stderr]
     error: refused: HEAD (<first>) is out of date: it lacks <newest>, the tip of origin/main (safeguard `git-out-of-sync`)
-      = help: run `git fetch origin main && git merge --ff-only FETCH_HEAD`, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: run `git fetch origin main && git merge --ff-only FETCH_HEAD`, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -85,7 +85,7 @@ fn behind_with_commits_of_its_own() {
     assert_snapshot!(said, @"
     [stderr]
     error: refused: HEAD (<own>) is out of date: it lacks <newest>, the tip of origin/main (safeguard `git-out-of-sync`)
-      = help: run `git fetch origin main && git rebase FETCH_HEAD`, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: run `git fetch origin main && git rebase FETCH_HEAD`, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -140,8 +140,8 @@ fn nothing_in_common() {
     project.commit("unrelated", "");
     assert_snapshot!(run(&project), @"
     [stderr]
-    error: refused: HEAD (<unrelated>) and origin/main (<first>) have no commit in common (safeguard `git-out-of-sync`)
-      = help: set `config.git.default_remote` and `default_branch` to the branch that HEAD is to be compared with, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+    error: refused: HEAD (<unrelated>) and origin/main (<first>) have no common commit (safeguard `git-out-of-sync`)
+      = help: set `config.git.default_remote` and `default_branch` to the branch to compare HEAD with, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -156,7 +156,7 @@ fn a_branch_without_commits() {
     assert_snapshot!(said, @"
     [stderr]
     error: refused: HEAD has no commit, and origin/main is at <first> (safeguard `git-out-of-sync`)
-      = help: switch to a branch that has commits, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: switch to a branch that has commits, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -171,12 +171,12 @@ fn a_remote_that_cannot_be_reached() {
     let lines: Vec<&str> = said.stderr.lines().collect();
     assert_eq!(
         lines[0],
-        "error: refused: whether HEAD is up to date cannot be known (safeguard `git-out-of-sync`)"
+        "error: refused: failed to check whether HEAD is up to date (safeguard `git-out-of-sync`)"
     );
     let cause =
         "  caused by: `git ls-remote -- origin refs/heads/main` failed (exit status: 128): fatal: ";
     assert!(lines[1].starts_with(cause), "{said}");
-    let help = "  = help: see git's message above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`";
+    let help = "  = help: see git's message above, or disable this safeguard with `--disable-safeguards=git-out-of-sync`";
     assert_eq!(lines[lines.len() - 2..], [help, "note: nothing was run"]);
     assert_eq!(said.code(), 4);
 }
@@ -190,7 +190,7 @@ fn a_branch_that_the_remote_does_not_have() {
     assert_snapshot!(run(&project), @"
     [stderr]
     error: refused: the remote `origin` has no branch `trunk` (safeguard `git-out-of-sync`)
-      = help: set `config.git.default_remote` and `default_branch` to the branch that HEAD is to be compared with, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: set `config.git.default_remote` and `default_branch` to the branch to compare HEAD with, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -210,9 +210,9 @@ fn another_remote() {
     let project = repositories.clone("");
     assert_snapshot!(run(&project), @"
     [stderr]
-    error: refused: what HEAD is to be compared with is unknown (safeguard `git-out-of-sync`)
+    error: refused: the branch to compare HEAD with is unknown (safeguard `git-out-of-sync`)
       caused by: the repository has no remote `upstream`, which `config.git.default_remote` names
-      = help: run `git remote add upstream URL`, or correct the configuration, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: run `git remote add upstream URL`, or correct the configuration, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -229,9 +229,9 @@ fn several_remotes() {
     project.git("checkout -q --detach");
     assert_snapshot!(run(&project), @"
     [stderr]
-    error: refused: what HEAD is to be compared with is unknown (safeguard `git-out-of-sync`)
+    error: refused: the branch to compare HEAD with is unknown (safeguard `git-out-of-sync`)
       caused by: the repository has several remotes, `one`, `two`
-      = help: choose one: `config.git.default_remote` in the configuration, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: choose one: `config.git.default_remote` in the configuration, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -245,8 +245,8 @@ fn without_a_remote() {
     assert_runs(&project, "");
     assert_snapshot!(project.orch("run -q --disable-safeguards=none -- true"), @"
     [stderr]
-    error: refused: there is no remote that HEAD could be compared with (safeguard `git-out-of-sync`)
-      = help: add one with `git remote add origin URL`, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+    error: refused: no remote to compare HEAD with (safeguard `git-out-of-sync`)
+      = help: add one with `git remote add origin URL`, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -371,7 +371,7 @@ fn a_shallow_clone() {
     assert_snapshot!(said, @"
     [stderr]
     error: refused: HEAD (<change>) is out of date: it lacks <newest>, the tip of origin/main (safeguard `git-out-of-sync`)
-      = help: get the history of this shallow clone with `git fetch --unshallow origin main`, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+      = help: get the history of this shallow clone with `git fetch --unshallow origin main`, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
     note: nothing was run
     [exit status 4]
     ");
@@ -398,9 +398,9 @@ fn a_remote_that_talks_nonsense() {
     });
     assert_snapshot!(output, @"
         [stderr]
-        error: refused: whether HEAD is up to date cannot be known (safeguard `git-out-of-sync`)
+        error: refused: failed to check whether HEAD is up to date (safeguard `git-out-of-sync`)
           caused by: `git ls-remote -- origin refs/heads/main` gave an unexpected answer: <html>
-          = help: see git's message above, or lift this safeguard with `--disable-safeguards=git-out-of-sync`
+          = help: see git's message above, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
         note: nothing was run
         [exit status 4]
         ");

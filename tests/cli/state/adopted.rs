@@ -95,7 +95,7 @@ fn adopt_refuses_stacks_that_their_tools_would_change() {
     repository.commit();
     assert_snapshot!(repository.orch("state adopt"), @"
     [stderr]
-    error: nothing was recorded: these stacks are not as HEAD says, according to their tools
+    error: nothing was recorded: these stacks differ from HEAD, according to their tools
         /new (create: not recorded)
         /x1 (update: not recorded)
         /x2 (runs after stacks that would change)
@@ -222,7 +222,7 @@ fn import_refuses_stacks_that_do_not_exist() {
     [stderr]
     note: not verified with a tool: `/gone` (not in the working tree)
     note: not verified with a tool: `/mute` (the driver `mute` has no `plan`)
-    note: not verified with a tool: `/vague` (the driver `vague` does not say whether anything exists)
+    note: not verified with a tool: `/vague` (the driver `vague` does not report whether anything exists)
     ");
     let imported = stacks(&repository);
     assert_eq!(imported["/x1"]["backend"], "world x1");

@@ -1,4 +1,4 @@
-//! `--changed --base applied` and `--status`: what is selected by what is on record.
+//! `--changed --base applied` and `--status`: what is selected by what is recorded.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn applied() -> Repository {
     repository
 }
 
-/// Runs a script in stacks, on record.
+/// Runs a script in stacks, recorded.
 #[track_caller]
 fn apply(repository: &Repository, flags: &str, script: &str) -> Output {
     let script = shell_words::quote(script);
@@ -108,7 +108,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     gone  # pending: never applied; at or below /
     moved  # pending: own differs from cb667dc; changed: moved/main.tf (added); at or below /
     [stderr]
-    note: `/b` (it looks moved to `/gone`) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
+    note: `/b` (it looks moved to `/gone`) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
     warning: `/b` in `after` names no stack
      --> c/stack.tm:2:12
       |
@@ -123,7 +123,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     a  # pending: never applied; at or below /; matches --match a
     elsewhere  # pending: own differs from cb667dc; changed: elsewhere/main.tf (added); at or below /; matches --match elsewhere
     [stderr]
-    note: `/b` (it looks moved to `/gone`) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
+    note: `/b` (it looks moved to `/gone`) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
     warning: `/b` in `after` names no stack
      --> c/stack.tm:2:12
       |
@@ -372,8 +372,8 @@ fn where_other_rules_count_and_the_commit_is_unknown_a_stack_is_changed() {
     repository.git("checkout -q -- c");
     repository.commit();
     assert_snapshot!(changed(&repository, ""), @"
-    b  # pending: what counts as an input has changed since it was applied; at or below /
-    c  # pending: what counts as an input has changed since it was applied; at or below /
+    b  # pending: the definition of its inputs has changed since it was applied; at or below /
+    c  # pending: the definition of its inputs has changed since it was applied; at or below /
     ");
 }
 
@@ -539,15 +539,15 @@ fn only_list_shows_what_is_on_record_and_not_here() {
     assert_snapshot!(repository.orch("list --changed --base applied"), @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: `/c` (its deletion is not committed) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
-    note: stack `/a` is on record, and has been removed here; nothing is run for it
+    note: `/c` (its deletion is not committed) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
+    note: stack `/a` is recorded, and was removed from the project; nothing is run for it
     note: every stack is as it was applied
     ");
     assert_snapshot!(repository.orch("list --removed --base applied"), @"
     a
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: `/c` (its deletion is not committed) is on record and not here, and nothing shows that somebody removed it; see `orch list --status absent --why`
+    note: `/c` (its deletion is not committed) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
     ");
     let list = repository.orch("list --removed --base applied --format json");
     let list: Value = serde_json::from_str(&list.stdout).unwrap();
@@ -574,14 +574,14 @@ fn only_list_shows_what_is_on_record_and_not_here() {
     }
     assert_snapshot!(repository.orch("run --status absent true"), @"
     [stderr]
-    error: a stack whose status is `absent` is not in the tree, and this command acts only on stacks that are
-      = help: `orch list --status absent` lists such stacks; `plan`, `apply` and `destroy` take the status, too
+    error: stacks with the status `absent` are not in the project, and this command acts only on stacks of the project
+      = help: use `orch list --status absent`, or `plan`, `apply` or `destroy` with this status
     [exit status 64]
     ");
     // Whether or not there is one.
     assert_snapshot!(repository.orch("list --status removed --format github-matrix"), @"
     [stderr]
-    error: stacks that are not here cannot be jobs: with `--status removed` or `absent`, the format must be `text` or `json`
+    error: removed stacks cannot be jobs: with `--status removed` or `absent`, use `--format text` or `json`
     [exit status 64]
     ");
     let refused = repository.orch("list --status absent --match b --format gitlab-matrix");
@@ -651,7 +651,7 @@ fn a_branch_named_like_the_state_needs_its_full_name() {
     repository.git("branch -D applied");
     assert_snapshot!(repository.orch("list --changed --base applied"), @"
     [stderr]
-    error: what has changed is unknown
+    error: the changes are unknown
       caused by: there is no revision `applied`
       = help: name a commit, branch or tag that exists
     [exit status 4]

@@ -135,7 +135,7 @@ fn a_bucket_that_ignores_conditions_is_refused() {
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
     [stderr]
     error: the store of `s3://bucket/acme/default.json` ignores the conditions of a write, so writers would overwrite each other
-      = help: use a store that knows `If-None-Match` and `If-Match`
+      = help: use a store with conditional writes (`If-None-Match` and `If-Match`)
     [exit status 4]
     ");
     assert_eq!(server.keys(), [""; 0]);
@@ -152,7 +152,7 @@ fn bucket_that_does_not_exist_is_no_empty_one() {
     }
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
     [stderr]
-    error: failed to read `s3://bukcet/acme/default.json`: there is no such bucket (404 NoSuchBucket: The specified bucket does not exist)
+    error: failed to read `s3://bukcet/acme/default.json`: no such bucket (404 NoSuchBucket: The specified bucket does not exist)
       = help: check the name of the bucket in the configuration of the state; orch creates no buckets
     [exit status 5]
     ");
@@ -166,7 +166,7 @@ fn store_that_does_not_implement_conditions_is_named() {
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
     [stderr]
     error: failed to read `s3://bucket/acme/default.json`: the store does not implement the request (501 NotImplemented)
-      = help: use a store that implements conditional writes (`If-None-Match` and `If-Match`)
+      = help: use a store with conditional writes (`If-None-Match` and `If-Match`)
     [exit status 5]
     ");
 }
@@ -262,7 +262,7 @@ fn a_bucket_without_versioning_is_noted() {
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
     created s3://bucket/acme/default.json
     [stderr]
-    note: versioning seems to be off in this bucket; with it on, the store keeps every earlier version too
+    note: versioning seems to be off in this bucket; turn it on to keep earlier versions in the store too
     ");
 }
 
@@ -359,7 +359,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     let orch = |variables| without_credentials(&sandbox, "state list", variables);
     assert_snapshot!(orch(&[]), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (there is no program `aws`), nor on this machine itself (`AWS_EC2_METADATA_DISABLED` is set)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (the program `aws` was not found), nor on this machine itself (`AWS_EC2_METADATA_DISABLED` is set)
     [exit status 5]
     ");
     let machine = [
@@ -368,7 +368,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     ];
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (there is no program `aws`), nor on this machine itself (its metadata service did not give any)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (the program `aws` was not found), nor on this machine itself (its metadata service did not give any)
     [exit status 5]
     ");
     sandbox.write_program(

@@ -30,7 +30,7 @@ fn a_document_is_created_once() {
     assert_snapshot!(sandbox.orch("state init"), @"
     [stderr]
     error: `.orch/state/default.json` exists
-      = help: see what is in it with `orch state show`
+      = help: to see it, run `orch state show`
     [exit status 4]
     ");
 }
@@ -53,8 +53,8 @@ fn a_document_that_is_missing_is_not_an_empty_one() {
     }
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: there is no document at `.orch/state/default.json`
-      = help: check the namespace and the key for a typing error, and whether somebody has removed the document (`git clean -fdx` removes `.orch`)
+    error: no state at `.orch/state/default.json`
+      = help: if there was one, check the namespace and the key for a typo, and whether it was deleted (`git clean -fdx` deletes `.orch`)
       = help: `orch state init` creates a new document
     [exit status 4]
     ");
@@ -97,7 +97,7 @@ fn what_is_on_record_is_listed_and_shown() {
     /a/b  -  -  [local time]  -
     /c    -  -  [local time]  -
     [stderr]
-    note: the status of the stacks is unknown: this is not a git repository
+    note: the status of the stacks is unknown: the project is not in a git repository
     ");
     assert_snapshot!(said(&sandbox.orch_in("/a", "state show b")), @"
     stack    /a/b
@@ -118,7 +118,7 @@ fn what_is_on_record_is_listed_and_shown() {
     lineage    [lineage]
     serial     2, last import by somebody unknown at [local time]
     lock       free
-    stacks     3 on record, 3 applied
+    stacks     3 recorded, 3 applied
     backups    1
     ");
     assert_snapshot!(said(&sandbox.orch("state history")), @"
@@ -151,7 +151,7 @@ fn programs_get_all_of_it() {
     let refused = sandbox.orch("state show x --format json");
     assert_eq!(refused.code(), 4);
     let problem = &refused.data()["refused"]["problem"];
-    assert_eq!(problem, "no stack `/x` is on record");
+    assert_eq!(problem, "`/x` is not recorded");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_doubt_is_recorded_and_taken_back() {
     ");
     assert_snapshot!(sandbox.orch("state taint /aa"), @"
     [stderr]
-    error: no stack `/aa` is on record
+    error: `/aa` is not recorded
       = help: did you mean `/a`?
     [exit status 4]
     ");
@@ -208,14 +208,14 @@ fn entries_are_moved_and_forgotten() {
     assert_snapshot!(sandbox.orch("state move c /new/c"), @"
     moved /c to /new/c
     [stderr]
-    note: there is no stack `/new/c` here
+    note: no stack `/new/c` in the project
     ");
     assert_eq!(document(&sandbox)["stacks"]["/new/c"], before);
     let after = &document(&sandbox)["stacks"]["/a"]["after"];
     assert_eq!(*after, json!(["/new/c", "tag:c"]));
     assert_snapshot!(sandbox.orch("state move a a/b"), @"
     [stderr]
-    error: `/a/b` is already on record
+    error: `/a/b` is already recorded
       = help: if that entry is wrong, forget it first: `orch state forget /a/b`
     [exit status 4]
     ");
@@ -287,8 +287,8 @@ fn each_write_is_one_more_and_keeps_the_document_before() {
     assert_eq!(restored["history"].as_array().unwrap().len(), 6);
     assert_snapshot!(sandbox.orch("state restore 2"), @"
     [stderr]
-    error: there is no backup 2
-      = help: there are backups 3, 4, 5
+    error: no backup 2
+      = help: the backups are 3, 4, 5
     [exit status 4]
     ");
 }
@@ -300,8 +300,8 @@ fn a_damaged_document_is_never_reset() {
     sandbox.write("/.orch/state/default.json", &text[..20]);
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: `.orch/state/default.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 20
-      = help: the newest backup is `.orch/state/default.backups/1.json`; `orch state restore 1` brings it back
+    error: `.orch/state/default.json` cannot be used: damaged: EOF while parsing a string at line 1 column 20
+      = help: to restore the newest backup, `.orch/state/default.backups/1.json`, run `orch state restore 1`
     [exit status 5]
     ");
     for command in [
@@ -368,7 +368,7 @@ fn a_new_document_beside_backups_of_another_says_so() {
     assert_snapshot!(sandbox.orch("state init"), @"
     created .orch/state/default.json
     [stderr]
-    note: there are backups of an earlier document; `orch state restore --abandoned 1` restores the newest
+    note: an earlier document has backups; to restore the newest, run `orch state restore --abandoned 1`
     ");
     // What the new document was is kept too.
     assert_eq!(sandbox.orch("state restore 1").code(), 4);
@@ -380,7 +380,7 @@ fn a_new_document_beside_backups_of_another_says_so() {
     sandbox.write("/.orch/state/default.backups/1.json", "{");
     assert_snapshot!(sandbox.orch("state restore --abandoned 1"), @"
     [stderr]
-    error: `.orch/state/default.backups/1.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
+    error: `.orch/state/default.backups/1.json` cannot be used: damaged: EOF while parsing an object at line 1 column 1
       = help: restore another one; `orch state backups` lists them
     [exit status 5]
     ");
@@ -408,7 +408,7 @@ fn a_document_of_another_project_is_left_alone() {
     change_document(&sandbox, |document| document["project"] = json!("other"));
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: the document at `.orch/state/default.json` belongs to another project: `other`, and this is `acme`
+    error: the state at `.orch/state/default.json` belongs to another project: `other`, and this is `acme`
       = help: check the configuration of the state
     [exit status 4]
     ");
@@ -419,7 +419,7 @@ fn a_document_of_another_project_is_left_alone() {
     });
     assert_snapshot!(sandbox.orch("state taint a"), @"
     [stderr]
-    error: the document at `.orch/state/default.json` belongs to another root: `infra`, and this is the top of the repository
+    error: the state at `.orch/state/default.json` belongs to another root: `infra`, and this is the top of the repository
       = help: check the configuration of the state
     [exit status 4]
     ");
@@ -433,7 +433,7 @@ fn a_document_about_other_stacks_is_left_alone() {
     });
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: no stack on record in `.orch/state/default.json` is a stack here
+    error: none of the stacks recorded in `.orch/state/default.json` is in this project
       = help: check `project`, `namespace` and the backend in the configuration of the state
     [exit status 4]
     ");
@@ -452,8 +452,8 @@ fn nothing_is_kept_where_nothing_marks_the_root() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: there is no state: nothing marks the root of a project here
-      = help: write `orch { root = true }` into a file `orch.orch.hcl` at the root
+    error: no state: nothing marks the root of a project here
+      = help: write `orch { root = true }` to a file `orch.orch.hcl` in the root
     [exit status 4]
     ");
 }
@@ -481,8 +481,8 @@ fn a_graph_of_cfngin_comes_and_goes() {
     assert_snapshot!(imported, @"
     imported /gone
     [stderr]
-    note: commit 15027b0 has no stack called `gone`, so nothing will prove that it was removed
-    note: `/a` is already in the state and is kept as it is
+    note: commit 15027b0 has no stack `gone`, so its removal cannot be proved later
+    note: `/a` is already recorded, and is kept as it is
     note: not verified with a tool: `/gone` (not in the working tree)
     ");
     let entry = document(&sandbox)["stacks"]["/gone"].clone();
@@ -507,7 +507,7 @@ fn what_makes_no_sense_is_refused_and_writes_nothing() {
     ");
     assert_snapshot!(sandbox.orch("state move a c"), @"
     [stderr]
-    error: `/c` is already on record
+    error: `/c` is already recorded
       = help: if that entry is wrong, forget it first: `orch state forget /c`
     [exit status 4]
     ");
@@ -520,8 +520,8 @@ fn what_makes_no_sense_is_refused_and_writes_nothing() {
     ");
     assert_snapshot!(sandbox.orch("state taint nowhere/at/all"), @"
     [stderr]
-    error: no stack `/nowhere/at/all` is on record
-      = help: `orch state list` shows which are
+    error: `/nowhere/at/all` is not recorded
+      = help: `orch state list` shows the recorded stacks
     [exit status 4]
     ");
     assert_eq!(document(&sandbox), before);
@@ -529,7 +529,7 @@ fn what_makes_no_sense_is_refused_and_writes_nothing() {
     assert_snapshot!(sandbox.orch("state move c later"), @"
     moved /c to /later
     [stderr]
-    note: there is no stack `/later` here
+    note: no stack `/later` in the project
     ");
 }
 
@@ -590,7 +590,7 @@ fn a_name_that_is_neither_that_of_a_stack_nor_a_path_is_refused() {
     }
     assert_snapshot!(sandbox.orch("state import graph.json"), @"
     [stderr]
-    error: no stack here has the name ``, and it cannot be recorded as a path
+    error: no stack has the name ``, and it is not a valid path
     [exit status 4]
     ");
 }
@@ -609,8 +609,8 @@ fn names_that_several_stacks_have_are_refused() {
     sandbox.write("/graph.json", "[]");
     assert_snapshot!(sandbox.orch("state import graph.json"), @"
     [stderr]
-    error: it is not the persistent graph of CFNgin, which is an object of lists of names: invalid type: sequence, expected a map at line 1 column 0
-      = help: check whether `graph.json` is the file that you mean
+    error: not a persistent graph of CFNgin, which is an object of lists of names: invalid type: sequence, expected a map at line 1 column 0
+      = help: check that `graph.json` is the right file
     [exit status 4]
     ");
 }
@@ -622,8 +622,8 @@ fn import_refuses_dependencies_that_are_listed_nowhere() {
     sandbox.write("/graph.json", r#"{"new": ["a", "lost"]}"#);
     assert_snapshot!(sandbox.orch("state import graph.json"), @"
     [stderr]
-    error: `new` runs after `lost`, which is neither in the file, nor a stack here, nor in the state
-      = help: add `lost` to the file with what it runs after, or remove it from the list of `new`
+    error: `new` runs after `lost`, which is not in the file, the project or the state
+      = help: add `lost` to the file with its own dependencies, or remove it from those of `new`
     [exit status 4]
     ");
     assert_eq!(document(&sandbox), before);
@@ -664,8 +664,8 @@ fn import_refuses_a_stack_that_is_listed_twice() {
     sandbox.write("/graph.json", r#"{"x": [], "x": ["a"]}"#);
     assert_snapshot!(sandbox.orch("state import graph.json"), @"
     [stderr]
-    error: it is not the persistent graph of CFNgin, which is an object of lists of names: `x` occurs twice at line 1 column 13
-      = help: check whether `graph.json` is the file that you mean
+    error: not a persistent graph of CFNgin, which is an object of lists of names: `x` occurs twice at line 1 column 13
+      = help: check that `graph.json` is the right file
     [exit status 4]
     ");
     sandbox.write("/graph.json", r#"{"x/y": [], "/x/y": ["a"]}"#);

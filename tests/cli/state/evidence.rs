@@ -1,4 +1,4 @@
-//! What git proves about stacks that are on record and not here. Only a deletion that somebody committed
+//! What git proves about stacks that are recorded and not here. Only a deletion that somebody committed
 //! on purpose is evidence; each accident that looks like one must not be.
 
 use std::fs;
@@ -20,14 +20,14 @@ const STATE: &str = r#"orch {
 }
 "#;
 
-/// A repository with these stacks, all of which are on record as applied at HEAD.
+/// A repository with these stacks, all of which are recorded as applied at HEAD.
 fn adopted(stacks: &str) -> Repository {
     let sandbox = Repository::prepare(stacks);
     sandbox.write("/state.orch.hcl", STATE);
     adopt(Repository::of(sandbox))
 }
 
-/// Puts all stacks on record.
+/// Puts all stacks recorded.
 fn adopt(repository: Repository) -> Repository {
     assert_eq!(repository.orch("state init").code(), 0);
     let adopted = repository.orch("state adopt --no-verify");
@@ -179,7 +179,7 @@ fn a_deletion_that_is_not_committed_is_none() {
     assert_eq!(evidence(&repository), "/a absent not-committed");
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: its deletion is not committed
-    way out  commit the deletion, or bring the files back
+    way out  commit the deletion, or restore the files
     ");
     repository.git("reset -q");
     assert_eq!(evidence(&repository), "/a absent not-committed");
@@ -203,7 +203,7 @@ fn a_checkout_behind_the_default_branch_removes_nothing() {
     assert_eq!(evidence(&clone), "/a absent branch-behind");
     let head = clone.git("rev-parse --short=7 origin/main~2");
     assert_snapshot!(words(&clone, "a").replace(head.trim(), "COMMIT"), @"
-    a  # absent: HEAD is behind origin/main: it lacks commit COMMIT, which was applied
+    a  # absent: HEAD is behind origin/main: it lacks the applied commit COMMIT
     way out  merge or rebase onto origin/main
     ");
     // A stack that is on both sides is neither.
@@ -292,8 +292,8 @@ fn a_merge_that_loses_a_stack_removes_nothing() {
     commit(&repository, "evil");
     assert_eq!(evidence(&repository), "/a absent never-deleted");
     assert_snapshot!(words(&repository, "a"), @"
-    a  # absent: no commit since f18422c deletes it, at most a merge loses it
-    way out  bring it back and delete it again in a commit of its own; if nothing of it is left, take it off the record with `orch state forget`
+    a  # absent: no commit since f18422c deletes it (a merge may have lost it)
+    way out  restore it and delete it in a commit of its own; if nothing of it is left, run `orch state forget`
     ");
 }
 
@@ -379,7 +379,7 @@ fn a_directory_that_was_moved_removes_nothing() {
     );
     commit(&repository, "moved");
     assert_eq!(evidence(&repository), "/a absent looks-moved");
-    // Once that is on record, it is a stack of its own if the record says where the first one keeps its state.
+    // Once that is recorded, it is a stack of its own if the record says where the first one keeps its state.
     let adopted = repository.orch("state adopt --no-verify --match b/z");
     assert_eq!(adopted.code(), 0);
     assert_eq!(evidence(&repository), "/a absent looks-moved");
@@ -454,8 +454,8 @@ fn a_shallow_clone_removes_nothing_that_it_cannot_show() {
     let shallow = clone(&repository, "--depth 1");
     assert_eq!(evidence(&shallow), "/a absent not-in-clone");
     assert_snapshot!(words(&shallow, "a"), @"
-    a  # absent: commit 6759999, which was applied, is not in this shallow clone
-    way out  run `git fetch --unshallow origin`, or let orch do so with `--fetch`
+    a  # absent: the applied commit 6759999 is not in this shallow clone
+    way out  run `git fetch --unshallow origin`, or add `--fetch`
     ");
     // It has the commit that was applied, but not what lies between.
     let shallow = clone(&repository, "--depth 1");
@@ -485,7 +485,7 @@ fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
     remove(&clone, "a");
     assert_eq!(evidence(&clone), "/a absent not-in-clone");
     let way_out = words(&clone, "a");
-    let fetch = format!("run `git fetch origin {elsewhere}`, or let orch do so with `--fetch`");
+    let fetch = format!("run `git fetch origin {elsewhere}`, or add `--fetch`");
     assert!(way_out.contains(&fetch), "{way_out}");
     assert_eq!(told(&clone, "--fetch"), "/a absent other-history");
     // What nobody has is not found, and that is all.
@@ -496,8 +496,7 @@ fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
     let fetched = clone.orch("list --status absent --fetch");
     assert_eq!((fetched.code(), &*fetched.stdout), (0, "a\n"), "{fetched}");
     let why = clone.orch("why /a --fetch");
-    let lost =
-        "absent: commit 1234567, which was applied, is neither in this clone nor on origin\n";
+    let lost = "absent: the applied commit 1234567 is neither in this clone nor on origin\n";
     assert!(why.stdout.contains(lost), "{why}");
     assert_snapshot!(clone.orch("list --fetch"), @"
     [stderr]
@@ -552,11 +551,11 @@ fn a_stack_whose_code_is_still_there_is_not_removed() {
     );
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: its code is still there: HEAD has `a/main.tf`
-    way out  delete the rest of its directory and commit that, or bring its `stack` block back
+    way out  delete the rest of its directory and commit that, or restore its `stack` block
     ");
     assert_snapshot!(words(&repository, "c"), @"
     c  # absent: its code is still there: HEAD has `c/stack.tm`
-    way out  delete the rest of its directory and commit that, or bring its `stack` block back
+    way out  delete the rest of its directory and commit that, or restore its `stack` block
     ");
     // The rest goes later: the commit that deleted the block is what removed the stack.
     remove(&repository, "a");
@@ -773,11 +772,11 @@ fn what_was_applied_from_uncommitted_or_unknown_code_is_not_removed() {
     ");
     assert_snapshot!(words(&repository, "b"), @"
     b  # absent: no commit is recorded for it, so its code is unknown
-    way out  bring it back, run `orch apply`, which records the commit, and delete it again
+    way out  restore it, run `orch apply`, which records the commit, and delete it again
     ");
     assert_snapshot!(words(&repository, "c"), @"
-    c  # absent: no apply of it has succeeded, so nothing tells whose code made it
-    way out  on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, remove it from the state with `orch state forget`
+    c  # absent: no apply of it succeeded, so the code that created it is unknown
+    way out  on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, run `orch state forget`
     ");
     // A commit that does not have the stack is not what made it.
     let head = repository.git("rev-parse HEAD").trim().to_owned();
@@ -816,12 +815,12 @@ fn what_was_applied_on_another_branch_is_told_by_where_its_commit_is() {
     let said = |repository: &Repository| words(repository, "a").replace(&applied[..7], "COMMIT");
     assert_eq!(evidence(&repository), "/a absent other-history");
     assert_snapshot!(said(&repository), @"
-    a  # absent: HEAD lacks commit COMMIT, which was applied and is only on the local branch feature
+    a  # absent: HEAD lacks the applied commit COMMIT and is only on the local branch feature
     way out  merge feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
     ");
     repository.git("push -q origin feature");
     assert_snapshot!(said(&repository), @"
-    a  # absent: HEAD lacks commit COMMIT, which was applied and is on origin/feature
+    a  # absent: HEAD lacks the applied commit COMMIT and is on origin/feature
     way out  merge origin/feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
     ");
     // Another clone does not know the branch, and does not claim anything about it.
@@ -843,8 +842,8 @@ fn a_commit_that_is_on_no_branch_any_more_is_told_as_that() {
     repository.git("checkout -q main");
     repository.git("branch -q -D feature");
     assert_snapshot!(words(&repository, "a").replace(&applied[..7], "COMMIT"), @"
-    a  # absent: HEAD lacks commit COMMIT, which was applied and is on no branch in this clone
-    way out  check out a branch that has commit COMMIT; if there is none and the stack is yours, check out commit COMMIT and run `orch destroy` on it there
+    a  # absent: HEAD lacks the applied commit COMMIT and is on no branch in this clone
+    way out  check out a branch that has commit COMMIT; if there is none, check out commit COMMIT and run `orch destroy` on the stack there
     ");
 }
 
@@ -868,7 +867,7 @@ fn another_project_or_namespace_removes_nothing() {
     let refused = repository.orch_in("/infra", "list --status removed,absent");
     assert_snapshot!(refused, @"
     [stderr]
-    error: the document at `$ROOT/infra/../../shared/acme.json` belongs to another root: the top of the repository, and this is `infra`
+    error: the state at `$ROOT/infra/../../shared/acme.json` belongs to another root: the top of the repository, and this is `infra`
       = help: check the configuration of the state
     [exit status 4]
     ");
@@ -959,7 +958,7 @@ fn why_tells_what_is_on_record_of_a_stack_that_is_gone() {
     inputs   …
     last     apply succeeded at … …
     status   absent: its deletion is not committed
-    way out  commit the deletion, or bring the files back
+    way out  commit the deletion, or restore the files
     ");
     let json = repository.orch("why /a --format json").json();
     assert_eq!(json["stacks"], json!([]));
@@ -1010,7 +1009,7 @@ fn the_first_notes_tell_why_nothing_proves_a_removal() {
         .stderr
         .lines()
         .find(|line| line.contains("on record and not here"));
-    assert_snapshot!(note.unwrap(), @"note: `/a` (its deletion is not committed), `/c` (its deletion is not committed), `/d` (its deletion is not committed) and 1 more are on record and not here, and nothing shows that somebody removed them; see `orch list --status absent --why`");
+    assert_snapshot!(note.unwrap(), @"note: `/a` (its deletion is not committed), `/c` (its deletion is not committed), `/d` (its deletion is not committed) and 1 more are recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`");
 }
 
 #[test]
@@ -1035,7 +1034,7 @@ fn json_tells_the_evidence_and_the_way_out() {
                 "why": {
                     "kind": "not-committed",
                     "detail": "its deletion is not committed",
-                    "way_out": "commit the deletion, or bring the files back",
+                    "way_out": "commit the deletion, or restore the files",
                 },
             },
         ])

@@ -81,7 +81,7 @@ fn of_many_writers_at_once_none_loses_a_write() {
     assert_eq!(document(&sandbox)["serial"], 3 + 5 * 11);
 }
 
-/// Notes when it starts and ends, and what is on record by then. It fails in the stack `c`.
+/// Notes when it starts and ends, and what is recorded by then. It fails in the stack `c`.
 const DEPLOY: &str = r#"#!/bin/sh
 log=$ORCH_ROOT/../log
 record=$ORCH_ROOT/.orch/state/default.run-$ORCH_RUN_ID.json
@@ -114,7 +114,7 @@ fn noted(log: &str, stack: &str) -> Option<(String, Option<u8>)> {
     noted
 }
 
-/// Checks that what is on record of a stack agrees with what its commands have noted.
+/// Checks that what is recorded of a stack agrees with what its commands have noted.
 fn check(entry: &Value, log: &str, stack: &str) {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let (intent, last) = (&entry["intent"]["run"], &entry["last"]["run"]);

@@ -70,7 +70,7 @@ fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
     error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
-      = help: wait until it is free; if that run is gone, take the lock away with `orch state unlock 6a1f`
+      = help: wait until it is free; if that run no longer exists, run `orch state unlock 6a1f`
     [exit status 4]
     ");
     assert_eq!(sandbox.orch("state restore 1").code(), 4);
@@ -121,7 +121,7 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
     error: the holder of the lock may be alive: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
-      = help: end that run first; if it is gone, add `--force`
+      = help: wait for that run; if it no longer exists, add `--force`
     [exit status 4]
     ");
     assert_eq!(sandbox.orch("state unlock 6a1f --force").code(), 0);
@@ -184,7 +184,7 @@ fn lock_that_expires_is_kept_after_a_sign_of_life() {
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
     error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
-      = help: wait until it is free; if that run is gone, take the lock away with `orch state unlock 6a1f`
+      = help: wait until it is free; if that run no longer exists, run `orch state unlock 6a1f`
       = help: the lock expires 15m after the last sign of life of that run
     [exit status 4]
     ");
@@ -205,9 +205,9 @@ fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
     damage(&sandbox);
     assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
     [stderr]
-    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
-      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost then
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
+      = help: on ci-7, where it ran, `orch state recover 019a0000-0000-7000-8000-000000000001` may still recover them
+      = help: if that run no longer exists, add `--force`; the entries of run 019a0000-0000-7000-8000-000000000001 about `/a` are lost then
     [exit status 5]
     ");
     assert_eq!(document(&sandbox)["lock"]["code"], "6a1f");
@@ -224,7 +224,7 @@ fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
     assert_snapshot!(sandbox.orch("state unlock 6a1f --force"), @"
     took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
     [stderr]
-    warning: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost
+    warning: the record of the run, `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json`, cannot be used: damaged: invalid type: integer `1`, expected a sequence at line 1 column 607; the entries of run 019a0000-0000-7000-8000-000000000001 about `/a` are lost
     ");
     let document = document(&sandbox);
     assert_eq!(document["lock"], json!(null));
@@ -242,15 +242,15 @@ fn a_record_that_nothing_can_be_read_of_gives_way_to_force_too() {
     sandbox.write(&format!("/.orch/state/default.run-{RUN}.json"), "{\"for");
     assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
     [stderr]
-    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 5
-      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: damaged: EOF while parsing a string at line 1 column 5
+      = help: on ci-7, where it ran, `orch state recover 019a0000-0000-7000-8000-000000000001` may still recover them
+      = help: if that run no longer exists, add `--force`; the entries of run 019a0000-0000-7000-8000-000000000001 are lost then
     [exit status 5]
     ");
     assert_snapshot!(sandbox.orch("state unlock 6a1f --force --dry-run"), @"
     took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
     [stderr]
-    warning: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing a string at line 1 column 5; what run 019a0000-0000-7000-8000-000000000001 recorded is lost
+    warning: the record of the run, `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json`, cannot be used: damaged: EOF while parsing a string at line 1 column 5; the entries of run 019a0000-0000-7000-8000-000000000001 are lost
     note: nothing was written: this is a dry run
     ");
     let before = document(&sandbox);
@@ -285,9 +285,9 @@ fn a_dead_run_whose_record_is_damaged_is_not_taken_over() {
     assert_snapshot!(refused.replace(host.trim(), "[host]"), @"
     [stderr]
     error: the lock of run 019a0000-0000-7000-8000-000000000001 cannot be taken over
-      caused by: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
-      = help: on [host], where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: if that run has ended, take its lock away with `orch state unlock --force 6a1f`; what run 019a0000-0000-7000-8000-000000000001 recorded of `/a` is lost then
+      caused by: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: damaged: invalid type: integer `1`, expected a sequence at line 1 column 607
+      = help: on [host], where it ran, `orch state recover 019a0000-0000-7000-8000-000000000001` may still recover them
+      = help: if that run has ended, run `orch state unlock --force 6a1f`; the entries of run 019a0000-0000-7000-8000-000000000001 about `/a` are lost then
     [exit status 5]
     ");
     assert_eq!(document(&sandbox), before);
@@ -311,15 +311,15 @@ fn unlock_needs_force_where_the_run_record_is_missing_or_foreign() {
     assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
     [stderr]
     error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is missing
-      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+      = help: on ci-7, where it ran, `orch state recover 019a0000-0000-7000-8000-000000000001` may still recover them
+      = help: if that run no longer exists, add `--force`; the entries of run 019a0000-0000-7000-8000-000000000001 are lost then
     [exit status 5]
     ");
     assert_eq!(document(&sandbox)["lock"]["code"], "6a1f");
     assert_snapshot!(sandbox.orch("state unlock 6a1f --force"), @"
     took the lock away from Ada, run 019a0000-0000-7000-8000-000000000001
     [stderr]
-    warning: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is missing; what run 019a0000-0000-7000-8000-000000000001 recorded is lost
+    warning: the record of the run, `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json`, cannot be used: it is missing; the entries of run 019a0000-0000-7000-8000-000000000001 are lost
     ");
     let document = document(&sandbox);
     assert_eq!(document["lock"], json!(null));
@@ -341,8 +341,8 @@ fn a_lock_that_has_expired_is_not_taken_over_where_the_run_record_is_missing() {
     [stderr]
     error: the lock of run 019a0000-0000-7000-8000-000000000001 cannot be taken over
       caused by: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is missing
-      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: if that run has ended, take its lock away with `orch state unlock --force 6a1f`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+      = help: on ci-7, where it ran, `orch state recover 019a0000-0000-7000-8000-000000000001` may still recover them
+      = help: if that run has ended, run `orch state unlock --force 6a1f`; the entries of run 019a0000-0000-7000-8000-000000000001 are lost then
     [exit status 5]
     ");
     assert_eq!(document(&sandbox), before);
@@ -420,7 +420,7 @@ fn what_a_run_could_not_write_is_recovered() {
     assert_eq!(document["stacks"].get("/a/b"), None);
     assert_snapshot!(sandbox.orch("state recover last"), @"
     [stderr]
-    error: run 019a0000-0000-7000-8000-000000000001 has left nothing to recover
+    error: run 019a0000-0000-7000-8000-000000000001 has nothing to recover
     [exit status 4]
     ");
 }
@@ -482,8 +482,8 @@ fn what_was_said_of_a_stack_since_its_run_was_unlocked_is_a_conflict() {
     let before = document(&sandbox);
     assert_snapshot!(sandbox.orch("state recover last"), @"
     [stderr]
-    error: others have written about `/a` since run 019a0000-0000-7000-8000-000000000001
-      = help: write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`
+    error: others have changed the entries of `/a` since run 019a0000-0000-7000-8000-000000000001
+      = help: to write the entry of this run, add `--take STACK`; to keep the other one, add `--drop STACK`
     [exit status 4]
     ");
     assert_eq!(document(&sandbox), before);
@@ -499,9 +499,9 @@ fn a_run_record_that_is_damaged_does_not_keep_the_lock_for_ever() {
     assert_eq!(sandbox.orch("state show").code(), 0);
     assert_snapshot!(sandbox.orch("state unlock 6a1f"), @"
     [stderr]
-    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: it is damaged: EOF while parsing an object at line 1 column 1
-      = help: on ci-7, where that run was, `orch state recover 019a0000-0000-7000-8000-000000000001` may still bring back all of it
-      = help: if that run is gone, add `--force`; what run 019a0000-0000-7000-8000-000000000001 recorded is lost then
+    error: the run record `.orch/state/default.run-019a0000-0000-7000-8000-000000000001.json` cannot be used: damaged: EOF while parsing an object at line 1 column 1
+      = help: on ci-7, where it ran, `orch state recover 019a0000-0000-7000-8000-000000000001` may still recover them
+      = help: if that run no longer exists, add `--force`; the entries of run 019a0000-0000-7000-8000-000000000001 are lost then
     [exit status 5]
     ");
     assert_eq!(
@@ -534,8 +534,8 @@ fn what_others_have_written_since_is_a_conflict() {
     let before = document(&sandbox);
     assert_snapshot!(sandbox.orch("state recover last"), @"
     [stderr]
-    error: others have written about `/a`, `/a/b`, `/c` since run 019a0000-0000-7000-8000-000000000001
-      = help: write what the run has recorded with `--take STACK`, or keep what others have written with `--drop STACK`
+    error: others have changed the entries of `/a`, `/a/b`, `/c` since run 019a0000-0000-7000-8000-000000000001
+      = help: to write the entry of this run, add `--take STACK`; to keep the other one, add `--drop STACK`
     [exit status 4]
     ");
     assert_eq!(
@@ -575,9 +575,9 @@ fn what_a_run_has_left_that_is_damaged_is_named() {
     sandbox.write(&format!("/.orch/runs/{RUN}/state.json"), "{");
     assert_snapshot!(sandbox.orch("state recover last"), @"
     [stderr]
-    error: what run 019a0000-0000-7000-8000-000000000001 has left cannot be used
-      caused by: it is damaged: EOF while parsing an object at line 1 column 1
-      = help: it is in `.orch/runs/019a0000-0000-7000-8000-000000000001/state.json`; to give it up, remove that file
+    error: the file of run 019a0000-0000-7000-8000-000000000001 cannot be used
+      caused by: damaged: EOF while parsing an object at line 1 column 1
+      = help: it is in `.orch/runs/019a0000-0000-7000-8000-000000000001/state.json`; to discard it, remove that file
     [exit status 5]
     ");
 }

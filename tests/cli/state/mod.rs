@@ -53,7 +53,7 @@ fn block(configuration: &str) -> String {
     )
 }
 
-/// A project with a document in which `/a`, `/a/b` and `/c` are on record.
+/// A project with a document in which `/a`, `/a/b` and `/c` are recorded.
 fn recorded() -> Sandbox {
     let sandbox = project("");
     assert_eq!(sandbox.orch("state init").code(), 0);

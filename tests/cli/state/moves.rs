@@ -38,7 +38,7 @@ fn document(repository: &Repository) -> Value {
     serde_json::from_str(&repository.read("/.orch/state/default.json")).unwrap()
 }
 
-/// The stacks on record, each with its id, the commit that it was applied from and its status.
+/// The stacks recorded, each with its id, the commit that it was applied from and its status.
 fn entries(repository: &Repository) -> Vec<String> {
     let stacks = document(repository)["stacks"].as_object().unwrap().clone();
     let id = |entry: &Value| entry["id"].as_str().unwrap_or("none").to_owned();
@@ -112,8 +112,8 @@ fn a_path_that_another_stack_has_on_record_is_refused() {
     let before = document(&repository);
     assert_snapshot!(repository.orch("run -q --record true"), @"
     [stderr]
-    error: another stack is on record at `/a`: it has another id, and is not in this project
-      = help: if it still exists, give it a key of its own with `orch state move /a NEW`; if nothing of it exists any more, run `orch state forget /a`
+    error: another stack is recorded at `/a`, with another id; it is not in this project
+      = help: if it still exists, run `orch state move /a NEW`; if nothing of it exists, run `orch state forget /a`
     [exit status 4]
     ");
     assert_eq!(document(&repository), before);

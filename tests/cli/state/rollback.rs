@@ -60,14 +60,14 @@ fn what_a_later_commit_has_applied_is_not_put_back() {
     let before = document(&author);
     assert_snapshot!(apply(&author, ""), @"
     [stderr]
-    error: this run would roll back stack `/a`: HEAD is behind commit <second> of main, which was applied last
+    error: this run would roll back stack `/a`: HEAD is behind the last applied commit <second> of main
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     assert_snapshot!(apply(&author, "--changed --base applied"), @"
     [stderr]
     base applied: serial 5 of `.orch/state/default.json`
-    error: this run would roll back stack `/a`: HEAD is behind commit <second> of main, which was applied last
+    error: this run would roll back stack `/a`: HEAD is behind the last applied commit <second> of main
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
@@ -95,7 +95,7 @@ fn a_failed_attempt_of_a_later_commit_counts_too() {
     author.write("b/main.tf", "# 4\n");
     assert_snapshot!(apply(&author, "--match b"), @"
     [stderr]
-    error: this run would roll back stack `/b`: HEAD is behind commit <third> of main, which was applied last
+    error: this run would roll back stack `/b`: HEAD is behind the last applied commit <third> of main
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
@@ -108,7 +108,7 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     let project = all.project();
     assert_snapshot!(apply(&project, ""), @"
     [stderr]
-    error: this run would roll back stack `/a`: commit <second>, which was applied last, is not in this clone
+the last applied commit     error: this run would roll back stack `/a`: commit <second> is not in this clone
       = help: run `git fetch origin <second>`, or add `--fetch`
       = help: to apply HEAD anyway, add `--allow-rollback`
     [exit status 4]
@@ -118,16 +118,16 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     note: running `git fetch origin <second>`
     From $URL
      * branch            <second> -> FETCH_HEAD
-    error: this run would roll back stack `/a`: HEAD is behind commit <second>, which was applied last
+    error: this run would roll back stack `/a`: HEAD is behind the last applied commit <second>
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
     project.git("merge -q --ff-only FETCH_HEAD");
     assert_snapshot!(apply(&project, "--fetch"), @"");
-    // It has an effect only where a run is put on record.
+    // It has an effect only where a run is recorded.
     assert_snapshot!(project.orch("run -q -X --fetch true"), @"
     [stderr]
-    error: `--fetch` has no effect without `--changed` in a run that is not put on record in a state
+    error: `--fetch` has no effect without `--changed` in a run that is not recorded
     [exit status 64]
     ");
     assert_snapshot!(project.orch("list --fetch"), @"
@@ -155,7 +155,7 @@ fn a_commit_that_the_remote_has_lost_is_not_put_back() {
     [stderr]
     note: running `git fetch origin <second>`
     note: running `git fetch origin`
-    error: this run would roll back stack `/a`: commit <second>, which was applied last, is neither in this clone nor on the remote
+the last applied commit     error: this run would roll back stack `/a`: commit <second> is neither in this clone nor on the remote
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
@@ -170,7 +170,7 @@ fn a_commit_beside_head_is_not_put_back() {
     author.commit("beside", "");
     assert_snapshot!(apply(&author, ""), @"
     [stderr]
-    error: this run would roll back stack `/a`: HEAD lacks commit <second> of main, which was applied last
+    error: this run would roll back stack `/a`: HEAD lacks the last applied commit <second> of main
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
@@ -196,7 +196,7 @@ fn a_shallow_clone_of_the_next_commit_fetches_what_was_applied() {
     shallow.git("reset -q --hard FETCH_HEAD");
     assert_snapshot!(apply(&shallow, ""), @"
     [stderr]
-    error: this run would roll back stack `/a`: commit <second>, which was applied last, is not in this clone
+the last applied commit     error: this run would roll back stack `/a`: commit <second> is not in this clone
       = help: run `git fetch origin <second>`, or add `--fetch`
       = help: to apply HEAD anyway, add `--allow-rollback`
     [exit status 4]

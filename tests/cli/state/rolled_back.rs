@@ -110,12 +110,12 @@ fn rollback_of_a_clone_that_is_behind() {
         &all,
         &project,
         "",
-        "commit <five>/7, which was applied last, is not in this clone: run `git fetch origin <five>`, or add `--fetch`",
+        "the last applied commit <five>/7 is not in this clone: run `git fetch origin <five>`, or add `--fetch`",
     );
-    let why = "HEAD is behind commit <five>/7, which was applied last";
+    let why = "HEAD is behind the last applied commit <five>/7";
     refuses(&all, &project, "--fetch", why);
     project.git("fetch -q origin");
-    let why = "HEAD is behind commit <five>/7 of origin/main, which was applied last";
+    let why = "HEAD is behind the last applied commit <five>/7 of origin/main";
     refuses(&all, &project, "", why);
     // Others are not affected.
     assert_eq!(blocked(&project, "/b", ""), None);
@@ -134,13 +134,13 @@ fn rollback_in_a_shallow_clone() {
         &all,
         &project,
         "",
-        "commit <five>/7, which was applied last, is not in this clone: run `git fetch origin <five>`, or add `--fetch`",
+        "the last applied commit <five>/7 is not in this clone: run `git fetch origin <five>`, or add `--fetch`",
     );
     refuses(
         &all,
         &project,
         "--fetch",
-        "HEAD is behind commit <five>/7, which was applied last",
+        "HEAD is behind the last applied commit <five>/7",
     );
     // A clone whose history does not reach back is told how to get it, and gets it.
     change(&author, "a", "v6", "six");
@@ -149,7 +149,7 @@ fn rollback_in_a_shallow_clone() {
     all.at("").git("clone -q --depth 1 $URL later");
     let later = all.at("later");
     later.git("fetch -q --depth 1 origin <five>");
-    let unshallow = "this shallow clone does not show whether HEAD has commit <five>/7, which was applied last: run `git fetch --unshallow origin`, or add `--fetch`";
+    let unshallow = "this shallow clone does not show whether HEAD has the last applied commit <five>/7: run `git fetch --unshallow origin`, or add `--fetch`";
     refuses(&all, &later, "", unshallow);
     assert_eq!(blocked(&later, "/a", "--fetch"), None);
     moves_on(&all, &later, "v7");
@@ -164,12 +164,12 @@ fn rollback_of_a_pushed_branch() {
     publish(&author, "feature");
     apply(&author, "");
     author.git("checkout -q main");
-    let why = "HEAD is behind commit <feature>/7 of origin/feature, which was applied last";
+    let why = "HEAD is behind the last applied commit <feature>/7 of origin/feature";
     refuses(&all, &author, "", why);
     // Changes of its own do not make it a step forward.
     change(&author, "a", "v3", "main");
     publish(&author, "main");
-    let why = "HEAD lacks commit <feature>/7 of origin/feature, which was applied last";
+    let why = "HEAD lacks the last applied commit <feature>/7 of origin/feature";
     refuses(&all, &author, "", why);
     author.git("checkout -q feature");
     author.git("checkout -q -b merged");
@@ -186,10 +186,10 @@ fn rollback_of_a_local_branch() {
     change(&author, "a", "v2", "mine");
     apply(&author, "");
     author.git("checkout -q main");
-    let why = "HEAD is behind commit <mine>/7 of mine, which was applied last";
+    let why = "HEAD is behind the last applied commit <mine>/7 of mine";
     refuses(&all, &author, "", why);
     // In another clone, nobody can know what it was.
-    let why = "commit <mine>/7, which was applied last, is neither in this clone nor on the remote";
+    let why = "the last applied commit <mine>/7 is neither in this clone nor on the remote";
     refuses(&all, &all.project(), "--fetch", why);
 }
 
@@ -207,7 +207,7 @@ fn rollback_after_a_force_push() {
     all.at("remote").git("gc -q --prune=now");
     project.git("fetch -q origin");
     project.git("reset -q --hard origin/main");
-    let why = "commit <two>/7, which was applied last, is neither in this clone nor on the remote";
+    let why = "the last applied commit <two>/7 is neither in this clone nor on the remote";
     refuses(&all, &project, "--fetch", why);
 }
 
@@ -220,7 +220,7 @@ fn rollback_of_a_job_at_an_old_commit() {
     publish(&author, "main");
     apply(&author, "");
     author.git("checkout -q --detach <two>");
-    let why = "HEAD is behind commit <three>/7 of origin/main, which was applied last";
+    let why = "HEAD is behind the last applied commit <three>/7 of origin/main";
     refuses(&all, &author, "", why);
 }
 
@@ -234,7 +234,7 @@ fn rollback_of_a_failed_attempt_on_a_branch() {
     assert_eq!(failed.code(), 1, "{failed}");
     // Half of it may be there, although the inputs are those that were applied before.
     author.git("checkout -q main");
-    let why = "HEAD is behind commit <feature>/7 of feature, which was applied last";
+    let why = "HEAD is behind the last applied commit <feature>/7 of feature";
     refuses(&all, &author, "", why);
 }
 
@@ -295,7 +295,7 @@ fn rollback_is_not_seen_in_a_branch_that_only_lacks_other_changes() {
     assert_eq!(blocked(&project, "/a", ""), None);
     let why = blocked(&project, "/b", "").unwrap();
     assert!(
-        why.contains("of origin/main, which was applied last"),
+        why.contains("the last applied commit") && why.contains("of origin/main"),
         "{why}"
     );
     moves_on(&all, &project, "v2");

@@ -1,4 +1,4 @@
-//! Runs that are put on record: what is written before, during and after the commands.
+//! Runs that are recorded: what is written before, during and after the commands.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn does(repository: &Repository, script: &str) {
     repository.write("/../does", script);
 }
 
-/// The stacks on record, each with its status.
+/// The stacks recorded, each with its status.
 fn statuses(repository: &Repository) -> String {
     let list = repository.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();
@@ -361,7 +361,7 @@ fn a_backend_is_asked_only_for_commands_that_are_recorded() {
       = help: set `NOT_SET` before running orch
 
     error: the configuration of the state is wrong
-      = help: to run without putting it on record, add `--no-record`
+      = help: to run without recording, add `--no-record`
     [exit status 3]
     ");
     assert_eq!(
@@ -423,7 +423,7 @@ fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
         "{stderr}"
     );
     assert!(
-        stderr.contains("away: nothing new starts, and what runs goes on"),
+        stderr.contains("away: nothing new starts; running commands continue"),
         "{stderr}"
     );
     assert!(stderr.contains("orch state recover"), "{stderr}");

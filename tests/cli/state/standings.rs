@@ -1,4 +1,4 @@
-//! What `orch state adopt` puts on record, and how stacks stand afterwards.
+//! What `orch state adopt` puts recorded, and how stacks stand afterwards.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn adopted() -> Repository {
     repository
 }
 
-/// The stacks on record, each with its status and the reason for it.
+/// The stacks recorded, each with its status and the reason for it.
 fn standings(repository: &Repository) -> Vec<String> {
     let list = repository.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();

@@ -54,7 +54,7 @@ fn restore_keeps_to_the_timeline_of_a_document_that_was_put_back() {
     ");
     assert_snapshot!(sandbox.orch("state restore 6"), @"
     [stderr]
-    error: backup 6 belongs to an abandoned timeline: it is not an earlier version of the document
+    error: backup 6 belongs to an abandoned timeline, and is not an earlier version of the document
       = help: `orch state backups` shows which backups are abandoned; to restore one anyway, add `--abandoned`
     [exit status 4]
     ");

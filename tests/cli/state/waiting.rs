@@ -89,7 +89,7 @@ fn what_another_run_has_applied_meanwhile_is_not_applied_again() {
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
     note: waiting for the lock of the state, which is held by [holder]
-    note: another run has written the state meanwhile: 1 stack is selected now
+    note: another run has changed the state meanwhile: 1 stack is selected now
     ");
     assert_eq!(repository.read("/ran"), "c\n");
     let last = document(&repository)["history"]
@@ -110,7 +110,7 @@ fn where_another_run_has_applied_everything_nothing_is_left() {
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
     note: waiting for the lock of the state, which is held by [holder]
-    note: another run has written the state meanwhile: nothing is left to do
+    note: another run has changed the state meanwhile: nothing is left to do
     ");
     assert_eq!(repository.read("/ran"), "");
     assert_eq!(document(&repository)["lock"], Value::Null);
@@ -126,7 +126,7 @@ fn with_fail_if_empty_nothing_left_is_refused_and_the_lock_is_free() {
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
     note: waiting for the lock of the state, which is held by [holder]
-    note: another run has written the state meanwhile: nothing is left to do
+    note: another run has changed the state meanwhile: nothing is left to do
     error: no stack is selected, and `--fail-if-empty` is given
     [exit status 4]
     ");
@@ -151,7 +151,7 @@ fn what_another_run_has_broken_meanwhile_is_selected_too() {
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
     note: waiting for the lock of the state, which is held by [holder]
-    note: another run has written the state meanwhile: 2 stacks are selected now
+    note: another run has changed the state meanwhile: 2 stacks are selected now
     ");
     assert_eq!(repository.read("/ran"), "a\nc\n");
 }
@@ -166,7 +166,7 @@ fn what_is_selected_anew_is_not_put_back_either() {
     repository.write("/a/main.tf", "# later\n");
     repository.commit();
     let holder = holder(&repository, "--reverse --match a --match b", "");
-    // What is here now is older; `/a` is still on record as it is here.
+    // What is here now is older; `/a` is still recorded as it is here.
     repository.git("checkout -q HEAD~1");
     let (waited, held) = waiting(&repository, holder, "--changed --base applied");
     assert_eq!(held.code(), 0, "{held}");
@@ -174,8 +174,8 @@ fn what_is_selected_anew_is_not_put_back_either() {
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
     note: waiting for the lock of the state, which is held by [holder]
-    note: another run has written the state meanwhile: 2 stacks are selected now
-    error: this run would roll back stack `/a`: HEAD is behind commit afb2a3d of main, which was applied last
+    note: another run has changed the state meanwhile: 2 stacks are selected now
+    error: this run would roll back stack `/a`: HEAD is behind the last applied commit afb2a3d of main
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");

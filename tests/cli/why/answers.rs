@@ -81,7 +81,7 @@ fn what_is_no_stack_is_a_wrong_command_line() {
     ");
     assert_snapshot!(sandbox.orch("why ../elsewhere"), @"
     [stderr]
-    error: `../elsewhere` lies outside of the project
+    error: `../elsewhere` is outside of the project
     [exit status 64]
     ");
     assert_snapshot!(sandbox.orch("why"), @"

@@ -337,7 +337,7 @@ fn a_change_that_is_switched_off_is_told() {
           /a, its own directory
             differs, but does not count: a/y.tf (untracked), switched off by --disable-change-detection git-untracked
         what would select it
-          a change of one of its inputs (commit a/y.tf, which does not count yet), or `orch trigger /a`, whose file counts once it is committed
+          a change of one of its inputs (commit a/y.tf, which does not count yet), or `orch trigger /a`, whose file counts when it is committed
         ");
     let list = format!("list --changed --base base {off} git-untracked");
     assert_snapshot!(repository.orch(&list), @"
@@ -393,7 +393,7 @@ locals {
             differs, but does not count: lib/x.txt (uncommitted), switched off by config.change_detection.git.uncommitted
           /a, its own directory
         what would select it
-          a change of one of its inputs (commit lib/x.txt, which does not count yet), or `orch trigger /a`, whose file counts once it is committed
+          a change of one of its inputs (commit lib/x.txt, which does not count yet), or `orch trigger /a`, whose file counts when it is committed
         ");
     let flags = "--enable-change-detection git-uncommitted";
     assert_snapshot!(told(&repository, flags), @"
@@ -460,7 +460,7 @@ module "m" {
             differs, but does not count: modules/m/x.tf (untracked), switched off by --disable-change-detection git-untracked
           /a, its own directory
         what would select it
-          a change of one of its inputs (commit modules/m/x.tf, which does not count yet), or `orch trigger /a`, whose file counts once it is committed
+          a change of one of its inputs (commit modules/m/x.tf, which does not count yet), or `orch trigger /a`, whose file counts when it is committed
         ");
     let why = format!("why a --changed --base base {flags} --format json");
     let story = repository.orch(&why).json();
@@ -496,7 +496,7 @@ module "m" {
             differs, but does not count: modules/m/README.md (added), ignored by `*.md` (modules/orch.tm:6)
           /a, its own directory
         what would select it
-          a change of one of its inputs, or `orch trigger /a`, whose file counts once it is committed
+          a change of one of its inputs, or `orch trigger /a`, whose file counts when it is committed
         ");
 }
 
@@ -517,7 +517,7 @@ fn a_trigger_that_does_not_count_is_told() {
         its inputs, 0 of 1 changed since 7063b5e
           /a, its own directory
         what would select it
-          a change of one of its inputs, or `orch trigger /a`, whose file counts once it is committed
+          a change of one of its inputs, or `orch trigger /a`, whose file counts when it is committed
         ");
     repository.write(&format!("{below}/4.tm.hcl"), trigger("changed"));
     assert_snapshot!(told(&repository, flags), @"

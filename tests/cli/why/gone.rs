@@ -1,4 +1,4 @@
-//! Stacks that are on record and not in the tree: what a plan would do with them, as far as the record tells.
+//! Stacks that are recorded and not in the project: what a plan would do with them, as far as the record tells.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ driver "fake" {
 
 const DOCUMENT: &str = "/.orch/state/default.json";
 
-/// A repository with these stacks, all of which are on record as applied at HEAD.
+/// A repository with these stacks, all of which are recorded as applied at HEAD.
 fn adopted(stacks: &str) -> Repository {
     let sandbox = Repository::prepare(stacks);
     sandbox.write("/root.orch.hcl", ROOT);
@@ -120,8 +120,8 @@ fn what_stays_and_ran_after_it_is_named() {
     status   removed in [commit]
     plan     destroyed first: this stack
              then: /a
-    used by  /app, which stays
-             /web, which stays
+    used by  /app, which is kept
+             /web, which is kept
     ");
     assert_eq!(data(&repository, "/b")["used_by"], json!(["/app", "/web"]));
     // What goes before it tells of its own users.
@@ -137,19 +137,19 @@ fn what_runs_after_it_without_evidence_keeps_it() {
     repository.git("rm -q -r c");
     assert_snapshot!(told(&repository, "/b"), @"
     status   removed in [commit]
-    blocked  /c runs after it, and stays as it is
-    way out  mend what keeps that stack: `orch why /c` says more
-    used by  /c, which stays
+    blocked  /c runs after it, and is kept
+    way out  fix what keeps that stack: `orch why /c` shows it
+    used by  /c, which is kept
     ");
     assert_snapshot!(told(&repository, "/a"), @"
     status   removed in [commit]
-    blocked  /b runs after it, and stays as it is
-    way out  mend what keeps that stack: `orch why /b` says more
-    used by  /b, which stays
+    blocked  /b runs after it, and is kept
+    way out  fix what keeps that stack: `orch why /b` shows it
+    used by  /b, which is kept
     ");
     assert_snapshot!(told(&repository, "/c"), @"
     status   absent: its deletion is not committed
-    way out  commit the deletion, or bring the files back
+    way out  commit the deletion, or restore the files
     ");
     for (stack, user) in [
         ("/a", json!(["/b"])),
@@ -180,7 +180,7 @@ fn what_stands_for_nothing_is_only_forgotten_and_keeps_nothing() {
     remove(&repository, "a b c");
     assert_snapshot!(told(&repository, "/b"), @"
     status   removed in [commit]
-    plan     taken off the record; nothing is destroyed
+    plan     removed from the state; nothing is destroyed
     ");
     assert_eq!(data(&repository, "/b")["actions"], json!(["forget"]));
     assert_eq!(data(&repository, "/c")["actions"], json!(["forget"]));
@@ -269,7 +269,7 @@ fn what_a_plan_keeps_is_not_told_as_destroyed() {
     }
     assert_snapshot!(told(&repository, "/placed"), @"
     status   removed in [commit]
-    blocked  the same backend as /other, which is in the tree
-    way out  if what it stands for belongs to that stack now, run `orch state forget`
+    blocked  it has the same backend as /other, which is in the project
+    way out  if its resources belong to that stack now, run `orch state forget`
     ");
 }

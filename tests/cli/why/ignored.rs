@@ -73,7 +73,7 @@ fn each_input_says_what_is_left_out_of_it() {
 
     its inputs (add --changed to see which have changed)
       /app, its own directory
-        `ignore_changes` leaves out what `**/*.md` matches
+        `ignore_changes` leaves out files that `**/*.md` matches
       /policy.json, watched (app/stack.orch.hcl:2)
         left out by `ignore_changes`
       /policies/*.json, watched (app/stack.orch.hcl:2)

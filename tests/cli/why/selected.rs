@@ -276,7 +276,7 @@ fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
     );
     assert_snapshot!(sandbox.orch("why w --tags x --include-dependents=1 --exclude-dependents"), @"
     /w is not selected
-      what would select it is left out by --exclude-dependents
+      it would be selected without --exclude-dependents
 
     its inputs (add --changed to see which have changed)
       /w, its own directory

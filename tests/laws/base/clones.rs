@@ -97,19 +97,19 @@ fn on_a_branch_it_is_the_merge_base_and_on_the_default_branch_the_first_parent()
       base <second>, first-parent: first parent of HEAD, a commit of origin/next
     HEAD detached at the first commit of the default branch
       HEAD is the first commit of the repository and has no parent to compare with
-      leave out `--changed` to act on all stacks, or name a base with `--base REV`
+      remove `--changed` to select all stacks, or name a base with `--base REV`
     HEAD detached at a commit that was merged
       HEAD (<feature>) is not on a branch, and origin/pull has merged it
       check out a branch, or name the base with `--base REV`
     nothing in common with the default branch
-      HEAD and origin/main have no commit in common
+      HEAD and origin/main have no common commit
       name a base with `--base REV`
     the first commit
       HEAD is the first commit of the repository and has no parent to compare with
-      leave out `--changed` to act on all stacks, or name a base with `--base REV`
+      remove `--changed` to select all stacks, or name a base with `--base REV`
     no commit
-      the repository has no commit yet, so nothing can have changed since one
-      commit first, or leave out `--changed` to act on all stacks
+      the repository has no commit yet to compare with
+      commit first, or remove `--changed` to select all stacks
     a clone that ends at the merge base
       base <start>, merge-base: merge base of HEAD and origin/main, in a shallow clone
     a clone that lacks the first parent
@@ -117,7 +117,7 @@ fn on_a_branch_it_is_the_merge_base_and_on_the_default_branch_the_first_parent()
       run git fetch --depth=1 origin <start>
       base <start>, first-parent: first parent of HEAD, which is at origin/main, in a shallow clone
     a clone that lacks the merge base
-      HEAD and origin/main have no commit in common in this shallow clone
+      HEAD and origin/main have no common commit in this shallow clone
       run git fetch --unshallow origin <feature> <second>
       base <start>, merge-base: merge base of HEAD and origin/main
     ");

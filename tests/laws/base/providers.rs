@@ -119,15 +119,15 @@ fn pull_requests_on_github_actions() {
     let rows = rows.map(|(what, clone, ci, event)| on_github(what, clone, ci, event));
     assert_snapshot!(table(&rows), @"
     a pull request
-      base <second>, ci: first parent of the merge commit that GitHub Actions made
+      base <second>, ci: first parent of the merge commit of GitHub Actions
     a pull request at depth 2
-      base <second>, ci: first parent of the merge commit that GitHub Actions made, in a shallow clone
+      base <second>, ci: first parent of the merge commit of GitHub Actions, in a shallow clone
     a pull request at depth 1
-      commit <second> is not in this shallow clone: first parent of the merge commit that GitHub Actions made
+      commit <second> is not in this shallow clone: first parent of the merge commit of GitHub Actions
       run git fetch --depth=1 origin <second>
-      base <second>, ci: first parent of the merge commit that GitHub Actions made, in a shallow clone
+      base <second>, ci: first parent of the merge commit of GitHub Actions, in a shallow clone
     a pull request whose target moved on
-      base <second>, ci: first parent of the merge commit that GitHub Actions made
+      base <second>, ci: first parent of the merge commit of GitHub Actions
     the head of a pull request
       base <start>, ci: merge base of HEAD and origin/main (GitHub Actions)
     the head of a pull request that has merged what its target gained
@@ -139,10 +139,10 @@ fn pull_requests_on_github_actions() {
       run git fetch --unshallow origin <second> <feature>
       base <start>, ci: merge base of HEAD and main at <second> (GitHub Actions)
     the target of a pull request
-      HEAD (<second>) is part of origin/main, so it is not the change that GitHub Actions is to check
+      HEAD (<second>) is part of origin/main, so it is not the change that GitHub Actions checks
       check out the change itself, or name a base with `--base REV`
     a review of a pull request
-      base <second>, ci: first parent of the merge commit that GitHub Actions made
+      base <second>, ci: first parent of the merge commit of GitHub Actions
     a pull request without its event
       base <second>, ci: merge base of HEAD and origin/main (GitHub Actions)
     a pull request without its event and its target
@@ -321,13 +321,13 @@ fn gitlab_ci() {
       run git fetch --depth=1 origin <start>
       base <start>, ci: the diff base of this merge request (GitLab CI), in a shallow clone
     merged results
-      base <second>, ci: first parent of the merge commit that GitLab CI made
+      base <second>, ci: first parent of the merge commit of GitLab CI
     merged results at depth 1
-      commit <second> is not in this shallow clone: first parent of the merge commit that GitLab CI made
+      commit <second> is not in this shallow clone: first parent of the merge commit of GitLab CI
       run git fetch --depth=1 origin <second>
-      base <second>, ci: first parent of the merge commit that GitLab CI made, in a shallow clone
+      base <second>, ci: first parent of the merge commit of GitLab CI, in a shallow clone
     an entry of a merge train
-      base <other>, ci: first parent of the merge commit that GitLab CI made
+      base <other>, ci: first parent of the merge commit of GitLab CI
     a push
       base <second>, ci: the commit before this push (GitLab CI)
     a new branch at the tip of the default branch
@@ -430,11 +430,11 @@ fn other_providers() {
       run git fetch origin +refs/heads/main:refs/remotes/origin/main
       base <start>, merge-base: merge base of HEAD and origin/main
     Azure: a pull request whose target moved on
-      base <second>, ci: first parent of the merge commit that Azure Pipelines made
+      base <second>, ci: first parent of the merge commit of Azure Pipelines
     Azure: a pull request at depth 1
-      commit <second> is not in this shallow clone: first parent of the merge commit that Azure Pipelines made
+      commit <second> is not in this shallow clone: first parent of the merge commit of Azure Pipelines
       run git fetch --depth=1 origin <second>
-      base <second>, ci: first parent of the merge commit that Azure Pipelines made, in a shallow clone
+      base <second>, ci: first parent of the merge commit of Azure Pipelines, in a shallow clone
     Azure: a push that is built late
       base <start>, first-parent: first parent of HEAD, a commit of origin/main (Azure Pipelines)
     Buildkite: a pull request

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::scene::{INNER, OUTER, PATHS, Record, Snapshot, is_at_or_below};
 
-/// A stack: of the tree, by path, or on record alone, by key.
+/// A stack: of the tree, by path, or recorded alone, by key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Node {
     Tree(usize),
@@ -148,7 +148,7 @@ impl Case {
         Case { works, ..self }
     }
 
-    /// What came before what on record, directly or through some of the stacks.
+    /// What came before what recorded, directly or through some of the stacks.
     pub(super) fn ways_through(&self, through: impl Fn(Node) -> bool) -> Ways {
         closed(&self.recorded, through)
     }

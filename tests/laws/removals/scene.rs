@@ -69,7 +69,7 @@ pub(super) struct Commit {
     pub(super) snapshot: Snapshot,
 }
 
-/// A commit on record.
+/// A commit recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     None,
@@ -87,7 +87,7 @@ pub(super) struct Applied {
     pub(super) has_other_rules: bool,
 }
 
-/// A stack on record.
+/// A stack recorded.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of it")]
 pub(super) struct Entry {
@@ -104,7 +104,7 @@ pub(super) struct Entry {
     pub(super) last: Option<(bool, usize)>,
     pub(super) is_tainted: bool,
     pub(super) is_interrupted: bool,
-    /// Whether a rule on record protects it.
+    /// Whether a rule recorded protects it.
     pub(super) is_protected: bool,
 }
 
@@ -223,7 +223,7 @@ struct Making<'d, 'a> {
     dice: &'d mut Dice<'a>,
     commits: Vec<Commit>,
     n_texts: usize,
-    /// Whether little happens besides: what is on record is what was applied, and most of it is done with.
+    /// Whether little happens besides: what is recorded is what was applied, and most of it is done with.
     is_plain: bool,
     /// The stacks in a line: each may run after those before it.
     line: [usize; PATHS.len()],
@@ -447,7 +447,7 @@ impl Making<'_, '_> {
         all.into_iter().filter(|_| self.dice.once_in(4)).collect()
     }
 
-    /// Returns a stack on record, if a commit has it.
+    /// Returns a stack recorded, if a commit has it.
     fn entry(&mut self, path: usize, head: usize, serial: u64) -> Option<Entry> {
         let all: Vec<usize> = if self.dice.once_in(10) {
             (0..self.commits.len()).collect()

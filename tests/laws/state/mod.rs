@@ -1,5 +1,5 @@
 //! The document that several runs write, where requests get lost, runs are killed and locks are taken
-//! away: nothing that was written is lost, and no command starts unless its intent is on record.
+//! away: nothing that was written is lost, and no command starts unless its intent is recorded.
 
 mod broken;
 mod expiry;
@@ -127,7 +127,7 @@ struct World {
     folder: TempDir,
     live: Vec<Option<Run>>,
     gone: Vec<Run>,
-    /// The marks that a stack may have on record when nobody holds the lock.
+    /// The marks that a stack may have recorded when nobody holds the lock.
     allowed: BTreeMap<&'static str, BTreeSet<Option<String>>>,
     /// The serials of the documents that these are known from.
     known: BTreeMap<&'static str, u64>,

@@ -67,7 +67,7 @@ proptest! {
             .zip(&new)
             .map(|(old, new)| ((*old).to_owned(), (*new).to_owned()))
             .collect();
-        // What is not on record does not move.
+        // What is not recorded does not move.
         moves.retain(|old, _| stranger || keys.contains(&old.as_str()));
         let mut document = document(&keys);
         document.rename(moves.clone());

@@ -157,7 +157,7 @@ fn warn_of_json(units: &Units, file: &ProjectPath) {
     let message = format!("`{}` is not read", printable(file.relative()));
     let diagnostic = Diagnostic::warning(Code::UnsupportedFile, message)
         .file(file.clone())
-        .note("changes of what this file uses cannot be seen");
+        .note("changes of files that it uses go unnoticed");
     let problems = units.tree.problems;
     problems.add(file, "", diagnostic.help("write it as `terragrunt.hcl`"));
 }

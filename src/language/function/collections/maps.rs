@@ -51,7 +51,7 @@ pub(super) fn lookup(arguments: &Arguments) -> Result<Value, FunctionError> {
     };
     let value = entries.get(key).cloned().or(default);
     value.ok_or_else(|| {
-        let text = "the map has no such key, and there is no default".to_owned();
+        let text = "the map has no such key, and no default is given".to_owned();
         FunctionError::Argument(1, text)
     })
 }

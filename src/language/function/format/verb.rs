@@ -51,7 +51,7 @@ impl FormatVerb {
         };
         if !"vtbdoxXeEfgGsq".contains(letter) {
             return Err(format!(
-                "there is no verb `{}`; `%%` is a percent sign",
+                "unknown verb `{}`; `%%` is a percent sign",
                 verb.written
             ));
         }

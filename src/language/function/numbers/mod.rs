@@ -92,7 +92,7 @@ fn log(arguments: &Arguments) -> Result<Value, FunctionError> {
     let result = number.ln() / base.ln();
     float::to_decimal(result)
         .map(Value::Number)
-        .ok_or_else(|| FunctionError::Argument(1, "there is no logarithm to this base".to_owned()))
+        .ok_or_else(|| FunctionError::Argument(1, "this base has no logarithm".to_owned()))
 }
 
 fn power(arguments: &Arguments) -> Result<Value, FunctionError> {

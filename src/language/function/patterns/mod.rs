@@ -43,7 +43,7 @@ impl Pattern {
         let built = RegexBuilder::new(&translated).size_limit(SIZE).build();
         let regex = built.map_err(|error| {
             wrong(match error {
-                regex::Error::CompiledTooBig(_) => "it is too large to work with".to_owned(),
+                regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
                 // The last line says what is wrong; those before it show the translation.
                 error => {
                     let error = error.to_string();

@@ -36,7 +36,7 @@ impl ApplyDirector<'_, '_> {
         };
         let project = self.updated.project();
         Err(Failure::Refused(format!(
-            "it would use a generation of {} that was not made",
+            "it would use a generation of {} that was not created",
             project.stacks[*missing].path
         )))
     }

@@ -247,13 +247,13 @@ fn each_trick_is_refused_in_words_for_a_person() {
     insta::assert_snapshot!(messages, @r#"
     an empty file: `plan` is empty
     a text: `plan` is not a plan: it does not begin like a zip archive
-    a zip archive of others: `plan` is not a plan: it is a zip archive that `orch plan -o` has not written (an artefact may have to be unpacked first)
-    another archive at its end: `plan` is cut off, or has something after its end
-    cut off: `plan` is cut off, or has something after its end
-    cut in the middle: `plan` is cut off, or has something after its end
+    a zip archive of others: `plan` is a zip archive, but not a plan of `orch plan -o` (unpack it first if it is an artifact)
+    another archive at its end: `plan` is truncated, or has data after its end
+    cut off: `plan` is truncated, or has data after its end
+    cut in the middle: `plan` is truncated, or has data after its end
     junk before it: `plan` is not a plan: it does not begin like a zip archive
     an archive before it: `plan` has something hidden before its entry `plan.json`, or entries that overlap
-    junk after it: `plan` is cut off, or has something after its end
+    junk after it: `plan` is truncated, or has data after its end
     a later format: `plan` has format 2, and this version of orch reads formats up to 1: use the version that wrote it
     a name that leads up: `plan` has an entry `../../etc/passwd` where `plans/0` belongs
     a name from the root: `plan` has an entry `/etc/passwd` where `plans/0` belongs

@@ -54,7 +54,7 @@ fn rests_on(stack: &str, plan: Option<usize>) -> SavedStack {
 /// A plan with an entry of each kind: its file has two plans.
 fn consistent() -> SavedPlan {
     let mut blocked = entry("/b", PlannedAction::NoOp);
-    blocked.blocked = Some("another backend than recorded".to_owned());
+    blocked.blocked = Some("its backend differs from the recorded one".to_owned());
     let mut undecided = entry("/d", PlannedAction::NoOp);
     undecided.after.stacks.push(path("/a"));
     undecided.is_planned = false;

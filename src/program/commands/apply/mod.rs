@@ -324,14 +324,14 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     let found = super::find_project(chdir)?;
     if !found.is_marked() {
         return Err(ProgramError::refused(
-            "nothing marks the root of a project here, so orch could not know later what it has applied of this plan",
+            "nothing marks the root of a project here, so orch could not record the progress of this plan",
         )
         .hint(MARK_ROOT));
     }
     if !saved.has_progress() {
         let by = printable(&saved.orch);
         return Err(ProgramError::refused(format!(
-            "orch {by} wrote this plan, and did not keep what it may have applied of it"
+            "this plan was written by orch {by}, which did not record its progress"
         ))
         .hint("make a new plan"));
     }

@@ -58,7 +58,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
             Powershell.write_registration(VARIABLE, "orch", "orch", "orch", &mut out)?;
         }
         other => {
-            let message = format!("there is no completion script for {other}");
+            let message = format!("no completion script for {other}");
             return Err(ProgramError::usage(message));
         }
     }
@@ -100,7 +100,7 @@ fn print_candidates(shell: &str, words: Vec<OsString>) -> Result<ExitStatus> {
         "elvish" => Completion::of_words(&words).write(&Elvish, words, &mut text),
         "powershell" => Completion::of_words(&words).write(&Powershell, words, &mut text),
         other => {
-            let message = format!("in {VARIABLE}: there is no completion for `{other}`");
+            let message = format!("in {VARIABLE}: no completion for `{other}`");
             return Err(ProgramError::usage(message));
         }
     }

@@ -194,7 +194,7 @@ impl PlanningArgs {
             "out" => "`orch plan -o FILE` writes the plans of all stacks to a file",
             _ => "`orch plan --format json` prints the plan as JSON",
         };
-        let message = format!("`-{option}` cannot be given to the tools: orch decides on it");
+        let message = format!("`-{option}` cannot be passed to the tools: orch sets it");
         Err(ProgramError::usage(message).hint(instead))
     }
 }
@@ -457,6 +457,6 @@ fn warn_of_rewritten(files: &[ProjectPath]) {
         more => format!(" and {more} more"),
     };
     console::warning(&format!(
-        "as it was planned, `{first}`{more} changed, which git knows: commit it and plan again, or an apply in this working tree will be refused"
+        "planning modified the tracked file `{first}`{more}: commit it and plan again, or an apply in this working tree will be refused"
     ));
 }

@@ -96,7 +96,7 @@ pub(super) fn append_to_step_summary(plan: &Plan, asked: &AskedTools, file: Opti
     if let Err(error) = summary.append(|out| write_markdown(out, plan, asked, file, room)) {
         let place = summary.0.to_string_lossy();
         console::warning(&format!(
-            "the step summary `{place}` could not be written: {error}"
+            "failed to write the step summary `{place}`: {error}"
         ));
     }
 }

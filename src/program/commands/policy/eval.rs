@@ -146,10 +146,10 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
                 .iter()
                 .map(|policy| format!("`{}`", policy.name.value))
                 .collect();
-            let error = ProgramError::usage(format!("there is no policy `{name}`"));
+            let error = ProgramError::usage(format!("no policy `{name}`"));
             match &names[..] {
                 [] => error
-                    .hint("the project has no `policy` block; a file has an extension or a `/`"),
+                    .hint("the project has no `policy` block; to name a file, include its extension or a `/`"),
                 names => error.hint(format!("the policies are {}", names.join(", "))),
             }
         })?;
@@ -202,7 +202,7 @@ fn given_input(chdir: &[PathBuf], args: &InputArgs) -> Result<Box<RawValue>> {
     match (&args.input, &args.sample) {
         (Some(file), _) => read_input(chdir, file),
         (None, Some(sample)) => object(&samples::read(chdir, sample)?, sample),
-        (None, None) => Err(ProgramError::usage("there is no input")),
+        (None, None) => Err(ProgramError::usage("the input is missing")),
     }
 }
 

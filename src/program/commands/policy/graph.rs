@@ -133,9 +133,9 @@ fn write(
     }
     out.flush()?;
     for chain in graph.loops() {
-        console::warning(&format!("turns may follow each other forever: {chain}"));
+        console::warning(&format!("follow-ups may repeat forever: {chain}"));
         console::help(
-            "only `max_turns` would end this; to end it earlier, check `input.run.triggered_by` in a policy",
+            "only `max_turns` ends this; to end it earlier, check `input.run.triggered_by` in a policy",
         );
     }
     Ok(())

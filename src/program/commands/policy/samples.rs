@@ -72,7 +72,7 @@ pub(super) fn read(chdir: &[PathBuf], id: &str) -> Result<String> {
         .read(&sample)
         .context("the sample cannot be read")?
         .ok_or_else(|| {
-            let error = ProgramError::usage(format!("there is no sample `{run}.{sample}`"));
+            let error = ProgramError::usage(format!("no sample `{run}.{sample}`"));
             error.hint("`orch policy samples RUN` lists the samples of a run")
         })?;
     Ok(String::from_utf8(input).context("the sample is not UTF-8")?)

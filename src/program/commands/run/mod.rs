@@ -135,7 +135,7 @@ fn check_command(args: &RunArgs) -> Result<()> {
             None => "--only-failed".to_owned(),
         };
         return Err(ProgramError::usage(format!(
-            "with `{}`, the command comes from the earlier run: `{}` cannot be given",
+            "with `{}`, the command is that of the earlier run: remove `{}`",
             printable(&flag),
             command_line(&args.command)
         )));
@@ -150,7 +150,10 @@ fn check_command(args: &RunArgs) -> Result<()> {
 fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     let found = find_project(chdir)?;
     if !found.is_marked() && args.resume.is_wanted() {
-        return Err(ProgramError::refused("there is no run to resume: nothing marks the root of a project here, so none is recorded").hint(MARK_ROOT));
+        return Err(ProgramError::refused(
+            "no run to resume: nothing marks the root of a project here, so none is recorded",
+        )
+        .hint(MARK_ROOT));
     }
     note_unmarked(
         &notices::of(&found.root),
@@ -158,7 +161,7 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
         if args.dry_run {
             ""
         } else {
-            ", and this run is not recorded: it cannot be resumed, and nothing keeps a second run from starting"
+            ", and this run is not recorded: it cannot be resumed, and a second run can start at the same time"
         },
     );
     if !args.dry_run

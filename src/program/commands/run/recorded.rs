@@ -68,6 +68,6 @@ pub(crate) fn flag_on_record(
         _ => "the selection",
     };
     Some(ProgramError::usage(format!(
-        "with `{resuming}`, {what} comes from the earlier run: `{flag}` cannot be given"
+        "with `{resuming}`, {what} is that of the earlier run: remove `{flag}`"
     )))
 }

@@ -49,9 +49,9 @@ fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
             SafeguardKeyword::All => "Every safeguard",
             SafeguardKeyword::None => "No safeguard: all are on, except others in this list",
             SafeguardKeyword::Git => "The three about git",
-            SafeguardKeyword::GitUntracked => "Files that git does not know",
-            SafeguardKeyword::GitUncommitted => "What differs from HEAD",
-            SafeguardKeyword::GitOutOfSync => "HEAD lacks what the remote's default branch has",
+            SafeguardKeyword::GitUntracked => "Untracked files",
+            SafeguardKeyword::GitUncommitted => "Files that differ from HEAD",
+            SafeguardKeyword::GitOutOfSync => "HEAD lacks the tip of the remote's default branch",
             SafeguardKeyword::DestroyOrder => "Stacks destroyed before those that run after them",
             SafeguardKeyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
         })

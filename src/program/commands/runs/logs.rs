@@ -83,7 +83,7 @@ pub(super) fn logs(
     }
     if !has_printed {
         console::note(&format!(
-            "run {run} has no such logs: its commands printed nothing, wrote directly to orch's own output (`--output live`), or did not run"
+            "run {run} has no such logs: its commands printed nothing, used `--output live`, or did not run"
         ));
     }
     Ok(ExitStatus::Success)

@@ -184,7 +184,7 @@ fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Res
     {
         let written = printable(written);
         return Err(ProgramError::usage(format!(
-            "no run has an id that begins with `{written}`; of stack `{stack}`, `orch runs logs last {written}` prints the logs"
+            "no run has an id that begins with `{written}`; for the logs of stack `{stack}`, run `orch runs logs last {written}`"
         )));
     }
     Ok(())
@@ -199,7 +199,7 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     };
     let listed: Vec<ListedRun> = ids.iter().filter_map(read).collect();
     if listed.is_empty() {
-        console::note("no run of this project is on record");
+        console::note("no run of this project is recorded");
     }
     let mut out = console::stdout();
     match args.format {
@@ -257,7 +257,7 @@ fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Resul
 
 fn prune(runs: Option<&Runs>, args: &PruneArgs) -> Result<ExitStatus> {
     let Some(runs) = runs else {
-        console::note("no run of this project is on record");
+        console::note("no run of this project is recorded");
         return Ok(ExitStatus::Success);
     };
     let pruned = runs.prune(args.keep);
@@ -268,7 +268,7 @@ fn prune(runs: Option<&Runs>, args: &PruneArgs) -> Result<ExitStatus> {
     out.flush()?;
     let left = count(pruned.left, "run");
     console::note(&match pruned.removed.len() {
-        0 => format!("nothing to remove: {left} on record"),
+        0 => format!("nothing to remove: {left} recorded"),
         removed => format!("{} removed, {left} left", count(removed, "run")),
     });
     for (id, error) in &pruned.problems {

@@ -114,7 +114,7 @@ pub(super) fn backups(context: &mut Context, args: &ReadArgs) -> Result<ExitStat
     }
     out.flush()?;
     if backups.is_empty() {
-        console::note("there are no backups");
+        console::note("it has no backups");
     }
     Ok(ExitStatus::Success)
 }

@@ -152,7 +152,7 @@ impl Namespaces for Env<'_> {
                 let message = format!("`{}` cannot be used in {PLACE}", path.name);
                 return Err(Diagnostic::error(Code::UnavailableName, message)
                     .label(path.span, "not available here")
-                    .help("only `env`, functions and what is written out are evaluated here")
+                    .help("only literals, functions and `env` are evaluated here")
                     .into());
             }
             return Ok(None);

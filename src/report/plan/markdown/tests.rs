@@ -147,11 +147,11 @@ fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
     | `~` | `/database` | update | database/main.tf differs | `+0 ~1 -0` |
     | `?` | `/later` |  | known after /database and /old |  |
 
-    `orch apply` changes nothing while stacks fail. To leave them out, add `--on-error=skip-dependents`.
+    `orch apply` changes nothing while stacks fail to plan. To leave them out, add `--on-error=skip-dependents`.
 
-    Nothing is done with stacks that are blocked.
+    Blocked stacks are left unchanged.
 
-    An apply decides what to do with a stack marked `?` after it has applied the stacks named.
+    A stack marked `?` is planned during the apply, after the stacks named.
 
     <details>
     <summary><code>/broken</code>: output</summary>
@@ -493,7 +493,7 @@ fn notes_count_the_stacks_that_are_destroyed_or_changed_while_others_refer_to_th
     for told in [
         "\n1 stack is destroyed while another still refers to it.\n",
         "\n2 stacks are changed while others still refer to them, which are then destroyed.\n",
-        "\n2 constraints on record are left out, which newer declarations contradict.\n",
+        "\n2 recorded constraints are left out, since newer ones contradict them.\n",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }

@@ -180,7 +180,7 @@ impl AwsProgram {
             .output()
             .map_err(|error| NotExported {
                 why: match error.kind() {
-                    io::ErrorKind::NotFound => "there is no program `aws`".to_owned(),
+                    io::ErrorKind::NotFound => "the program `aws` was not found".to_owned(),
                     _ => format!("cannot start `aws`: {error}"),
                 },
                 has_looked: false,

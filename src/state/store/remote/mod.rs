@@ -207,10 +207,9 @@ fn causes<'e>(
 fn failure(answer: &StoreResponse) -> (StoreFailure, String) {
     let text = answer.text();
     match answer.status {
-        400 | 404 if answer.has_code(&NO_BUCKET) => (
-            StoreFailure::NoBucket,
-            format!("there is no such bucket ({text})"),
-        ),
+        400 | 404 if answer.has_code(&NO_BUCKET) => {
+            (StoreFailure::NoBucket, format!("no such bucket ({text})"))
+        }
         403 => (StoreFailure::Other, format!("access is denied ({text})")),
         401 => (
             StoreFailure::Other,

@@ -144,7 +144,7 @@ fn the_setting_belongs_in_the_root() {
     4 |       environment = "off"
       |       ^^^^^^^^^^^ ignored
       |
-      = help: move it to the root directory of the project; `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may stay
+      = help: move it to the project root; only `env`, `lets`, `timeout`, `retry` and the exit codes of `config.run`, `config.driver`, `config.lifecycle` and `config.change_detection.ignore` may be here
 
     [exit status 3]
     "#);

@@ -1,4 +1,4 @@
-//! What the history proves about stacks on record that are not in the tree.
+//! What the history proves about stacks recorded that are not in the project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::record::pairs;
 use super::{Ambiguous, Evidence, Model, Why, why};
 
 impl Model<'_> {
-    /// What the history proves about a stack on record.
+    /// What the history proves about a stack recorded.
     pub(super) fn evidence(&self, key: usize, entry: &Entry) -> Evidence {
         let (scene, head) = (self.scene, &self.head);
         let short = |commit: usize| self.repository.short(commit);
-        // What differs from HEAD there, and cannot be read as it is there.
+        // Files that differ from HEAD there, and cannot be read as it is there.
         for (path, content) in head.iter().enumerate() {
             if matches!(content, Content::Broken(_)) {
                 let file = &own(content, path)[0];
                 return Evidence::None(why(format!(
-                    "`{file}` cannot be parsed as it is in commit {}",
+                    "`{file}` of commit  cannot be parsed{}",
                     short(scene.head)
                 )));
             }
@@ -37,7 +37,7 @@ impl Model<'_> {
         }
         let Some(applied) = &entry.applied else {
             return Evidence::None(why(
-                "no apply of it has succeeded, so nothing tells whose code made it",
+                "no apply of it succeeded, so the code that created it is unknown",
             ));
         };
         let known = match applied.seen {
@@ -51,7 +51,7 @@ impl Model<'_> {
             Seen::None => unreachable!("each has a commit"),
             Seen::Lost => {
                 return Evidence::None(why(format!(
-                    "commit {}, which was applied, is not in this clone",
+                    "the applied commit {} is not in this clone",
                     &LOST[..7]
                 )));
             }
@@ -71,10 +71,10 @@ impl Model<'_> {
             let is_on_branch = scene
                 .branch
                 .is_some_and(|it| ancestors(&scene.commits, it).contains(&seen));
-            let lacks = format!("HEAD lacks commit {}, which was applied", short(seen));
+            let lacks = format!("HEAD lacks the applied commit {}", short(seen));
             return Evidence::None(why(match (is_published, is_on_branch, scene.published) {
                 (true, ..) => format!(
-                    "HEAD is behind origin/main: it lacks commit {}, which was applied",
+                    "HEAD is behind origin/main: it lacks the applied commit {}",
                     short(seen)
                 ),
                 (false, true, Some(_)) => format!("{lacks} and is on origin/feature"),
@@ -84,7 +84,7 @@ impl Model<'_> {
         }
         if self.snapshot(seen)[key].block().is_none() {
             return Evidence::None(why(format!(
-                "commit {}, which was applied, does not have it",
+                "the applied commit {} does not have it",
                 short(seen)
             )));
         }
@@ -118,7 +118,7 @@ impl Model<'_> {
         let lasting: BTreeSet<usize> = lasting.copied().collect();
         if deleting.is_empty() {
             Evidence::None(why(format!(
-                "no commit since {} deletes it, at most a merge loses it",
+                "no commit since {} deletes it (a merge may have lost it)",
                 short(seen)
             )))
         } else if lasting.is_empty() {
@@ -251,7 +251,7 @@ impl Model<'_> {
         let broken: Why = (0..PATHS.len())
             .filter(|&path| matches!(there[path], Content::Broken(_)))
             .flat_map(|path| own(&there[path], path))
-            .map(|file| format!("`{file}` cannot be parsed as it is in commit {short}"))
+            .map(|file| format!("`{file}` of commit  cannot be parsed{short}"))
             .collect();
         let has = |place: &str| format!("origin/main has it at commit {short}: `{place}`");
         let removed = self.removed();

@@ -36,7 +36,7 @@ pub(super) struct Answer {
     pub(super) unplanned: (usize, usize),
 }
 
-/// What is known of a stack on record that belongs to no stack of the tree.
+/// What is known of a stack recorded that belongs to no stack of the tree.
 #[derive(Debug, Clone)]
 enum Evidence {
     /// These commits, any of which may be named, delete the stack. The code is that of the commit.
@@ -68,7 +68,7 @@ fn why(text: impl Into<String>) -> Why {
     Why::from([text.into()])
 }
 
-/// Where the tools of stacks of the tree keep their states: what is on record, and what is known now.
+/// Where the tools of stacks of the tree keep their states: what is recorded, and what is known now.
 type Places = BTreeMap<usize, (Option<usize>, Option<usize>)>;
 
 /// Where more than one answer is right, since git guesses or chooses: nothing can be said of the scene.
@@ -80,7 +80,7 @@ pub(super) struct Model<'s> {
     repository: &'s Repository,
     head: Snapshot,
     in_head: BTreeSet<usize>,
-    /// The key of each stack of the tree that is on record.
+    /// The key of each stack of the tree that is recorded.
     keys: BTreeMap<usize, usize>,
     evidence: BTreeMap<usize, Evidence>,
     standings: BTreeMap<usize, Standing>,
@@ -203,7 +203,9 @@ impl<'s> Model<'s> {
     }
 
     fn block(&self, path: usize) -> &Block {
-        self.scene.working[path].block().expect("it is in the tree")
+        self.scene.working[path]
+            .block()
+            .expect("it is in the project")
     }
 
     /// The entry of a stack of the tree.
@@ -282,7 +284,7 @@ impl<'s> Model<'s> {
                 (Seen::Lost, Seen::None) => {
                     let short = &self.repository.id(Seen::Lost).unwrap()[..7];
                     return Ok(Some(why(format!(
-                        "commit {short}, which was applied last, is not in this clone"
+                        "the last applied commit {short} is not in this clone"
                     ))));
                 }
                 (Seen::None | Seen::Lost, _) | (_, Seen::Lost) => continue,
@@ -357,7 +359,7 @@ impl<'s> Model<'s> {
         has_changed && passes(key, self.scene.record[&key].is_tagged, status, request)
     }
 
-    /// Where the tools of stacks of the tree keep their states: what is on record, and what is known now.
+    /// Where the tools of stacks of the tree keep their states: what is recorded, and what is known now.
     fn places(&self, selected: &BTreeSet<usize>) -> Places {
         let place = |path: usize| {
             let recorded = self.entry(path).and_then(|entry| entry.backend);
@@ -374,7 +376,7 @@ impl<'s> Model<'s> {
         self.tree().into_iter().map(place).collect()
     }
 
-    /// Whether the history of HEAD has a commit that was applied to a stack on record, with the stack.
+    /// Whether the history of HEAD has a commit that was applied to a stack recorded, with the stack.
     fn had_any(&self) -> bool {
         let had = |key: usize, commit: Seen| match commit {
             Seen::At(commit) => {
@@ -429,7 +431,7 @@ impl<'s> Model<'s> {
             }
         }
 
-        // What is on record as it will be, where stacks have moved.
+        // What is recorded as it will be, where stacks have moved.
         let record = if moves.is_empty() {
             record.clone()
         } else {
@@ -466,7 +468,7 @@ impl<'s> Model<'s> {
         for (&key, removal) in &removals {
             entries.insert(key, removal.entry(self.repository));
         }
-        // For a stack that is gone, the rule on record counts. If HEAD cannot be read, all of the tree is protected.
+        // For a stack that is gone, the rule recorded counts. If HEAD cannot be read, all of the tree is protected.
         let mut head = self.head.iter();
         let is_head_broken = head.any(|it| matches!(it, Content::Broken(_)));
         let is_protected = |path: &usize| {
@@ -491,7 +493,7 @@ impl<'s> Model<'s> {
         })
     }
 
-    /// Returns the stacks that are on record elsewhere, since their tools keep the same states; each with
+    /// Returns the stacks that are recorded elsewhere, since their tools keep the same states; each with
     /// its key.
     fn moved_by_backend(&self, places: &Places) -> BTreeMap<usize, usize> {
         let record = &self.scene.record;
@@ -521,7 +523,7 @@ impl<'s> Model<'s> {
     }
 
     /// What becomes of a stack of the tree, given the key where it was found by its backend, and whether
-    /// another stack is on record at its path.
+    /// another stack is recorded at its path.
     fn entry_of_tree(
         &self,
         path: usize,
@@ -537,13 +539,13 @@ impl<'s> Model<'s> {
             reasons.extend(self.ahead.get(&path).cloned());
         }
         if is_taken {
-            reasons.push(why("another stack is on record at its path, with the id `"));
+            reasons.push(why("another stack is recorded at its path, with the id `"));
         }
         if !block.is_read {
             if let (Some(recorded), Some(now)) = places[&path]
                 && recorded != now
             {
-                reasons.push(why("another backend than recorded"));
+                reasons.push(why("its backend differs from the recorded one"));
             }
             let others = self
                 .tree()

@@ -1,4 +1,4 @@
-//! Which entry on record belongs to which stack.
+//! Which entry recorded belongs to which stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(super) fn pairs(tree: &Snapshot, record: &Record) -> BTreeMap<usize, usize> 
 }
 
 impl Model<'_> {
-    /// Returns what is on record once stacks have the entries that they were found at, and all the paths that
+    /// Returns what is recorded once stacks have the entries that they were found at, and all the paths that
     /// they have now.
     pub(super) fn amended(&self, moves: &BTreeMap<usize, usize>) -> Record {
         let keys = |wanted: &BTreeMap<usize, usize>, record: &Record| -> Record {

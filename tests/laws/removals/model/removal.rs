@@ -108,7 +108,7 @@ impl Model<'_> {
             .is_some_and(|applied| applied.has_other_rules)
         {
             removal.block(why(
-                "this version of orch cannot tell whether its commit has what was applied",
+                "this version of orch cannot check whether its commit has the applied inputs",
             ));
             return;
         }
@@ -130,7 +130,7 @@ impl Model<'_> {
         if let (Some(recorded), Some(answered)) = (entry.backend, answered)
             && recorded != answered
         {
-            removal.block(why("another backend than recorded"));
+            removal.block(why("its backend differs from the recorded one"));
         }
         removal.backend = entry.backend.or(answered);
     }
@@ -164,7 +164,7 @@ impl Model<'_> {
         };
         let same = |other: &str| {
             format!(
-                "the command that destroys it also destroys {other}, and its driver `{name}` has no `backend`"
+                "its `destroy` command also destroys {other}, and its driver `{name}` has no `backend`"
             )
         };
         let mut texts = Why::new();
@@ -204,7 +204,7 @@ impl Model<'_> {
                 }
                 None if entry.driver.is_none_or(|driver| driver == block.driver) => {
                     let other = place(path, ", which is recorded,");
-                    texts.insert(format!("its driver `{name}` has no `backend`, and the command that destroys {other} is unknown: "));
+                    texts.insert(format!("its driver `{name}` has no `backend`, and the `destroy` command of {other} is unknown: "));
                 }
                 _ => {}
             }
@@ -235,14 +235,17 @@ impl Model<'_> {
                 .iter()
                 .filter(|(path, place)| place.0 == Some(own) || said(**path) == Some(own));
             let of_tree = of_tree.map(|(path, _)| {
-                format!("the same backend as {}, which is in the tree", PATHS[*path])
+                format!(
+                    "it has the same backend as {}, which is in the project",
+                    PATHS[*path]
+                )
             });
             let of_record = self
                 .evidence
                 .keys()
                 .filter(|other| **other != key && record[other].backend == Some(own));
-            let of_record =
-                of_record.map(|other| format!("the same backend as {} on record", PATHS[*other]));
+            let of_record = of_record
+                .map(|other| format!("it has the same recorded backend as {}", PATHS[*other]));
             let unknown = self.tree().into_iter().filter(|&path| {
                 let block = self.block(path);
                 let is_recorded = self.standings[&path] == Standing::Applied
@@ -330,7 +333,7 @@ impl Model<'_> {
             };
             let texts = holders.iter().map(|holder| {
                 let (order::Node::Gone(path) | order::Node::Tree(path)) = holder;
-                format!("{} runs after it, and stays as it is", PATHS[*path])
+                format!("{} runs after it, and is kept", PATHS[*path])
             });
             removals
                 .get_mut(&key)

@@ -121,13 +121,13 @@ impl OutputMode {
             OutputArg::Errors => return Ok(captured(OutputFilter::Errors)),
             OutputArg::None => return Ok(captured(OutputFilter::None)),
             OutputArg::Live if jobs.get() > 1 => {
-                "commands that run at once cannot share the streams of orch; leave out --parallel, or choose `--output prefixed`"
+                "parallel commands cannot share the streams of orch; remove --parallel, or use `--output prefixed`"
             }
             OutputArg::Live if args.pty => {
-                "commands have the streams of orch, and no terminal of their own; leave out --pty, or choose `--output grouped`"
+                "commands have the streams of orch, and no terminal of their own; remove --pty, or use `--output grouped`"
             }
             OutputArg::Live if watches_output => {
-                "retries depend on the output, which orch does not see when it is live; choose `--output grouped`"
+                "retries depend on the output, which orch does not see with `--output live`; use `--output grouped`"
             }
             OutputArg::Live => return Ok(OutputMode::Live),
         };
