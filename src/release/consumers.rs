@@ -295,7 +295,7 @@ mod tests {
             (
                 "acme/vpc/aws",
                 CallVersion::Unknown,
-                "has a `version` that only Terraform knows",
+                "has a `version` that only Terraform can compute",
             ),
             (
                 "acme/vpc/aws",
@@ -305,7 +305,7 @@ mod tests {
             (
                 "acme/…",
                 CallVersion::Any,
-                "has a source that only Terraform knows",
+                "has a source that only Terraform can compute",
             ),
         ];
         for (source, version, expected) in table {
@@ -356,7 +356,7 @@ mod tests {
             ),
             (
                 "git::https://x.org/acme/infra//modules/vpc?ref=…",
-                "has a `?ref=` that only Terraform knows",
+                "has a `?ref=` that only Terraform can compute",
             ),
             (
                 "git::https://x.org/acme/infra//modules/dns?ref=…",

@@ -134,7 +134,7 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
         };
         line("status", &missing_text(story.stack));
         if let Err(why) = &story.stack.evidence {
-            line("way out", &why.fix());
+            line("fix", &why.fix());
         }
         let ForeseenRemoval {
             action,
@@ -144,7 +144,7 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
         } = &story.foreseen;
         if let Some((why, way_out)) = blocked {
             line("blocked", why);
-            line("way out", way_out);
+            line("fix", way_out);
         }
         if *action == PlannedAction::Forget {
             line("plan", "removed from the state; nothing is destroyed");

@@ -281,7 +281,7 @@ mod tests {
                 &["/a[*]", r#"/a["y"]"#],
                 &["/a[*]", "/b", r#"/a["y"]"#],
             ),
-            // It is not on record.
+            // It is not recorded.
             (&["/a"], &[("/b", "/c")], &["/b"], &["/b"]),
         ];
         for (keys, moves, references, expected) in cases {

@@ -150,7 +150,7 @@ fn flags_that_would_do_nothing_are_usage_errors() {
         ),
         (
             "--retries 1",
-            "--retries 1 does not say which failures of stack `/a` to retry; add --retry-on-exit STATUS",
+            "--retries 1 needs a condition for stack `/a`: add --retry-on-exit STATUS",
         ),
         ("--timeout soon", "not a duration like `90s` or `1h 30m`"),
         ("--timeout 0s", "longer than zero"),

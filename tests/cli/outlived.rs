@@ -42,7 +42,7 @@ fn run_that_is_killed_leaves_its_command_alone_in_every_output_mode() {
         run.kill();
         let refused = sandbox.orch("run true");
         assert_eq!(refused.code(), 4, "{flags}: {refused}");
-        let said = "orch was killed in run";
+        let said = "orch was killed during run";
         assert!(refused.stderr.contains(said), "{flags}: {refused}");
         sandbox.write("/go", "");
         wait_until("it ends by itself", || sandbox.path("/ended").exists());
@@ -137,7 +137,7 @@ fn second_checkout_leaves_the_lock_to_a_killed_run_until_its_command_has_ended()
     for command in ["run -X --record true", "state forget a"] {
         let refused = elsewhere(command);
         assert_eq!(refused.code(), 4, "{refused}");
-        let said = "orch was killed in that run, but a process that it started is still running";
+        let said = "orch was killed during that run, but a process of it is still running";
         assert!(refused.stderr.contains(said), "{refused}");
     }
     repository.write("/go", "");
@@ -145,7 +145,7 @@ fn second_checkout_leaves_the_lock_to_a_killed_run_until_its_command_has_ended()
     assert_eq!(next.code(), 0, "{next}");
     assert!(repository.path("/ended").exists());
     assert!(
-        next.stderr.contains("was killed and left the lock"),
+        next.stderr.contains("was killed while it held the lock"),
         "{next}"
     );
 }
@@ -192,7 +192,7 @@ fn apply_that_is_killed_loses_nothing_of_the_state_of_the_tool() {
         let refused = repository.orch("apply --auto-approve");
         assert_eq!(refused.code(), 4, "{refused}");
         assert!(
-            refused.stderr.contains("orch was killed in run"),
+            refused.stderr.contains("orch was killed during run"),
             "{refused}"
         );
         assert!(refused.stderr.contains("/web"), "{refused}");
@@ -206,7 +206,7 @@ fn apply_that_is_killed_loses_nothing_of_the_state_of_the_tool() {
         let next = repository.orch("apply --auto-approve");
         assert_eq!(next.code(), 0, "{next}");
         assert!(
-            next.stderr.contains("there is nothing to do") || with_state,
+            next.stderr.contains("nothing to do") || with_state,
             "{next}"
         );
         let after = std::fs::read(repository.path("/web/terraform.tfstate")).unwrap();

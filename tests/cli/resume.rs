@@ -83,7 +83,10 @@ fn what_succeeded_when_a_run_was_resumed_does_not_run_again() {
     let ids = run_ids(&sandbox);
     let output = sandbox.orch(&format!("run -q --resume {}", ids[0]));
     assert_eq!((output.code(), &*ran(&sandbox)), (0, "c d"), "{output}");
-    let note = format!("run {} was resumed in run {}", ids[0], ids[1]);
+    let note = format!(
+        "run {} was already resumed: resuming run {}",
+        ids[0], ids[1]
+    );
     assert!(output.stderr.contains(&note), "{output}");
 }
 
@@ -522,8 +525,8 @@ fn what_cannot_be_known_is_refused() {
             "\"0123456789012345678901234567890123456789\"",
             "HEAD was `0123456` then, which is not in this clone",
         ),
-        ("\"../../x\"", "which this clone does not have"),
-        ("null", "HEAD was no commit then and is"),
+        ("\"../../x\"", "which is not in this clone"),
+        ("null", "HEAD was no commit then, and is"),
     ] {
         let head = format!("\"head\":\"{}\"", head.trim());
         sandbox.write(&path, text.replace(&head, &format!("\"head\":{head_then}")));

@@ -149,11 +149,11 @@ fn what_cannot_become_a_plan_is_known_before() {
         messages += &(message + "\n");
     }
     insta::assert_snapshot!(messages, @"
-    `folder` is a directory: a plan is only written to a regular file
+    `folder` is a directory: name a regular file for the plan
     failed to write `missing/plan`: the directory `missing` does not exist
     failed to write `tool-0/plan`: Not a directory (os error 20)
-    `link` is a symbolic link: a plan is only written to a regular file
-    `dangling` is a symbolic link: a plan is only written to a regular file
+    `link` is a symbolic link: name a regular file for the plan
+    `dangling` is a symbolic link: name a regular file for the plan
     ");
     assert_eq!(read(&scene.plans[0]), PLANS[0]);
     assert!(!scene.path("nowhere").exists());
@@ -186,9 +186,9 @@ fn what_no_archive_holds_is_refused_before_anything_is_written() {
     scene.plans = vec![scene.plans[0].clone(); MOST_PLANS + 1];
     let many = scene.write_message("plan");
     insta::assert_snapshot!([large, long, many].join("\n"), @"
-    `plan` cannot hold more than 4 GB of plans: select fewer stacks for one plan
-    `plan` cannot hold more than 256 MiB of `plan.json`: select fewer stacks for one plan
-    `plan` cannot hold more than the plans of 50000 stacks: select fewer stacks for one plan
+    `plan` cannot hold more than 4 GB of plans: select fewer stacks
+    `plan` cannot hold more than 256 MiB of `plan.json`: select fewer stacks
+    `plan` cannot hold more than the plans of 50000 stacks: select fewer stacks
     ");
     assert!(scene.names().is_empty());
 }

@@ -26,12 +26,12 @@ Examples:
   orch list --order --why             in the order of a run, with the reasons
   orch run terraform plan             run a command in each of them, in order
   orch run --tags prod -- make deploy only in stacks tagged `prod`
-  orch list --changed --why           list what has changed, and because of which file
-  orch run --resume                   run what the last run left undone
-  orch runs show                      show how the last run went, stack by stack
+  orch list --changed --why           list changed stacks, with the reason
+  orch run --resume                   continue the last run
+  orch runs show                      show the last run, stack by stack
   orch why prod/network --changed     explain one stack
-  orch -C prod graph | dot -Tsvg      draw what runs before what
-  orch --changed run terraform plan   flags of a command may also stand before it
+  orch -C prod graph | dot -Tsvg      draw the order of stacks
+  orch --changed run terraform plan   flags of a command may precede it
   orch help changes                   read about a topic; `orch help` lists them all
 
 Exit status:
@@ -57,7 +57,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) root: bool,
 
-    /// Log to stderr what orch does; more with -vv and -vvv
+    /// Log to stderr; more with -vv and -vvv
     ///
     /// `ORCH_LOG` gives finer control: `ORCH_LOG=debug`, or `ORCH_LOG=orch::run::execute=trace`.
     #[arg(

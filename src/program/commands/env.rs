@@ -16,7 +16,7 @@ use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use crate::program::console;
 use crate::program::error::Result;
 
-/// Show what a run adds to the environment of each stack
+/// Show the variables that a run adds to the environment of each stack
 ///
 /// `ORCH_RUN_ID` is missing, since each run has a new one. See `orch help environment`.
 #[derive(Debug, Args)]

@@ -44,10 +44,10 @@ pub(crate) struct EvalArgs {
     #[arg(value_name = "EXPR", required = true, allow_negative_numbers = true)]
     expressions: Vec<String>,
 
-    /// Give a global this value, whatever the configuration says (can be repeated)
+    /// Override a global with this value (can be repeated)
     ///
-    /// EXPR is an expression, so a string needs quotes of its own: `--global 'region="eu"'`. Dots in the
-    /// name lead into objects, and `unset` removes the global.
+    /// EXPR is an expression, so a string needs quotes of its own: `--global 'region="eu"'`. Dots
+    /// in the name lead into objects, and `unset` removes the global.
     #[arg(short, long, value_name = "NAME=EXPR")]
     global: Vec<String>,
 

@@ -7,12 +7,12 @@ use orch::plan::SavedPolicies;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct FollowFlags {
-    /// Whether trigger policies say what follows each turn [default: tracked]
+    /// Whether trigger policies are evaluated [default: tracked]
     ///
-    /// `orch plan` shows what follows if all turns succeed. `orch apply` plans a follow-up when its turn comes, and
-    /// applies it if its stack has `autodeploy = true`, or with --auto-approve unless FILE is given. Otherwise, the
-    /// changes are planned again at the end, and that plan is kept for a later `orch apply`. A plan in a file keeps
-    /// this flag and --metadata. See `orch help policies`.
+    /// `orch plan` shows the follow-ups of a successful apply. `orch apply` plans a follow-up when
+    /// it starts, and applies it if its stack has `autodeploy = true`, or with --auto-approve and
+    /// no FILE. Other follow-ups are planned at the end, and that plan is kept for a later `orch
+    /// apply`. A plan in a file keeps this flag and --metadata. See `orch help followups`.
     #[arg(
         long,
         value_enum,

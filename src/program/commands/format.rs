@@ -62,8 +62,8 @@ pub(crate) struct PlanFormatArgs {
 
     /// The maximum size of `--format markdown` [default: 65536]
     ///
-    /// The default is the limit for a comment on GitHub. What does not fit is left out and counted. The
-    /// minimum is 1024.
+    /// The default is the limit for a comment on GitHub. Rows that do not fit are left out and
+    /// counted. The minimum is 1024.
     #[arg(long, value_name = "BYTES", value_parser = max_bytes())]
     max_bytes: Option<u64>,
 

@@ -19,9 +19,9 @@ use crate::program::error::Result;
 
 /// Show the globals of each stack
 ///
-/// A stack sees the `globals` blocks of its directory and of those above it; of two definitions of one
-/// name, the nearer one wins. Stacks without globals are left out. --format json also says where each
-/// definition is.
+/// A stack sees the `globals` blocks of its directory and of those above it; the nearest definition
+/// of a name wins. Stacks without globals are left out. --format json includes the place of each
+/// definition.
 #[derive(Debug, Args)]
 #[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct GlobalsArgs {

@@ -12,10 +12,10 @@ use super::{CommandContext, CyclesAre};
 use crate::program::console;
 use crate::program::error::Result;
 
-/// Draw which stack runs before which
+/// Draw the order of stacks
 ///
-/// An arrow leads from the stack that runs earlier to the one that runs later, and says which
-/// constraint demands it. Cycles are red.
+/// An arrow leads from the earlier stack to the later one, and is labeled with the constraint.
+/// Cycles are red.
 #[derive(Debug, Args)]
 #[command(after_long_help = SEE_SELECTION)]
 pub(crate) struct GraphArgs {

@@ -39,9 +39,9 @@ pub(crate) struct ListArgs {
 
     /// List the stacks that were removed since the base, instead of those that exist
     ///
-    /// Only the current directory, --match and --exclude narrow the list, since only the path of such a
-    /// stack is known. --base and --fetch work as with --changed. `--status removed` lists those that are on
-    /// record instead (`orch help removal`).
+    /// Only the current directory, --match and --exclude narrow the list, since only the path of
+    /// such a stack is known. --base and --fetch work as with --changed. For removed stacks in the
+    /// state, use `--status removed` (`orch help removal`).
     #[arg(
         long,
         conflicts_with_all = [

@@ -53,34 +53,34 @@ depth_flags! {
         group = ArgGroup::new(NEIGHBOURS).multiple(true)
     )]
     struct NeighbourArgs {
-        /// Add what runs before the selected stacks, at most DEPTH steps away
+        /// Add the stacks that run before the selected ones, at most DEPTH steps away
         ///
-        /// A step is one constraint of the order: nesting, `after` or `before`. In Terramate, where the
-        /// flag is called --include-all-dependencies, only data that stacks share counts (`input`
-        /// blocks, Terragrunt's `dependency`). The same holds for all flags below.
+        /// A step is one constraint of the order: nesting, `after` or `before`. In Terramate, where
+        /// the flag is called --include-all-dependencies, only data that stacks share counts
+        /// (`input` blocks, Terragrunt's `dependency`). The same holds for all flags below.
         include_dependencies in ANY,
 
-        /// Add what runs after the selected stacks, at most DEPTH steps away
+        /// Add the stacks that run after the selected ones, at most DEPTH steps away
         ///
         /// Terramate's --include-all-dependents.
         include_dependents in ANY,
 
-        /// Select what runs before the selected stacks instead of them, at most DEPTH steps away
+        /// Select the stacks that run before the selected ones, instead of them
         ///
-        /// Terramate's --only-all-dependencies.
+        /// At most DEPTH steps away. Terramate's --only-all-dependencies.
         only_dependencies in ONLY,
 
-        /// Select what runs after the selected stacks instead of them, at most DEPTH steps away
+        /// Select the stacks that run after the selected ones, instead of them
         ///
-        /// Terramate's --only-all-dependents.
+        /// At most DEPTH steps away. Terramate's --only-all-dependents.
         only_dependents in ONLY,
 
-        /// Take away what runs before any selected stack, at most DEPTH steps away
+        /// Remove the stacks that run before any selected one, at most DEPTH steps away
         ///
         /// Terramate's --exclude-all-dependencies.
         exclude_dependencies in ANY,
 
-        /// Take away what runs after any selected stack, at most DEPTH steps away
+        /// Remove the stacks that run after any selected one, at most DEPTH steps away
         ///
         /// Terramate's --exclude-all-dependents.
         exclude_dependents in ANY,

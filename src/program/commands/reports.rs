@@ -22,8 +22,8 @@ use crate::program::error::{ProgramError, Result};
 pub(crate) struct ReportArgs {
     /// Write a report of the run to a file (can be repeated)
     ///
-    /// Without FORMAT, the extension of FILE decides. If FILE is `-`, the report goes to standard
-    /// output and needs a FORMAT. See `orch help reports` for the formats.
+    /// Without FORMAT, the extension of FILE decides. `-` writes to stdout, and needs a FORMAT. See
+    /// `orch help reports` for the formats.
     #[arg(long = "report", value_name = "[FORMAT=]FILE", value_parser = requested())]
     requested: Vec<RequestedReport>,
 

@@ -26,19 +26,18 @@ pub(crate) const SEE_SELECTION: &str =
 pub(crate) struct SelectArgs {
     /// Only stacks that have changed since the base
     ///
-    /// A stack has changed if a file has changed that lies in it, or that it watches, imports, links
-    /// to or uses in its Terraform or Terragrunt files. What is not committed counts as well.
+    /// A stack has changed if a file has changed that is in it, or that it watches, imports, links
+    /// to or uses in its Terraform or Terragrunt files. Uncommitted files count as well.
     ///
     /// The base is the commit that the CI provider names; else, on the default branch at the tip of
     /// the remote, the first parent of HEAD; else the merge base of HEAD and the default branch. If
-    /// the base cannot be known, orch refuses. See `orch help changes`.
+    /// the base is unknown, orch refuses. See `orch help changes`.
     #[arg(short, long)]
     pub(crate) changed: bool,
 
     /// With --changed, compare with exactly this revision, not with a merge base
     ///
-    /// In a project that keeps a state, `applied` means what each stack was last applied from. See `orch
-    /// help state`.
+    /// In a project with a state, `applied` is the last apply of each stack. See `orch help state`.
     #[arg(
         short = 'B',
         long,
@@ -48,28 +47,26 @@ pub(crate) struct SelectArgs {
     )]
     pub(crate) base: Option<String>,
 
-    /// With --changed, run the `git fetch` that is needed to know the base
+    /// With --changed, run the `git fetch` that finds the base
     ///
-    /// A command that reads the state, with or without --changed, also fetches commits that were applied and
-    /// are not in this clone: a recorded run needs them to tell whether a later commit has been applied; other
-    /// commands, to tell whether stacks on record were removed from the tree.
+    /// A command that reads the state, with or without --changed, also fetches applied commits that
+    /// are not in this clone. They show whether a later commit was applied, and which stacks were
+    /// removed.
     #[arg(long)]
     pub(crate) fetch: bool,
 
-    /// With --changed, let these files count, whatever the configuration says
+    /// With --changed, count these files, whatever the configuration says
     #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) enable_change_detection: Vec<ChangeSource>,
 
-    /// With --changed, do not let these files count, whatever the configuration says
+    /// With --changed, do not count these files, whatever the configuration says
     #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) disable_change_detection: Vec<ChangeSource>,
 
     /// Only stacks that policies name at the release of a module, as in 'vpc@1.3.0..1.4.0'
     ///
     /// The module needs a `module` block, both versions need tags, and policies must be attached to
-    /// `module:NAME`. Their input has the stacks whose calls of the module resolve to the old version: by
-    /// `version` or `?ref=`, in the stack itself or in local modules that it uses. In a project that keeps
-    /// a state, only stacks that have been applied count. See `orch help releases`.
+    /// `module:NAME`. See `orch help releases`.
     #[arg(
         long,
         value_name = "MODULE@OLD..NEW",
@@ -99,8 +96,8 @@ pub(crate) struct SelectArgs {
 
     /// Only stacks whose path matches, as in 'prod/**' (can be repeated: either)
     ///
-    /// `*`, `?` and `[…]` match within a name, `**` across names, `{a,b}` either of two. `prod/**` means
-    /// prod and all below it; so does `prod`, which is no glob. A path is relative to the current
+    /// `*`, `?` and `[…]` match within a name, `**` across names, `{a,b}` either of two. Both
+    /// `prod/**` and `prod` match prod and everything below it. A path is relative to the current
     /// directory, or to the project root if it starts with `/`. In a directory with `for_each`,
     /// `'net["dev"]'` is one instance and `'net[*]'` all of them.
     #[arg(long = "match", value_name = "GLOB")]
@@ -110,12 +107,11 @@ pub(crate) struct SelectArgs {
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
 
-    /// Only stacks that a file names, one path per line; `-` reads standard input
+    /// Only stacks in a file, one path per line; `-` reads stdin
     ///
-    /// Paths are relative to the current directory, as `list` prints them, or to the project root if
-    /// they start with `/`. A path that is not a stack is an error; stacks outside of the current
-    /// directory are left out. orch reads the list before anything else. If the list came from standard
-    /// input, a command that runs afterwards finds nothing more there.
+    /// Paths are relative to the current directory, as `list` prints them, or to the project root
+    /// if they start with `/`. A path that is not a stack is an error; stacks outside of the
+    /// current directory are left out.
     #[arg(long, value_name = "FILE")]
     pub(crate) stacks_from: Option<PathBuf>,
 
@@ -236,9 +232,9 @@ pub(crate) enum StatusWord {
     Pending,
     /// Nothing has changed since it was applied
     Applied,
-    /// On record and not in the tree, and git proves that it was removed
+    /// Recorded but not in the project, and git proves that it was removed
     Removed,
-    /// On record and not in the tree, without such proof
+    /// Recorded but not in the project, without such proof
     Absent,
 }
 
@@ -258,9 +254,9 @@ impl StatusWord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ChangeSource {
-    /// Files that git does not know
+    /// Untracked files
     GitUntracked,
-    /// What differs from HEAD
+    /// Files that differ from HEAD
     GitUncommitted,
 }
 

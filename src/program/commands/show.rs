@@ -25,17 +25,16 @@ use super::{CommandContext, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Show a plan that was written to a file
+/// Show a plan in a file
 ///
-/// Prints what `orch plan` printed when it wrote the file. With STACK, the tool of that stack prints its own
-/// plan, all of it: that may include secrets. For a stack that was removed from the tree, `orch` prints what the
-/// file says of it.
+/// Prints the plan as `orch plan` did. With STACK, the tool of that stack prints its own plan in
+/// full, which may include secrets; for a removed stack, its entry is printed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   orch plan -o plan
   orch show plan
-  orch show plan prod/network        what Terraform would do there
+  orch show plan prod/network        Terraform's own plan of this stack
   orch show plan --format json")]
 pub(crate) struct ShowArgs {
     /// The file

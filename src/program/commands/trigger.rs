@@ -15,9 +15,9 @@ use crate::program::error::Result;
 
 /// Mark a stack as changed, or as unchanged, without a change in its files
 ///
-/// Writes a trigger file, as Terramate does: `/.tmtriggers/<path of the stack>/<kind>-<uuid>.tm.hcl`.
-/// The file counts as long as it differs from the base. The reason names who asked for it. A directory
-/// with `for_each` means all its instances, `'net["dev"]'` one of them. See `orch help triggers`.
+/// Writes a trigger file, as Terramate does: `/.tmtriggers/<path of the
+/// stack>/<kind>-<uuid>.tm.hcl`. It counts as long as it differs from the base. A directory with
+/// `for_each` means all its instances, `'net["dev"]'` one of them. See `orch help triggers`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,7 +37,7 @@ pub(crate) struct TriggerArgs {
     #[arg(long, conflicts_with = "ignore_change")]
     pub(crate) change: bool,
 
-    /// Mark as unchanged, whatever has changed
+    /// Mark as unchanged, even if files have changed
     #[arg(long)]
     pub(crate) ignore_change: bool,
 

@@ -21,12 +21,12 @@ use super::{CommandContext, Reads, find_project, runs};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Explain one stack: why it is selected or not, and what it runs after and before
+/// Explain one stack: why it is selected or not, and its order
 ///
-/// Shows whether the stack is selected and by which rule, or what leaves it out; its inputs and, with
-/// --changed, which of them have changed; what it runs after and before; and what would select it. The
-/// flags are those of `list`. Of a stack that is on record and no longer here, shows what is on record, and
-/// which commit removed it or why nothing proves that, and what is destroyed with it in which order.
+/// Shows the rule that selects the stack, or leaves it out; its inputs and, with --changed, the changed
+/// ones; the stacks that it runs after and before; and flags that would select it. The flags are those of
+/// `list`. For a removed stack, shows its record, the commit that removed it or why the removal is not
+/// proven, and the stacks that are destroyed with it.
 #[derive(Debug, Args)]
 #[command(after_help = WHY_EXAMPLES, after_long_help = format!("{WHY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct WhyArgs {
@@ -42,10 +42,10 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "STACK", conflicts_with_all = selecting())]
     pub(crate) after: Option<String>,
 
-    /// Explain why the stack had its turns in this run, back to the first
+    /// Explain why the stack ran in this run, back to the beginning
     ///
-    /// Shows which turns followed which others, and the policies that asked for them. RUN is `last`, `last~1`
-    /// for the run before it, or a unique beginning or end of a run id.
+    /// Shows the stacks that it followed, and the policies that asked for it. RUN is `last`, `last~1` for the
+    /// run before it, or a unique beginning or end of a run id.
     #[arg(long, value_name = "RUN", conflicts_with_all = selecting(), conflicts_with = "after")]
     pub(crate) run: Option<String>,
 

@@ -392,7 +392,7 @@ impl Inbox {
     }
 }
 
-/// Tells the loop that what happens can no longer be put on record: nothing new starts, and what runs goes
+/// Tells the loop that what happens can no longer be put recorded: nothing new starts, and what runs goes
 /// on.
 #[derive(Debug)]
 pub(in crate::run) struct StateAlarm(Sender<Message>);

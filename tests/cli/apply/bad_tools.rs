@@ -7,17 +7,11 @@ use super::{done, fails, hook, unhook};
 
 /// What `show -json` prints, as a line of a shell, and what is said of it.
 const SHOWN: [(&str, &str); 10] = [
-    (":", "prints something else than a plan: line 1, column 0"),
-    (
-        "head -c 60 \"$3\"",
-        "prints something else than a plan: line 1, column 60",
-    ),
-    ("echo no JSON", "prints something else than a plan: line 1"),
-    ("echo '[]'", "prints something else than a plan: line 1"),
-    (
-        "echo '{\"a\":1}'",
-        "prints something else than a plan: line 1",
-    ),
+    (":", "is not a plan: line 1, column 0"),
+    ("head -c 60 \"$3\"", "is not a plan: line 1, column 60"),
+    ("echo no JSON", "is not a plan: line 1"),
+    ("echo '[]'", "is not a plan: line 1"),
+    ("echo '{\"a\":1}'", "is not a plan: line 1"),
     (
         "echo '{\"format_version\":\"1.0\",\"values\":{}}'",
         "prints a state, not a plan",

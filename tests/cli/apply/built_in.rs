@@ -69,7 +69,7 @@ fn a_lock_file_that_init_changes_makes_no_plan_stale() {
         let repository = project(state, "");
         let planned = repository.orch("plan -o ../saved");
         assert_eq!(planned.code(), 0, "{planned}");
-        let told = "warning: as it was planned, `net/.terraform.lock.hcl` changed";
+        let told = "warning: planning modified the tracked file `net/.terraform.lock.hcl`";
         assert!(planned.stderr.contains(told), "{planned}");
         // Nothing more changes in it.
         let again = done(&repository, "plan -o ../saved");

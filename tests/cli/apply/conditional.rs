@@ -248,7 +248,7 @@ fn apply_of_a_finished_file_says_when_it_was_applied() {
         log(&repository);
         for flags in ["", " --resume"] {
             let said = done(&repository, &format!("apply ../saved{flags}"));
-            let applied = "note: there is nothing to do: the plan was applied at ";
+            let applied = "note: nothing to do: the plan was applied at ";
             assert!(said.contains(applied) && said.contains(&by), "{said}");
         }
         // The state tells it on other machines.

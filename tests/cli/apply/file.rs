@@ -136,7 +136,7 @@ fn a_plan_of_nothing_is_done() {
     let repository = applied(&[("/a", "")]);
     done(&repository, "plan -o saved");
     let output = done(&repository, "apply saved");
-    assert!(output.contains("there is nothing to do"), "{output}");
+    assert!(output.contains("nothing to do"), "{output}");
     assert_eq!(log(&repository), [""; 0]);
 }
 

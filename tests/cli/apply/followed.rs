@@ -109,7 +109,7 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
     let (run, _) = last_apply(&repository);
     let file = format!(".orch/runs/{run}/followup.plan");
     assert!(
-        said.contains(&format!("to carry it out, run `orch apply {file}`")),
+        said.contains(&format!("to apply this plan, run `orch apply {file}`")),
         "{said}"
     );
     assert_tidy(&repository);
@@ -434,7 +434,7 @@ fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
     done(&repository, "apply --match b --auto-approve");
     assert_eq!(acts(&repository), ["apply update b"]);
     let said = done(&repository, "apply ../saved");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn without_policies_an_apply_says_what_was_not_evaluated() {
     let kept: Vec<String> = lines[..=last].iter().map(Value::to_string).collect();
     repository.write(&journal_of(&run), kept.join("\n") + "\n");
     let said = done(&repository, "apply ../saved --resume --policies=off");
-    let warning = "warning: the policies of 1 turn have not been evaluated";
+    let warning = "warning: the policies of 1 turn were not evaluated";
     assert!(said.contains(warning), "{said}");
 }
 
@@ -468,7 +468,7 @@ fn a_follow_up_that_failed_and_then_waits_for_approval_is_planned() {
         assert!(said.contains(waits), "{said}");
         let (run, _) = last_apply(&repository);
         let again = done(&repository, "apply ../saved");
-        assert!(again.contains("there is nothing to do"), "{again}");
+        assert!(again.contains("nothing to do"), "{again}");
         // As if a kill had come before it.
         repository.remove(&format!("/.orch/runs/{run}/followup.plan"));
     }
@@ -491,7 +491,7 @@ fn a_plan_of_all_that_waits_is_made_once_whichever_run_has_it() {
     let said = done(&repository, "apply ../saved --resume");
     assert!(said.contains("1 follow-up waits for approval"), "{said}");
     let said = done(&repository, "apply ../saved --resume");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
 }
 
 #[test]
@@ -556,7 +556,7 @@ trigger["/b"] {
     );
     assert!(!said.contains("--resume"), "{said}");
     let said = done(&repository, "apply ../saved --resume");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
 }
 
 #[test]
@@ -584,7 +584,7 @@ fn what_a_limit_has_kept_from_following_is_told_again() {
     );
     let (run, _) = last_apply(&repository);
     let said = done(&repository, "apply ../saved --resume");
-    let warning = format!("`orch runs show {run}` shows what did not follow");
+    let warning = format!("`orch runs show {run}` lists the lost follow-ups");
     assert!(said.contains(&warning), "{said}");
 }
 
@@ -799,7 +799,7 @@ fn what_a_later_commit_was_applied_to_is_not_put_back() {
         &repository,
         "apply --auto-approve --match a",
         1,
-        "HEAD is behind commit",
+        "HEAD is behind the last applied commit",
     );
     assert_eq!(acts(&repository), ["apply update a"], "{said}");
     assert_eq!(world(&repository, "b").as_deref(), Some("3"));
@@ -825,10 +825,7 @@ fn a_follow_up_that_was_left_open_is_resumed() {
         // What is left open is not "nothing to do".
         fails(&repository, "apply ../saved", 4, "add `--resume`");
         let said = done(&repository, "apply ../saved --resume --policies=off");
-        assert!(
-            said.contains("1 follow-up left open by an earlier run"),
-            "{said}"
-        );
+        assert!(said.contains("1 follow-up of an earlier run"), "{said}");
         unhook(&repository, "apply", "b");
         let said = done(&repository, "apply ../saved --resume");
         assert_eq!(acts(&repository), ["apply update b"], "{said}");
@@ -840,7 +837,7 @@ fn a_follow_up_that_was_left_open_is_resumed() {
         let states = |input: &Value| input["workflow"].as_array().unwrap().len();
         assert_eq!(states(&input), 3, "{input}");
         let said = done(&repository, "apply ../saved --resume");
-        assert!(said.contains("there is nothing to do"), "{said}");
+        assert!(said.contains("nothing to do"), "{said}");
         let (first, second) = (&lines(&repository, "evaluated")[0], "FINISHED");
         assert_eq!(first["state"], second);
     }
@@ -879,7 +876,7 @@ fn what_waits_for_approval_is_planned_by_a_resume_if_a_kill_was_faster() {
     assert!(said.contains(&format!("`orch apply {file}`")), "{said}");
     assert!(!said.contains("nothing to do"), "{said}");
     let said = done(&repository, "apply ../saved --resume");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
     log(&repository);
     done(&repository, &format!("apply {file}"));
     assert_eq!(acts(&repository), ["apply update b"]);
@@ -905,7 +902,7 @@ fn a_plan_holds_although_follow_ups_have_changed_what_it_rests_on() {
     hook(&repository, "apply", "a", "exit 1");
     fails(&repository, "apply ../saved", 1, "/a (turn 2): failed");
     fails(&repository, "apply --auto-approve --policies=off", 1, "/a");
-    fails(&repository, "apply ../saved --resume", 4, "does not hold");
+    fails(&repository, "apply ../saved --resume", 4, "no longer holds");
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn plan_shows_follow_ups_that_will_fail() {
     repository.git(&format!("checkout -q {}", old.trim()));
     let said = done(&repository, "plan --match a");
     assert!(
-        said.contains("  ! /b  will fail after /a: HEAD is behind commit"),
+        said.contains("  ! /b  will fail after /a: HEAD is behind the last applied commit"),
         "{said}"
     );
     let allowed = followups(&repository, "plan --match a --allow-rollback");

@@ -186,7 +186,7 @@ fn apply_refuses_the_plan_of_a_wrapper_that_adds_a_mode() {
     let refused = |words: &str, why: &str| {
         repository.write("/../words", words);
         let said = fails(&repository, "apply --auto-approve", 1, why);
-        assert!(said.contains("but `orch` did not ask for that"), "{said}");
+        assert!(said.contains("which `orch` did not ask for"), "{said}");
         fails(&repository, "plan -o ../saved", 1, why);
     };
     let all = |exists: bool| {
@@ -198,7 +198,7 @@ fn apply_refuses_the_plan_of_a_wrapper_that_adds_a_mode() {
         };
         refused("-destroy", destroy);
         refused("-refresh-only", lacks);
-        refused("-target=terraform_data.a", "its plan leaves something out");
+        refused("-target=terraform_data.a", "its plan is incomplete");
     };
     all(false);
     assert!(entry(&repository, "/app").is_null());

@@ -44,7 +44,7 @@ fn apply_of_a_finished_plan_does_nothing_without_its_journal() {
     }
     for flags in ["", " --resume"] {
         let said = done(&repository, &format!("apply ../saved{flags}"));
-        assert!(said.contains("there is nothing to do"), "{said}");
+        assert!(said.contains("nothing to do"), "{said}");
     }
     fs::remove_dir_all(repository.path("/.orch/runs")).unwrap();
     done(&repository, "apply ../saved");
@@ -103,7 +103,12 @@ fn apply_refuses_a_plan_whose_progress_is_damaged() {
             damage();
             for flags in ["", " --resume"] {
                 let apply = format!("apply ../saved{flags}");
-                let said = fails(&repository, &apply, 4, "it is not known what was applied");
+                let said = fails(
+                    &repository,
+                    &apply,
+                    4,
+                    "the progress of this plan is unknown",
+                );
                 assert!(said.contains(&file[1..]), "{said}");
                 assert!(said.contains("make a new plan"), "{said}");
             }
@@ -148,7 +153,7 @@ fn apply_refuses_a_plan_of_an_orch_that_kept_no_progress() {
     let saved = fs::read(repository.outside().join("saved")).unwrap();
     let older = forge_plan(&saved, |plan, _| plan["format"] = 1.into());
     fs::write(repository.outside().join("saved"), older).unwrap();
-    let said = fails(&repository, "apply ../saved", 4, "wrote this plan");
+    let said = fails(&repository, "apply ../saved", 4, "was written by orch");
     assert!(said.contains("make a new plan"), "{said}");
     assert_eq!(log(&repository), [""; 0]);
     done(&repository, "show ../saved");
@@ -171,11 +176,11 @@ fn apply_refuses_a_plan_whose_follow_ups_are_unknown() {
     log(&repository);
     for flags in ["", " --resume"] {
         let apply = format!("apply ../saved{flags}");
-        let said = fails(&repository, &apply, 4, "which follow-ups of this plan");
+        let said = fails(&repository, &apply, 4, "the open follow-ups of this plan");
         assert!(said.contains("`--policies=off`"), "{said}");
     }
     let said = done(&repository, "apply ../saved --policies=off");
-    assert!(said.contains("warning: which follow-ups"), "{said}");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("warning: the open follow-ups"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
     assert_eq!(acts(&repository), [""; 0]);
 }

@@ -122,7 +122,7 @@ fn other_declarations_are_put_on_record() {
     assert!(is_declared());
     assert_eq!(log(&repository), [""; 0]);
     let said = done(&repository, "apply");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
 }
 
 #[test]

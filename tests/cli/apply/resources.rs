@@ -153,7 +153,7 @@ fn apply_holds_follow_ups_to_the_approval_of_destroyed_resources() {
     let repository = scene("");
     let said = fails(&repository, "apply --auto-approve --match a", 4, waits);
     assert_eq!(acts(&repository), ["apply update a"]);
-    let (_, command) = said.split_once("to carry it out, run `orch ").unwrap();
+    let (_, command) = said.split_once("to apply this plan, run `orch ").unwrap();
     let (command, _) = command.split_once('`').unwrap();
     done(&repository, command);
     assert_eq!(acts(&repository), ["apply update b"]);

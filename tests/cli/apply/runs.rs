@@ -121,7 +121,7 @@ fn apply_with_nothing_to_do_writes_nothing() {
     fs::remove_dir_all(repository.path("/.orch")).unwrap();
     repository.write("/.orch", "");
     let applied = done(&repository, "apply --auto-approve");
-    assert!(applied.contains("there is nothing to do"), "{applied}");
+    assert!(applied.contains("nothing to do"), "{applied}");
 }
 
 #[test]

@@ -49,7 +49,9 @@ fn a_plan_that_shows_something_else_than_it_does_is_refused() {
                 entry["action"] = "no-op".into();
             }
         }),
-        ("rests on", |saved| saved["stacks"] = json!([])),
+        ("the inputs of the entry", |saved| {
+            saved["stacks"] = json!([])
+        }),
         ("blocked", |saved| {
             saved["plan"]["entries"][0]["blocked"] = "another backend".into();
         }),
@@ -64,7 +66,7 @@ fn a_plan_that_shows_something_else_than_it_does_is_refused() {
         }),
         ("plan 7", |saved| saved["stacks"][0]["plan"] = 7.into()),
         ("plan 1", |saved| saved["stacks"][0]["plan"] = 1.into()),
-        ("not in its place", |saved| {
+        ("out of place", |saved| {
             saved["stacks"].as_array_mut().unwrap().reverse();
         }),
         ("`delete`", |saved| {
@@ -105,7 +107,7 @@ fn a_plan_to_destroy_that_brings_something_forward_is_refused() {
         &repository,
         "apply bad --allow-destroy=3",
         3,
-        "decided later",
+        "planned later",
     );
     assert_eq!(log(&repository), [""; 0]);
 }

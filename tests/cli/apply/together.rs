@@ -112,7 +112,7 @@ fn what_others_have_done_during_the_wait_for_the_lock_is_done() {
     other.go_on();
     let output = waiting.end();
     assert_eq!(output.code(), 0, "{output}");
-    let said = "there is nothing to do";
+    let said = "nothing to do";
     assert!(output.stderr.contains(said), "{output}");
     let once = ["apply update a", "apply update b", "apply update c"];
     assert_eq!(acts(&repository), once);
@@ -122,12 +122,12 @@ fn what_others_have_done_during_the_wait_for_the_lock_is_done() {
 fn apply_of_a_file_waits_for_a_run_that_has_done_a_part_of_it() {
     let repository = in_two_clones();
     let other = HeldUp::start(&repository, "elsewhere", "c", "apply --auto-approve");
-    fails(&repository, "apply ../saved", 4, "on record");
+    fails(&repository, "apply ../saved", 4, "its record has changed");
     let waiting = waiting(&repository, "apply ../saved --lock-timeout 10m");
     other.go_on();
     let output = waiting.end();
     assert_eq!(output.code(), 0, "{output}");
-    let said = "there is nothing to do";
+    let said = "nothing to do";
     assert!(output.stderr.contains(said), "{output}");
     let once = ["apply update a", "apply update b", "apply update c"];
     assert_eq!(acts(&repository), once);
@@ -147,7 +147,7 @@ fn a_plan_is_carried_out_once_at_a_time() {
         first.go_on();
         for again in ["apply ../saved", "apply ../saved --resume"] {
             let said = done(&repository, again);
-            assert!(said.contains("there is nothing to do"), "{said}");
+            assert!(said.contains("nothing to do"), "{said}");
         }
         assert_eq!(acts(&repository), [""; 0]);
     }
@@ -160,7 +160,7 @@ fn what_is_done_needs_no_lock_to_go_on() {
     done(&repository, "apply ../saved");
     let other = HeldUp::start(&repository, "project", "b", "apply --auto-approve");
     let said = done(&repository, "apply ../saved --resume --lock-timeout 10m");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
     other.go_on();
 }
 

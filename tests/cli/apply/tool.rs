@@ -98,7 +98,7 @@ fn a_state_whose_place_is_unknown_is_not_that_of_the_plan() {
     // `/b` is planned again after `/a`.
     let damage = "echo { > ../b/.terraform/terraform.tfstate\n";
     super::hook(&repository, "apply", "a", damage);
-    let why = "it is unknown where its tool keeps its state now, and the plan was made with `local b/terraform.tfstate@default`";
+    let why = "the backend of its tool is unknown, and the plan was made with `local b/terraform.tfstate@default`";
     super::fails(&repository, "apply --auto-approve", 1, why);
     assert_eq!(world(&repository, "b", "real").as_deref(), Some("# 1\n"));
 }
@@ -112,7 +112,7 @@ fn a_policy_is_not_asked_about_a_plan_that_cannot_be_read() {
     let damage = "for word; do :; done\necho nonsense > \"${word%/*}/show.json\"\n";
     super::hook(&repository, "apply", "a", damage);
     let output = repository.orch("apply --auto-approve --match a");
-    let problem = "the planned changes are unknown: `show -json` prints something else than a plan";
+    let problem = "the planned changes are unknown: the output of `show -json` is not a plan";
     assert!(output.to_string().contains(problem), "{output}");
     assert_ne!(output.code(), 0, "{output}");
     assert_eq!(world(&repository, "b", "real"), None);

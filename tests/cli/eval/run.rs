@@ -80,7 +80,11 @@ fn a_word_that_is_not_a_template_or_not_a_string_is_an_error() {
         ("a\nb", "not a template", "argument 3:1:2"),
         ("${global.nope}", "no global `nope`", "argument 3:1:10"),
         ("a\\n${\nglobal.nope}", "no global `nope`", "argument 3:2:8"),
-        ("${upper(\"x\")}", "no function `upper`", "argument 3:1:3"),
+        (
+            "${upper(\"x\")}",
+            "unknown function `upper`",
+            "argument 3:1:3",
+        ),
         ("${let.x}", "`let` cannot be used outside", "argument 3:1:3"),
         ("${env.NO_SUCH}", "no variable `NO_SUCH`", "argument 3:1:7"),
         ("${\"\\u0000\"}", "must be a string", "argument 3:1:1"),

@@ -307,7 +307,7 @@ fn a_driver_that_does_not_count_says_no_changes() {
         &repository,
         &format!("apply {APPROVED}"),
         1,
-        "it is not known how many",
+        "the number of changed resources is unknown",
     );
     assert!(told.contains("its driver does not report it"), "{told}");
     let lines = format!(

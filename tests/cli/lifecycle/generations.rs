@@ -482,7 +482,7 @@ fn a_plan_in_a_file_is_carried_out_as_it_was_shown() {
     hook(&repository, "destroy", "app", "exit 1\n");
     fails(&repository, "apply plan", 1, "/app[generation 1]");
     assert_eq!(acts(&repository), ["apply /app@2", "destroy /app"]);
-    fails(&repository, "apply plan", 4, "has begun");
+    fails(&repository, "apply plan", 4, "was already started");
     unhook(&repository, "destroy", "app");
     done(&repository, "apply plan --resume");
     assert_eq!(acts(&repository), ["destroy /app"]);
@@ -494,7 +494,7 @@ fn a_plan_in_a_file_is_carried_out_as_it_was_shown() {
     done(&repository, "plan --replace /app -o plan --allow-destroy 1");
     approved(&repository, "--replace /app");
     forget_log(&repository);
-    fails(&repository, "apply plan", 4, "does not hold any more");
+    fails(&repository, "apply plan", 4, "no longer holds");
     assert_eq!(acts(&repository), [""; 0]);
 }
 
@@ -513,10 +513,10 @@ fn a_file_makes_and_destroys_only_what_it_may() {
     forget_log(&repository);
     let saved = std::fs::read(repository.path("/saved")).unwrap();
     let cases: [(&str, Change); 5] = [
-        ("what is recorded of it has changed", |saved| {
+        ("its record has changed", |saved| {
             saved["plan"]["entries"][0]["generation"] = 2.into();
         }),
-        ("what is recorded of it has changed", |saved| {
+        ("its record has changed", |saved| {
             saved["plan"]["entries"][0]["generation"] = 1.into();
         }),
         ("of another generation", |saved| {
@@ -698,12 +698,7 @@ fn commands_and_variables_are_those_of_the_current_generation() {
         repository.path("/.orch/gone"),
     )
     .unwrap();
-    fails(
-        &repository,
-        "run --match app -- true",
-        4,
-        "there is no document",
-    );
+    fails(&repository, "run --match app -- true", 4, "no state");
     done(&repository, "run --match net -- true");
 }
 

@@ -304,7 +304,7 @@ fn without_a_state_nothing_is_ignored_and_a_note_says_so() {
     std::fs::remove_file(sandbox.path("/state.orch.hcl")).unwrap();
     let repository = Repository::of(sandbox);
     let told = repository.orch("plan").stderr;
-    let note = "`ignore_changes` does nothing without a state (app/stack.orch.hcl:3)";
+    let note = "`ignore_changes` has no effect without a state (app/stack.orch.hcl:3)";
     assert_eq!(told.matches(note).count(), 1, "{told}");
     assert_eq!(told.matches("ignore_changes").count(), 1, "{told}");
 }

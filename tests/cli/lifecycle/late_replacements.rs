@@ -83,7 +83,7 @@ fn what_was_not_allowed_is_left_to_a_new_plan() {
         &repository,
         "apply --auto-approve --allow-destroy 1",
         1,
-        "`--allow-destroy` allows it beforehand",
+        "allow it beforehand with `--allow-destroy`",
     );
     assert_eq!(acts(&repository), ["apply /net"]);
     assert_eq!(

@@ -231,7 +231,7 @@ fn two_stacks_on_record_do_not_become_one() {
     let list = repository.orch("state list");
     assert_eq!(list.code(), 0, "{list}");
     assert!(
-        list.stderr.contains("warning: moves.orch.hcl:1 says"),
+        list.stderr.contains("warning: moves.orch.hcl:1 moves"),
         "{list}"
     );
     assert_eq!(keys(&repository), ["/b", "/net", "/platform/net"]);
@@ -279,7 +279,7 @@ fn ids_move_by_themselves_and_must_agree() {
     say(&repository, &[("/net", "/moved")]);
     repository.commit();
     let said = fails(&repository, "plan", 4, "both are recorded");
-    assert!(said.contains("`/net` is `/other` now"), "{said}");
+    assert!(said.contains("moves `/net` to `/other`"), "{said}");
     // Where nobody else has it, the block says that the new id is that of the old stack.
     let repository = placed(&[("/net", "id = \"one\""), ("/b", "")]);
     repository.git("mv net moved");
@@ -349,7 +349,7 @@ fn what_was_moved_and_removed_needs_a_block_that_says_so() {
     Plan: 1 blocked, 1 unchanged.
     [stderr]
     warning: `/net` is recorded but not in the project, and is not destroyed: moves.orch.hcl:1 moves it to `/platform/net`, where no stack is
-      = help: bring that stack back; if it was removed, add this to an `.orch.hcl` file:
+      = help: restore that stack; if it was removed, add this to an `.orch.hcl` file:
     removed {
       from = "/platform/net"
     }
@@ -383,7 +383,7 @@ fn what_a_sparse_checkout_hides_was_not_removed_after_a_move() {
     let all = planned(&repository, "");
     assert_eq!(all.len(), 2, "{all:?}");
     assert!(
-        all[0].contains("/legacy/net blocked: moves.orch.hcl:1 says"),
+        all[0].contains("/legacy/net blocked: moves.orch.hcl:1 moves"),
         "{all:?}"
     );
     assert_eq!(all[1], "/legacy/x delete");

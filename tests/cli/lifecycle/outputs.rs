@@ -191,8 +191,8 @@ fn what_a_condition_may_not_name_is_told_before_anything_runs() {
     error: a precondition has no `self`
      --> app/stack.orch.hcl:4:173
       |
-    4 | ...uts.on && stacks["../../x"].outputs.on && self.action == "create"
-      |                                              ^^^^ the stack was not applied yet
+    4 | ...].outputs.on && stacks["../../x"].outputs.on && self.action == "create"
+      |                                                    ^^^^ the stack was not applied yet
       |
       = help: move the condition to a `postcondition` block
 

@@ -114,7 +114,7 @@ fn the_block_is_shown_to_programs() {
 fn a_merge_that_loses_a_stack_and_a_stack_that_came_back_need_a_block() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     lose(&repository, "a");
-    assert!(missing(&repository).contains("at most a merge loses it"));
+    assert!(missing(&repository).contains("a merge may have lost it"));
     give_up(&repository, "/a", "");
     repository.commit();
     assert_eq!(planned(&repository, ""), ["/a delete"]);
@@ -224,7 +224,7 @@ fn forgetting_needs_the_history_too() {
     repository.commit();
     let all = planned(&repository, "");
     assert!(
-        all[0].starts_with("/a blocked: HEAD lacks commit"),
+        all[0].starts_with("/a blocked: HEAD lacks the applied commit"),
         "{all:?}"
     );
     done(&repository, "apply --auto-approve");
@@ -289,14 +289,14 @@ fn whatever_else_keeps_a_stack_still_does() {
     give_up(&repository, "/a", "");
     remove(&repository, "a");
     repository.commit();
-    still_blocked(&repository, "", "HEAD lacks commit");
+    still_blocked(&repository, "", "HEAD lacks the applied commit");
     // Another history.
     let repository = two();
     repository.git("checkout -q --orphan other");
     give_up(&repository, "/a", "");
     repository.git("rm -q -f -r a");
     repository.commit();
-    still_blocked(&repository, "", "HEAD lacks commit");
+    still_blocked(&repository, "", "HEAD lacks the applied commit");
     // Applied from files that are in no commit.
     let repository = two();
     want(&repository, "/a", "uncommitted");

@@ -174,7 +174,7 @@ fn an_output_replaces_only_if_it_differs() {
         &repository,
         "apply --auto-approve",
         1,
-        "it is to be replaced, since /net#id has changed: a new plan shows that",
+        "it must be replaced, since /net#id has changed: make a new plan",
     );
     assert!(told.contains("`orch plan` shows what is left"), "{told}");
     assert_eq!(acts(&repository), ["apply /net"]);
@@ -211,7 +211,7 @@ fn what_only_outputs_update_replaces_on_the_way() {
         &repository,
         "apply --auto-approve",
         1,
-        "it is to be replaced, since /net has changed",
+        "it must be replaced, since /net has changed",
     );
     assert_eq!(acts(&repository), ["apply /base", "apply /net"]);
     assert_eq!(planned(&repository, ""), ["/app delete create"]);

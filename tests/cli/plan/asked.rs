@@ -123,7 +123,7 @@ fn a_driver_knows_what_it_is_asked_for() {
     assert_eq!(asked("plan --replace a"), "create");
     let conflict = sandbox.orch("plan --replace nowhere");
     assert_eq!(conflict.code(), 64);
-    assert!(conflict.stderr.contains("names no stack"), "{conflict:?}");
+    assert!(conflict.stderr.contains("no stack"), "{conflict:?}");
     assert_eq!(sandbox.orch("plan --destroy --refresh-only").code(), 64);
 }
 

@@ -172,7 +172,7 @@ fn what_is_blocked_stays() {
     repository.git("checkout -q HEAD~1");
     let output = repository.orch("plan --destroy");
     assert!(output.stdout.contains("! /b"), "{output:?}");
-    let told = "cannot destroy `/a`: `/b` depends on it";
+    let told = "`/b` depends on `/a`, which would be destroyed";
     assert!(output.stderr.contains(told), "{output:?}");
     let output = repository.orch("plan --destroy --allow-rollback");
     assert!(!output.stderr.contains("depends on"), "{output:?}");

@@ -184,5 +184,8 @@ fn the_summary_of_a_step_gets_the_plan() {
     assert_eq!(read().len(), full.len());
     let output = orch("plan", "/nonexistent/summary.md".as_ref());
     assert_eq!(output.code(), 0, "{output:?}");
-    assert!(output.stderr.contains("could not be written"), "{output:?}");
+    assert!(
+        output.stderr.contains("failed to write the step summary"),
+        "{output:?}"
+    );
 }

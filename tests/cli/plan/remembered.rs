@@ -160,7 +160,7 @@ fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
     ");
     assert_eq!(repository.read("/net/asked"), "init\nplan\nshow\n", "once");
     assert!(is_asked(&repository, "/net") && is_asked(&repository, "/use"));
-    // A tool that does not say that its plan leaves something out is known by its command.
+    // A tool that does not say that its plan is incomplete is known by its command.
     let is_complete = |arguments: &str| {
         let plan = repository.orch(&format!("plan --match net --format json {arguments}"));
         plan.json()["complete"].as_bool().unwrap()
@@ -233,8 +233,8 @@ fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
     let output = sandbox.orch("plan");
     assert_snapshot!(output.stdout, @"
       ~ /c  update  has changes
-      ! /a  blocked: the same backend as /b
-      ! /b  blocked: the same backend as /a
+      ! /a  blocked: it has the same backend as /b
+      ! /b  blocked: it has the same backend as /a
 
     Plan: 1 to update, 2 blocked.
     ");
@@ -271,8 +271,8 @@ fn instances_of_terraform_that_share_a_local_state_are_blocked() {
     sandbox.write("/net/stack.orch.hcl", stack);
     sandbox.write("/net/main.tf", "resource \"terraform_data\" \"a\" {\n}\n");
     assert_snapshot!(sandbox.orch("plan").stdout, @r#"
-      ! /net["blue"]   blocked: the same backend as /net["green"]
-      ! /net["green"]  blocked: the same backend as /net["blue"]
+      ! /net["blue"]   blocked: it has the same backend as /net["green"]
+      ! /net["green"]  blocked: it has the same backend as /net["blue"]
 
     Plan: 2 blocked.
     "#);

@@ -329,8 +329,8 @@ orch {
     error: a `policy` block needs `file`
     error: unknown attribute `fil` in `policy`
     error: `../../x.rego` leads out of the project
-    warning: `/nowhere` in `attach` names no stack
-    warning: `tag:nobody` in `attach` names no stack
+    warning: `/nowhere` in `attach` no stack
+    warning: `tag:nobody` in `attach` no stack
     error: `attach` must be a list of strings
     error: `on_error` must be `"fail"` or `"ignore"`
     error: `timeout` must be a duration

@@ -206,7 +206,7 @@ fn a_failure_that_no_retry_makes_up_for_is_in_every_report() {
     let why = sandbox.orch("why /one --run last");
     assert!(why.stdout.contains("failed"), "{why}");
     let resumed = sandbox.orch("run --resume last");
-    let rest = "what failed has since succeeded in a later turn";
+    let rest = "the failed stacks have since succeeded";
     assert!(resumed.stderr.contains(rest), "{resumed}");
 }
 

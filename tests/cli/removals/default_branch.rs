@@ -187,7 +187,7 @@ fn what_the_default_branch_may_have_is_not_destroyed() {
     let broken = at(&|repository| repository.write("/b/stack.orch.hcl", "stack {\n"));
     assert_eq!(
         broken,
-        "/app blocked: `b/stack.orch.hcl` of commit  cannot be parsedTIP"
+        "/app blocked: `b/stack.orch.hcl` of commit TIP cannot be parsed"
     );
 }
 
@@ -344,7 +344,7 @@ fn an_apply_with_nothing_to_do_records_that_the_default_branch_has_what_was_appl
     assert_eq!(seen("/app"), Value::Null, "it is not pushed");
     repository.git("push -q origin main");
     let said = done(&repository, "apply --auto-approve");
-    assert!(said.contains("there is nothing to do"), "{said}");
+    assert!(said.contains("nothing to do"), "{said}");
     for path in ["/app", "/b"] {
         assert_eq!(seen(path), head(&repository));
     }

@@ -243,7 +243,7 @@ fn the_reason_says_that_nobody_knows_what_a_destroy_has_left() {
             .find(|line| line.contains(&format!("- /{name} ")));
         line.unwrap_or_else(|| panic!("{plan}")).to_owned()
     };
-    let unsure = "its last destroy did not succeed";
+    let unsure = "its last destroy failed";
     assert!(!text("a").contains(unsure));
     // It is killed once it has destroyed the stack. `b` fails before it does anything.
     hook(&repository, "destroy", "a", "rm \"$thing\"; kill -9 $$");

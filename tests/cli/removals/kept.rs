@@ -150,7 +150,7 @@ fn a_backend_that_another_stack_has_keeps_it() {
     let plan = planned(&repository, "");
     assert!(
         plan.iter()
-            .any(|it| it.starts_with("/a blocked: the same backend as /b")),
+            .any(|it| it.starts_with("/a blocked: it has the same backend as /b")),
         "{plan:?}"
     );
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
@@ -230,7 +230,7 @@ fn many_that_are_kept_are_summed_up() {
     assert_eq!(plan.code(), 0, "{plan}");
     assert_eq!(
         plan.stderr
-            .matches("is recorded and not in the project")
+            .matches("is recorded but not in the project")
             .count(),
         10,
         "{plan}"

@@ -1,4 +1,4 @@
-//! What becomes of a stack that is recorded and not in the project.
+//! What becomes of a stack that is recorded but not in the project.
 
 use std::fs;
 
@@ -194,7 +194,7 @@ fn two_stacks_with_the_backend_of_one_that_is_gone_are_not_it() {
     let plan = planned(&repository, "");
     assert!(
         plan.iter()
-            .any(|it| it.starts_with("/net blocked: the same backend as /")),
+            .any(|it| it.starts_with("/net blocked: it has the same backend as /")),
         "{plan:?}"
     );
     leaves_blocked(&repository, &format!("apply {APPROVED}"));

@@ -108,13 +108,13 @@ fn a_report_that_cannot_be_written_after_all_is_told() {
     };
     let output = report("rm -rf $ORCH_ROOT/../gone");
     assert_eq!(output.code(), 5, "{output}");
-    assert!(output.stderr.contains("warning: the report `"), "{output}");
     assert!(
         output
             .stderr
-            .contains("gone/out.json` could not be written: "),
+            .contains("warning: failed to write the report `"),
         "{output}"
     );
+    assert!(output.stderr.contains("gone/out.json`: "), "{output}");
     assert_eq!(read_json(&sandbox, "out.json")["run"]["status"], 0);
     let output = report("rm -rf $ORCH_ROOT/../gone; exit 7");
     assert_eq!(output.code(), 1, "{output}");
@@ -169,7 +169,7 @@ fn a_step_summary_that_cannot_be_written_does_not_fail_the_run() {
     assert!(
         output
             .stderr
-            .contains("warning: the report `/nonexistent/summary.md` could not be written"),
+            .contains("warning: failed to write the report `/nonexistent/summary.md`"),
         "{output}"
     );
 }

@@ -86,7 +86,7 @@ fn many_files_are_counted() {
     assert!(
         output
             .stderr
-            .starts_with("error: refused: 23 files are not known")
+            .starts_with("error: refused: 23 files are untracked")
     );
     assert!(
         output

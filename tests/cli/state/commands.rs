@@ -570,7 +570,7 @@ fn a_graph_comes_and_goes_as_json() {
         let refused = sandbox.orch(&format!("state {command} --format json"));
         assert_eq!(refused.code(), 4, "{refused}");
         let problem = refused.data()["refused"]["problem"].clone();
-        assert!(problem.as_str().unwrap().contains("there is no document"));
+        assert!(problem.as_str().unwrap().contains("no state"));
     }
 }
 

@@ -693,10 +693,7 @@ fn an_instance_whose_keys_are_unknown_is_not_removed() {
         "/net[\"eu\"] absent unknown-keys\n/net[\"us\"] removed by key"
     );
     let why = words(&repository, r#"net["eu"]"#);
-    assert!(
-        why.contains("its `for_each` has no value without the environment"),
-        "{why}"
-    );
+    assert!(why.contains("needs the environment"), "{why}");
     // HEAD does not either.
     repository.write("/net/stack.orch.hcl", env);
     commit(&repository, "from the environment again");
@@ -1008,7 +1005,7 @@ fn the_first_notes_tell_why_nothing_proves_a_removal() {
     let note = changed
         .stderr
         .lines()
-        .find(|line| line.contains("on record and not here"));
+        .find(|line| line.contains("recorded but not in the project"));
     assert_snapshot!(note.unwrap(), @"note: `/a` (its deletion is not committed), `/c` (its deletion is not committed), `/d` (its deletion is not committed) and 1 more are recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`");
 }
 

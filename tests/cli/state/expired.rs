@@ -161,7 +161,7 @@ fn lock_of_a_killed_run_is_taken_over_in_its_checkout_once_its_command_has_ended
     let taken = orch(&repository, &server, &waited);
     assert_eq!(taken.code(), 0, "{taken}");
     assert!(
-        taken.stderr.contains("was killed and left the lock"),
+        taken.stderr.contains("was killed while it held the lock"),
         "{taken}"
     );
     assert_eq!(document(&server)["lock"], Value::Null);

@@ -108,7 +108,7 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
     let project = all.project();
     assert_snapshot!(apply(&project, ""), @"
     [stderr]
-the last applied commit     error: this run would roll back stack `/a`: commit <second> is not in this clone
+    error: this run would roll back stack `/a`: the last applied commit <second> is not in this clone
       = help: run `git fetch origin <second>`, or add `--fetch`
       = help: to apply HEAD anyway, add `--allow-rollback`
     [exit status 4]
@@ -155,7 +155,7 @@ fn a_commit_that_the_remote_has_lost_is_not_put_back() {
     [stderr]
     note: running `git fetch origin <second>`
     note: running `git fetch origin`
-the last applied commit     error: this run would roll back stack `/a`: commit <second> is neither in this clone nor on the remote
+    error: this run would roll back stack `/a`: the last applied commit <second> is neither in this clone nor on the remote
       = help: merge or check out that commit; to revert it, add `--allow-rollback`
     [exit status 4]
     ");
@@ -196,7 +196,7 @@ fn a_shallow_clone_of_the_next_commit_fetches_what_was_applied() {
     shallow.git("reset -q --hard FETCH_HEAD");
     assert_snapshot!(apply(&shallow, ""), @"
     [stderr]
-the last applied commit     error: this run would roll back stack `/a`: commit <second> is not in this clone
+    error: this run would roll back stack `/a`: the last applied commit <second> is not in this clone
       = help: run `git fetch origin <second>`, or add `--fetch`
       = help: to apply HEAD anyway, add `--allow-rollback`
     [exit status 4]

@@ -247,7 +247,7 @@ fn run_without_a_record_needs_no_patterns_but_those_of_destroys() {
     missing("destroy");
     let (code, said) = deploy(&repository, "--no-record ../../deploy down");
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("which commands destroy"), "{said}");
+    assert!(said.contains("the commands that destroy"), "{said}");
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn a_run_that_is_killed_leaves_an_intent_that_the_next_one_ends() {
     let (code, stderr) = deploy(&repository, "--match b ../../deploy up");
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("was killed and left the lock of the state"),
+        stderr.contains("was killed while it held the lock of the state"),
         "{stderr}"
     );
     assert_eq!(statuses(&repository), "/a failed, /b applied");

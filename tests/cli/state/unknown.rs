@@ -145,7 +145,7 @@ fn run_records_a_plan_file_of_the_tool_as_what_it_does() {
     apply();
     let (status, why, n_resources) = stands(&repository);
     assert_eq!((&*status, n_resources), ("pending", 1));
-    assert!(why.contains("leaves something out"), "{why}");
+    assert!(why.contains("used an incomplete plan file"), "{why}");
     plan("");
     apply();
     assert_eq!(

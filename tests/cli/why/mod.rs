@@ -4,7 +4,7 @@ mod answers; // how a stack is named, and how the answer is given
 #[cfg(unix)]
 mod changes; // with `--changed`
 #[cfg(unix)]
-mod gone; // a stack that is recorded and not in the project
+mod gone; // a stack that is recorded but not in the project
 mod ignored; // what `ignore_changes` leaves out
 mod neighbours; // what runs before and after a stack
 mod selected; // why a stack is selected, or not

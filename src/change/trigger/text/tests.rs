@@ -152,7 +152,7 @@ fn types_are_checked() {
       |           ^^^ this is a string
     "#);
     assert_snapshot!(block("  ctime = null\n  reason = tm_nonsense(\"r\")"), @r#"
-    error: there is no function `tm_nonsense` here
+    error: unknown function `tm_nonsense`
      --> t.tm.hcl:3:12
       |
     3 |   reason = tm_nonsense("r")

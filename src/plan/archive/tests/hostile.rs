@@ -252,7 +252,7 @@ fn each_trick_is_refused_in_words_for_a_person() {
     cut off: `plan` is truncated, or has data after its end
     cut in the middle: `plan` is truncated, or has data after its end
     junk before it: `plan` is not a plan: it does not begin like a zip archive
-    an archive before it: `plan` has something hidden before its entry `plan.json`, or entries that overlap
+    an archive before it: `plan` has hidden data before its entry `plan.json`, or overlapping entries
     junk after it: `plan` is truncated, or has data after its end
     a later format: `plan` has format 2, and this version of orch reads formats up to 1: use the version that wrote it
     a name that leads up: `plan` has an entry `../../etc/passwd` where `plans/0` belongs
@@ -268,33 +268,33 @@ fn each_trick_is_refused_in_words_for_a_person() {
     a symbolic link: `plan` has an entry `plans/0` that is not a regular file
     a directory: `plan` has an entry `plans/0` that is not a regular file
     a device: `plan` has an entry `plans/0` that is not a regular file
-    set-user-ID: `plan` has an entry `plans/0` that orch has not written like this
+    set-user-ID: `plan` has an entry `plans/0` that was not written by orch
     encrypted: `plan` has an encrypted entry, `plans/0`
     compressed: `plan` has a compressed entry, `plans/0`: orch compresses none
-    a comment: `plan` has an entry `plans/0` that orch has not written like this
-    sizes of 64 bits: `plan` has an entry `plans/0` that orch has not written like this
-    more in the local header: `plan` says two different things about its entry `plans/0`
+    a comment: `plan` has an entry `plans/0` that was not written by orch
+    sizes of 64 bits: `plan` has an entry `plans/0` that was not written by orch
+    more in the local header: `plan` has contradictory headers for its entry `plans/0`
     an end of 64 bits: `plan` has a damaged table of contents
     too many entries: `plan` has more than 50000 plans, the most that orch writes
     fewer entries than said: `plan` has an entry `manifest.json` where `plans/2` belongs
     more entries than said: `plan` has an entry `plans/1` where `manifest.json` belongs
     no entries: `plan` has a damaged table of contents
-    larger than it is: `plan` says two different things about its entry `plans/0`
+    larger than it is: `plan` has contradictory headers for its entry `plans/0`
     larger than all: `plan` has more than 4 GB of plans, the most that orch writes
-    larger when unpacked: `plan` says two different things about its entry `plans/0`
-    an entry in another: `plan` has something hidden before its entry `plans/0`, or entries that overlap
-    an entry that is not listed: `plan` has something hidden before its entry `plans/0`, or entries that overlap
+    larger when unpacked: `plan` has contradictory headers for its entry `plans/0`
+    an entry in another: `plan` has hidden data before its entry `plans/0`, or overlapping entries
+    an entry that is not listed: `plan` has hidden data before its entry `plans/0`, or overlapping entries
     a last entry that is not listed: `plan` has a damaged table of contents
-    another name inside: `plan` says two different things about its entry `plans/0`
-    another checksum: `plan` says two different things about its entry `plans/0`
-    encrypted inside: `plan` says two different things about its entry `plans/0`
-    compressed inside: `plan` says two different things about its entry `plans/0`
-    a checksum before it: `plan` says two different things about its entry `plans/0`
-    a size before it: `plan` says two different things about its entry `plans/0`
-    a size unpacked before it: `plan` says two different things about its entry `plans/0`
-    another size after it: `plan` says two different things about its entry `plans/0`
-    another size unpacked after it: `plan` says two different things about its entry `plans/0`
-    a flag: `plan` has an entry `plans/0` that orch has not written like this
+    another name inside: `plan` has contradictory headers for its entry `plans/0`
+    another checksum: `plan` has contradictory headers for its entry `plans/0`
+    encrypted inside: `plan` has contradictory headers for its entry `plans/0`
+    compressed inside: `plan` has contradictory headers for its entry `plans/0`
+    a checksum before it: `plan` has contradictory headers for its entry `plans/0`
+    a size before it: `plan` has contradictory headers for its entry `plans/0`
+    a size unpacked before it: `plan` has contradictory headers for its entry `plans/0`
+    another size after it: `plan` has contradictory headers for its entry `plans/0`
+    another size unpacked after it: `plan` has contradictory headers for its entry `plans/0`
+    a flag: `plan` has an entry `plans/0` that was not written by orch
     no list: `plan` has a damaged table of contents
     another list: `plan` is damaged: `manifest.json` is not what was written
     another digest of the list: `plan` is damaged: `manifest.json` is not what was written

@@ -195,31 +195,31 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
         ),
         (
             |saved| saved.stacks.swap(0, 1),
-            "what the entry of `/a` rests on is not in its place",
+            "the inputs of the entry of `/a` are out of place",
         ),
         (
             |saved| saved.stacks.insert(1, rests_on("/a", None)),
-            "what the entry of `/a` rests on is not in its place",
+            "the inputs of the entry of `/a` are out of place",
         ),
         (
             |saved| saved.stacks.clear(),
-            "nothing says what the entry of `/a` rests on",
+            "the inputs of the entry of `/a` are missing",
         ),
         (
             |saved| drop(saved.stacks.remove(2)),
-            "nothing says what the entry of `/d` rests on",
+            "the inputs of the entry of `/d` are missing",
         ),
         (
             |saved| drop(saved.stacks.remove(3)),
-            "nothing says what the entry of `/e` rests on",
+            "the inputs of the entry of `/e` are missing",
         ),
         (
             |saved| saved.stacks.insert(1, rests_on("/b", None)),
-            "`/b` is carried out, and its entry is blocked",
+            "`/b` is applied, and its entry is blocked",
         ),
         (
             |saved| saved.stacks.push(rests_on("/x\u{1b}", None)),
-            "`/x\\u{1b}` is carried out, and has no entry",
+            "`/x\\u{1b}` is applied, and has no entry",
         ),
         (
             |saved| saved.plan.entries[0].blocked = Some(String::new()),
@@ -256,11 +256,11 @@ fn entries_agree_with_the_mode_and_the_operations() {
                 saved.plan.mode = PlanMode::Destroy;
                 saved.plan.entries.drain(..3);
             },
-            "the entry of `/d` is decided later, and the mode of the plan is `destroy`",
+            "the entry of `/d` is planned later, and the mode of the plan is `destroy`",
         ),
         (
             |saved| saved.plan.entries[0].is_planned = false,
-            "the entry of `/a` is neither planned nor decided later",
+            "the entry of `/a` is neither planned nor planned later",
         ),
         (
             |saved| drop(saved.plan.operations.pop()),
@@ -284,7 +284,7 @@ fn entries_agree_with_the_mode_and_the_operations() {
         ),
         (
             |saved| saved.extra.push(Argument("-destroy".into())),
-            "its words for the tools have `-destroy`",
+            "its arguments for the tools have `-destroy`",
         ),
     ]);
 }

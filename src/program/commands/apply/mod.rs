@@ -33,11 +33,11 @@ use crate::program::{console, notices};
 
 const APPLY_EXAMPLES: &str = "\
 Examples:
-  orch apply                           plan all stacks, ask, carry the plan out
-  orch apply -j 8 --changed            only those that have changed
-  orch apply plan                      what `orch plan -o plan` has written
-  orch apply plan --resume             go on after a failure or an interrupt
-  orch apply plan --allow-destroy=2    it may destroy two stacks
+  orch apply                           plan all stacks, ask, apply
+  orch apply -j 8 --changed            only changed stacks
+  orch apply plan                      apply the plan of `orch plan -o plan`
+  orch apply plan --resume             continue after a failure or an interrupt
+  orch apply plan --allow-destroy=2    approve two destroys
   orch apply --auto-approve --match 'prod/**'
   orch apply --replace prod/database";
 
@@ -52,32 +52,33 @@ const OF_PLANNING: [&str; 7] = [
     "no_removals",
 ];
 
-/// Carry out a plan
+/// Apply a plan
 ///
-/// Without FILE, plans like `orch plan`, shows the plan, asks, and carries it out. With FILE, carries out exactly
-/// what `orch plan -o FILE` has written, or says what has changed since and runs nothing. FILE says which
-/// stacks and what: flags that select stacks, and most of those that plan, are refused then.
+/// Without FILE, makes a plan, shows it, asks, and applies it. With FILE, applies exactly the plan
+/// of `orch plan -o FILE`, or reports what has changed since and runs nothing. FILE decides which
+/// stacks are planned and how: flags that select stacks, and most flags of `orch plan`, are refused
+/// then.
 ///
-/// A stack that runs after others with work is planned again when these have ended. What it does then must
-/// be within what the plan shows. Stacks that were removed from the tree are destroyed. See `orch help apply`
-/// and `orch help removal`.
+/// A stack that runs after stacks with changes is planned again when these have ended, within the
+/// limits of the shown plan. Removed stacks are destroyed. See `orch help apply` and `orch help
+/// removal`.
 #[derive(Debug, Args)]
 #[command(after_help = APPLY_EXAMPLES, after_long_help = format!("{APPLY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct ApplyArgs {
-    /// A plan that `orch plan -o FILE` has written
+    /// A plan of `orch plan -o FILE`
     #[arg(value_name = "FILE", conflicts_with_all = SELECTION, conflicts_with_all = OF_PLANNING)]
     pub(crate) file: Option<PathBuf>,
 
-    /// Go on with a FILE that has begun
+    /// Continue a FILE that was started
     ///
-    /// Skips what is done, and plans the rest again, within what the plan shows.
+    /// Skips finished stacks, and plans the rest again within the limits of the plan.
     #[arg(long, requires = "file")]
     pub(crate) resume: bool,
 
     #[command(flatten)]
     pub(crate) modes: ModeArgs,
 
-    /// Accept drift: update the tools' own states to match what exists, and change nothing else
+    /// Accept drift: update the states of the tools, and change no resources
     #[arg(long, conflicts_with_all = ["destroy", "replace"])]
     pub(crate) refresh_only: bool,
 
@@ -95,14 +96,15 @@ const DESTROY_EXAMPLES: &str = "\
 Examples:
   orch destroy --match sandbox                   plan, ask for the number of destroys, destroy
   orch destroy --match sandbox --auto-approve --allow-destroy=3
-  orch plan --destroy --match sandbox            what it would destroy
-  orch plan --destroy --match sandbox -o plan    the same in a file, for `orch apply plan`";
+  orch plan --destroy --match sandbox            only show the plan
+  orch plan --destroy --match sandbox -o plan    in a file, for `orch apply plan`";
 
-/// Destroy all that exists in stacks
+/// Destroy the resources of stacks
 ///
-/// The same as `orch apply --destroy`: plans, shows the plan, asks for the number of destroys, and destroys, first
-/// what runs last. Refused while a stack that stays runs after one that goes. The directories of the stacks
-/// stay. Stacks that were removed from the tree are destroyed as well. See `orch help apply`.
+/// The same as `orch apply --destroy`: makes a plan, shows it, asks for the number of destroys, and
+/// destroys stacks in reverse order. Refused while a stack that is kept depends on a destroyed one.
+/// Removed stacks are destroyed as well. The directories of the stacks are kept. See `orch help
+/// apply`.
 #[derive(Debug, Args)]
 #[command(after_help = DESTROY_EXAMPLES, after_long_help = format!("{DESTROY_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct DestroyArgs {
@@ -121,44 +123,44 @@ pub(crate) struct DestroyArgs {
 pub(crate) struct CarryingArgs {
     /// Do not ask; destroys need --allow-destroy as well
     ///
-    /// A plan from a file is not asked about, unless it destroys more than it allows. A plan that is made now
-    /// then also allows changes that turn up only during the apply, as with `--new-changes=apply`.
+    /// With FILE, only destroys are asked about. Without FILE, this also allows changes that turn
+    /// up only during the apply, as with `--new-changes=apply`.
     #[arg(long)]
     pub(crate) auto_approve: bool,
 
     /// Destroy up to N stacks without asking
     ///
-    /// Each delete and each replace counts. A plan in a file may have a number of its own, from `orch plan
-    /// --allow-destroy`; the larger one counts.
+    /// Each delete and each replace counts. A plan in a file may have a number of its own, from
+    /// `orch plan --allow-destroy`; the larger one counts.
     #[arg(long, value_name = "N")]
     pub(crate) allow_destroy: Option<usize>,
 
-    /// Destroy resources inside stacks that are kept, without asking
+    /// Destroy resources inside stacks without asking
     ///
     /// An update of a stack may destroy or replace some of its resources. Without this flag,
     /// `--auto-approve` refuses such a plan, unless the configuration has `config { apply {
-    /// resource_destroy = "allow" } }`. A plan from a file destroys what it shows.
+    /// resource_destroy = "allow" } }`. With FILE, the shown resources are destroyed.
     #[arg(long)]
     pub(crate) allow_resource_destroy: bool,
 
-    /// What to do with changes that the plan does not show [default: fail]
+    /// How to handle changes that the plan does not show [default: fail]
     ///
-    /// They may turn up where a stack is planned again, because it runs after others with work.
+    /// They may turn up in stacks that are planned again, because they run after stacks with
+    /// changes.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) new_changes: Option<NewChangesArg>,
 
-    /// What to do after a stack has failed [default: skip-dependents]
+    /// How to continue after a stack has failed [default: skip-dependents]
     ///
-    /// By default, nothing is applied if a stack fails to plan. With `skip-dependents` or `continue`, such stacks and
-    /// those that run after them are left out, and the rest is applied.
+    /// By default, nothing is applied if a stack fails to plan. With `skip-dependents` or
+    /// `continue`, such stacks and their dependents are left out, and the rest is applied.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<PlanOnErrorArg>,
 
-    /// How long to wait, as in 10m, while another run holds the lock of the state
+    /// How long to wait for the lock of the state, as in 10m
     ///
-    /// Waits before it plans; with `--auto-approve`, also plans under the lock. With FILE, or after
-    /// a prompt, checks the plan under the lock. The tools wait as long for the locks of their own
-    /// states.
+    /// The tools wait as long for the locks of their own states. With `--auto-approve`, the plan is
+    /// made under the lock; with FILE, or after a prompt, it is checked under the lock.
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 
@@ -187,7 +189,7 @@ pub(crate) struct CarryingArgs {
 pub(crate) enum NewChangesArg {
     /// The stack fails
     Fail,
-    /// They are carried out
+    /// They are applied
     Apply,
 }
 

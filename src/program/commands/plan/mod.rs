@@ -39,31 +39,31 @@ pub(super) const LEAVE_OUT: &str = "to leave out the failed stacks and those tha
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
-  orch plan                                  what an apply of all stacks would do
-  orch plan -j 8 --changed                   only of those that have changed
-  orch plan --match prod/network --full      whatever the state says
-  orch plan --refresh-only                   what has drifted
-  orch plan --match sandbox --destroy        what a destroy would delete
+  orch plan                                  plan all stacks
+  orch plan -j 8 --changed                   only changed stacks
+  orch plan --match prod/network --full      ask the tool even if nothing has changed
+  orch plan --refresh-only                   show drift
+  orch plan --match sandbox --destroy        plan a destroy
   orch plan -o plan                          for `orch apply plan`
   orch plan --format json
   orch plan --format markdown > comment.md   for a pull request
-  orch plan -- -target=aws_instance.web      words for each `terraform plan`";
+  orch plan -- -target=aws_instance.web      add words to each `terraform plan`";
 
-/// Show what an apply would do, over all stacks
+/// Show the changes of an apply, over all stacks
 ///
-/// Asks the tool of each stack, such as Terraform, what it would change, and prints one plan over all stacks. In a
-/// project that keeps a state, only the tools of stacks that are not as they were applied are asked, and stacks
-/// that were removed from the tree are planned as deletes. What exists is not changed; a tool that has never
-/// run in a stack is initialised there.
+/// Asks the tool of each stack, such as Terraform, for its changes, and prints one plan over all
+/// stacks. With a state, only stacks that differ from their last apply are asked, and removed
+/// stacks are planned as deletes. No resource is changed; a tool that has never run in a stack is
+/// initialized there.
 ///
-/// `orch apply` carries the plan out. See `orch help plan`.
+/// `orch apply` applies the plan. See `orch help plan`.
 #[derive(Debug, Args)]
 #[command(after_help = PLAN_EXAMPLES, after_long_help = format!("{PLAN_EXAMPLES}\n\n{SEE_SELECTION}"))]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) modes: ModeArgs,
 
-    /// Change nothing, and show what has drifted
+    /// Show drift, and plan no changes
     #[arg(long, conflicts_with_all = ["destroy", "replace"])]
     pub(crate) refresh_only: bool,
 
@@ -72,9 +72,9 @@ pub(crate) struct PlanArgs {
 
     /// Write the plan to a file, with the plans of the tools
     ///
-    /// `orch show` prints it, and `orch apply` carries it out. Treat it like the state of the tools: their
-    /// plans hold secrets in clear, so only its owner can read it. Git need not ignore it: it counts as no
-    /// change.
+    /// `orch show` prints it, and `orch apply` applies it. The plans of the tools hold secrets in
+    /// clear text, so only the owner can read the file. It never counts as a change, so git need
+    /// not ignore it.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
@@ -82,7 +82,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", requires = "out")]
     pub(crate) allow_destroy: Option<usize>,
 
-    /// What to do about stacks that fail to plan [default: stop]
+    /// How to handle stacks that fail to plan [default: stop]
     ///
     /// Other stacks are still planned and shown, and the status is 1. With `-o`, `stop` writes no
     /// file; `skip-dependents` and `continue` write one without these stacks and those that run
@@ -90,7 +90,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<PlanOnErrorArg>,
 
-    /// Exit with status 2 if an apply would do something, or 4 if everything to do is blocked
+    /// Exit with status 2 if an apply would change anything, or 4 if all changes are blocked
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
 
@@ -107,9 +107,9 @@ pub(crate) struct PlanArgs {
 /// What happens after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanOnErrorArg {
-    /// Skip what depends on the failed stack, and do everything else
+    /// Skip the dependents of the failed stack, and continue with the rest
     SkipDependents,
-    /// Do everything else, also what depends on a stack that failed during the apply
+    /// Continue with the rest, even with dependents of a stack that failed during the apply
     Continue,
     /// Start nothing new; apply nothing if a stack fails to plan
     Stop,
@@ -125,15 +125,15 @@ impl PlanOnErrorArg {
 /// What is planned.
 #[derive(Debug, Args)]
 pub(crate) struct ModeArgs {
-    /// Delete all that exists in the selected stacks
+    /// Destroy the resources of the selected stacks
     #[arg(long, conflicts_with = "replace")]
     pub(crate) destroy: bool,
 
-    /// Ask the tools of all selected stacks, also where the state says that nothing has changed
+    /// Ask the tools of all selected stacks, even if nothing has changed according to the state
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// Destroy these stacks and make them anew: a path or `tag:…` (can be repeated)
+    /// Destroy and recreate these stacks: a path or `tag:…` (can be repeated)
     #[arg(long, value_name = "REF")]
     pub(crate) replace: Vec<String>,
 }
@@ -143,12 +143,12 @@ pub(crate) struct ModeArgs {
 pub(crate) struct PlanningArgs {
     /// Words to add to the `plan` of each stack
     ///
-    /// They are recorded in clear, in the journal of the run and in a plan in a file: pass passwords in the
-    /// environment instead.
+    /// They are kept in clear text, in the journal of the run and in a plan in a file: pass
+    /// passwords in the environment instead.
     #[arg(last = true, value_name = "ARGUMENT")]
     pub(crate) extra: Vec<OsString>,
 
-    /// Run `init` in each stack that is asked, not only where it has never run
+    /// Run `init` in each stack that is asked, even if it ran before
     #[arg(long)]
     pub(crate) init: bool,
 
@@ -158,7 +158,7 @@ pub(crate) struct PlanningArgs {
     #[arg(long)]
     pub(crate) allow_rollback: bool,
 
-    /// Leave out stacks that were removed from the tree
+    /// Leave removed stacks as they are
     ///
     /// See `orch help removal`.
     #[arg(long)]
@@ -166,8 +166,8 @@ pub(crate) struct PlanningArgs {
 
     /// Plan the rest if protected stacks or resources would be destroyed
     ///
-    /// Without this flag, such a plan is refused. What protected stacks run after is not destroyed either. See
-    /// `orch help lifecycle`.
+    /// Without this flag, such a plan is refused. Stacks that protected stacks run after are kept
+    /// too. See `orch help lifecycle`.
     #[arg(long)]
     pub(crate) skip_protected: bool,
 

@@ -24,10 +24,10 @@ use crate::program::error::{ProgramError, Result};
 /// The time limit of an evaluation if no block sets one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Evaluate one policy, and print what it answers
+/// Evaluate one policy, and print its answer
 ///
-/// Prints the results `trigger`, `flag`, `reset_flag` and `sample`, and what the policy prints. If the policy
-/// fails, the exit status is 1.
+/// Prints the results `trigger`, `flag`, `reset_flag` and `sample`, and the output of `print`. If
+/// the policy fails, the exit status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyEvalArgs {
     /// The name of a policy, or a file: anything with a `.` or a `/`
@@ -37,7 +37,7 @@ pub(crate) struct PolicyEvalArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// How the turn of `--stack` has ended
+    /// How the run of `--stack` has ended
     #[arg(long, value_name = "STATE", value_enum, ignore_case = true, default_value_t = EndState::Finished)]
     #[arg(conflicts_with_all = ["input", "sample"])]
     state: EndState,
@@ -59,8 +59,7 @@ struct InputArgs {
     #[arg(long, value_name = "ID")]
     sample: Option<String>,
 
-    /// Make up the input: the turn of this stack has just ended, in a run in which all others have
-    /// finished
+    /// Make up the input: the run of this stack has just ended, and all other stacks have finished
     #[arg(long, value_name = "STACK")]
     stack: Option<String>,
 }

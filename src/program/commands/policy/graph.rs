@@ -21,11 +21,11 @@ use crate::program::error::Result;
 /// The turn states that are evaluated.
 const STATES: [EndState; 2] = [EndState::Finished, EndState::Failed];
 
-/// Show which stacks policies name when others have finished or failed
+/// Show which stacks policies name when others finish or fail
 ///
-/// Evaluates every policy for every stack that it is attached to, as if the stack had finished and as if
-/// it had failed, in a turn that a policy asked for; all other stacks have finished. Warns of loops:
-/// stacks whose turns would follow each other until `max_turns` ends that.
+/// Evaluates every policy for every stack that it is attached to, as if the stack had finished and
+/// as if it had failed, in a follow-up; all other stacks have finished. Warns of loops that only
+/// `max_turns` would end.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyGraphArgs {
     /// The format of the graph

@@ -17,9 +17,9 @@ use crate::program::error::Result;
 
 /// Check and try out trigger policies
 ///
-/// A trigger policy is a Rego file that says what follows when a stack's turn in a run has ended. It is
-/// declared with a block `policy "trigger" "name" { file = "….rego" }`, and evaluated by
-/// `orch run --policies` and `orch apply`.
+/// A trigger policy is a Rego file that decides which stacks follow when a stack has ended. Declare
+/// it with a block `policy "trigger" "name" { file = "….rego" }`; `orch run --policies` and `orch
+/// apply` evaluate it. See `orch help policies`.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -27,11 +27,11 @@ use crate::program::error::Result;
     after_help = "\
 Examples:
   orch policy validate                                load every policy of the project
-  orch policy eval retry --input failed.json          what a policy answers for an input
+  orch policy eval retry --input failed.json          the answer for an input
   orch policy eval retry --stack net --state FAILED   the same if a stack had just failed
   orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe
   orch policy test policies                           run the tests below a directory
-  orch policy graph                                   which stacks policies name, and loops"
+  orch policy graph                                   the follow-ups of each stack, and loops"
 )]
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]

@@ -18,8 +18,8 @@ use crate::program::error::{ProgramError, Result};
 
 /// List the inputs that were kept because a policy answered `sample = true`
 ///
-/// `orch policy eval NAME --sample ID` evaluates a policy with one of them. They are in the folder of the
-/// run, which only its owner can read, and go when the run is pruned.
+/// `orch policy eval NAME --sample ID` evaluates a policy with one of them. They are in the folder
+/// of the run, which only its owner can read, and are removed with the run.
 #[derive(Debug, Args)]
 pub(crate) struct SamplesArgs {
     /// `last`, `last~1`, or a unique beginning or end of a run id

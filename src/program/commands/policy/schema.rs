@@ -11,10 +11,10 @@ use crate::program::error::Result;
 /// Of the input of policies.
 const SCHEMA: &str = include_str!("schema.json");
 
-/// Print the JSON Schema of what policies are given
+/// Print the JSON Schema of the input of policies
 ///
-/// Describes every key of both inputs: of a turn that has ended (`run_input`) and of a module with a new
-/// version (`module_input`). The version of JSON Schema is 2020-12.
+/// Describes every key of both inputs: after the run of a stack (`run_input`) and at the release of
+/// a module (`module_input`). The version of JSON Schema is 2020-12.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {}
 

@@ -37,8 +37,8 @@ const TEST: &str = "_test";
 pub(crate) struct TestArgs {
     /// Files, `X.rego` or `X_test.rego`, and directories [default: the current directory]
     ///
-    /// A directory stands for all files at and below it, except in directories that orch skips
-    /// everywhere: those whose name begins with a dot, and those with a file `.orchskip` or `.tmskip`.
+    /// A directory means all files at and below it, except in directories that orch skips: those
+    /// whose name begins with a dot, and those with a file `.orchskip` or `.tmskip`.
     #[arg(value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
 

@@ -13,7 +13,7 @@ use crate::program::commands::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
 
-/// Load every policy of the project, and say what each is attached to
+/// Load every policy of the project, and show where each is attached
 ///
 /// A policy is parsed as Rego v1, then as Rego v0; if both fail, both errors are shown.
 #[derive(Debug, Args)]

@@ -32,18 +32,18 @@ Examples:
   orch run -j 8 --on-error skip-dependents -- terraform apply -auto-approve
   orch run --reverse terraform destroy
   orch run --eval -- terraform plan -var 'region=${global.region}'
-  orch run --resume                   what the last run left undone
+  orch run --resume                   continue the last run
   orch run -- sh -c 'echo $ORCH_STACK_PATH'";
 
 /// Run a command in each stack, in order
 ///
 /// The command runs without a shell, in the directory of the stack. If one command runs at a time,
-/// it has the terminal of orch. Messages of orch itself go to stderr. A program given as a relative
-/// path is looked up in the stack directory. Put flags of orch before the command: words after it
-/// belong to the command.
+/// it has the terminal of orch. Messages of orch go to stderr. A program given as a relative path
+/// is looked up in the stack directory. Put flags of orch before the command: words after it belong
+/// to the command.
 ///
-/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal exactly
-/// once; a second signal terminates the commands, a third one kills them.
+/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal
+/// exactly once; a second signal terminates the commands, a third one kills them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{SEE_SELECTION}"))]
@@ -72,28 +72,28 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "earlier")]
     pub(crate) fail_if_empty: bool,
 
-    /// Print what would run, without running it
+    /// Print the commands without running them
     #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Run up to N commands at once; `auto` is one for each processor [default: 1]
     ///
-    /// A stack starts as soon as everything it runs after is done and there is room; among those
-    /// that could start, the lowest path goes first. Commands that run at once have no terminal: a
-    /// command that asks for one fails.
+    /// A stack starts as soon as all stacks that it runs after are done and there is room; the
+    /// lowest path starts first. Parallel commands have no terminal: a command that asks for one
+    /// fails.
     #[arg(short = 'j', long, value_name = "N|auto", value_parser = jobs)]
     pub(crate) parallel: Option<NonZeroUsize>,
 
     /// Run at most N stacks with this tag at once (can be repeated)
     ///
-    /// Replaces `concurrency = { TAG = N }` in `config.run` for the same tag; other limits there stay.
+    /// Overrides `concurrency = { TAG = N }` in `config.run` for the same tag.
     #[arg(long, value_name = "TAG=N", value_parser = limit)]
     pub(crate) limit: Vec<TagLimit>,
 
-    /// What to do after a command fails [default: stop]
+    /// How to continue after a command fails [default: stop]
     ///
-    /// None of these interrupts running commands. With --reverse, what the failed stack depends on never
-    /// runs.
+    /// None of these interrupts running commands. With --reverse, stacks that the failed one
+    /// depends on are always skipped.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<OnErrorArg>,
 
@@ -117,9 +117,9 @@ pub(crate) struct RunArgs {
 
     /// How to show the output of commands
     ///
-    /// Unless it is `live`, orch also keeps the output for `orch runs logs`. On a terminal, lines at
-    /// the bottom show what is running; in the logs of CI systems, the output of stacks that succeeded
-    /// is folded. See `orch help output`.
+    /// Unless it is `live`, orch also keeps the output for `orch runs logs`. On a terminal, the
+    /// last lines show the running stacks; in the logs of CI systems, the output of stacks that
+    /// succeeded is folded. See `orch help output`.
     #[arg(
         long,
         value_enum,
@@ -131,8 +131,8 @@ pub(crate) struct RunArgs {
 
     /// Give each command a terminal of its own to print to
     ///
-    /// For programs that use colours only on a terminal. Their two streams become one, and their stdin is
-    /// empty. Cannot be used with --output live, where commands have the terminal of orch.
+    /// For programs that use colors only on a terminal. Stdout and stderr become one stream, and
+    /// stdin is empty. Cannot be used with --output live.
     #[arg(long, help_heading = "Output")]
     pub(crate) pty: bool,
 
@@ -226,21 +226,21 @@ pub(crate) struct AttemptArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     pub(crate) grace: Option<Duration>,
 
-    /// Try a failed command again, up to N times
+    /// Retry a failed command up to N times
     ///
     /// The exit status must be one of --retry-on-exit, or the output must match --retry-on-output;
-    /// without these flags, the conditions of `retry` in the configuration apply. orch never retries
-    /// after a timeout or a signal, or once the run is ending. With 0, it retries nothing.
+    /// without these flags, the conditions of `retry` in the configuration apply. orch never
+    /// retries after a timeout or a signal, or once the run is ending.
     #[arg(long, value_name = "N", value_parser = retries())]
     pub(crate) retries: Option<u32>,
 
-    /// Try again after these exit statuses
+    /// Retry after these exit statuses
     ///
     /// This flag and --retry-on-output together replace both conditions of the configuration.
     #[arg(long, value_name = "STATUS,…", value_delimiter = ',', value_parser = exit_status())]
     pub(crate) retry_on_exit: Vec<i32>,
 
-    /// Try again if a line of output matches this regular expression (can be repeated)
+    /// Retry if a line of output matches this regular expression (can be repeated)
     #[arg(long, value_name = "REGEX", value_parser = pattern)]
     pub(crate) retry_on_output: Vec<String>,
 
@@ -255,14 +255,12 @@ pub(crate) struct AttemptArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Resuming", group = ArgGroup::new("earlier").multiple(true))]
 pub(crate) struct ResumeArgs {
-    /// Run what did not succeed in an earlier run, with the same command and order
+    /// Run again what has not succeeded in an earlier run, with the same command and order
     ///
-    /// RUN is `last` (the default), `last~1` for the run before it, or a unique beginning or end of a
-    /// run id, as `orch runs list` prints it. The run keeps its flags (--parallel, --on-error,
-    /// --timeout, …) unless you give them again, but not those for the display (--output, --pty,
-    /// --quiet). A stack that was running when orch was killed has not succeeded. orch refuses if the
-    /// graph of the stacks has changed since, or if a stack that had succeeded has changed by the rules
-    /// of --changed.
+    /// RUN is `last` (the default), `last~1` for the run before it, or a unique beginning or end of
+    /// a run id. The run keeps its flags (--parallel, --on-error, --timeout, …) unless you give
+    /// them again, but not those for the display (--output, --pty, --quiet). Refused if the graph
+    /// of the stacks, or a stack that had succeeded, has changed since. See `orch help resume`.
     #[arg(
         long,
         value_name = "RUN",
@@ -274,7 +272,7 @@ pub(crate) struct ResumeArgs {
     )]
     pub(crate) resume: Option<String>,
 
-    /// Run only what failed in the last run, or in the run that --resume names
+    /// Run only the stacks that failed in the last run, or in the run of --resume
     #[arg(
         long,
         group = "earlier",
@@ -373,7 +371,7 @@ pub(crate) enum OutputArg {
 pub(crate) enum OnErrorArg {
     /// Start nothing new
     Stop,
-    /// Skip what runs after the failed stack, and run everything else
+    /// Skip stacks that run after the failed one, and run the rest
     SkipDependents,
     /// Run everything
     Continue,

@@ -7,11 +7,10 @@ use orch::project::policy::PolicyRun;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct PolicyFlags {
-    /// Let trigger policies say what follows each turn
+    /// Evaluate trigger policies after each stack
     ///
-    /// When a stack's turn has ended, the policies that are attached to the stack are evaluated, and the
-    /// stacks that they name get a turn each: a follow-up, selected or not. What follows a turn that did not
-    /// succeed runs whatever --on-error says. See `orch help policies`.
+    /// The stacks that they name run as follow-ups, selected or not. Follow-ups of a failure run
+    /// whatever --on-error says. See `orch help policies`.
     #[arg(
         long,
         value_enum,

@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 /// Whether a run is put on record.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Put the run on record in the state, whatever its command is: as an apply, or as a destroy
+    /// Record the run in the state, whatever its command is: as an apply, or as a destroy
     ///
-    /// By default, the patterns of `record` in the configuration of the state decide. See `orch help
-    /// state`.
+    /// By default, the patterns of `record` in the configuration of the state decide. See `orch
+    /// help recording`.
     #[arg(
         long,
         value_enum,
@@ -21,7 +21,7 @@ pub(crate) struct RecordArgs {
     )]
     pub(crate) record: Option<RecordAs>,
 
-    /// Do not put the run on record in the state
+    /// Do not record the run in the state
     #[arg(long, conflicts_with = "record")]
     pub(crate) no_record: bool,
 
@@ -32,7 +32,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "no_record")]
     pub(crate) allow_rollback: bool,
 
-    /// How long to wait for the lock of the state while another run holds it
+    /// How long to wait for the lock of the state
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 }
@@ -40,8 +40,8 @@ pub(crate) struct RecordArgs {
 /// What a run is recorded as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RecordAs {
-    /// It brings about what the configuration says
+    /// It applies the configuration
     Apply,
-    /// It removes what is there
+    /// It destroys the resources
     Destroy,
 }

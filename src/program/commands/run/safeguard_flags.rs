@@ -9,21 +9,18 @@ use orch::project::config::SafeguardKeyword;
 pub(crate) struct SafeguardArgs {
     /// Disable these safeguards
     ///
-    /// Before the first command starts, orch refuses to run if a file of the project is unknown to git
-    /// (`git-untracked`) or differs from what is committed (`git-uncommitted`), or, if the
-    /// configuration enables that check, if HEAD lacks what the remote's default branch has
-    /// (`git-out-of-sync`). `orch run` also refuses to destroy a stack before, or without, the stacks
-    /// that run after it (`destroy-order`).
+    /// Before the first command starts, orch refuses to run if files are untracked
+    /// (`git-untracked`) or differ from HEAD (`git-uncommitted`), or, if the configuration turns
+    /// that on, if HEAD lacks the tip of the remote's default branch (`git-out-of-sync`). `orch
+    /// run` also refuses to destroy a stack before, or without, the stacks that run after it
+    /// (`destroy-order`).
     ///
     /// Commands that only read are allowed: `plan`, `validate`, `show`, `output`, `providers`,
-    /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those that
-    /// `config.run.read_only` names. With `none`, orch refuses them too.
-    ///
-    /// Files of the repository outside the project do not count, even if a stack uses them, like a
-    /// module at `../../modules`: put the project root where the modules are.
+    /// `graph`, `version` and `fmt` of terraform, tofu and terragrunt, and those of
+    /// `config.run.read_only`. With `none`, orch refuses them too.
     ///
     /// Without this flag, the variable `ORCH_DISABLE_SAFEGUARDS` or `TM_DISABLE_SAFEGUARDS` counts,
-    /// then `config.disable_safeguards`.
+    /// then `config.disable_safeguards`. See `orch help safeguards`.
     #[arg(
         long,
         value_name = "WHAT,…",

@@ -28,7 +28,7 @@ use super::reports::ReportArgs;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Show or remove earlier runs, which are on record in `.orch/runs`
+/// Show or remove earlier runs, which are recorded in `.orch/runs`
 ///
 /// RUN is `last` (the newest run, and the default), `last~1` (the one before it), or a unique
 /// beginning or end of a run id.
@@ -38,12 +38,12 @@ use crate::program::error::{ProgramError, Result};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  orch runs list                       what ran, when, and how it ended
+  orch runs list                       recent runs and how they ended
   orch runs show                       the last run, stack by stack
-  orch runs logs last --failed         what the commands printed that failed in it
+  orch runs logs last --failed         the output of its failed commands
   orch runs logs 01a1ffb4 /prod/network
   orch runs show --format json | jq -r '.stacks[] | select(.state == \"failed\").path'
-  orch runs report --report out.json   all that is known of the last run
+  orch runs report --report out.json   a report of the last run
   orch runs prune --keep 10"
 )]
 pub(crate) struct RunsArgs {
@@ -60,7 +60,7 @@ pub(crate) enum RunsCommand {
     Prune(PruneArgs),
 }
 
-/// List all runs, the newest first, with when they began, how long they took and how they ended
+/// List all runs, newest first: when they began, how long they took, how they ended
 #[derive(Debug, Args)]
 pub(crate) struct ListRunsArgs {
     /// The format of the list
@@ -68,7 +68,7 @@ pub(crate) struct ListRunsArgs {
     pub(crate) format: Format,
 }
 
-/// Show what a run was to do, and how each stack ended
+/// Show a run, and how each stack ended
 #[derive(Debug, Args)]
 pub(crate) struct ShowRunArgs {
     /// `last`, `last~1`, or a unique beginning or end of a run id
@@ -93,8 +93,8 @@ pub(crate) struct ReportRunArgs {
 
 /// Remove old runs with their logs
 ///
-/// Each run also removes old runs and keeps 50. A run in progress is never removed, and neither is one
-/// that has left something to recover (`orch help state`).
+/// Each run also removes old runs and keeps 50. Runs that are in progress, or have something to
+/// recover (`orch help state`), are never removed.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// How many of the newest runs to keep

@@ -18,10 +18,10 @@ use super::{CommandContext, Reads, find_project};
 use crate::program::console;
 use crate::program::error::Result;
 
-/// Show and change the record of what was applied
+/// Show and change the state, the record of applied stacks
 ///
-/// The record is one document, in a file or a bucket: see `orch help state`. STACK is the path of a
-/// stack on record, relative to the current directory, or to the project root if it starts with `/`.
+/// The state is one document, in a file or a bucket: see `orch help state`. STACK is the path of a
+/// recorded stack, relative to the current directory, or to the project root if it starts with `/`.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -30,13 +30,13 @@ use crate::program::error::Result;
 Examples:
   orch state init                       create the document
   orch state adopt --tags prod          record existing stacks as applied at HEAD
-  orch state list                       the stacks on record, with their status
+  orch state list                       the recorded stacks, with their status
   orch state show                       where the document is, and who holds its lock
-  orch state show prod/network          what is on record of one stack
+  orch state show prod/network          the record of one stack
   orch state taint prod/network --reason 'changed by hand'
   orch state move /net /prod/network    after a directory was renamed
-  orch state unlock 6a1f…               take the lock away from a run that is gone
-  orch state recover 01a1ffb4           add what a run could not write"
+  orch state unlock 6a1f…               remove the lock of a run that no longer exists
+  orch state recover 01a1ffb4           write the records that a run could not write"
 )]
 pub(crate) struct StateArgs {
     #[command(subcommand)]
@@ -50,42 +50,43 @@ pub(crate) enum StateCommand {
     /// orch refuses a backend that would let writers overwrite each other.
     Init(WriteArgs),
     Adopt(Box<write::AdoptArgs>),
-    /// List the stacks on record, each with its status and the commit, time and run of its last apply
+    /// List the recorded stacks, each with its status and the commit, time and run of its last apply
     ///
-    /// `applied`: nothing has changed since the stack was applied. `pending`: something has, or the stack has
-    /// never been applied. `failed`: the last attempt failed or was interrupted, or the stack is tainted.
-    /// `running`: a run is working on it. `removed`: the stack is not here, and git proves that somebody removed
-    /// it. `absent`: the stack is not here, and that evidence is missing. A `+` after the commit means that
-    /// uncommitted inputs were applied as well.
+    /// `applied`: nothing has changed since the last apply. `pending`: something has, or the stack
+    /// was never applied. `failed`: the last attempt failed or was interrupted, or the stack is
+    /// tainted. `running`: a run is in progress for it. `removed`: it is not in the project, and
+    /// git proves that it was removed. `absent`: it is not in the project, without that proof. A
+    /// `+` after the commit means that uncommitted inputs were applied as well.
     List(read::ReadArgs),
     Show(read::StateShowArgs),
     /// Show the last 200 writes, newest first, each with the stacks that it changed
     ///
-    /// The text names the first stacks of each kind. JSON names all that were destroyed or removed, and up to 100 that
-    /// were applied or failed.
+    /// The text names the first stacks of each kind. JSON has all destroyed and removed stacks, and
+    /// up to 100 of the others.
     #[command(mut_arg("format", |format| format.help("The format of the history")))]
     History(read::ReadArgs),
-    /// Remove stacks from the record, without destroying anything
+    /// Remove stacks from the state, without destroying anything
     ///
-    /// A `removed` block with `destroy = false` does the same, and can be reviewed: see `orch help removal`.
+    /// A `removed` block with `destroy = false` does the same, and can be reviewed: see `orch help
+    /// removal`.
     Forget(write::StacksArgs),
     Move(write::MoveArgs),
     /// Mark stacks as failed, for instance after changes by hand
     ///
-    /// The mark stays until an apply succeeds, or until `orch state untaint`. `orch plan --replace` replaces a
-    /// stack without it, and shows that beforehand.
+    /// The mark is removed by a successful apply, or by `orch state untaint`. `orch plan --replace`
+    /// replaces a stack without it, and shows that beforehand.
     Taint(write::StacksArgs),
     /// Remove the mark of `orch state taint`
     Untaint(write::StacksArgs),
-    /// Let the next apply destroy old generations of stacks, whoever may use them
+    /// Let the next apply destroy old generations of stacks, even if they may be in use
     ///
-    /// An old generation is kept as long as a stack that runs after it may use it. Release it if none does. See
-    /// `orch help generations`.
+    /// An old generation is kept as long as a stack that runs after it may use it. See `orch help
+    /// generations`.
     Release(write::StacksArgs),
     /// List the serials of the backups, oldest first
     ///
-    /// orch keeps a copy of the document before a run takes the lock and before a command changes it. `backups`
-    /// in the configuration says how many copies stay, 20 by default.
+    /// orch keeps a copy of the document before a run takes the lock and before a command changes
+    /// it. `backups` in the configuration is the number of copies, 20 by default.
     Backups(read::ReadArgs),
     Restore(write::RestoreArgs),
     Import(write::ImportArgs),
@@ -97,7 +98,7 @@ pub(crate) enum StateCommand {
 /// How a command that writes does so.
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
-    /// Say what would be written, without writing it
+    /// Show the changes without writing them
     #[arg(long)]
     pub(super) dry_run: bool,
 

@@ -23,10 +23,10 @@ pub(crate) struct ReadArgs {
     pub(super) format: Format,
 }
 
-/// Show where the document is and who holds its lock, or all that is on record of one stack
+/// Show where the document is and who holds its lock, or the record of one stack
 #[derive(Debug, Args)]
 pub(crate) struct StateShowArgs {
-    /// A stack on record
+    /// A recorded stack
     #[arg(value_name = "STACK")]
     pub(super) stack: Option<String>,
 
@@ -35,10 +35,9 @@ pub(crate) struct StateShowArgs {
     pub(super) format: Format,
 }
 
-/// Print the graph of the stacks on record
+/// Print the graph of the recorded stacks
 ///
-/// It shows what each stack ran after when it was last applied, even if the stack has changed since or is
-/// gone.
+/// It has the order of their last apply, even if stacks have changed since or were removed.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// The format of the graph
@@ -48,10 +47,9 @@ pub(crate) struct ExportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RecordedGraphFormat {
-    /// The persistent graph of `CFNgin`, by name: `{"app": ["network"]}`. No two stacks on record may
-    /// have the same name
+    /// The persistent graph of `CFNgin`, by name: `{"app": ["network"]}`. Recorded stacks must have different names
     Cfngin,
-    /// For other programs: the path and name of each stack, and the paths of what it runs after
+    /// For other programs: the path and name of each stack, and the paths of the stacks that it runs after
     Json,
 }
 

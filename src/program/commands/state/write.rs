@@ -18,15 +18,15 @@ use crate::program::error::Result;
 
 /// Record the selected stacks as applied at HEAD
 ///
-/// Asks the tool of each stack for a plan, and refuses stacks that an apply would change. Names those that it cannot
-/// verify. This replaces what is recorded of the stacks; nothing is applied. orch refuses stacks with uncommitted
-/// inputs.
+/// Asks the tool of each stack for a plan, and refuses stacks with changes. Lists stacks that it
+/// cannot verify. This replaces the records of the stacks; nothing is applied. orch refuses stacks
+/// with uncommitted inputs.
 #[derive(Debug, Args)]
 pub(crate) struct AdoptArgs {
     /// Record the stacks without asking their tools
     ///
-    /// Then orch knows neither whether they are deployed as HEAD has them, nor where their tools keep their states: it
-    /// may not destroy removed stacks until `orch apply --full` has recorded that.
+    /// Then orch knows neither whether they are deployed as in HEAD, nor where their tools keep
+    /// their states: it may not destroy removed stacks until `orch apply --full` has recorded that.
     #[arg(long)]
     pub(super) no_verify: bool,
 
@@ -51,12 +51,12 @@ pub(crate) struct StacksArgs {
     pub(super) write: WriteArgs,
 }
 
-/// Move what is on record of a stack to another path
+/// Move the record of a stack to another path
 ///
 /// A `moved` block does the same for all namespaces, and can be reviewed: see `orch help removal`.
 #[derive(Debug, Args)]
 pub(crate) struct MoveArgs {
-    /// The stack on record
+    /// The recorded stack
     #[arg(value_name = "FROM")]
     pub(super) from: String,
 
@@ -68,7 +68,7 @@ pub(crate) struct MoveArgs {
     pub(super) write: WriteArgs,
 }
 
-/// Replace the document with a backup, even if it is damaged or gone
+/// Replace the document with a backup, even if it is damaged or missing
 ///
 /// `orch state backups` lists the serials. The document gets a new serial, greater than any before.
 #[derive(Debug, Args)]
@@ -79,8 +79,8 @@ pub(crate) struct RestoreArgs {
 
     /// Also restore a backup of an abandoned timeline
     ///
-    /// When somebody puts an earlier document back into the backend, the backups of what was written after it
-    /// are abandoned. `orch state backups` marks them.
+    /// If an earlier document is restored in the backend itself, the backups of later writes are
+    /// abandoned. `orch state backups` marks them.
     #[arg(long)]
     pub(super) abandoned: bool,
 
@@ -90,23 +90,25 @@ pub(crate) struct RestoreArgs {
 
 /// Record the stacks of a `CFNgin` persistent graph as applied
 ///
-/// Download the graph first: `CFNgin` keeps it at `s3://BUCKET/persistent_graphs/NAMESPACE/KEY.json` or,
-/// according to its documentation, at
-/// `s3://BUCKET/NAMESPACE/persistent_graphs/NAMESPACE/KEY.json`. It lists by name what each stack runs
-/// after, as in `{"app": ["network"]}`. A name that no stack has is recorded as the path `/NAME`. What is
-/// already on record stays as it is.
+/// Download the graph first: `CFNgin` keeps it at
+/// `s3://BUCKET/persistent_graphs/NAMESPACE/KEY.json` or, according to its documentation, at
+/// `s3://BUCKET/NAMESPACE/persistent_graphs/NAMESPACE/KEY.json`. It lists the dependencies of each
+/// stack by name, as in `{"app": ["network"]}`. A name that no stack has is recorded as the path
+/// `/NAME`. Existing records are kept.
 ///
-/// Asks the tools of imported stacks that are in the working tree for a plan, and refuses stacks of which nothing
-/// exists. Names those that it cannot verify. orch also refuses names that are listed nowhere, and cycles.
+/// Asks the tools of imported stacks in the working tree for a plan, and refuses stacks that do not
+/// exist. Lists stacks that it cannot verify. orch also refuses unknown names, and cycles. See
+/// `orch help cfngin`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The downloaded graph
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
 
-    /// The commit that is known to be applied
+    /// The commit that is deployed
     ///
-    /// Its stacks count, too, where a name is looked up. When a stack is removed, its code destroys it.
+    /// Names are looked up among its stacks too. When a stack is removed, its code at this commit
+    /// destroys it.
     #[arg(long, value_name = "REV")]
     pub(super) commit: Option<String>,
 
@@ -118,19 +120,19 @@ pub(crate) struct ImportArgs {
     pub(super) write: WriteArgs,
 }
 
-/// Take the lock away from a run that is gone
+/// Remove the lock of a run that no longer exists
 ///
-/// From then on the run can record nothing. What it has recorded is kept, and what it had started counts as
-/// interrupted. A run that was heard from within the last two minutes may be alive: look at its CI job
-/// first. If the record of the run is damaged or missing, --force gives up what cannot
-/// be read of it.
+/// The run can then record nothing more; its records are kept, and its unfinished stacks count as
+/// interrupted. A run that gave a sign of life within the last two minutes may be alive: look at
+/// its CI job first. If the record of the run is damaged or missing, --force gives up its
+/// unreadable part.
 #[derive(Debug, Args)]
 pub(crate) struct UnlockArgs {
     /// The code of the lock, which `orch state show` prints
     #[arg(value_name = "CODE")]
     pub(super) code: String,
 
-    /// Do so even if the run was heard from within the last two minutes, or its record is damaged or missing
+    /// Do so even if the run gave a sign of life within two minutes, or its record is damaged or missing
     #[arg(long)]
     pub(super) force: bool,
 
@@ -138,21 +140,21 @@ pub(crate) struct UnlockArgs {
     pub(super) write: WriteArgs,
 }
 
-/// Add to the document what a run of this checkout could not write
+/// Write the records that a run of this checkout could not write
 ///
-/// If others have changed the entry of one of its stacks since, orch writes nothing until --take or --drop
-/// says whose version counts.
+/// If others have changed an entry since, orch writes nothing until --take or --drop chooses a
+/// version.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
     /// `last`, `last~1`, or a unique beginning or end of a run id
     #[arg(value_name = "RUN")]
     pub(super) run: String,
 
-    /// Take what the run has recorded of this stack, whatever others have written (can be repeated)
+    /// Write the record of this run for this stack (can be repeated)
     #[arg(long, value_name = "STACK")]
     pub(super) take: Vec<String>,
 
-    /// Keep what others have written about this stack (can be repeated)
+    /// Keep the present record of this stack (can be repeated)
     #[arg(long, value_name = "STACK")]
     pub(super) drop: Vec<String>,
 

@@ -461,13 +461,13 @@ fn what_is_never_left_out_has_room_on_the_smallest_page() {
     assert!(page.len() <= LEAST_MARKDOWN_BYTES, "{}", page.len());
     for told in [
         "marked `?`",
-        "blocked.",
+        "Blocked stacks",
         "failed",
         "more stacks",
         "`orch runs logs",
         "10000 stacks are destroyed while",
         "10000 stacks are changed while",
-        "10000 constraints on record",
+        "10000 recorded constraints",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }

@@ -20,7 +20,7 @@ impl Model<'_> {
             if matches!(content, Content::Broken(_)) {
                 let file = &own(content, path)[0];
                 return Evidence::None(why(format!(
-                    "`{file}` of commit  cannot be parsed{}",
+                    "`{file}` of commit {} cannot be parsed",
                     short(scene.head)
                 )));
             }
@@ -251,7 +251,7 @@ impl Model<'_> {
         let broken: Why = (0..PATHS.len())
             .filter(|&path| matches!(there[path], Content::Broken(_)))
             .flat_map(|path| own(&there[path], path))
-            .map(|file| format!("`{file}` of commit  cannot be parsed{short}"))
+            .map(|file| format!("`{file}` of commit {short} cannot be parsed"))
             .collect();
         let has = |place: &str| format!("origin/main has it at commit {short}: `{place}`");
         let removed = self.removed();
