@@ -76,7 +76,7 @@ codes! {
     ReservedVariable, "reserved-variable", "`run.env` sets a variable that `orch` sets itself.";
 
     // References and the order.
-    UnknownReference, "unknown-reference", "A path or a tag names no stack.";
+    UnknownReference, "unknown-reference", "A path or a tag matches no stack.";
     SelfReference, "self-reference", "A reference is the path of the stack that declares it.";
     Cycle, "cycle", "Stacks wait for each other.";
 

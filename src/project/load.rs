@@ -298,7 +298,7 @@ impl Project {
             if self.stacks.has_tag(tag) || !self.broken.is_empty() {
                 continue; // what is broken may carry it
             }
-            let message = format!("`{tag}` in `concurrency` names no stack");
+            let message = format!("`{tag}` in `concurrency` matches no stack");
             let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
             if self.settings.strict_references {
                 diagnostic.severity = Severity::Error;

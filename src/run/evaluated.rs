@@ -95,7 +95,12 @@ impl TurnEvaluation {
         let mut policies = self.policies.iter();
         let mut dropped = self.dropped.iter();
         policies.any(|policy| policy.problem.is_some() && !policy.is_ignored)
-            || dropped.any(|dropped| matches!(dropped.why, WhyDropped::Limit { .. }))
+            || dropped.any(|dropped| {
+                matches!(
+                    dropped.why,
+                    WhyDropped::Limit { .. } | WhyDropped::Ambiguous { .. }
+                )
+            })
     }
 }
 
@@ -170,8 +175,10 @@ pub struct DroppedFollowUp {
 /// Why something does not follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyDropped {
-    /// No stack is called so.
+    /// No stack has that name.
     Unknown,
+    /// The name is the id of one stack and the path of another.
+    Ambiguous { stacks: [StackPath; 2] },
     /// The run leaves the stack out.
     Excluded,
     /// A setting allows no more.

@@ -165,6 +165,7 @@ fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecor
         flag: policy.answer.flag.iter().cloned().collect(),
         reset_flag: policy.answer.reset_flag.iter().cloned().collect(),
         sample: policy.answer.sample,
+        prints: policy.answer.prints.clone(),
         problem: policy.problem.clone(),
         elapsed_ms: milliseconds(policy.elapsed),
     });
@@ -179,6 +180,7 @@ fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecor
     let dropped = evaluated.dropped.iter().map(|dropped| {
         let (why, chain) = match &dropped.why {
             WhyDropped::Unknown => ("unknown", None),
+            WhyDropped::Ambiguous { .. } => ("ambiguous", None),
             WhyDropped::Excluded => ("excluded", None),
             WhyDropped::Limit { setting, chain, .. } => (*setting, Some(chain.clone())),
         };

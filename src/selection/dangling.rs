@@ -74,7 +74,7 @@ pub(super) fn names_nothing(
 ) -> Diagnostic {
     let mut diagnostic = Diagnostic::warning(
         Code::UnknownReference,
-        format!("`{}` in `{kind}` names no stack", entry.value),
+        format!("`{}` in `{kind}` matches no stack", entry.value),
     );
     if project.settings.strict_references {
         diagnostic.severity = Severity::Error;
@@ -83,7 +83,7 @@ pub(super) fn names_nothing(
     diagnostic.label(entry.span, label)
 }
 
-/// Returns why a path names no stack.
+/// Returns why a path matches no stack.
 pub(super) fn why_nothing(project: &Project, path: &ProjectPath) -> &'static str {
     let mut empty = project.without_instances.iter();
     match fs::symlink_metadata(path.to_host(&project.root)) {

@@ -121,7 +121,7 @@ fn a_configured_limit_for_a_tag_that_nothing_carries_is_a_warning() {
     );
     assert_snapshot!(sandbox.orch("run -q true"), @"
     [stderr]
-    warning: `databse` in `concurrency` no stack
+    warning: `databse` in `concurrency` matches no stack
      --> limits.orch.hcl:4:23
       |
     4 |       concurrency = { databse = 1 }

@@ -77,7 +77,7 @@ fn strict_references_to_removed_stacks_say_so() {
     assert_snapshot!(repository.orch("list --changed --base base"), @r#"
     [stderr]
     base d6258d6: --base base
-    error: `/b` in `after` no stack
+    error: `/b` in `after` matches no stack
      --> a/stack.tm:2:12
       |
     2 |   after = ["/b"]

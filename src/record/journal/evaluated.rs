@@ -33,6 +33,9 @@ pub struct PolicyRecord {
     pub reset_flag: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sample: bool,
+    /// The output of `print`, a text for each call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prints: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     pub elapsed_ms: u64,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
-use tracing::debug;
+use tracing::{debug, info};
 
 use super::input::{self, RunFacts, StackInput, TurnFacts};
 use super::{Consequences, RecordedStack, TurnKind, Workflow};
@@ -169,6 +169,9 @@ impl Follower {
                     Ok(answer) => (answer, None),
                     Err(problem) => (PolicyOutput::default(), Some(problem)),
                 };
+                for text in &answer.prints {
+                    info!(policy = policy.name, stack = path.as_str(), "print: {text}");
+                }
                 if earlier.is_some() {
                     // It may have been evaluated before a kill, and nothing came of that.
                     self.forget_sample(&ended.id, &policy.name);

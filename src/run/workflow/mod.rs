@@ -18,7 +18,7 @@ pub use self::input::{
     ChangeAction, ChangeInput, ChangePhase, CommitInput, EntityInput, RunFacts, SessionInput,
     StackInput, TurnFacts, id, input, workflow_entry,
 };
-pub use self::names::StackNames;
+pub use self::names::{NamedStack, StackNames};
 pub use self::on_record::{RecordedStack, state_on_record};
 use super::evaluated::{DroppedFollowUp, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::{Operation, TurnIndex};
@@ -244,12 +244,22 @@ impl Workflow {
         });
         set_flags(&mut self.turns[position].flags, &said.collect::<Vec<_>>());
         let mut wanted: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
-        let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut dropped: BTreeMap<&str, (WhyDropped, Vec<String>)> = BTreeMap::new();
+        let ambiguous = |one: StackIndex, other: StackIndex| WhyDropped::Ambiguous {
+            stacks: [one, other].map(|stack| self.names.path(stack).clone()),
+        };
         for answer in answers {
             for name in &answer.answer.trigger {
                 let policies = match self.names.find(name) {
-                    Some(stack) => wanted.entry(stack).or_default(),
-                    None => unknown.entry(name).or_default(),
+                    NamedStack::One(stack) => wanted.entry(stack).or_default(),
+                    NamedStack::Ambiguous(one, other) => {
+                        let why = || (ambiguous(one, other), Vec::new());
+                        &mut dropped.entry(name).or_insert_with(why).1
+                    }
+                    NamedStack::Unknown => {
+                        let why = || (WhyDropped::Unknown, Vec::new());
+                        &mut dropped.entry(name).or_insert_with(why).1
+                    }
                 };
                 if policies.last() != Some(&answer.policy) {
                     policies.push(answer.policy.clone());
@@ -257,11 +267,11 @@ impl Workflow {
             }
         }
         let mut consequences = Consequences::default();
-        for (name, policies) in unknown {
+        for (name, (why, policies)) in dropped {
             consequences.dropped.push(DroppedFollowUp {
                 name: name.to_owned(),
                 policies,
-                why: WhyDropped::Unknown,
+                why,
             });
         }
         for (stack, policies) in wanted {

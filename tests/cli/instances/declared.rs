@@ -303,13 +303,13 @@ stack {
     assert_snapshot!(sandbox.orch("list"), @r#"
     user
     [stderr]
-    warning: `/t` in `after` no stack
+    warning: `/t` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/t", "/t[\"a\"]"]
       |            ^^^^ its `for_each` is empty
 
-    warning: `/t["a"]` in `after` no stack
+    warning: `/t["a"]` in `after` matches no stack
      --> user/stack.tm:2:18
       |
     2 |   after = ["/t", "/t[\"a\"]"]
@@ -317,13 +317,13 @@ stack {
     "#);
     assert_snapshot!(sandbox.orch("validate"), @r#"
     [stderr]
-    error: `/t` in `after` no stack
+    error: `/t` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/t", "/t[\"a\"]"]
       |            ^^^^ its `for_each` is empty
 
-    error: `/t["a"]` in `after` no stack
+    error: `/t["a"]` in `after` matches no stack
      --> user/stack.tm:2:18
       |
     2 |   after = ["/t", "/t[\"a\"]"]
@@ -343,13 +343,13 @@ stack {
     "#);
     assert_snapshot!(sandbox.orch("trigger t"), @r#"
     [stderr]
-    warning: `/t` in `after` no stack
+    warning: `/t` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/t", "/t[\"a\"]"]
       |            ^^^^ its `for_each` is empty
 
-    warning: `/t["a"]` in `after` no stack
+    warning: `/t["a"]` in `after` matches no stack
      --> user/stack.tm:2:18
       |
     2 |   after = ["/t", "/t[\"a\"]"]

@@ -305,7 +305,7 @@ fn what_cannot_trigger_a_replacement_is_refused() {
       |
       = help: remove it
 
-    warning: `/gone` in `replace_triggered_by` no stack
+    warning: `/gone` in `replace_triggered_by` matches no stack
      --> app/stack.orch.hcl:3:46
       |
     3 |     replace_triggered_by = ["/read", "/app", "/gone", "/e#x", "tag:a#x", "/e", "/e"]
