@@ -94,7 +94,7 @@ impl OperationOrder {
         assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
         let mut gone = works[tree.n_stacks()..].iter();
-        assert!(!gone.any(|work| work.apply), "nobody says how to make it");
+        assert!(!gone.any(|work| work.apply), "its removal has no apply");
         let (users, mut relaxed) = recorded.acyclic();
         let mut operations = Operations::new(works, late);
         operations.apply_what_is_needed_first(tree);

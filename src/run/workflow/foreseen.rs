@@ -107,7 +107,7 @@ impl Follower {
         let workflow = self.workflow();
         for follow in &consequences.queued {
             let turn = &workflow.turns()[workflow.position(follow.turn)];
-            let stack = turn.stack.expect("only stacks of the tree follow");
+            let stack = turn.stack.expect("only stacks of the project follow");
             let (node, rank) = place(stack);
             schedule.add(node, rank, turn.answers_failure);
         }
