@@ -496,16 +496,16 @@ fn what_looks_moved_names_both_blocks() {
     "#);
     let why = repository.orch("why '/a${x}'");
     assert_snapshot!(why.stdout.lines().skip_while(|line| !line.starts_with("status")).collect::<Vec<_>>().join("\n"), @r#"
-    status  absent: it looks moved to `/c`
-    fix     if it was moved, add this to an `.orch.hcl` file:
-            moved {
-              from = "/a$${x}"
-              to   = "/c"
-            }
-            if it was removed, and the other stack has resources of its own:
-            removed {
-              from = "/a$${x}"
-            }
+    status   absent: it looks moved to `/c`
+    fix      if it was moved, add this to an `.orch.hcl` file:
+             moved {
+               from = "/a$${x}"
+               to   = "/c"
+             }
+             if it was removed, and the other stack has resources of its own:
+             removed {
+               from = "/a$${x}"
+             }
     "#);
     // What it says can be pasted.
     let removed = "removed {\n  from = \"/a$${x}\"\n}\n";
