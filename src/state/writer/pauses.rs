@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::state::store::PATIENCE;
 
-/// How long the writer waits for what.
+/// The pauses and timeouts of the writer.
 #[derive(Debug, Clone, Copy)]
 pub struct Pauses {
     /// Between the beginnings of two writes.

@@ -110,7 +110,7 @@ fn what_excludes_each_other_is_an_error() {
         assert!(
             output
                 .stderr
-                .contains("and `config.disable_safeguards` exclude each other"),
+                .contains("and `config.disable_safeguards` cannot both be set"),
             "{output}"
         );
     }
@@ -122,7 +122,7 @@ fn what_excludes_each_other_is_an_error() {
     let both = format!("{enable}    disable_safeguards = [\"git\"]\n");
     assert_snapshot!(validate(&both), @r#"
     [stderr]
-    error: `config.enable_safeguards` and `config.disable_safeguards` exclude each other
+    error: `config.enable_safeguards` and `config.disable_safeguards` cannot both be set
      --> config.tm:3:5
       |
     3 |     enable_safeguards  = ["git-out-of-sync"]
@@ -137,7 +137,7 @@ fn what_excludes_each_other_is_an_error() {
     let old = format!("{enable}    git {{\n      check_remote = false\n    }}\n");
     assert_snapshot!(validate(&old), @r#"
     [stderr]
-    error: `config.git.check_remote` and `config.enable_safeguards` exclude each other
+    error: `config.git.check_remote` and `config.enable_safeguards` cannot both be set
      --> config.tm:5:7
       |
     3 |     enable_safeguards  = ["git-out-of-sync"]

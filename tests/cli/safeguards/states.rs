@@ -489,7 +489,7 @@ fn a_bare_repository_beside_its_worktrees() {
     [stderr]
     error: refused: the status of the working tree is unknown (safeguards `git-untracked`, `git-uncommitted`)
       caused by: `$OUTSIDE/bare` is not in the working tree of its git repository
-      = help: change into a working tree of the repository, or disable these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`
+      = help: run `orch` in a working tree of the repository, or disable these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`
     note: nothing was run
     [exit status 4]
     ");
@@ -625,7 +625,7 @@ fn a_repository_that_git_cannot_read_is_refused() {
     repository.write("/.git/index", "garbage");
     assert_unknown(
         &repository.orch(RUN),
-        "see what `git status` reports in this directory",
+        "run `git status` in this directory to see the cause",
     );
     assert_eq!(repository.orch("run -q -X -- true").code(), 0);
     let lifted = "run -q --disable-safeguards=git-untracked,git-uncommitted -- true";

@@ -123,7 +123,7 @@ fn what_contradicts_itself_is_refused() {
     let repository = dirty();
     assert_snapshot!(repository.orch("run --disable-safeguards=none,all true"), @"
     [stderr]
-    error: in --disable-safeguards: `all` and `none` exclude each other
+    error: in --disable-safeguards: `all` and `none` cannot be combined
     [exit status 64]
     ");
     let repeated = "run --disable-safeguards=all --disable-safeguards=none true";
@@ -139,7 +139,7 @@ fn what_contradicts_itself_is_refused() {
         assert_eq!(output.code(), 64, "{output}");
         assert_eq!(
             output.stderr,
-            format!("error: in {name}: `all` and `none` exclude each other\n")
+            format!("error: in {name}: `all` and `none` cannot be combined\n")
         );
         let output = run("git,untracked");
         assert_eq!(output.code(), 64, "{output}");

@@ -399,7 +399,7 @@ fn a_remote_that_talks_nonsense() {
     assert_snapshot!(output, @"
         [stderr]
         error: refused: failed to check whether HEAD is up to date (safeguard `git-out-of-sync`)
-          caused by: `git ls-remote -- origin refs/heads/main` gave an unexpected answer: <html>
+          caused by: `git ls-remote -- origin refs/heads/main` printed unexpected output: <html>
           = help: see git's message above, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
         note: nothing was run
         [exit status 4]

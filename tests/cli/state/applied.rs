@@ -109,7 +109,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     moved  # pending: own differs from cb667dc; changed: moved/main.tf (added); at or below /
     [stderr]
     note: `/b` (it looks moved to `/gone`) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
-    warning: `/b` in `after` no stack
+    warning: `/b` in `after` names no stack
      --> c/stack.tm:2:12
       |
     2 |   after = ["/b"]
@@ -124,7 +124,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     elsewhere  # pending: own differs from cb667dc; changed: elsewhere/main.tf (added); at or below /; matches --match elsewhere
     [stderr]
     note: `/b` (it looks moved to `/gone`) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
-    warning: `/b` in `after` no stack
+    warning: `/b` in `after` names no stack
      --> c/stack.tm:2:12
       |
     2 |   after = ["/b"]

@@ -134,7 +134,7 @@ fn a_bucket_that_ignores_conditions_is_refused() {
     let sandbox = in_bucket(&server);
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
     [stderr]
-    error: the store of `s3://bucket/acme/default.json` ignores the conditions of a write, so writers would overwrite each other
+    error: the store of `s3://bucket/acme/default.json` does not support conditional writes, so concurrent runs would overwrite each other
       = help: use a store with conditional writes (`If-None-Match` and `If-Match`)
     [exit status 4]
     ");
@@ -210,7 +210,12 @@ fn init_creates_one_document_whatever_the_store_does_with_one_request() {
                 5 => assert!(!exists || refusal == Lost::Answer, "{case}"),
                 _ => panic!("{case}"),
             }
-            assert!(!output.stderr.contains("ignores the conditions"), "{case}");
+            assert!(
+                !output
+                    .stderr
+                    .contains("does not support conditional writes"),
+                "{case}"
+            );
             assert!(!output.stderr.contains("<Error>"), "{case}");
             if server.requests() <= nth {
                 break;
@@ -359,7 +364,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     let orch = |variables| without_credentials(&sandbox, "state list", variables);
     assert_snapshot!(orch(&[]), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (the program `aws` was not found), nor on this machine itself (`AWS_EC2_METADATA_DISABLED` is set)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (the program `aws` was not found), and not on this machine (`AWS_EC2_METADATA_DISABLED` is set)
     [exit status 5]
     ");
     let machine = [
@@ -368,7 +373,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     ];
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (the program `aws` was not found), nor on this machine itself (its metadata service did not give any)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (the program `aws` was not found), and not on this machine (its metadata service returned none)
     [exit status 5]
     ");
     sandbox.write_program(
@@ -377,7 +382,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     );
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (this `aws` does not know that command: update it), nor on this machine itself (its metadata service did not give any)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (this version of `aws` does not have that command: update it), and not on this machine (its metadata service returned none)
     [exit status 5]
     ");
     sandbox.write_program(
@@ -386,7 +391,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     );
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (Unable to retrieve credentials: no credentials found), nor on this machine itself (`aws` has looked there too)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (Unable to retrieve credentials: no credentials found), and not on this machine (`aws` looked there too)
     [exit status 5]
     ");
     assert_eq!(server.requests(), 0);

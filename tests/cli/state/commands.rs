@@ -395,7 +395,7 @@ fn a_document_of_a_later_version_is_left_alone() {
     });
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: `.orch/state/default.json` cannot be used: it has format 2, and this version of orch knows formats up to 1
+    error: `.orch/state/default.json` cannot be used: its format is 2, and this version of orch reads formats up to 1: upgrade orch
       = help: install the version of orch that the others use
     [exit status 4]
     ");

@@ -69,7 +69,7 @@ fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
     let refused = sandbox.orch("state taint a");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heartbeat at [local time], https://ci.acme.dev/7
       = help: wait until it is free; if that run no longer exists, run `orch state unlock 6a1f`
     [exit status 4]
     ");
@@ -120,7 +120,7 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
     let refused = sandbox.orch("state unlock 6a1f");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the holder of the lock may be alive: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+    error: the holder of the lock may still be running: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heartbeat at [local time], https://ci.acme.dev/7
       = help: wait for that run; if it no longer exists, add `--force`
     [exit status 4]
     ");
@@ -128,7 +128,7 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
 }
 
 #[test]
-fn sign_of_life_counts_by_the_clock_of_the_store() {
+fn heartbeat_counts_by_the_clock_of_the_store() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     // The clock of the holder is months behind, and it has just written.
@@ -136,7 +136,7 @@ fn sign_of_life_counts_by_the_clock_of_the_store() {
     put_at(&sandbox, &record, &jiff::Timestamp::now().to_string());
     let refused = sandbox.orch("state unlock 6a1f");
     assert_eq!(refused.code(), 4, "{refused}");
-    assert!(refused.stderr.contains("may be alive"), "{refused}");
+    assert!(refused.stderr.contains("may still be running"), "{refused}");
     // A clock that is ahead does not help either.
     let ahead = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
     lock(&sandbox, &ahead.to_string());
@@ -146,7 +146,7 @@ fn sign_of_life_counts_by_the_clock_of_the_store() {
     assert_eq!(sandbox.orch("state unlock 6a1f").code(), 0);
 }
 
-/// Lets the lock expire after a quarter of an hour without a sign of life.
+/// Lets the lock expire after a quarter of an hour without a heartbeat.
 fn let_expire(sandbox: &Sandbox) {
     let path = "/.orch/state/default.json";
     change_document(sandbox, |document| {
@@ -170,12 +170,12 @@ fn lock_that_has_expired_is_taken_over() {
     let unlock = history.iter().find(|write| write["what"] == "unlock");
     assert_eq!(
         unlock.unwrap()["reason"],
-        "the run gave no sign of life for 15m"
+        "the run sent no heartbeat for 15m"
     );
 }
 
 #[test]
-fn lock_that_expires_is_kept_after_a_sign_of_life() {
+fn lock_that_expires_is_kept_after_a_heartbeat() {
     let sandbox = recorded();
     let now = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(10);
     lock(&sandbox, &now.to_string());
@@ -183,9 +183,9 @@ fn lock_that_expires_is_kept_after_a_sign_of_life() {
     let refused = sandbox.orch("state taint a");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heartbeat at [local time], https://ci.acme.dev/7
       = help: wait until it is free; if that run no longer exists, run `orch state unlock 6a1f`
-      = help: the lock expires 15m after the last sign of life of that run
+      = help: the lock expires 15m after the last heartbeat of that run
     [exit status 4]
     ");
 }

@@ -418,12 +418,9 @@ fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
     );
     let (code, stderr) = deploy(&repository, "../../deploy up");
     assert_eq!(code, 5, "{stderr}");
+    assert!(stderr.contains("took the state lock"), "{stderr}");
     assert!(
-        stderr.contains("has taken the lock of the state away"),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("away: nothing new starts; running commands continue"),
+        stderr.contains("lock: nothing new starts; running commands continue"),
         "{stderr}"
     );
     assert!(stderr.contains("orch state recover"), "{stderr}");
@@ -449,7 +446,7 @@ fn a_run_that_is_killed_leaves_an_intent_that_the_next_one_ends() {
     let (code, stderr) = deploy(&repository, "--match b ../../deploy up");
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("was killed while it held the lock of the state"),
+        stderr.contains("was killed while it held the state lock"),
         "{stderr}"
     );
     assert_eq!(statuses(&repository), "/a failed, /b applied");

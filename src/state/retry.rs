@@ -1,4 +1,4 @@
-//! Bearing with a store that fails for a while, before a run as during it.
+//! Retries of a failing store, before a run as during it.
 
 use std::time::Duration;
 
@@ -9,13 +9,12 @@ use super::store::{PATIENCE, StoreError};
 /// How long to wait before something is tried again that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Reads something, again and again while the store fails in a way that may be over soon. `note` is told of the first
-/// failure.
+/// Reads something, with retries while the store has transient failures. `note` receives the first one.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or the store does not return in time.
-pub fn patiently<T>(
+/// If it cannot be read, or the store fails for too long.
+pub fn with_retries<T>(
     clock: &dyn Clock,
     note: &dyn Fn(&StoreError),
     mut read: impl FnMut() -> Result<T, BackendReadError>,
