@@ -1,6 +1,6 @@
 //! The names of stacks: a directory and, for an instance, its key.
 //!
-//! This module does not know which stacks there are.
+//! This module doesn't know which stacks exist.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::printable::needs_escape;
 /// The longest key, in characters.
 const MAX_KEY: usize = 64;
 
-/// What comes before the number of a generation.
+/// The text before the number of a generation.
 const GENERATION: &str = "[generation ";
 
 /// The key of an instance, which distinguishes it from the others in its directory.
