@@ -378,7 +378,7 @@ fn what_is_wrong_in_a_run_block_is_shown() {
       |
       = help: a `run` block has `timeout = "30m"` and `retry { … }`
 
-    error: there can be one `retry` block here
+    error: only one `retry` block is allowed here
       --> a/stack.orch.hcl:11:5
        |
      8 |     retry {
@@ -389,7 +389,7 @@ fn what_is_wrong_in_a_run_block_is_shown() {
        |
        = help: merge the two blocks, or remove one
 
-    error: there can be one `run` block here
+    error: only one `run` block is allowed here
       --> a/stack.orch.hcl:14:3
        |
      2 |   run "label" {
@@ -472,13 +472,13 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
       |
       = help: 0 is success, which is never retried
 
-    error: `(` cannot be searched for in output
+    error: `(` is not a valid pattern for output
      --> a/stack.orch.hcl:7:26
       |
     7 |       on_output = ["ok", "(", 3]
       |                          ^^^ unclosed group
       |
-      = help: a pattern is a regular expression, searched for in each line: `\\(` for the character `(`
+      = help: a pattern is a regular expression that is matched against each line: write `\\(` for the character `(`
 
     error: `on_output` must be a list of regular expressions
      --> a/stack.orch.hcl:7:31
@@ -599,7 +599,7 @@ fn config_run_is_checked_like_the_block_of_a_stack() {
       |
       = help: remove one of them
 
-    error: there can be one `retry` block here
+    error: only one `retry` block is allowed here
      --> a/two.tm:5:2
       |
     5 |  retry {

@@ -329,12 +329,12 @@ orch {
     error: a `policy` block needs `file`
     error: unknown attribute `fil` in `policy`
     error: `../../x.rego` leads out of the project
-    warning: `/nowhere` in `attach` no stack
-    warning: `tag:nobody` in `attach` no stack
+    warning: `/nowhere` in `attach` names no stack
+    warning: `tag:nobody` in `attach` names no stack
     error: `attach` must be a list of strings
     error: `on_error` must be `"fail"` or `"ignore"`
     error: `timeout` must be a duration
-    error: there are two policies `e`
+    error: the policy `e` is defined twice
     error: the policy `f` cannot be loaded
     error: `max_turns` must be a whole number
     error: `max_followups` must be a whole number
