@@ -350,14 +350,14 @@ mod tests {
         assert!(first["key"].starts_with("bcrypt:"), "{first:?}");
         let again = recorded(&outputs, "r1", None, true);
         assert_ne!(first, again, "each has a salt of its own");
-        // It stays as long as the value does, whatever else changes.
+        // It is stable as long as the value is.
         assert_eq!(
             recorded(&sensitive("hunter2"), "r2", Some(&first), true),
             first
         );
         let other = recorded(&sensitive("other"), "r2", Some(&first), true);
         assert!(other["key"].starts_with("bcrypt:") && other != first);
-        // What was recorded before it was compared counts until something changes.
+        // A recorded value without a digest is valid until something changes.
         let run = BTreeMap::from([("key".to_owned(), "run:r0".to_owned())]);
         assert_eq!(recorded(&outputs, "r1", Some(&run), false), run);
         assert_ne!(recorded(&outputs, "r1", Some(&run), true), run);

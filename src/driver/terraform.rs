@@ -21,7 +21,7 @@ const TAINTED: &str = "replace_because_tainted";
 pub enum BadPlan {
     /// The text is not the JSON of a plan.
     ///
-    /// What it has instead is not quoted: it may be a secret.
+    /// Its text is not quoted: it may be a secret.
     #[error("the output of `show -json` is not a plan: line {line}, column {column}")]
     Malformed { line: usize, column: usize },
     #[error(

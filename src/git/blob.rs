@@ -1,4 +1,4 @@
-//! What git records of a file: the id of its content, and whether it is executable.
+//! The part of a file that git records: the id of its content, and whether it is executable.
 
 use std::fs;
 use std::io;

@@ -15,7 +15,7 @@ pub enum TurnState {
     Queued,
     /// Its tool is planning.
     Planning,
-    /// It has changes that nobody approved, so nothing was done.
+    /// It has changes that were not approved, so nothing was done.
     Unconfirmed,
     /// The command of a tracked run is running.
     Applying,

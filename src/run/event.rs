@@ -139,7 +139,7 @@ pub enum Outcome {
     Succeeded,
     /// A step did not succeed.
     Failed(Failure),
-    /// It was added and has changes that nobody approved, so nothing was done.
+    /// It was added and has unapproved changes, so nothing was done.
     Unconfirmed,
     /// It comes after a failed one.
     Skipped {

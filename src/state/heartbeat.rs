@@ -11,10 +11,10 @@ use super::lock::Locked;
 use super::run_record::RunChanges;
 use super::store::{PutCondition, Version};
 
-/// How long to wait after a sign of life that did not arrive.
+/// How long to wait after a failed heartbeat.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Gives signs of life until it is stopped.
+/// Sends heartbeats until it is stopped.
 #[derive(Debug)]
 pub struct Heartbeat {
     stop: Sender<()>,
@@ -38,8 +38,8 @@ impl Heartbeat {
     /// # Errors
     ///
     /// If no thread can be started. The lock is kept.
-    pub fn start(backend: Backend, locked: Locked, sign_of_life: Duration) -> io::Result<Self> {
-        let every = locked.lock.sign_of_life(sign_of_life);
+    pub fn start(backend: Backend, locked: Locked, interval: Duration) -> io::Result<Self> {
+        let every = locked.lock.heartbeat(interval);
         let beating = Beating {
             backend,
             record: locked.record.clone(),

@@ -49,7 +49,7 @@ impl Lock {
     }
 
     /// Returns the interval between heartbeats, at most `at_least`.
-    pub(super) fn sign_of_life(&self, at_least: Duration) -> Duration {
+    pub(super) fn heartbeat(&self, at_least: Duration) -> Duration {
         let often = self.expires().map(|expires| expires / 4);
         often.map_or(at_least, |often| often.min(at_least))
     }

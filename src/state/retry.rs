@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::backend::BackendReadError;
 use super::clock::Clock;
-use super::store::{PATIENCE, StoreError};
+use super::store::{RETRY_TIMEOUT, StoreError};
 
 /// How long to wait before something is tried again that failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub fn with_retries<T>(
         if failing.is_none() {
             note(&error);
         }
-        if now.saturating_sub(*failing.get_or_insert(now)) >= PATIENCE {
+        if now.saturating_sub(*failing.get_or_insert(now)) >= RETRY_TIMEOUT {
             return Err(error.into());
         }
         clock.sleep(RETRY);

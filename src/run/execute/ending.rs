@@ -54,7 +54,7 @@ impl<E: Executor> RunLoop<'_, E> {
         replaced.len() < n_replaced
     }
 
-    /// Cancels the turns that the run began with, because nobody approved them.
+    /// Cancels the initial turns, which were not approved.
     pub(super) fn reject(&mut self) {
         self.ending.get_or_insert(CancelCause::Rejected);
         self.schedule.stop_all_but_answers();

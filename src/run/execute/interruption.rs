@@ -9,7 +9,7 @@ use super::{Executor, Settlement, Signal, StepEnd};
 use crate::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
 use crate::run::turn::{Step, TurnIndex};
 
-/// How long to wait for a killed command. One that hangs in the kernel, or whose output nobody reads, may never end.
+/// How long to wait for a killed command. It may never end if it hangs in the kernel, or if its output is not read.
 const LAST_WAIT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
 
 /// A signal that follows an equal one faster than a person could send it is the same one, delivered

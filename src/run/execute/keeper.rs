@@ -40,7 +40,7 @@ const MAX_PIPES: usize = 2;
 const MAX_MESSAGE: usize = 64 << 10;
 
 /// How long a message may wait for room in the socket.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts the process with the first command, and sends it the outputs to store.
 pub struct OutputKeeper {
@@ -111,7 +111,7 @@ impl Drop for Kept {
 /// Starts the process, in a group of its own: signals to our group do not reach it.
 fn start(command: &[OsString]) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
-    ours.set_write_timeout(Some(PATIENCE))?;
+    ours.set_write_timeout(Some(SEND_TIMEOUT))?;
     Command::new(&command[0])
         .args(&command[1..])
         .arg0("orch")

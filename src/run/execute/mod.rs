@@ -1,36 +1,32 @@
 //! Runs the steps of turns.
 //!
-//! One loop owns the schedule, the running commands and time. It reads one channel, to which the
-//! threads that wait for commands and the one that receives signals send. It reports its decisions as
-//! [`RunEvent`](crate::run::event::RunEvent)s and never sees what commands print.
+//! One loop owns the schedule, the running commands and time. Threads that wait for commands, and one that receives
+//! signals, send it messages through one channel. The loop reports its decisions as
+//! [`RunEvent`](crate::run::event::RunEvent)s and never sees the output of commands.
 //!
-//! The loop starts commands through an [`Executor`] and knows nothing of processes. [`Commands`] runs
-//! them as processes.
+//! The loop starts commands through an [`Executor`] and doesn't know processes. [`Commands`] runs them as processes.
 //!
 //! # Signals
 //!
-//! A command must be interrupted exactly once: terraform gives up its lock cleanly on the first
-//! interrupt and loses it on the second. Two cases:
+//! A command must be interrupted exactly once: terraform frees its lock cleanly on the first interrupt and loses it
+//! on the second. There are two cases:
 //!
-//! - A command that has the terminal, since we are in front of one and share our streams, runs in our
-//!   process group, so that prompts work. A Ctrl-C then reaches it without our doing, and only a signal
-//!   that a process sent to `orch` is passed on. (If it was sent to the whole group, that is once too
-//!   often, but nobody can tell.)
-//! - Every other command has a process group of its own. Whether a signal was sent to `orch` alone
-//!   or to its whole group, the command gets it from us and nobody else, and so do the processes
-//!   that it has started.
+//! - A command that has the terminal, because `orch` is in the foreground and shares its streams, runs in our process
+//!   group, so that prompts work. A Ctrl-C reaches it directly, and only a signal that a process sent to `orch` is
+//!   passed on. (One that was sent to the whole group reaches the command twice; it cannot be distinguished.)
+//! - Every other command has a process group of its own. Whether a signal was sent to `orch` or to its whole group, the
+//!   command and its children get it only from us.
 //!
-//! What is passed on is an interrupt, or SIGTERM as it is, which terraform takes for one; a hang-up
-//! or a quit would end it at once, and leave its lock behind.
+//! SIGTERM is passed on as it is, because terraform treats it as an interrupt. All others are passed on as an
+//! interrupt: a hang-up or a quit would end terraform at once, and leave its lock behind.
 //!
-//! After the first signal nothing new starts; a second one terminates the commands, a third kills
-//! them. A command that takes too long gets the same interrupt, and is killed after a while. What has
-//! been killed and does not end is soon given up, and if the loop itself takes no signals any more,
-//! being stuck in writing what nobody reads, they end the process. So the third signal, or the fourth,
-//! is always the last that it takes.
+//! After the first signal nothing new starts; a second one terminates the commands, a third kills them. A command that
+//! takes too long gets the same interrupt, and is killed after the grace period. A killed command that does not end is
+//! soon abandoned. If the loop itself is blocked by output that no one reads, further signals end the process. So the
+//! third or the fourth signal always ends the run.
 //!
-//! A command in a process group of its own cannot have the terminal: the kernel stops it when it
-//! asks, as `ssh` does for a password. It would stay so for ever, so it fails, in the same way.
+//! A command in a process group of its own cannot have the terminal: the kernel stops it when it asks, as `ssh` does
+//! for a password. It would be stopped forever, so it is interrupted and fails.
 
 mod active;
 mod alarm;
@@ -385,8 +381,7 @@ impl Inbox {
     }
 }
 
-/// Tells the loop that what happens can no longer be put recorded: nothing new starts, and what runs goes
-/// on.
+/// Tells the loop that results can no longer be recorded: nothing new starts, and running commands continue.
 #[derive(Debug)]
 pub(in crate::run) struct StateAlarm(Sender<Message>);
 
@@ -436,4 +431,4 @@ pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
 }
 
 /// How long a signal that has arrived may take to come through the channel.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);

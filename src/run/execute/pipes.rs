@@ -42,7 +42,7 @@ const AT_ONCE: Timespec = Timespec {
 /// program, which has yet to print what it was given.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// At least what a pipe holds: after a command has ended, reading this much reads all it printed.
+/// The minimum capacity of a pipe: after a command has ended, reading this much reads all its output.
 const CAPACITY: usize = 1 << 20;
 
 /// Our ends of a command's output.
@@ -153,10 +153,10 @@ struct Open {
 
 impl Open {
     /// Waits until a stream has something, and reads once from each that does. Returns how many bytes
-    /// that were, or `None` if `patience` ran out.
+    /// that were, or `None` if the timeout passed.
     fn read(
         &mut self,
-        patience: &Timespec,
+        timeout: &Timespec,
         on_output: &mut impl FnMut(Stream, &[u8]),
     ) -> Result<Option<usize>, String> {
         let mut fds: Vec<PollFd> = self
@@ -164,7 +164,7 @@ impl Open {
             .iter()
             .map(|(_, file)| PollFd::new(file, PollFlags::IN))
             .collect();
-        match poll(&mut fds, Some(patience)) {
+        match poll(&mut fds, Some(timeout)) {
             Ok(0) | Err(Errno::INTR) => return Ok(None),
             Ok(_) => {}
             Err(errno) => return Err(io::Error::from(errno).to_string()),

@@ -9,8 +9,8 @@ use super::active::{ActiveTurn, Phase, TurnStage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
-    Execution, Executor, Inbox, Message, PATIENCE, Settlement, StepEnd, StepReporter, StepStart,
-    UpcomingStep, os,
+    Execution, Executor, Inbox, Message, SIGNAL_TIMEOUT, Settlement, StepEnd, StepReporter,
+    StepStart, UpcomingStep, os,
 };
 use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Failure, Outcome, RunEvent, RunSummary};
@@ -155,10 +155,10 @@ impl<E: Executor> RunLoop<'_, E> {
         if !is_late {
             return;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SIGNAL_TIMEOUT;
         loop {
-            let patience = deadline.saturating_duration_since(Instant::now());
-            match self.inbox.receiver.recv_timeout(patience) {
+            let timeout = deadline.saturating_duration_since(Instant::now());
+            match self.inbox.receiver.recv_timeout(timeout) {
                 Ok(signal @ Message::Signal(_)) => return self.handle(signal),
                 Ok(message) => self.pending.push_back(message),
                 Err(_) => return,
@@ -172,8 +172,8 @@ impl<E: Executor> RunLoop<'_, E> {
         let message = match self.alarms.next() {
             None => self.inbox.receiver.recv().map_err(RecvTimeoutError::from),
             Some(at) => {
-                let patience = at.saturating_duration_since(Instant::now());
-                self.inbox.receiver.recv_timeout(patience)
+                let timeout = at.saturating_duration_since(Instant::now());
+                self.inbox.receiver.recv_timeout(timeout)
             }
         };
         if let Ok(message) = message {

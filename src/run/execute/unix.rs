@@ -30,7 +30,7 @@ use signal_hook::low_level::siginfo::Cause;
 pub(super) use self::keeper::Kept;
 pub use self::keeper::{OutputKeeper, keep_output};
 pub(super) use self::pipes::Pipes;
-use super::{Message, PATIENCE, Signal};
+use super::{Message, SIGNAL_TIMEOUT, Signal};
 use crate::run::event::Failure;
 
 /// How many times this process has begun to receive signals.
@@ -119,7 +119,7 @@ fn nobody_takes_them(n_untaken: &AtomicU32) -> bool {
     if !is_stuck() {
         return false;
     }
-    thread::sleep(PATIENCE); // it may only be slow
+    thread::sleep(SIGNAL_TIMEOUT); // it may only be slow
     is_stuck()
 }
 

@@ -50,11 +50,7 @@ pub enum ResumeError {
     MayBeAlive(String),
     /// A later `orch` wrote its journal.
     #[error("the journal of run {run} cannot be read: {error}")]
-    Newer {
-        run: String,
-        /// What is wrong with it.
-        error: JournalError,
-    },
+    Newer { run: String, error: JournalError },
     /// A word in its journal means nothing to this version.
     #[error("run {run} cannot be resumed: its {what} `{word}` is unknown to this orch")]
     UnknownWord {

@@ -59,7 +59,6 @@ pub struct MovedStack {
 pub enum UnknownChanges {
     #[error("HEAD cannot be read: {0}")]
     Head(#[source] GitError),
-    /// git does not tell what is not committed.
     #[error("the status of the working tree is unknown: {0}")]
     Status(#[source] Arc<GitError>),
     /// There was a commit then or is one now, and not both.
@@ -76,7 +75,7 @@ pub enum UnknownChanges {
     /// The commit is not present.
     #[error("HEAD was {} then, which is not in this clone", commit(Some(.0.as_str())))]
     Missing(String),
-    /// The files that differ cannot be told.
+    /// The list of differing files is unavailable.
     #[error("the changes cannot be determined: {0}")]
     Changes(#[source] ChangeError),
 }

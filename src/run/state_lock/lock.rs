@@ -135,7 +135,7 @@ impl Lockable {
             BackendConfig::Local(_) => Pauses::LOCAL,
             _ => Pauses::REMOTE,
         };
-        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.sign_of_life)
+        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.heartbeat)
             .context("failed to start a thread")?;
         let lock = StateLock {
             held: Some(HeldLock { heartbeat, pauses }),

@@ -206,7 +206,7 @@ fn project_root(directory: &str) -> String {
     directory.trim_start_matches('/').to_owned()
 }
 
-/// Returns what policies are told of a turn among all of a workflow.
+/// Returns the input for a turn among all of a workflow.
 pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
     #[derive(Serialize)]
     struct Entry<'a> {
@@ -224,7 +224,7 @@ pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
     })
 }
 
-/// Returns what a policy is given when a turn has ended, without the lists.
+/// Returns the input for a policy after the end of a turn, without the lists.
 pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<RawValue> {
     #[derive(Serialize)]
     struct State {

@@ -13,7 +13,7 @@ use super::super::clock::{Clock, Moment};
 use super::super::document::{Document, Lock, RunAction};
 use super::super::holder::{Claim, FileHolder, Presence};
 use super::super::run_record::RunChanges;
-use super::super::store::{PATIENCE, PutCondition, StoreError, Version};
+use super::super::store::{PutCondition, RETRY_TIMEOUT, StoreError, Version};
 use super::queue::{QueuePlace, jittered};
 use super::{Freed, GRACE, LockConflict, LockDraft, LockError, TakenOver, free, retry};
 use crate::author::Author;
@@ -95,7 +95,7 @@ pub fn lock(
             Err(LockError::Read(BackendReadError::Store(error))) if error.is_transient() => {
                 let now = clock.elapsed();
                 let since = *failing.get_or_insert(now);
-                if now.saturating_sub(since) >= PATIENCE {
+                if now.saturating_sub(since) >= RETRY_TIMEOUT {
                     return Err(error.into());
                 }
                 (application.note)(WaitReason::Failing(&error));

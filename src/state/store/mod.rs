@@ -113,8 +113,8 @@ pub enum StoreFailure {
     Other,
 }
 
-/// How long a store that fails has to return, before and during a run.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+/// How long to retry requests to a failing store, before and during a run.
+pub const RETRY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl StoreError {
     /// Returns whether the failure may be over soon.

@@ -94,7 +94,7 @@ impl Core {
         Core {
             copy,
             pauses: Pauses {
-                sign_of_life: locked.lock.sign_of_life(pauses.sign_of_life),
+                heartbeat: locked.lock.heartbeat(pauses.heartbeat),
                 ..pauses
             },
             sure: locked.sure,
@@ -233,17 +233,17 @@ impl Core {
         let due = if is_due || self.failing_since.is_some() {
             next
         } else {
-            next.max(self.last_success + self.pauses.sign_of_life)
+            next.max(self.last_success + self.pauses.heartbeat)
         };
         due.saturating_sub(self.clock.elapsed())
     }
 
     /// Returns the time until [`Self::tick`] has a report, if no answer arrives.
-    pub fn patience(&self) -> Duration {
+    pub fn until_tick(&self) -> Duration {
         let slow = self.slow_since.map(|since| since + SLOW);
         let lost = self
             .unanswered_since()
-            .map(|since| since + self.pauses.patience);
+            .map(|since| since + self.pauses.retry_timeout);
         let next = slow.into_iter().chain(lost).min();
         next.map_or(Duration::MAX, |next| {
             next.saturating_sub(self.clock.elapsed())
@@ -254,11 +254,11 @@ impl Core {
     pub fn tick(&mut self) -> Option<Report> {
         let now = self.clock.elapsed();
         let is_over = |since: Duration, time: Duration| now.saturating_sub(since) >= time;
-        let patience = self.pauses.patience;
+        let timeout = self.pauses.retry_timeout;
         if let Some(since) = self.unanswered_since()
-            && is_over(since, patience)
+            && is_over(since, timeout)
         {
-            let problem = format!("no answer for {} seconds", patience.as_secs());
+            let problem = format!("no answer for {} seconds", timeout.as_secs());
             return Some(self.lose(Loss::Gone { problem }));
         }
         let slow = self.slow_since.take_if(|since| is_over(*since, SLOW));
@@ -342,7 +342,7 @@ impl Core {
         let since = *self
             .failing_since
             .get_or_insert(self.last_write.map_or(now, |begun| begun.elapsed));
-        if now.saturating_sub(since) >= self.pauses.patience {
+        if now.saturating_sub(since) >= self.pauses.retry_timeout {
             let problem = error.to_string();
             return Err(Loss::Gone { problem });
         }

@@ -243,7 +243,7 @@ fn write(
             report(told);
             continue;
         }
-        match receiver.recv_timeout(wait.min(core.patience())) {
+        match receiver.recv_timeout(wait.min(core.until_tick())) {
             Ok(message) => first = Some(message),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return core.abandon(),
