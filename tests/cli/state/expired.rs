@@ -123,7 +123,7 @@ fn lock_without_an_expiry_is_never_taken_over() {
 }
 
 #[test]
-fn lock_whose_run_was_heard_of_just_now_by_the_clock_of_the_store_is_not_taken_away() {
+fn unlock_refuses_after_a_recent_heartbeat_by_the_clock_of_the_store() {
     let server = BucketServer::new(Dialect::S3);
     let repository = in_bucket(&server, "");
     // The clock of the store is far from that of the holder.
@@ -206,7 +206,7 @@ fn run_that_waits_names_the_holder_and_its_job() {
 }
 
 #[test]
-fn run_bears_a_store_that_fails_while_it_starts() {
+fn run_retries_a_store_that_fails_while_it_starts() {
     let server = BucketServer::new(Dialect::S3);
     let repository = in_bucket(&server, "");
     server.lose_next(6, Lost::Refused(503, "SlowDown"));
