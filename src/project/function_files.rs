@@ -255,7 +255,7 @@ impl function::FileReader for ProjectFiles<'_> {
 
     fn home(&self) -> Result<String, FileError> {
         let home = std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
-        home.ok_or_else(|| FileError::Wrong("the home directory is not known".to_owned()))
+        home.ok_or_else(|| FileError::Wrong("the home directory is unknown".to_owned()))
     }
 
     fn absolute(&self, written: &str) -> Result<String, FileError> {

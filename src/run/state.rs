@@ -288,7 +288,7 @@ impl RunState {
     pub(super) fn finish(self) -> WriterEnd {
         match Arc::try_unwrap(self.writer) {
             Ok(writer) => writer.finish(None),
-            Err(_) => unreachable!("every question has gone with its turn"),
+            Err(_) => unreachable!("every question ends with its turn"),
         }
     }
 }

@@ -57,7 +57,7 @@ impl WaitNotes {
         match reason {
             WaitReason::Failing(error) => notices.note(&failing_note(error)),
             WaitReason::Held(held) => {
-                notices.note(&format!("waiting for the state lock, held by {held}"))
+                notices.note(&format!("waiting for the state lock, held by {held}"));
             }
             WaitReason::Behind(ahead) => notices.note(&format!(
                 "waiting for the state lock behind {}",
