@@ -94,7 +94,7 @@ fn unknown_module(project: &Project, entry: &Spanned<String>, module: &str) -> D
     let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
     if project.settings.strict_references {
         diagnostic.severity = Severity::Error;
-        diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+        diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
     }
     let known = project.modules.keys().map(String::as_str);
     diagnostic
@@ -147,7 +147,7 @@ fn named(
         if named.is_empty() && project.broken.is_empty() {
             let mut wanted = filter.alternatives().flatten();
             let unknown = wanted.find(|tag| !stacks.has_tag(tag));
-            let diagnostic = nothing("no stack carries such tags");
+            let diagnostic = nothing("no stack has such tags");
             problems.push(match unknown {
                 Some(tag) => diagnostic.did_you_mean(tag, stacks.tags()),
                 None => diagnostic,

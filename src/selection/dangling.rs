@@ -78,7 +78,7 @@ pub(super) fn names_nothing(
     );
     if project.settings.strict_references {
         diagnostic.severity = Severity::Error;
-        diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+        diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
     }
     diagnostic.label(entry.span, label)
 }

@@ -102,7 +102,7 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error_in_the_order_and_els
      --> c/stack.tm:3:12
       |
     3 |   wants = ["tag:x"]
-      |            ^^^^^^^ no other stack carries such tags
+      |            ^^^^^^^ no other stack has such tags
 
     warning: `../d` in `wanted_by` names only the stack itself
      --> d/stack.tm:2:16
@@ -243,7 +243,7 @@ fn a_reference_that_names_no_other_stack_is_dangling() {
      --> env/a/stack.tm:5:13
       |
     5 |   before = ["tag:x"]
-      |             ^^^^^^^ no other stack carries such tags
+      |             ^^^^^^^ no other stack has such tags
     "#);
     assert_eq!(sandbox.orch("validate").code(), 3);
 }
@@ -404,7 +404,7 @@ fn a_tag_that_nothing_carries_is_a_warning_with_a_suggestion() {
      --> b/stack.tm:2:12
       |
     2 |   after = ["tag:netwok"]
-      |            ^^^^^^^^^^^^ no stack carries such tags
+      |            ^^^^^^^^^^^^ no stack has such tags
       |
       = help: did you mean `network`?
     "#);
@@ -517,15 +517,15 @@ fn strict_references_turn_the_warning_into_an_error() {
     2 |   after = ["/nowhere"]
       |            ^^^^^^^^^^ no such directory
       |
-      = note: the project says `references = "strict"`
+      = note: the project sets `references = "strict"`
 
     error: `tag:nobody` in `wants` matches no stack
      --> b/stack.tm:2:12
       |
     2 |   wants = ["tag:nobody"]
-      |            ^^^^^^^^^^^^ no stack carries such tags
+      |            ^^^^^^^^^^^^ no stack has such tags
       |
-      = note: the project says `references = "strict"`
+      = note: the project sets `references = "strict"`
 
     [exit status 3]
     "#);

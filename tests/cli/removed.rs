@@ -83,7 +83,7 @@ fn strict_references_to_removed_stacks_say_so() {
     2 |   after = ["/b"]
       |            ^^^^ no such directory
       |
-      = note: the project says `references = "strict"`
+      = note: the project sets `references = "strict"`
       = note: the stack `/b` was removed since the base d6258d6
       = help: did you mean `/c`?
 

@@ -11,7 +11,7 @@ use crate::state::recover::{self as recovery, RecoverError, Recovery};
 use crate::state::run_record::RunChanges;
 use crate::state::writer::LocalCopy;
 
-/// Takes the lock with a code away from its run, also from one that may be alive, or whose record is damaged, if that
+/// Takes the lock with a code away from its run, also from one that may still be running, or whose record is damaged, if that
 /// is forced.
 pub fn unlock(
     context: &mut Context,
@@ -33,10 +33,10 @@ pub fn unlock(
             UnlockError::Lock(error) => from_lock(error),
             UnlockError::NotLocked => Error::refused("the state is not locked"),
             UnlockError::WrongCode(held) => locked(&held),
-            UnlockError::Alive(held) => {
-                Error::refused(format!("the holder of the lock may be alive: {held}"))
-                    .hint("wait for that run; if it no longer exists, add `--force`")
-            }
+            UnlockError::Alive(held) => Error::refused(format!(
+                "the holder of the lock may still be running: {held}"
+            ))
+            .hint("wait for that run; if it no longer exists, add `--force`"),
             UnlockError::Damaged(ref lock, ref damage) => {
                 let force = format!(
                     "if that run no longer exists, add `--force`; {} then",

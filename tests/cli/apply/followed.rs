@@ -123,7 +123,7 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
         &repository,
         &format!("run --resume {newest}"),
         4,
-        "it was one of `orch plan`",
+        "it is a run of `orch plan`",
     );
     let shown = done(&repository, &format!("show {file}"));
     assert!(shown.contains("/b  update"), "{shown}");

@@ -334,7 +334,7 @@ orch {
     error: `attach` must be a list of strings
     error: `on_error` must be `"fail"` or `"ignore"`
     error: `timeout` must be a duration
-    error: there are two policies `e`
+    error: the policy `e` is defined twice
     error: the policy `f` cannot be loaded
     error: `max_turns` must be a whole number
     error: `max_followups` must be a whole number
