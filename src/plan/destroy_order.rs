@@ -1,4 +1,4 @@
-//! The safeguard `destroy-order`: whether a run destroys stacks before or without their dependents.
+//! The `destroy-order` safeguard: does a run destroy stacks before, or without, their dependents?
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub struct DestroyingRun {
 }
 
 impl DestroyingRun {
-    /// Returns the violations. Without a document, all stacks of the project exist.
+    /// Returns the violations. Without a document, all stacks of the project count as existing.
     pub fn violations(
         &self,
         project: &Project,
@@ -50,7 +50,7 @@ impl DestroyingRun {
         violations
     }
 
-    /// Returns each stack destroyed after one that it runs after, with the closest such stack.
+    /// Returns stacks destroyed after one that they depend on, each with the closest such stack.
     fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<EarlyDestroy> {
         let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
         let start = self.destroyed.iter().copied();
@@ -70,7 +70,7 @@ impl DestroyingRun {
         pairs.collect()
     }
 
-    /// Returns each stack that is kept although one that it runs after is destroyed.
+    /// Returns stacks that are kept although a stack that they depend on is destroyed.
     fn dependents_kept(
         &self,
         project: &Project,

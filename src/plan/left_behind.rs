@@ -1,4 +1,4 @@
-//! Stacks that are kept although a stack that they run after is destroyed.
+//! Stacks that are kept although a stack that they depend on is destroyed.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// The outcome for a stack.
+/// What a destroy does to a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DestroyOutcome {
     Goes,
-    /// It exists, and must be destroyed before the stacks that it runs after.
+    /// It exists and is kept.
     Stays,
     /// It does not exist, or others manage it.
     Nothing,
 }
 
-/// A stack that is kept although one that it runs after is destroyed. It still needs that stack.
+/// A kept stack that still depends on a destroyed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
     /// The kept stack, as `orch list` prints it. It may be removed from this commit.
@@ -26,10 +26,10 @@ pub struct LeftBehind {
     pub goes: String,
 }
 
-/// Returns kept stacks that run after destroyed ones, according to this commit or to the state:
-/// first this commit's stacks by path, then removed ones, whose fates are by key. Only stacks that
-/// are neither destroyed nor kept lie between the two. Linear in the size of the graphs unless
-/// recorded constraints contradict each other.
+/// Returns kept stacks that run after destroyed ones, according to this commit or the state: this
+/// commit's stacks by path, then removed ones, whose outcomes are by key. All stacks between the
+/// two do not exist. Linear in the size of the graphs unless recorded constraints contradict each
+/// other.
 pub fn left_behind(
     project: &Project,
     graph: &Graph,
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Runs the search on fates (`g` goes, `s` stays): the precedence of this commit, whose stacks
-    /// are the first `n_in_tree`, and the recorded one with serials.
+    /// Runs the search on outcomes (`g` destroyed, `s` kept). The first precedence is of this
+    /// commit, whose stacks are the first `n_in_tree`; the second is recorded, with serials.
     fn answer(
         fates: &str,
         (n_in_tree, tree): (usize, &[(u32, u32)]),

@@ -1,4 +1,4 @@
-//! What an apply would do: an entry for each stack, and its turns in one order.
+//! The actions of an apply: one entry per stack, and the turns in one order.
 
 pub mod apply;
 mod approval;

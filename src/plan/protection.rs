@@ -1,9 +1,7 @@
-//! `prevent_destroy` and `prevent_resource_destroy`: the rules that protect a stack and its
-//! resources, and the refusal to destroy them.
+//! The rules `prevent_destroy` and `prevent_resource_destroy`, and the refusals that enforce them.
 //!
-//! The rules of the working tree protect a stack of the project. A removed stack is protected by
-//! its `removed` block if it has one, else by the recorded rules. This module does not decide
-//! actions.
+//! The working tree's rules protect stacks of the project. A removed stack is protected by its
+//! `removed` block, or without one by the recorded rules. This module does not decide actions.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,7 +24,7 @@ const MOST: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
     rule: ProtectionRule,
-    /// A file relative to the project root, and a line.
+    /// File relative to the project root, and line.
     place: Option<String>,
     by: ProtectedBy,
 }
@@ -47,16 +45,15 @@ impl ProtectionRule {
     }
 }
 
-/// The source of a rule.
+/// Where a rule comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProtectedBy {
-    /// The working tree.
     Tree,
-    /// HEAD, but not the working tree: lifting the rule is not committed.
+    /// HEAD, but not the working tree: the removal of the rule is uncommitted.
     Head,
-    /// The state, from this commit if known: the stack was removed.
+    /// The state, as recorded from this commit if known: the stack was removed.
     Record(Option<String>),
-    /// HEAD cannot be read, but may have the rule.
+    /// HEAD is unreadable and may have the rule.
     Unread {
         why: String,
         /// How to make it readable.
@@ -108,7 +105,7 @@ impl Protection {
     }
 
     /// Returns the rules for a removed stack: those of its `removed` block, else the recorded ones.
-    /// The proof of a removal also checks that the block is committed.
+    /// The proof of removal checks elsewhere that the block is committed.
     pub fn of_removed(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
             return Self::on_record(entry);
@@ -150,7 +147,7 @@ impl Protection {
         recorded.collect()
     }
 
-    /// Returns all rules, since an unreadable HEAD may have any of them.
+    /// Returns every rule, since an unreadable HEAD may have any.
     pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
         let rules = [ProtectionRule::Stack, ProtectionRule::Resources(all)]
@@ -187,7 +184,7 @@ impl Protection {
         text
     }
 
-    /// Returns the protected part of the loss.
+    /// Returns the protected part of what is destroyed.
     fn loss(&self, destroyed: &DestroyedPart<'_>) -> Option<ProtectedLoss> {
         match &self.rule {
             ProtectionRule::Stack if destroyed.is_whole => Some(ProtectedLoss::Stack),
@@ -223,7 +220,7 @@ impl Protection {
 pub struct DestroyedPart<'a> {
     /// Whether the whole stack is destroyed.
     is_whole: bool,
-    /// Whether no resource is left although the stack is kept.
+    /// Whether the stack is kept without any resource.
     leaves_nothing: bool,
     resources: &'a [ResourceChange],
     counts: Option<ChangeCounts>,
@@ -232,8 +229,8 @@ pub struct DestroyedPart<'a> {
 }
 
 impl<'a> DestroyedPart<'a> {
-    /// Returns the part that an action destroys, given the answer of its driver; `None` if
-    /// certainly nothing. `is_made_first`: the old generation is destroyed by an entry of its own.
+    /// Returns the part that an action destroys, given its driver's answer; `None` if certainly
+    /// nothing. `is_made_first`: another entry destroys the old generation.
     pub fn of_answer(
         action: PlannedAction,
         answer: &'a DriverAnswer,
@@ -286,7 +283,7 @@ enum ProtectedLoss {
     Rest,
     /// By address.
     Resources(Vec<String>),
-    /// This many resources; which ones is unknown.
+    /// This many resources, whose addresses are unknown.
     Unnamed(u64),
     /// Resources whose addresses and number are unknown.
     Unknown,
@@ -405,7 +402,7 @@ pub struct Protected {
     pub refusal: ProtectionRefusal,
 }
 
-/// Returns the refusals in the order of the stacks. Stacks with the same protection share one.
+/// Returns the refusals in stack order. Stacks with the same protection share one.
 pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic> {
     let mut groups: Vec<Vec<&Protected>> = Vec::new();
     let mut whole: HashMap<(&str, String), usize> = HashMap::new();
@@ -455,7 +452,7 @@ fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
         .help(format!("{}; {leave_out}", refusal.fix(stacks.len())))
 }
 
-/// Refuses to destroy protected parts of a stack; `None` if it is allowed.
+/// Refuses to destroy protected parts of a stack; `None` if the destroy is allowed.
 pub type Refuse<'a> = dyn Fn(&StackPath, &DestroyedPart<'_>) -> Option<ProtectionRefusal> + 'a;
 
 /// Enforces the rules in the turns of an apply.

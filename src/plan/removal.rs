@@ -1,4 +1,4 @@
-//! Recorded stacks that this commit lacks: what happens to them, and why some are kept.
+//! Recorded stacks that this commit lacks: their action, and why some are kept.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl RemovedStack<'_> {
         PlanReason::new(ReasonSource::Config, text)
     }
 
-    /// Returns what has to be found out. Fails if the driver has no command that destroys.
+    /// Returns the question for its tool. Fails if the driver has no destroy command.
     pub fn need(&self, driver: &Driver<'_>) -> Result<Decision, String> {
         if driver.is_none() {
             return Ok(Decision::Settled(PlannedAction::Forget, self.reason()));
@@ -71,7 +71,7 @@ impl RemovedStack<'_> {
         })
     }
 
-    /// Returns whether a destroy was started and may have succeeded, in part or as a whole.
+    /// Returns whether a destroy started and may have succeeded at least partially.
     fn may_be_destroyed(&self) -> bool {
         let intent = self.entry.intent.as_ref();
         let last = self.entry.last.as_ref();
@@ -106,19 +106,19 @@ impl RemovedStack<'_> {
 /// The role of a recorded stack in a plan with removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalRole {
-    /// It is to be destroyed.
+    /// It is destroyed, unless another stack needs it.
     Goes,
-    /// It exists, and the plan does not touch it: the stacks that it runs after must be kept.
+    /// It exists and the plan does not touch it: the stacks that it depends on must be kept.
     Holds,
-    /// It is kept and part of the plan: it is updated before the stacks that it used are destroyed.
+    /// It is kept and updated before the stacks that it used are destroyed.
     MovesAway,
     /// None of it exists.
     Nothing,
 }
 
 /// Returns the stacks that cannot be destroyed because kept stacks run after them, each with the
-/// first such stack, searching from the lowest. They in turn hold others. Stacks have their
-/// recorded numbers. Linear in the size of the record.
+/// first such stack, searching from the lowest. They in turn require others. Stacks have their
+/// recorded numbers. Linear in the size of the recorded graph.
 pub fn held(
     recorded: &RecordedConstraints,
     part: impl Fn(usize) -> RemovalRole,
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Finds the held stacks: `g` goes, `h` holds, `m` moves away; `edges` is the recorded
-    /// precedence. The node after the stacks is a group.
+    /// Finds the required stacks: `g` is destroyed, `h` untouched, `m` updated; `edges` is the
+    /// recorded precedence. The node after the stacks is a group.
     fn answer(parts: &str, edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
         let parts: Vec<RemovalRole> = parts
             .chars()
@@ -189,13 +189,13 @@ mod tests {
         for (parts, edges, expected) in [
             ("gh", &[(0, 1)][..], &[(0, 1)][..]),
             ("gh", &[(1, 0)], &[]),
-            // A planned stack moves away first.
+            // A planned stack is updated first.
             ("gm", &[(0, 1)], &[]),
             ("gmh", &[(0, 1), (1, 2)], &[]),
             // Through a stack that does not exist, and through a group.
             ("g-h", &[(0, 1), (1, 2)], &[(0, 2)]),
             ("gh", &[(0, 2), (2, 1)], &[(0, 1)]),
-            // A held stack holds others.
+            // A kept stack requires others.
             ("ggh", &[(0, 1), (1, 2)], &[(0, 1), (1, 2)]),
             ("gg", &[(0, 1)], &[]),
         ] {

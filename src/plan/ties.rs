@@ -1,4 +1,4 @@
-//! The stacks that a stack to destroy is related to by the recorded order.
+//! The stacks to which the recorded order relates a stack that is destroyed.
 
 use super::left_behind::DestroyOutcome;
 use super::order::RecordedConstraints;
@@ -22,7 +22,7 @@ impl Ties {
         }
     }
 
-    /// Returns, by recorded number, whether a stack is this one, or ran before or after it.
+    /// Returns by recorded number whether a stack is this one, or ran before or after it.
     pub fn with(&self, stack: usize) -> Vec<bool> {
         let users = self.users.reached(std::iter::once(stack));
         let used = self.used.reached(std::iter::once(stack));
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Returns the ties of stacks with this precedence. There is one more node: a group.
+    /// Returns the ties of stacks with this precedence. There is one more node, a group.
     fn ties(n_stacks: usize, edges: &[(u32, u32)]) -> Ties {
         let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
             earlier,

@@ -1,7 +1,7 @@
-//! `replace_triggered_by`: which stacks are replaced because others have changed, or are about to.
+//! `replace_triggered_by`: stacks that are replaced because others have changed or will change.
 //!
-//! A trigger implies running after it, so one pass along the graph also finds chains. This module
-//! asks [`TriggerFacts`] for the status and the recorded facts of stacks.
+//! A stack runs after its triggers, so one pass along the graph also finds chains. [`TriggerFacts`]
+//! supplies the status and recorded facts of stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::{Reference, ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
 
-/// Returns the outputs that some `replace_triggered_by` names, by stack.
+/// Returns the outputs that `replace_triggered_by` rules name, by stack.
 pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
     let mut named: BTreeMap<StackIndex, BTreeSet<String>> = BTreeMap::new();
     for reference in &references.list {
@@ -32,11 +32,9 @@ pub enum TriggerOutlook {
     Open,
     /// It is created or destroyed: it triggers nothing, but its dependents are checked again.
     Work,
-    /// It is updated or replaced.
     Changes,
 }
 
-/// The facts about stacks with triggers, and about the triggers.
 pub trait TriggerFacts {
     /// Returns the action on a stack before triggers are considered.
     fn outlook(&self, stack: StackIndex) -> TriggerOutlook;
@@ -57,7 +55,7 @@ pub trait TriggerFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplaceCause<'r> {
     pub stack: StackIndex,
-    /// The output that counts, if not the whole stack.
+    /// The output that triggers; `None` for any change of the stack.
     pub output: Option<&'r str>,
     /// Whether it changed in an earlier apply.
     pub is_past: bool,
@@ -76,7 +74,7 @@ pub struct Replacements<'r> {
 struct Summary {
     /// The first that changes in this plan.
     changes: Option<StackIndex>,
-    /// The first that may turn out to change.
+    /// The first that may change.
     open: Option<StackIndex>,
     /// The last one to change according to the state, with the serial.
     past: Option<(u64, StackIndex)>,
@@ -116,7 +114,7 @@ pub fn triggered<'r>(
     let mut ready: Vec<usize> = (0..pending.len())
         .filter(|&node| pending[node] == 0)
         .collect();
-    // By node, whether a stack with work precedes it.
+    // By node: whether a stack with work precedes it.
     let mut is_after_work = vec![false; pending.len()];
     while let Some(node) = ready.pop() {
         let mut has_work = is_after_work[node];
@@ -159,7 +157,7 @@ struct TriggerPass<'a, 'r> {
 }
 
 impl<'r> TriggerPass<'_, 'r> {
-    /// Evaluates a reference; all of its stacks have been evaluated.
+    /// Evaluates a reference, after all of its stacks.
     fn look_at(&mut self, reference: &'r Reference) {
         let from = reference.from;
         let trigger = |stack: StackIndex, is_past: bool| ReplaceCause {

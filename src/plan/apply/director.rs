@@ -1,4 +1,4 @@
-//! The decisions that are taken while a plan is applied.
+//! Decides what each turn does while a plan is applied.
 
 mod added;
 mod checked;
@@ -34,7 +34,7 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
     pub(super) updated: UpdatedStacks<'p>,
-    /// The stacks that have been applied so far, and whether that changed anything.
+    /// The stacks applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
     pub(super) destroyed: BTreeSet<StackIndex>,
     pub(super) kept: Vec<KeptGeneration>,
@@ -58,7 +58,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     fn check_protected(&self, number: usize, answer: Option<&DriverAnswer>) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
-            // Drifted resources are already removed.
+            // Drifted resources no longer exist.
             (_, PlanKind::RefreshOnly) => return Ok(()),
             (Operation::Destroy, _) => PlannedAction::Delete,
             _ => PlannedAction::Update,
@@ -88,8 +88,8 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         &self.unread
     }
 
-    /// Checks that the preconditions hold and that no update during this run triggers a
-    /// replacement: only a plan may decide to destroy.
+    /// Checks that the preconditions hold and that no update in this run triggers a replacement:
+    /// only a plan may decide to destroy.
     fn check_rules(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         // Checked before the destroy as well: a stack that cannot be recreated is kept.
@@ -191,7 +191,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 turn.check_shown_plan().map_err(Failure::Refused)?;
                 true
             }
-            // No one knows yet which changes it would make.
+            // Its changes are still unknown.
             ApplyMode::Unplanned => {
                 let is_approved = turn.is_approved();
                 // No plan has shown that it may be destroyed.
@@ -258,7 +258,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
 type RecordedOutputs = BTreeMap<String, String>;
 
 impl ApplyDirector<'_, '_> {
-    /// Takes the answer about a stack that was only read; returns whether there is one. If not, its
+    /// Takes the answer about a stack that is only read; returns whether there is one. If not, its
     /// entry is kept, and its dependents do not count as up to date.
     fn read_answer(&mut self, number: usize) -> bool {
         let turn = &mut self.turns[number];
@@ -302,7 +302,7 @@ impl ApplyDirector<'_, '_> {
         let Some(outputs) = outputs else {
             return Ok(None);
         };
-        // Without a state, the outputs before the apply are the only reference.
+        // Without a state, only the outputs before the apply can be compared.
         let before = stack.outputs_before.as_ref().map(Outputs::digests);
         let earlier = stack.recorded.as_ref().or(before.as_ref());
         let salted = outputs.salting(self.updated.named(here), earlier, has_acted)?;
@@ -399,7 +399,7 @@ impl Director for ApplyDirector<'_, '_> {
             Outcome::Failed(_) => has_failed_checks,
             Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
         };
-        // An old generation that is kept is unchanged.
+        // A kept old generation is unchanged.
         if self.turns[number].attempt.is_kept {
             return None;
         }

@@ -1,7 +1,8 @@
 //! Turns that are added to an apply: each plans its stack when it begins, and applies the plan if
 //! that is approved.
 //!
-//! The plan never showed these turns, so an approval covers any change that they make; none
+//! The user never saw a plan for these turns, so an approval covers any change that they make. None
+//! of them destroys its stack. This module does not know who adds them.
 //! destroys its stack. This module does not know who adds them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +30,7 @@ pub struct FollowUpStack<'p> {
     pub driver: Driver<'p>,
     /// Why the stack must not be touched, if so.
     pub problem: Option<String>,
-    /// Whether none of it exists, as far as is known.
+    /// Whether none of it exists, as far as known.
     pub is_new: bool,
     pub backend: Option<String>,
     pub recorded: Option<BTreeMap<String, String>>,

@@ -1,9 +1,9 @@
-//! Whether the changes that a tool would make now are within those that a plan has shown.
+//! Checks that the changes that a tool would make now are within those that a plan has shown.
 //!
-//! A provisional entry was planned before a stack that it runs after was applied: it may create and
-//! update anything, and so may an entry that is decided during the apply. The second half of a
-//! replace may create anything. The plan must show every other change: its address, its actions and
-//! its known values. Only resources that it shows are destroyed or replaced.
+//! A provisional entry was planned before a stack that it runs after was applied. It may create and
+//! update anything, as may an entry that the apply decides. The second half of a replace may create
+//! anything. The plan must have shown every other change: its address, its actions and its known
+//! values. Only resources that it has shown are destroyed or replaced.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::printable::printable;
 
 #[derive(Debug, Clone)]
 pub struct ShownChanges {
-    /// `None` if the action is decided during the apply.
+    /// `None` if the apply decides the action.
     pub action: Option<PlannedAction>,
     pub counts: Option<ChangeCounts>,
     pub resources: Vec<ResourceChange>,
-    /// The digest of the changes, if the driver has answered one.
+    /// The digest of the changes, if the driver reports one.
     pub changes: Option<String>,
     /// Whether a stack that it runs after was applied later: its creates and updates may differ.
     pub is_provisional: bool,
@@ -75,9 +75,9 @@ impl ShownChanges {
         }
     }
 
-    /// Checks the changes that a tool would make now. `is_again`: a part of the plan may have been
-    /// applied already. Then the rest of it is within the plan, and so is replacing a resource
-    /// whose creation was not finished.
+    /// Checks the changes that a tool would make now. `is_again`: part of the plan may already have
+    /// been applied. Then the rest of it is within the plan, and so is replacing a resource whose
+    /// creation did not finish.
     pub fn check(&self, answer: &DriverAnswer, is_again: bool) -> Result<(), UnshownChanges> {
         if answer.action == Some(DriverAction::Replace) {
             return Err(UnshownChanges::counted(answer.counts));
@@ -123,7 +123,7 @@ impl ShownChanges {
         })
     }
 
-    /// Checks only that nothing is destroyed that the plan does not show.
+    /// Checks only that nothing is destroyed that the plan has not shown.
     pub fn check_destroys(
         &self,
         answer: &DriverAnswer,
@@ -163,8 +163,8 @@ impl ShownChanges {
         }
     }
 
-    /// Returns whether a shown change covers this one. The values of a provisional entry do not count:
-    /// they depend on later applies.
+    /// Returns whether a shown change covers this one. The values of a provisional entry do not
+    /// count: they depend on later applies.
     fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
         let is_same = shown.address == now.address && shown.actions == now.actions;
         let has = |action: &str| shown.actions.iter().any(|it| it == action);
@@ -187,10 +187,10 @@ impl ShownChanges {
             }
             None | Some(PlannedAction::Replace) => !removes,
             Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
-                // Tools give both; changes of outputs alone are no changes of resources.
+                // Tools report both; changes of outputs alone change no resources.
                 (Some(_), Some(_), ..) if now == Some(ChangeCounts::default()) => true,
                 (Some(shown), Some(now), ..) if shown == now => true,
-                // The rest of a plan that was applied in part has another digest.
+                // The rest of a partially applied plan has another digest.
                 (Some(_), Some(_), counts, _) if !is_again || counts.is_none() => false,
                 (_, _, None, _) => !removes,
                 (_, _, Some(_), None) => false,
@@ -206,7 +206,7 @@ impl ShownChanges {
     }
 }
 
-/// Returns whether all values that were known are still the same; a deleted resource has none.
+/// Returns whether all values that were known are unchanged; a deleted resource has none.
 fn values_agree(shown: &ResourceChange, now: &ResourceChange) -> bool {
     if now.values.is_empty() {
         return true;

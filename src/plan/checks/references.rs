@@ -15,7 +15,7 @@ use crate::source::{FileId, Span};
 
 pub(super) struct EarlierStacks<'p> {
     graph: &'p Graph,
-    /// The reversed precedence, computed when it is first needed.
+    /// The reversed precedence, computed on first use.
     reversed: OnceLock<Precedence>,
 }
 
@@ -27,7 +27,7 @@ impl<'p> EarlierStacks<'p> {
         }
     }
 
-    /// Direct predecessors are found without a search.
+    /// Returns whether a stack runs after another. Direct predecessors need no search.
     fn runs_after(&self, stack: StackIndex, source: StackIndex) -> bool {
         let reversed = self
             .reversed
@@ -112,7 +112,7 @@ impl<'p> NamedOutputs<'p> {
                 named.add(expr);
             });
         }
-        // The variable of a `for` shadows the name, at least in part: evaluation finds out.
+        // The variable of a `for` shadows the name, at least partially: evaluation finds out.
         if variables.contains(&STACKS) {
             named.stacks.clear();
             named.computes = true;

@@ -93,7 +93,7 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
             (NoOp, "normalised"),
             (Update, "config differs"),
         ),
-        // Changes of the stack itself say more.
+        // Changes of the stack itself are more specific.
         (
             Some(&other),
             Some(DIFFER),

@@ -1,4 +1,4 @@
-//! Which stacks ran after which when they were recorded.
+//! The order of stacks that the state has recorded.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -127,10 +127,8 @@ pub struct NamedConstraints<'d> {
     groups: Vec<Option<String>>,
 }
 
-/// What a node of the record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordNode<'d> {
-    /// A stack of this commit.
     Here(StackIndex),
     /// A recorded stack that this commit lacks, by key.
     Gone(&'d str),
@@ -139,13 +137,12 @@ pub enum RecordNode<'d> {
 }
 
 impl<'d> NamedConstraints<'d> {
-    /// Reads the declarations and the nesting that were recorded with each apply. An entry belongs
-    /// to its stack in this commit, wherever that has moved; constraints hold through removed
-    /// stacks.
+    /// Reads the declarations and the nesting that each apply recorded. An entry belongs to its
+    /// stack in this commit, wherever that was moved. Constraints hold through removed stacks.
     ///
     /// A stack of this commit that is not recorded may still exist, and recorded stacks may refer
-    /// to it: its declarations here count as the newest record. Without a document, that is every
-    /// stack.
+    /// to it: its declarations here count as the newest record. Without a document, that applies to
+    /// every stack.
     pub fn new(project: &Project, tree: &Graph, document: Option<&'d Document>) -> Self {
         match document {
             Some(document) => Self::of(project, tree, document),
@@ -262,7 +259,6 @@ impl<'d> NamedConstraints<'d> {
         (self.n_here()..).zip(self.gone.iter().copied())
     }
 
-    /// Returns the node of a recorded stack that this commit lacks.
     pub fn removed_node(&self, key: &str) -> Option<usize> {
         let mut nodes = self.removed_nodes();
         nodes.find(|(_, it)| *it == key).map(|(node, _)| node)

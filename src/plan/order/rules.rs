@@ -64,7 +64,7 @@ pub(super) struct Operations {
     edges: Vec<RuleEdge>,
     applies: Vec<Option<u32>>,
     destroys: Vec<Option<u32>>,
-    /// D(s) of stacks that may turn out to be replaced, by stack: right before A(s).
+    /// D(s) of stacks that the apply may have to replace, by stack: right before A(s).
     lates: Vec<Option<u32>>,
 }
 
@@ -220,7 +220,7 @@ impl Operations {
         let n_nodes = n_operations + self.between.len();
         let operation = |node: u32| self.list.get(node as usize).copied();
         // Edges that may be dropped come last. Those that do not end at an operation close no
-        // cycle: they only give empty nodes their meaning.
+        // cycle: they only connect empty nodes.
         let mut edges: Vec<&RuleEdge> = self.edges.iter().collect();
         let is_between = |edge: &RuleEdge| edge.rule.may_be_relaxed && operation(edge.to).is_none();
         edges.sort_by_key(|edge| {

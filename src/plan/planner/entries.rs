@@ -1,4 +1,4 @@
-//! Turns the state and the answers of tools into the entries of a plan.
+//! Turns the state and the tools' answers into the entries of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,7 +126,7 @@ impl Decided {
                 reason: reason(format!("moved from {from}")),
                 ..self
             },
-            // It is recorded, so something exists unless a tool denies it.
+            // It is recorded, so it exists unless its tool denies that.
             PlannedAction::Create if subject.is_moved && self.answer.exists != Some(false) => {
                 Decided {
                     action: PlannedAction::Update,
@@ -153,7 +153,7 @@ impl Decided {
     }
 }
 
-/// Decides the actions, given the answers of the tools and the blocked stacks.
+/// Decides the actions from the tools' answers and the blocked stacks.
 pub(super) fn settle(
     context: &Context,
     recorded: Option<&RecordedState>,
@@ -202,7 +202,7 @@ pub(super) fn settle(
     Decisions(settled.collect())
 }
 
-/// Adds the place of the block behind the reason: the driver's, or that of a read-only stack.
+/// Adds the position of the block behind the reason: the driver's, or that of a read-only stack.
 fn placed(
     context: &Context,
     subject: &StackToPlan<'_>,
@@ -261,7 +261,7 @@ impl Decisions {
         Some(decided.as_ref().ok()?.action)
     }
 
-    /// Returns the stacks whose actions are unknown because their tools have failed.
+    /// Returns the stacks whose actions are unknown because their tools failed.
     pub(super) fn unknown(&self) -> impl Iterator<Item = StackIndex> {
         let unknown = self.0.iter().filter(|(_, decided)| decided.is_err());
         unknown.map(|(stack, _)| *stack)
@@ -298,7 +298,7 @@ impl Decisions {
         })
     }
 
-    /// Returns whether a stack without changes has other inputs than the recorded ones.
+    /// Returns whether the inputs of a stack without changes differ from the recorded ones.
     pub(super) fn differs(&self, stack: StackIndex) -> bool {
         let decided = self.position(stack).map(|position| &self.0[position].1);
         let decided = decided.and_then(|decided| decided.as_ref().ok());
@@ -307,7 +307,7 @@ impl Decisions {
         })
     }
 
-    /// Returns whether the action for a stack is unknown because its tool has failed.
+    /// Returns whether a stack's action is unknown because its tool failed.
     pub(super) fn is_unknown(&self, stack: StackIndex) -> bool {
         let position = self.position(stack);
         position.is_some_and(|position| self.0[position].1.is_err())
@@ -327,7 +327,7 @@ impl Decisions {
         });
     }
 
-    /// Blocks destroys by drivers without a command for it; returns the stacks with the reasons.
+    /// Blocks destroys by drivers without a destroy command. Returns the stacks with the reasons.
     pub(super) fn block_without_destroy(
         &mut self,
         subjects: &StacksToPlan<'_>,
@@ -370,7 +370,7 @@ impl Decisions {
     }
 
     /// Returns the entries and the failed stacks, given the stacks with work that each runs after.
-    /// A failed tool may succeed once these are applied, unless its configuration is `invalid`.
+    /// A failed tool may succeed after these are applied, unless its configuration is `invalid`.
     pub(super) fn entries(
         self,
         project: &Project,
@@ -437,7 +437,7 @@ impl Decisions {
     }
 }
 
-/// Completes entries: why their stacks are blocked, and their recorded facts.
+/// Adds to entries why their stacks are blocked, and their recorded facts.
 pub(super) fn add_known(
     subjects: &StacksToPlan<'_>,
     blocked: &BTreeMap<StackIndex, String>,

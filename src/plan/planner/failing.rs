@@ -1,4 +1,4 @@
-//! Stacks that fail to plan: which fail for certain, and which stacks an apply leaves out for them.
+//! Stacks that fail to plan, and the stacks that an apply therefore leaves out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(super) struct FailingFacts<'a, 'p> {
 
 pub(super) struct FailingStacks {
     mode: PlanMode,
-    /// Those that run after stacks with work, but fail for another cause.
+    /// Those that run after stacks with work, but fail for another reason.
     pub(super) invalid: BTreeSet<StackIndex>,
     stacks: BTreeSet<StackIndex>,
     conditional: BTreeSet<StackIndex>,
@@ -69,7 +69,8 @@ impl Context {
     }
 }
 
-/// Returns the stacks that certainly fail: the answer is unusable, or the configuration invalid.
+/// Returns the stacks that certainly fail: their answer is unusable, or their configuration
+/// invalid.
 fn invalid(
     context: &Context,
     request: &PlanRequest<'_>,
@@ -147,7 +148,7 @@ impl FailingStacks {
         self
     }
 
-    /// Blocks the stacks that an apply would skip if these and failed removals failed.
+    /// Blocks the stacks that an apply would skip if these stacks and the failed removals failed.
     pub(super) fn leave_out(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! The outlook for removed stacks in a plan over all stacks, as far as the state shows it.
+//! What a plan over all stacks would do with removed stacks, as far as the state shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,8 @@ impl Default for ForeseenRemoval {
 
 impl Context {
     /// Returns the outlook for recorded stacks that this commit lacks, by key. No tool is asked:
-    /// one may find nothing left to destroy, or that another stack has the same backend. Fails if
-    /// the code of removed stacks cannot be read.
+    /// one may find nothing to destroy, or a backend that another stack shares. Fails if the code
+    /// of removed stacks is unreadable.
     pub fn foreseen(
         &mut self,
         recorded: &RecordedState,
@@ -63,7 +63,7 @@ impl Context {
             |key: &str| is_left(key) || document.stacks.get(key).is_none_or(is_only_forgotten);
         let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
         let paths = missing.filter_map(|key| StackPath::parse(key));
-        // The entry of a stack of this commit at the same path takes precedence.
+        // A stack of this commit at the same path reports the entry.
         let paths: Vec<StackPath> = paths
             .filter(|path| self.project.stacks.find(path).is_none())
             .collect();
@@ -133,7 +133,7 @@ impl Context {
         Ok(foreseen.collect())
     }
 
-    /// Keeps the stacks that a plan would keep, as far as that needs no tool.
+    /// Keeps the stacks that a plan would keep, as far as no tool is needed for that.
     fn block_as_planned(
         &self,
         removals: &mut Removals<'_>,
@@ -164,7 +164,7 @@ impl Context {
         removals.check_out(self, &mut commits)?;
         let environments = removals.environments(&commits);
         removals.codes(self, Some(document), &commits, &environments, &[]);
-        // The code shows backends that are not recorded.
+        // The code has the backends that are not recorded.
         self.block_by_backends(removals, &places, document, standings);
         self.keep_what_is_used(removals, Some(document), &self.plannable(document));
         Ok(())

@@ -16,14 +16,14 @@ use crate::plan::triggers::named_outputs;
 use crate::plan::{SavedPlan, SavedProject, SavedStack};
 use crate::state::document::Document;
 
-/// Returns whether an apply of the entry does, decides or records something.
+/// Returns whether applying the entry acts, decides or records something.
 fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
     entry.blocked.is_none()
         && (entry.action != PlannedAction::NoOp || entry.is_undecided() || is_pending)
 }
 
 impl Context {
-    /// Collects the facts that a plan depends on. Returns the tools' plans in the order of its
+    /// Collects the facts that a plan depends on. Returns the tools' plans in the order of their
     /// indices. Fails if an output cannot be compared with the recorded one.
     pub(super) fn rest(
         &self,

@@ -1,4 +1,4 @@
-//! Removed stacks that are kept since others may have their backend, or need them and are kept.
+//! Removed stacks that are kept: another stack may share their backend, or a kept stack needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// The fix if the backend of a tool is unknown.
+/// The fix if a tool's backend is unknown.
 const ASK_IT: &str = "run `orch apply --full`, which records the backends of all selected stacks";
 
-/// The fix if a stack outside of the plan may be concerned.
+/// The fix if a stack outside of the plan may be affected.
 const PLAN_IT: &str = "plan that stack as well";
 
 /// The fix if a stack is only forgotten.
 const LEFT: &str = "its `removed` block keeps its resources: if they don't need this stack, apply that first, and plan again";
 
 impl Context {
-    /// Returns this commit's stacks with unknown backends, each with its driver: their tools were
+    /// Returns this commit's stacks with unknown backends, each with its driver. Their tools were
     /// not asked, and the recorded backend may be outdated.
     fn of_unknown_backend<'l>(
         &'l self,
@@ -53,7 +53,7 @@ impl Context {
             .collect()
     }
 
-    /// Adds the backends from the drivers' blocks, for stacks whose tools were not asked.
+    /// Adds the backends in the drivers' blocks for stacks whose tools were not asked.
     pub(super) fn with_configured(
         &self,
         places: &BTreeMap<StackIndex, StackBackend>,
@@ -91,7 +91,7 @@ impl Context {
         let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
         for (&stack, place) in places {
             let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
-            // If the current place differs from the recorded one, both have resources.
+            // If the current backend differs from the recorded one, both have resources.
             let recorded = recorded.filter(|_| !(place.is_anew && place.now.is_some()));
             for backend in recorded.into_iter().chain(&place.now) {
                 of_tree.insert(backend, stack);
@@ -141,8 +141,8 @@ impl Context {
         }
     }
 
-    /// Blocks removed stacks if another stack runs after them that is kept and that the plan does
-    /// not touch. `planned`: this commit's stacks in the plan that are not blocked.
+    /// Blocks removed stacks that another stack depends on if the plan keeps and does not touch it.
+    /// `planned`: this commit's planned stacks that are not blocked.
     pub fn keep_what_is_used(
         &self,
         removals: &mut Removals<'_>,

@@ -1,4 +1,4 @@
-//! Stacks that are kept although a stack that they run after is destroyed.
+//! Finds the stacks that a destroy keeps although they depend on destroyed ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ const MAX_NAMED: usize = 10;
 impl Context {
     /// Returns the kept stacks, by path, that run after destroyed ones.
     ///
-    /// With a state, recorded stacks exist, even after a failed apply; without one, every stack
-    /// with a driver does. Stacks that the plan found to be missing do not exist. Stacks with the
+    /// With a state, recorded stacks exist, even after a failed apply. Without one, every stack
+    /// with a driver exists. A stack that the plan found missing does not exist. Stacks with the
     /// driver `none`, and stacks that are only read, are never destroyed.
     pub fn left_behind(&self, plan: &Plan, document: Option<&Document>) -> Vec<LeftBehind> {
         let stacks = &self.project.stacks;
@@ -82,7 +82,7 @@ impl Context {
 /// The fix if a stack is kept.
 const WAY_OUT: &str = "add `--include-dependents` to destroy them too; if they no longer exist, run `orch state forget`";
 
-/// Returns the error of an apply, if any stack is kept.
+/// Refuses the apply if any stack is kept.
 pub fn refuse_left_behind(left_behind: &[LeftBehind]) -> Option<Error> {
     let first = left_behind.first()?;
     let (stays, goes) = (printable(&first.stays), printable(&first.goes));

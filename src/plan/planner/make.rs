@@ -1,4 +1,4 @@
-//! Makes a plan: compares state and commit, asks the tools, and turns answers into ordered entries.
+//! Makes a plan: compares state and commit, asks the tools, turns answers into ordered entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -38,11 +38,10 @@ pub struct Planner<'a, 'd> {
 }
 
 pub struct NewPlan<'d> {
-    /// With the facts that it depends on.
     pub saved: SavedPlan,
-    /// The plans of the tools, in the order of its indices.
+    /// The tools' plans, in the order of their indices.
     pub plans: Vec<PathBuf>,
-    /// Of a plan to destroy: the kept stacks that run after destroyed ones.
+    /// In a plan to destroy: the kept stacks that run after destroyed ones.
     pub left_behind: Vec<LeftBehind>,
     pub asked: AskedTools,
     pub commits: Commits,
@@ -52,7 +51,7 @@ pub struct NewPlan<'d> {
 
 impl<'d> Planner<'_, 'd> {
     /// Asks the tools and makes the plan, given the removed stacks that it covers. Fails if git or
-    /// the state cannot be read, no tool can be asked, or the plan would destroy protected stacks.
+    /// the state is unreadable, no tool can be asked, or the plan would destroy protected stacks.
     pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<NewPlan<'d>> {
         let Planner {
             request,
@@ -327,7 +326,7 @@ impl Context {
             .map(|recorded| self.entries_of(&recorded.document))
             .unwrap_or_default();
         let read = self.read_first(request, query, subjects, recorded, &on_record)?;
-        // Backends from the drivers' blocks are known before tools are asked.
+        // Backends in the drivers' blocks are known before tools are asked.
         let places = self.places(subjects, &on_record, &read);
         subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
         find_made_first(self, subjects, recorded, request.options);
@@ -353,14 +352,14 @@ impl Context {
             standings,
         }) = recorded
         {
-            // The recorded facts may keep a stack already: then its tool is not asked.
+            // The recorded facts may already keep a stack: then its tool is not asked.
             self.block_by_backends(removals, &places, document, standings);
         }
         let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
         let places = self.places(subjects, &on_record, &asked);
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
-        // Answers show backends that are not recorded.
+        // Answers contain backends that are not recorded.
         if let Some(RecordedState {
             document,
             standings,
@@ -375,8 +374,8 @@ impl Context {
         })
     }
 
-    /// Returns the document with entries moved to the stacks that were found to be theirs: from the
-    /// stack to its key. `None` if there are none.
+    /// Returns the document with entries assigned to the moved stacks that they belong to (`moves`:
+    /// from stack to key). `None` if there are none.
     fn amended(
         &self,
         document: Option<&Document>,

@@ -1,4 +1,4 @@
-//! Protected stacks in a plan: it is refused, or keeps them and the stacks that they run after.
+//! Protected stacks in a plan: they refuse it, or are kept with the stacks that they depend on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ impl Context {
                             &destroyed,
                         ),
                     };
-                    // A replaced stack is listed already.
+                    // A replaced stack is already listed.
                     let is_new = |it: &ProtectionRefusal| !(removal.is_planned && it.is_of_stack());
                     let stack = if removal.is_planned {
                         removal.path.current()
@@ -84,7 +84,7 @@ impl Context {
         protected
     }
 
-    /// Notes the updates that `prevent_resource_destroy` can't cover.
+    /// Notes the updates that `prevent_resource_destroy` cannot cover.
     pub(super) fn note_unreported(&self, settled: &Decisions) {
         let has_rule = |stack: &StackIndex| {
             let rule = self.project.rules_of(*stack).prevent_resource_destroy;

@@ -1,5 +1,5 @@
-//! Stacks in the state that this commit lacks: with proof of removal, they are destroyed with the
-//! code of the commit that was applied last.
+//! Stacks in the state that this commit lacks. With proof of removal, they are destroyed with the
+//! code of the commit that last applied them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +32,11 @@ pub struct Removal<'d> {
     pub path: StackPath,
     pub entry: Cow<'d, Entry>,
     pub removed: Removed,
-    /// The commit whose code destroys it, if it is known to have been removed.
+    /// The commit whose code destroys it, if its removal is proven.
     pub seen: Option<CommitId>,
     /// Why it is kept, and the fix.
     pub blocked: Option<BlockedRemoval>,
-    /// Its backend according to the driver of its commit.
+    /// Its backend according to its commit's driver.
     pub(super) backend_there: Option<String>,
     pub(super) decided: Option<DecidedRemoval>,
     /// Whether it is a generation that is current until the plan is applied.
@@ -62,7 +62,7 @@ pub struct Removals<'d> {
     /// By path.
     pub all: Vec<Removal<'d>>,
     pub(super) unplanned: UnplannedRemovals,
-    /// The stacks of this commit that are recorded under other keys: their backends are the same.
+    /// The stacks of this commit that are recorded under other keys. Their backends are the same.
     pub(super) moved: BTreeMap<StackIndex, String>,
     /// The stacks whose tools could not be asked, with the reason.
     pub(super) failed: BTreeMap<StackPath, String>,
@@ -72,7 +72,7 @@ pub struct Removals<'d> {
     absent: BTreeSet<String>,
 }
 
-/// Returns the outcome of a later apply that did not succeed and may be of another commit.
+/// Returns the outcome of a later apply that failed and may be of another commit.
 fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
     let intent = entry.intent.as_ref();
     if intent.is_some_and(|intent| intent.action == Written::Apply) {
@@ -90,7 +90,6 @@ fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
     ))
 }
 
-/// Returns the keys of recorded stacks without proof of removal.
 fn absent(missing: &BTreeMap<String, MissingStack>) -> BTreeSet<String> {
     let absent = missing.iter().filter(|(_, it)| it.evidence.is_err());
     absent.map(|(key, _)| key.clone()).collect()
@@ -124,7 +123,7 @@ impl<'d> Removal<'d> {
                 (removed, None, Some(blocked))
             }
         };
-        // With a known backend, a later change of it is detected.
+        // With a recorded backend, a later change of it is detected.
         if let (Some(seen), None) = (&seen, &entry.backend)
             && !removed.leaves()
             && let Some(why) = failed_since(entry, seen)
@@ -178,7 +177,7 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
-    /// Returns whether its resources cannot be another stack's, whichever command destroys them.
+    /// Returns whether its resources are certainly its own, whichever command destroys them.
     pub(super) fn is_unmistakable(&self) -> bool {
         self.entry.backend.is_some()
             || self.path.generation().is_some()
@@ -242,7 +241,7 @@ impl Context {
                 ));
                 continue;
             };
-            // The entry of a stack of this commit at the same path reports it.
+            // A stack of this commit at the same path reports the entry.
             if self.project.stacks.find(&path).is_some() {
                 continue;
             }
@@ -321,7 +320,7 @@ impl<'d> Removals<'d> {
         self
     }
 
-    /// Drops the stacks that this commit has at other paths: from the stack to the key.
+    /// Drops the stacks that this commit has at other paths (`moves`: from stack to key).
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         self.moved.clone_from(moves);
         let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
@@ -329,7 +328,6 @@ impl<'d> Removals<'d> {
             .retain(|removal| !keys.contains(removal.path.as_str()));
     }
 
-    /// Returns the keys of recorded stacks that this commit lacks without proof of removal.
     pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
         let is_moved = |key: &&String| self.moved.values().any(|moved| moved == *key);
         self.absent.iter().filter(move |key| !is_moved(key))
@@ -445,7 +443,7 @@ impl<'d> Removals<'d> {
         failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     }
 
-    /// Returns the facts that a removal with work depends on, and adds its tool's plan to `plans`.
+    /// Returns the facts that a removal with work depends on; adds its tool's plan to `plans`.
     pub(super) fn rest(
         &self,
         entry: &PlanEntry,

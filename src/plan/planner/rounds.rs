@@ -1,4 +1,4 @@
-//! Asks tools in rounds: those that wait for others, and those whose answers changed the question.
+//! Asks tools in rounds: tools that wait for others, and tools whose question has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) struct Waiting<'a, 'l> {
 }
 
 impl Context {
-    /// Asks the tools of stacks with undecided preconditions, in rounds: each once the actions of
+    /// Asks the tools of stacks with undecided preconditions in rounds, each once the actions of
     /// the stacks are known whose outputs they need.
     pub(super) fn ask_waiting(
         &self,
@@ -54,7 +54,8 @@ impl Context {
         Ok(asked)
     }
 
-    /// Asks tools again whose questions have changed: to replace, or since nothing is left to replace.
+    /// Asks tools again whose question has changed: to replace, or because nothing is left to
+    /// replace.
     pub(super) fn ask_again(
         &self,
         request: &PlanRequest<'_>,

@@ -1,4 +1,4 @@
-//! The sequence of a plan, including the stacks that are decided during the apply.
+//! The sequence of a plan, including stacks that the apply decides.
 
 use std::collections::BTreeMap;
 

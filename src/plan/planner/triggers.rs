@@ -20,8 +20,7 @@ struct PlannedFacts<'a> {
 }
 
 impl PlannedFacts<'_> {
-    /// Returns the digests of an output: the one that a stack was applied with, and the current
-    /// one.
+    /// Returns two digests of an output: as a stack was applied with it, and as it is now.
     fn output_marks(
         &self,
         from: StackIndex,

@@ -1,6 +1,6 @@
-//! Whether a plan from a file is consistent: everything that is applied must be shown.
+//! Checks that a plan from a file is consistent: everything that is applied must be shown.
 //!
-//! The file is untrusted, and its digests do not prove where it comes from.
+//! The file is untrusted, and its digests do not prove its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,8 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that removed stacks are destroyed or forgotten only with proof, and no others forgotten.
+/// Checks that removed stacks are destroyed or forgotten only with proof, and no others are
+/// forgotten.
 fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let (stack, action) = (name(&entry.stack), entry.action);
     let is_generation = matches!(

@@ -1,6 +1,6 @@
-//! Whether a saved plan is still valid, and what is left to do.
+//! Checks whether a saved plan is still valid, and finds the remaining work.
 //!
-//! Compares the plan with the current project, git and state. Asks no one for approval.
+//! Compares the plan with the current project, git and state. Asks for no approval.
 
 mod drift;
 mod environment;
@@ -25,7 +25,6 @@ use crate::state::document::Document;
 /// The comparison of a plan with the current facts.
 #[derive(Clone, Copy)]
 pub struct Verification<'a> {
-    /// With the facts that it depends on.
     pub saved: &'a SavedPlan,
     /// Whether it comes from a file, or was just made.
     pub is_from_file: bool,

@@ -32,7 +32,8 @@ pub fn removals_of<'d>(
 }
 
 impl Verification<'_> {
-    /// Checks that nothing keeps the removed stacks, given their code. Else nothing may run.
+    /// Checks that nothing keeps the removed stacks, given their code. If it fails, nothing may
+    /// run.
     pub fn check_removals(
         &self,
         context: &Context,

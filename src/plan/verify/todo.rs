@@ -1,4 +1,4 @@
-//! Turns the entries of a plan into the work on each stack.
+//! Turns the entries of a plan into the remaining work on each stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub struct RemainingWork<'p> {
     pub removed: Vec<ToDestroy<'p>>,
     /// The removed stacks that are only removed from the state.
     pub forgotten: Vec<StackPath>,
-    /// The stacks with work that is done already.
+    /// The stacks whose work is already done.
     pub done: Vec<StackIndex>,
     /// The unchanged stacks whose declarations differ from the recorded ones.
     pub declared: Vec<StackIndex>,
@@ -127,7 +127,7 @@ impl<'p> RemainingWork<'p> {
             && self.declared.is_empty()
     }
 
-    /// Returns whether nothing that the plan shows is to be done: only the state is updated.
+    /// Returns whether only the state is updated, and nothing that the plan shows is done.
     pub fn is_silent(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()
@@ -147,7 +147,7 @@ impl<'p> RemainingWork<'p> {
         with_turns.chain(self.records.iter().map(|it| it.stack))
     }
 
-    /// Drops the stacks whose record is already up to date: `--full` asks these too.
+    /// Drops the stacks whose record is up to date: `--full` asks these, too.
     pub fn leave_out_what_is_on_record(
         &mut self,
         project: &Project,
@@ -174,12 +174,12 @@ impl<'p> RemainingWork<'p> {
         });
     }
 
-    /// Returns how many stacks may turn out to be replaced.
+    /// Returns how many stacks the apply may have to replace.
     pub fn n_late(&self) -> usize {
         self.stacks.iter().filter(|it| it.is_late).count()
     }
 
-    /// Sets whether stacks may be replaced that turn out to need it.
+    /// Sets whether the apply may replace stacks that the plan does not replace.
     pub fn allow_late(&mut self, is_allowed: bool) {
         for stack in self.stacks.iter_mut().filter(|it| it.is_late) {
             stack.is_late = is_allowed;

@@ -26,8 +26,8 @@ impl<'p> ApplyDirector<'_, 'p> {
 
     pub(super) fn check_before(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
-        // No condition is checked on destroy. A replaced stack is checked when it is recreated,
-        // unless the condition is already known to fail.
+        // A destroy has no conditions. A replaced stack is checked when it is recreated, unless a
+        // condition is already known to fail.
         if turn.operation == Operation::Destroy {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl<'p> ApplyDirector<'_, 'p> {
         Err(Failure::Condition(why))
     }
 
-    /// Takes the printed outputs of a turn as those of its stack.
+    /// Stores the printed outputs of a turn as those of its stack.
     pub(super) fn learn(&mut self, number: usize) {
         let turn = &self.turns[number];
         let (Some(checker), Some(stack)) = (&mut self.checker, turn.stack.stack.here()) else {

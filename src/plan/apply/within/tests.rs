@@ -104,7 +104,7 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
             "update x.a; update x.b; create x.c",
             "+1 ~2 -0",
         ),
-        // A create is limited to what was shown.
+        // A create is limited to the shown changes.
         (Some(Create), "create x.a", "create x.a", ""),
         (
             Some(Create),
@@ -333,7 +333,7 @@ fn a_deposed_object_goes_with_the_resource_that_it_was() {
 }
 
 /// Returns whether the answer of a driver without resources is within a plan: counts as `add change
-/// remove` and a digest of the changes, each may be empty.
+/// remove` and a digest of the changes; each may be empty.
 fn is_within(
     action: Option<PlannedAction>,
     shown: (&str, &str),
@@ -380,13 +380,13 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
         (Some(Update), ("", ""), ("9 9 0", ""), true),
         (Some(Update), ("", ""), ("9 9 9", ""), false),
         (Some(Update), ("", ""), ("", ""), true),
-        // A create is limited to what was shown.
+        // A create is limited to the shown changes.
         (Some(Create), ("1 0 0", ""), ("1 0 0", ""), true),
         (Some(Create), ("1 0 0", ""), ("2 0 0", ""), false),
         (Some(Create), ("1 0 0", ""), ("1 0 1", ""), false),
         (Some(Create), ("1 0 0", "x"), ("1 0 0", "y"), false),
         (Some(Create), ("", ""), ("9 9 0", ""), true),
-        // These may add anything, and remove nothing.
+        // These may add anything and remove nothing.
         (Some(Replace), ("0 0 1", ""), ("5 0 0", ""), true),
         (Some(Replace), ("0 0 1", ""), ("0 0 1", ""), false),
         (None, ("", ""), ("5 5 0", ""), true),

@@ -1,4 +1,4 @@
-//! Archives that were made or changed to do harm.
+//! Archives that are damaged, or made to do harm.
 
 use rawzip::CompressionMethod;
 
