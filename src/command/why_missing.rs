@@ -5,7 +5,7 @@ use crate::change::CountedStates;
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
-use crate::plan::planner::{ForeseenRemoval, RecordedState};
+use crate::plan::planner::{RecordedState, RemovalOutlook};
 use crate::printable::printable;
 use crate::report::MissingStory;
 
@@ -13,7 +13,7 @@ use crate::report::MissingStory;
 pub struct MissingExplanation {
     recorded: RecordedState,
     /// By key, what an apply would do.
-    stacks: Vec<(String, ForeseenRemoval)>,
+    stacks: Vec<(String, RemovalOutlook)>,
 }
 
 impl MissingExplanation {
@@ -23,11 +23,11 @@ impl MissingExplanation {
             document,
             standings,
         } = &self.recorded;
-        let stories = self.stacks.iter().map(|(key, foreseen)| MissingStory {
+        let stories = self.stacks.iter().map(|(key, outlook)| MissingStory {
             path: key,
             entry: &document.stacks[key],
             stack: &standings.missing[key],
-            foreseen: foreseen.clone(),
+            outlook: outlook.clone(),
         });
         stories.collect()
     }
@@ -88,11 +88,11 @@ impl Context {
             return Ok(None);
         }
         let named: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let foreseen = self.foreseen(&recorded, &named)?;
+        let outlook = self.removal_outlooks(&recorded, &named)?;
         self.report()?;
         Ok(Some(MissingExplanation {
             recorded,
-            stacks: keys.into_iter().zip(foreseen).collect(),
+            stacks: keys.into_iter().zip(outlook).collect(),
         }))
     }
 }

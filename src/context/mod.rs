@@ -74,7 +74,7 @@ pub struct Context {
     /// The arguments of each `git fetch` that was run to compare HEAD with the applied commits.
     fetched: BTreeSet<Vec<String>>,
     /// The digests that a plan rests on, once they have been computed.
-    pub grounds: Option<Rc<InputDigests>>,
+    pub input_digests: Option<Rc<InputDigests>>,
     /// The inputs that policies of a module asked to keep, with the names of the policies.
     pub release_samples: Vec<(String, Box<RawValue>)>,
 }
@@ -107,7 +107,7 @@ impl Context {
             digested: None,
             fetches_seen: false,
             fetched: BTreeSet::new(),
-            grounds: None,
+            input_digests: None,
             release_samples: Vec::new(),
         }
     }

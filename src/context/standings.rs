@@ -319,7 +319,7 @@ impl Context {
 
     /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but what tools
     /// write when they are initialised is as it is committed.
-    pub fn digest_grounds(&mut self) -> Result<()> {
+    pub fn digest_inputs(&mut self) -> Result<()> {
         match self.git() {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
             git => _ = git.context("failed to ask git")?,
@@ -331,7 +331,7 @@ impl Context {
             file.state != FileState::Committed && is_written_by_tools(&file.path)
         });
         if written.is_empty() {
-            self.grounds = Some(digests);
+            self.input_digests = Some(digests);
             return Ok(());
         }
         let made = digests_of(
@@ -342,7 +342,7 @@ impl Context {
             // They have been told of.
             &mut Problems::default(),
         );
-        self.grounds = Some(Rc::new(
+        self.input_digests = Some(Rc::new(
             made.context("failed to read the inputs of the stacks")?,
         ));
         Ok(())

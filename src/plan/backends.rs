@@ -16,7 +16,7 @@ pub struct StackBackend {
     /// If a `moved` block moved the stack: its recorded path, and the tool's program.
     pub moved: Option<(String, Option<&'static str>)>,
     /// Whether `now` belongs to a newer generation than the recorded backend.
-    pub is_anew: bool,
+    pub is_new_generation: bool,
 }
 
 impl StackBackend {
@@ -51,7 +51,7 @@ pub fn blocked(
         let (Some((key, recorded)), Some(now)) = (&place.recorded, &place.now) else {
             continue;
         };
-        if now == recorded || place.is_anew || !planned.contains(&stack) {
+        if now == recorded || place.is_new_generation || !planned.contains(&stack) {
             continue;
         }
         if let Some((before, program)) = &place.moved {

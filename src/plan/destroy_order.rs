@@ -90,30 +90,30 @@ impl DestroyingRun {
         };
         let fate = |stack: StackIndex| {
             if self.destroyed.contains(&stack) {
-                DestroyOutcome::Goes
+                DestroyOutcome::Destroyed
             } else if self.others.contains(&stack) {
                 // The run may create it.
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             } else if document.is_none() && self.done.contains(&stack) || !exists(stack) {
-                DestroyOutcome::Nothing
+                DestroyOutcome::Missing
             } else {
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             }
         };
         let of_gone = |key: &str| {
             let entry = document.and_then(|document| document.stacks.get(key));
             if entry.is_some_and(is_only_forgotten) {
-                DestroyOutcome::Nothing
+                DestroyOutcome::Missing
             } else {
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             }
         };
         let record = NamedConstraints::new(project, graph, document);
         let kept = left_behind(project, graph, &record, fate, of_gone)
             .into_iter()
             .map(|pair| EarlyDestroy {
-                dependent: pair.stays,
-                destroyed: pair.goes,
+                dependent: pair.kept,
+                destroyed: pair.destroyed,
             });
         kept.collect()
     }

@@ -136,9 +136,9 @@ pub struct StackFacts<'a> {
     pub mode: StackMode,
     pub is_replaced: bool,
     /// Whether a replace creates the new stack before it destroys the old one.
-    pub is_made_first: bool,
+    pub is_created_first: bool,
     /// Whether it is recorded as being replaced, and nothing of it exists.
-    pub is_gone: bool,
+    pub is_missing: bool,
     /// The `replace_triggered_by` that replaces it, if any.
     pub trigger: Option<&'a PlanReason>,
     /// Whether it is unrecorded but known to be a recorded stack that was moved.
@@ -154,7 +154,7 @@ pub struct StackFacts<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    Settled(PlannedAction, PlanReason),
+    Final(PlannedAction, PlanReason),
     /// Asks its tool; the action is a guess.
     Ask(PlanKind, AskedAction),
 }
@@ -169,7 +169,7 @@ pub enum AskedAction {
     /// The stack is destroyed and recreated.
     Replace,
     /// A new generation is created before the old one is destroyed.
-    Anew,
+    CreateFirst,
     Refresh,
     Read,
 }
@@ -177,7 +177,7 @@ pub enum AskedAction {
 impl AskedAction {
     pub fn word(self) -> &'static str {
         match self {
-            AskedAction::Create | AskedAction::Anew => "create",
+            AskedAction::Create | AskedAction::CreateFirst => "create",
             AskedAction::Update => "update",
             // A recreated stack is planned after the old one is destroyed.
             AskedAction::Delete | AskedAction::Replace => "delete",
@@ -219,12 +219,12 @@ impl StackFacts<'_> {
             if options.mode != PlanMode::Destroy && asks(PlanKind::RefreshOnly) {
                 return Decision::Ask(PlanKind::RefreshOnly, asked);
             }
-            return Decision::Settled(action, PlanReason::new(ReasonSource::Config, text));
+            return Decision::Final(action, PlanReason::new(ReasonSource::Config, text));
         }
         if options.mode == PlanMode::Destroy {
             if self.driver.is_none() {
                 let reason = "the driver `none` destroys nothing";
-                return Decision::Settled(
+                return Decision::Final(
                     PlannedAction::NoOp,
                     PlanReason::new(ReasonSource::Driver, reason),
                 );
@@ -233,43 +233,43 @@ impl StackFacts<'_> {
                 return Decision::Ask(PlanKind::Destroy, AskedAction::Delete);
             }
             let reason = PlanReason::new(ReasonSource::Option, "--destroy");
-            return Decision::Settled(PlannedAction::Delete, reason);
+            return Decision::Final(PlannedAction::Delete, reason);
         }
         let asked = match self.standing {
             Some(Standing::Pending(Pending::NeverApplied)) if !self.is_moved => AskedAction::Create,
             _ => AskedAction::Update,
         };
         if let Some(reason) = self.replaces() {
-            if self.is_gone && asks(PlanKind::Normal) {
+            if self.is_missing && asks(PlanKind::Normal) {
                 return Decision::Ask(PlanKind::Normal, AskedAction::Create);
             }
-            let is_there = asked != AskedAction::Create && !self.is_gone;
+            let is_there = asked != AskedAction::Create && !self.is_missing;
             if is_there && self.driver.is_none() && !self.is_replaced {
                 // No tool created anything, so there is nothing to destroy: the stack is recorded
                 // again.
-                return Decision::Settled(PlannedAction::NoOp, reason);
+                return Decision::Final(PlannedAction::NoOp, reason);
             }
-            if is_there && self.is_made_first && asks(PlanKind::Normal) {
-                return Decision::Ask(PlanKind::Normal, AskedAction::Anew);
+            if is_there && self.is_created_first && asks(PlanKind::Normal) {
+                return Decision::Ask(PlanKind::Normal, AskedAction::CreateFirst);
             }
-            if is_there && !self.is_made_first && asks(PlanKind::Destroy) {
+            if is_there && !self.is_created_first && asks(PlanKind::Destroy) {
                 return Decision::Ask(PlanKind::Destroy, AskedAction::Replace);
             }
             if is_there {
-                return Decision::Settled(PlannedAction::Replace, reason);
+                return Decision::Final(PlannedAction::Replace, reason);
             }
-            if self.is_gone {
-                return Decision::Settled(PlannedAction::Create, reason);
+            if self.is_missing {
+                return Decision::Final(PlannedAction::Create, reason);
             }
         }
         if self.is_as_applied() && (!options.is_full || self.is_never_updated()) {
-            return Decision::Settled(PlannedAction::NoOp, self.unchanged());
+            return Decision::Final(PlannedAction::NoOp, self.unchanged());
         }
         if asks(PlanKind::Normal) {
             return Decision::Ask(PlanKind::Normal, asked);
         }
         let reason = self.because();
-        Decision::Settled(
+        Decision::Final(
             match (asked, self.driver.is_none(), self.standing) {
                 _ if self.is_as_applied() => PlannedAction::NoOp,
                 (AskedAction::Create, true, Some(_)) => PlannedAction::Adopt,
@@ -327,7 +327,7 @@ impl StackFacts<'_> {
         is_tainted.then(|| PlanReason::new(ReasonSource::State, "tainted"))
     }
 
-    fn is_on_record(&self) -> bool {
+    fn is_recorded(&self) -> bool {
         let never = Standing::Pending(Pending::NeverApplied);
         self.is_moved || self.standing.is_some_and(|standing| *standing != never)
     }
@@ -380,7 +380,7 @@ impl StackFacts<'_> {
         allowed(&self.driver, asked, answer)?;
         let because = self
             .replaces()
-            .filter(|_| self.is_gone)
+            .filter(|_| self.is_missing)
             .unwrap_or_else(|| self.because());
         let says = |text: &str| {
             let own = answer.reason.clone();
@@ -398,14 +398,16 @@ impl StackFacts<'_> {
             AskedAction::Refresh => (PlannedAction::NoOp, says("has not drifted")),
             AskedAction::Replace => {
                 let reason = self.replaces().unwrap_or(because);
-                if answer.is_there(self.is_on_record()) {
+                if answer.is_there(self.is_recorded()) {
                     (PlannedAction::Replace, reason)
                 } else {
                     (PlannedAction::Create, reason)
                 }
             }
-            AskedAction::Anew => (PlannedAction::Replace, self.replaces().unwrap_or(because)),
-            AskedAction::Delete if answer.is_there(self.is_on_record()) => (
+            AskedAction::CreateFirst => {
+                (PlannedAction::Replace, self.replaces().unwrap_or(because))
+            }
+            AskedAction::Delete if answer.is_there(self.is_recorded()) => (
                 PlannedAction::Delete,
                 PlanReason::new(ReasonSource::Option, "--destroy"),
             ),
@@ -466,9 +468,10 @@ pub fn allowed(
     let may_replace = driver.block.is_some_and(|block| block.may_replace);
     let (is_allowed, hint) = match (asked, action) {
         (_, DriverAction::NoOp)
-        | (AskedAction::Create | AskedAction::Anew | AskedAction::Update, DriverAction::Update) => {
-            (true, "")
-        }
+        | (
+            AskedAction::Create | AskedAction::CreateFirst | AskedAction::Update,
+            DriverAction::Update,
+        ) => (true, ""),
         (AskedAction::Update, DriverAction::Replace) => {
             (may_replace, "that needs `may_replace = true`")
         }

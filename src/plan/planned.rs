@@ -117,7 +117,7 @@ pub struct PlannedOrder {
     pub order: OperationOrder,
     /// Stacks in the state but not in this commit: at least the destroyed ones. Their numbers
     /// follow those of the project's stacks.
-    pub gone: Vec<StackPath>,
+    pub removed: Vec<StackPath>,
     /// The violated constraints, deduplicated, the worst first.
     pub relaxed: Vec<RelaxedConstraint>,
 }
@@ -128,7 +128,7 @@ impl PlannedOrder {
         graph: &Graph,
         document: Option<&Document>,
         actions: impl Iterator<Item = (StackIndex, PlannedAction)>,
-        gone: &BTreeMap<String, PlannedAction>,
+        removed: &BTreeMap<String, PlannedAction>,
     ) -> Self {
         let mut works = vec![StackWork::default(); project.stacks.len()];
         for (stack, action) in actions {
@@ -140,12 +140,12 @@ impl PlannedOrder {
                 ),
             };
         }
-        let gone = gone
+        let removed = removed
             .iter()
             .filter(|&(_, action)| *action == PlannedAction::Delete)
             .map(|(key, _)| key.as_str())
             .collect();
-        Self::of(project, graph, document, &works, &gone)
+        Self::of(project, graph, document, &works, &removed)
     }
 
     /// Orders work on the project's stacks, by index, and destroys of removed stacks, by key.
@@ -157,9 +157,9 @@ impl PlannedOrder {
         graph: &Graph,
         document: Option<&Document>,
         works: &[StackWork],
-        gone: &BTreeSet<&str>,
+        removed: &BTreeSet<&str>,
     ) -> Self {
-        Self::with_late(project, graph, document, works, (gone, &BTreeSet::new()))
+        Self::with_late(project, graph, document, works, (removed, &BTreeSet::new()))
     }
 
     /// Like [`Self::of`], if the apply may find that it must destroy `late` stacks first.
@@ -168,11 +168,11 @@ impl PlannedOrder {
         graph: &Graph,
         document: Option<&Document>,
         works: &[StackWork],
-        (gone, late): (&BTreeSet<&str>, &BTreeSet<usize>),
+        (removed, late): (&BTreeSet<&str>, &BTreeSet<usize>),
     ) -> Self {
         let tree = Precedence::new(graph);
         // Recorded constraints order only destroys.
-        if gone.is_empty() && !is_destroyed_beside_others(works) {
+        if removed.is_empty() && !is_destroyed_beside_others(works) {
             let nothing = RecordedConstraints {
                 n_stacks: works.len(),
                 n_nodes: works.len(),
@@ -180,25 +180,25 @@ impl PlannedOrder {
             };
             return PlannedOrder {
                 order: OperationOrder::new(works, &tree, &nothing),
-                gone: Vec::new(),
+                removed: Vec::new(),
                 relaxed: Vec::new(),
             };
         }
         let record = NamedConstraints::new(project, graph, document);
-        let works_gone = record.gone.iter().map(|key| StackWork {
-            destroy: gone.contains(key),
+        let removed_works = record.removed.iter().map(|key| StackWork {
+            destroy: removed.contains(key),
             apply: false,
         });
-        let works: Vec<StackWork> = works.iter().copied().chain(works_gone).collect();
+        let works: Vec<StackWork> = works.iter().copied().chain(removed_works).collect();
         let paths = record
-            .gone
+            .removed
             .iter()
             .map(|key| StackPath::parse(key).expect("a stack on record has a path"));
-        let gone: Vec<StackPath> = paths.collect();
-        let places = places_by_path(project, &gone);
+        let removed: Vec<StackPath> = paths.collect();
+        let places = places_by_path(project, &removed);
         let recorded = record.recorded.between(&works);
         let turnarounds = Turnarounds {
-            made_first: made_first(project, document, &works, &gone),
+            created_first: created_first(project, document, &works, &removed),
             late: late.clone(),
         };
         let order =
@@ -226,14 +226,14 @@ impl PlannedOrder {
             .collect();
         PlannedOrder {
             order,
-            gone,
+            removed,
             relaxed: relaxed.into_iter().collect(),
         }
     }
 
     pub fn operations(&self, project: &Project) -> Vec<PlannedOperation> {
         let stacks = project.stacks.iter().map(|(_, stack)| &stack.path);
-        let paths: Vec<&StackPath> = stacks.chain(&self.gone).collect();
+        let paths: Vec<&StackPath> = stacks.chain(&self.removed).collect();
         let planned = self.order.sequence.iter().map(|it| PlannedOperation {
             stack: paths[it.stack].clone(),
             destroys: it.operation == Operation::Destroy,
@@ -244,7 +244,7 @@ impl PlannedOrder {
 
 impl PlannedOrder {
     /// Returns the stacks that an apply skips if `failed` ones fail, each with one of these.
-    pub fn behind(
+    pub fn skipped_after(
         &self,
         project: &Project,
         failed: &BTreeSet<&StackPath>,
@@ -252,7 +252,7 @@ impl PlannedOrder {
         let operations = self.operations(project);
         let stack = |turn: TurnIndex| &operations[turn.get()].stack;
         let mut schedule = self.order.schedule().on_error(OnError::SkipDependents);
-        let mut behind = BTreeMap::new();
+        let mut skipped_after = BTreeMap::new();
         while let Some(turn) = schedule.start_next() {
             let succeeds = !failed.contains(stack(turn));
             schedule.finish(turn, succeeds);
@@ -260,19 +260,20 @@ impl PlannedOrder {
                 .settle(turn, succeeds)
                 .into_iter()
                 .filter(|it| !failed.contains(stack(it.turn)));
-            behind.extend(skipped.map(|it| (stack(it.turn).clone(), stack(it.cause).clone())));
+            skipped_after
+                .extend(skipped.map(|it| (stack(it.turn).clone(), stack(it.cause).clone())));
         }
-        behind
+        skipped_after
     }
 }
 
 /// Returns the stacks that are created before the old ones are destroyed: the number of each, and
 /// of the old generation, which is current in the state.
-fn made_first(
+fn created_first(
     project: &Project,
     document: Option<&Document>,
     works: &[StackWork],
-    gone: &[StackPath],
+    removed: &[StackPath],
 ) -> Vec<(usize, usize)> {
     let pair = |(old, path): (usize, &StackPath)| {
         let generation = path.generation()?;
@@ -281,17 +282,17 @@ fn made_first(
         let is_current = entry.generation == generation && works[made].apply;
         is_current.then_some((made, old))
     };
-    let old = (project.stacks.len()..).zip(gone);
+    let old = (project.stacks.len()..).zip(removed);
     old.filter_map(pair).collect()
 }
 
 /// Returns each stack's position in path order; removed stacks have the highest numbers.
-fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
+fn places_by_path(project: &Project, removed: &[StackPath]) -> Vec<usize> {
     let paths: Vec<&StackPath> = project
         .stacks
         .iter()
         .map(|(_, stack)| &stack.path)
-        .chain(gone)
+        .chain(removed)
         .collect();
     let mut by_path: Vec<usize> = (0..paths.len()).collect();
     by_path.sort_by_key(|&stack| paths[stack]);
@@ -334,7 +335,7 @@ impl Plan {
     ) -> PlannedOrder {
         let entries = self.entries.iter().filter(|entry| entry.blocked.is_none());
         let (removed, here): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.removed.is_some());
-        let gone = removed
+        let removed = removed
             .into_iter()
             .filter(|it| it.action == PlannedAction::Delete)
             .map(|entry| entry.stack.as_str())
@@ -349,7 +350,7 @@ impl Plan {
                 };
             }
         }
-        PlannedOrder::of(project, graph, document, &works, &gone)
+        PlannedOrder::of(project, graph, document, &works, &removed)
     }
 
     pub fn is_applyable(&self) -> bool {
@@ -386,7 +387,7 @@ impl Plan {
         if self.entries.iter().any(does_something) {
             Outlook::Changes
         } else if self
-            .kept_back()
+            .blocked_changes()
             .any(|entry| entry.removed != Some(Removed::Doubtful))
         {
             Outlook::Blocked
@@ -397,7 +398,7 @@ impl Plan {
 
     /// Returns the entries that are blocked despite changes: of selected stacks, and of stacks that
     /// HEAD removed. Recorded stacks that may belong to another branch do not count.
-    pub fn kept_back(&self) -> impl Iterator<Item = &PlanEntry> {
+    pub fn blocked_changes(&self) -> impl Iterator<Item = &PlanEntry> {
         self.entries
             .iter()
             .filter(|entry| entry.blocked.is_some() && entry.removed != Some(Removed::Unproven))

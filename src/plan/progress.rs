@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_what_complete_lines_say() {
+    fn progress_reads_complete_lines_only() {
         let all = format!("{BEGUN}\n{DONE}\n{ENDED}\n");
         for (text, expected) in [
             ("", (false, 0, false)),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_cannot_be_read_is_an_error() {
+    fn progress_fails_if_unreadable() {
         let damaged = |text: &str, line: &str| {
             let error = read(text).unwrap_err();
             assert!(error.contains(line), "{error}");
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_an_id_names_no_file() {
+    fn progress_refuses_invalid_plan_ids() {
         let root = tempfile::tempdir().unwrap();
         for id in ["", "..", "../lock", "0194B6F0-0000-7000-8000-000000000000"] {
             let read = PlanProgress::read(root.path(), id);

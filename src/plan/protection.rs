@@ -48,16 +48,16 @@ impl ProtectionRule {
 /// Where a rule comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProtectedBy {
-    Tree,
+    WorkingTree,
     /// HEAD, but not the working tree: the removal of the rule is uncommitted.
     Head,
     /// The state, as recorded from this commit if known: the stack was removed.
-    Record(Option<String>),
+    State(Option<String>),
     /// HEAD is unreadable and may have the rule.
-    Unread {
+    UnreadableHead {
         why: String,
         /// How to make it readable.
-        way_out: String,
+        fix: String,
     },
 }
 
@@ -77,7 +77,7 @@ fn stated<T>(
 
 impl Protection {
     pub fn of_tree(project: &Project, stack: StackIndex) -> Vec<Self> {
-        Self::of_project(project, stack, &ProtectedBy::Tree)
+        Self::of_project(project, stack, &ProtectedBy::WorkingTree)
     }
 
     pub fn of_head(project: &Project, stack: StackIndex) -> Vec<Self> {
@@ -108,7 +108,7 @@ impl Protection {
     /// The proof of removal checks elsewhere that the block is committed.
     pub fn of_removed(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
-            return Self::on_record(entry);
+            return Self::recorded_rules(entry);
         };
         let of_stack = block.prevent_destroy.as_ref();
         let of_resources = block.prevent_resource_destroy.as_ref();
@@ -116,16 +116,16 @@ impl Protection {
             of_stack.map(|it| (it.value, it.span)),
             of_resources.map(|it| (&it.value, it.span)),
         );
-        let stated = rules.map(|rule| Self::written(project, rule, ProtectedBy::Tree));
+        let stated = rules.map(|rule| Self::written(project, rule, ProtectedBy::WorkingTree));
         let is_left_open = |it: &Protection| match it.rule {
             ProtectionRule::Stack => of_stack.is_none(),
             ProtectionRule::Resources(_) => of_resources.is_none(),
         };
-        let recorded = Self::on_record(entry).into_iter().filter(is_left_open);
+        let recorded = Self::recorded_rules(entry).into_iter().filter(is_left_open);
         stated.chain(recorded).collect()
     }
 
-    pub fn on_record(entry: &Entry) -> Vec<Self> {
+    pub fn recorded_rules(entry: &Entry) -> Vec<Self> {
         fn at<T>(rule: &RecordedRule<T>) -> (Option<String>, Option<String>) {
             let place = rule.file.as_deref().map(|file| match rule.line {
                 Some(line) => format!("{file}:{line}"),
@@ -142,22 +142,22 @@ impl Protection {
         let recorded = rules.map(|(rule, (place, commit))| Protection {
             rule,
             place,
-            by: ProtectedBy::Record(commit),
+            by: ProtectedBy::State(commit),
         });
         recorded.collect()
     }
 
     /// Returns every rule, since an unreadable HEAD may have any.
-    pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
+    pub fn unread(why: &str, fix: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
         let rules = [ProtectionRule::Stack, ProtectionRule::Resources(all)]
             .into_iter()
             .map(|rule| Protection {
                 rule,
                 place: None,
-                by: ProtectedBy::Unread {
+                by: ProtectedBy::UnreadableHead {
                     why: why.to_owned(),
-                    way_out: way_out.to_owned(),
+                    fix: fix.to_owned(),
                 },
             });
         rules.collect()
@@ -165,7 +165,7 @@ impl Protection {
 
     /// For messages: `protected by prod/orch.orch.hcl:4`.
     pub fn text(&self) -> String {
-        if let ProtectedBy::Unread { why, .. } = &self.by {
+        if let ProtectedBy::UnreadableHead { why, .. } = &self.by {
             return format!("HEAD cannot be read, so its protection rules are unknown: {why}");
         }
         let mut text = "protected".to_owned();
@@ -173,9 +173,9 @@ impl Protection {
             text += &format!(" by {place}");
         }
         match &self.by {
-            ProtectedBy::Tree | ProtectedBy::Unread { .. } => {}
+            ProtectedBy::WorkingTree | ProtectedBy::UnreadableHead { .. } => {}
             ProtectedBy::Head => text += " in HEAD",
-            ProtectedBy::Record(commit) => {
+            ProtectedBy::State(commit) => {
                 let commit = commit.as_deref().and_then(CommitId::new);
                 let commit = commit.map(|commit| format!(" from {}", commit.short()));
                 text += &format!(", recorded{}", commit.unwrap_or_default());
@@ -230,14 +230,14 @@ pub struct DestroyedPart<'a> {
 
 impl<'a> DestroyedPart<'a> {
     /// Returns the part that an action destroys, given its driver's answer; `None` if certainly
-    /// nothing. `is_made_first`: another entry destroys the old generation.
+    /// nothing. `is_created_first`: another entry destroys the old generation.
     pub fn of_answer(
         action: PlannedAction,
         answer: &'a DriverAnswer,
-        is_made_first: bool,
+        is_created_first: bool,
     ) -> Option<Self> {
         let known = (&*answer.resources, answer.counts, answer.leaves_nothing);
-        Self::new(action, known, is_made_first)
+        Self::new(action, known, is_created_first)
     }
 
     /// Returns the part that an entry destroys; `None` if certainly nothing.
@@ -249,7 +249,7 @@ impl<'a> DestroyedPart<'a> {
     fn new(
         action: PlannedAction,
         (resources, counts, leaves_nothing): (&'a [ResourceChange], Option<ChangeCounts>, bool),
-        is_made_first: bool,
+        is_created_first: bool,
     ) -> Option<Self> {
         let is_whole = matches!(action, PlannedAction::Delete | PlannedAction::Replace);
         let removes = counts.is_some_and(|counts| counts.remove > 0);
@@ -259,7 +259,7 @@ impl<'a> DestroyedPart<'a> {
             leaves_nothing,
             resources,
             counts,
-            is_unknown: is_whole && !is_made_first,
+            is_unknown: is_whole && !is_created_first,
         })
     }
 
@@ -316,7 +316,7 @@ impl ProtectionRefusal {
 
     /// Describes the protected part of `stack` that would be destroyed.
     fn what(&self, stack: &str) -> String {
-        if matches!(self.protection.by, ProtectedBy::Unread { .. }) {
+        if matches!(self.protection.by, ProtectedBy::UnreadableHead { .. }) {
             return match self.loss {
                 ProtectedLoss::Stack => format!("{stack}, which may be protected"),
                 _ => format!("resources of {stack}, which may be protected"),
@@ -350,14 +350,14 @@ impl ProtectionRefusal {
         let name = rule.name();
         match (by, rule, &self.loss) {
             (
-                ProtectedBy::Tree,
+                ProtectedBy::WorkingTree,
                 ProtectionRule::Resources(ProtectedResources::Matching(_)),
                 ProtectedLoss::Resources(_),
             ) => format!("first commit a `{name}` that does not match them"),
-            (ProtectedBy::Unread { way_out, .. }, ..) => way_out.clone(),
-            (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for {it} first"),
+            (ProtectedBy::UnreadableHead { fix, .. }, ..) => fix.clone(),
+            (ProtectedBy::WorkingTree, ..) => format!("commit `{name} = false` for {it} first"),
             (ProtectedBy::Head, ..) => format!("commit the change to `{name}` first"),
-            (ProtectedBy::Record(_), ..) => {
+            (ProtectedBy::State(_), ..) => {
                 format!("apply `{name} = false` first, or set it in a `removed` block")
             }
         }
@@ -408,7 +408,7 @@ pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic
     let mut whole: HashMap<(&str, String), usize> = HashMap::new();
     for own in protected {
         let Protection { by, .. } = &own.refusal.protection;
-        let is_known = !matches!(by, ProtectedBy::Unread { .. });
+        let is_known = !matches!(by, ProtectedBy::UnreadableHead { .. });
         if is_known && own.refusal.loss == ProtectedLoss::Stack {
             let key = (&*own.because, own.refusal.protection.text());
             let group = *whole.entry(key).or_insert(groups.len());

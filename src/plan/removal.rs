@@ -55,7 +55,7 @@ impl RemovedStack<'_> {
     /// Returns the question for its tool. Fails if the driver has no destroy command.
     pub fn need(&self, driver: &Driver<'_>) -> Result<Decision, String> {
         if driver.is_none() {
-            return Ok(Decision::Settled(PlannedAction::Forget, self.reason()));
+            return Ok(Decision::Final(PlannedAction::Forget, self.reason()));
         }
         if !driver.has(DriverStep::Destroy) {
             return Err(format!("its driver `{}` has no `destroy`", driver.name));
@@ -67,7 +67,7 @@ impl RemovedStack<'_> {
             if self.may_be_destroyed() {
                 reason.text += "; its last destroy failed, and its driver has no `plan` that finds what is left";
             }
-            Decision::Settled(PlannedAction::Delete, reason)
+            Decision::Final(PlannedAction::Delete, reason)
         })
     }
 
@@ -107,13 +107,13 @@ impl RemovedStack<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalRole {
     /// It is destroyed, unless another stack needs it.
-    Goes,
+    Destroyed,
     /// It exists and the plan does not touch it: the stacks that it depends on must be kept.
-    Holds,
+    Untouched,
     /// It is kept and updated before the stacks that it used are destroyed.
-    MovesAway,
+    Updated,
     /// None of it exists.
-    Nothing,
+    Missing,
 }
 
 /// Returns the stacks that cannot be destroyed because kept stacks run after them, each with the
@@ -127,11 +127,11 @@ pub fn held(
     let n_stacks = recorded.n_stacks;
     let parts: Vec<RemovalRole> = (0..n_stacks).map(&part).collect();
     let mut held = BTreeMap::new();
-    if !parts.contains(&RemovalRole::Goes) {
+    if !parts.contains(&RemovalRole::Destroyed) {
         return held;
     }
     let mut is_seen = vec![false; back.n_nodes()];
-    for first in (0..n_stacks).filter(|&stack| parts[stack] == RemovalRole::Holds) {
+    for first in (0..n_stacks).filter(|&stack| parts[stack] == RemovalRole::Untouched) {
         // A node, and the kept stack that runs after it.
         let mut open = vec![(first, first)];
         while let Some((node, holder)) = open.pop() {
@@ -141,12 +141,12 @@ pub fn held(
                     continue;
                 }
                 match parts.get(before) {
-                    Some(RemovalRole::Goes) => {
+                    Some(RemovalRole::Destroyed) => {
                         held.insert(before, holder);
                         open.push((before, before));
                     }
-                    Some(RemovalRole::Holds | RemovalRole::MovesAway) => {}
-                    Some(RemovalRole::Nothing) | None => open.push((before, holder)),
+                    Some(RemovalRole::Untouched | RemovalRole::Updated) => {}
+                    Some(RemovalRole::Missing) | None => open.push((before, holder)),
                 }
             }
         }
@@ -165,10 +165,10 @@ mod tests {
         let parts: Vec<RemovalRole> = parts
             .chars()
             .map(|letter| match letter {
-                'g' => RemovalRole::Goes,
-                'h' => RemovalRole::Holds,
-                'm' => RemovalRole::MovesAway,
-                _ => RemovalRole::Nothing,
+                'g' => RemovalRole::Destroyed,
+                'h' => RemovalRole::Untouched,
+                'm' => RemovalRole::Updated,
+                _ => RemovalRole::Missing,
             })
             .collect();
         let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_stay_keeps_what_it_runs_after() {
+    fn kept_stacks_hold_their_dependencies() {
         for (parts, edges, expected) in [
             ("gh", &[(0, 1)][..], &[(0, 1)][..]),
             ("gh", &[(1, 0)], &[]),

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_the_same_apart_from_the_directories_of_their_stacks() {
+    fn same_command_ignores_stack_directories() {
         let command = |root: &str, path: &str, words: &str| {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             let path = StackPath::parse(path).unwrap();

@@ -56,7 +56,7 @@ pub struct PlanFacts<'a> {
 pub struct DoneOperations {
     pub done: BTreeSet<(StackPath, OperationKey)>,
     /// Operations that are done according to journals; the state takes precedence.
-    pub told: BTreeSet<(StackPath, OperationKey)>,
+    pub journaled: BTreeSet<(StackPath, OperationKey)>,
     /// Whether it has begun, as far as known.
     pub has_begun: bool,
     /// Its runs that policies have followed, by id. Their follow-ups belong neither to the plan nor

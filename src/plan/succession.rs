@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_generation_is_held_until_its_users_have_certainly_left() {
+    fn succession_holds_old_generations_until_users_have_left() {
         use Hold::{Beyond, Never, UntilApplied, UntilChanged};
         use UserPlan::{Absent, Applied, Destroyed, Unchanged};
         for (plan, is_recorded, has_left, uses_number, expected) in [

@@ -27,7 +27,7 @@ pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<S
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerOutlook {
     /// It triggers nothing, or is not part of the plan.
-    Still,
+    Unchanged,
     /// It triggers nothing yet; checked again if a stack with work precedes it.
     Open,
     /// It is created or destroyed: it triggers nothing, but its dependents are checked again.
@@ -121,10 +121,10 @@ pub fn triggered<'r>(
         if node < stacks.len() {
             let stack = StackIndex::new(node);
             if pass.courses[node] == TriggerOutlook::Open && !has_work {
-                pass.courses[node] = TriggerOutlook::Still;
+                pass.courses[node] = TriggerOutlook::Unchanged;
             }
             for reference in by_stack.get(&stack).into_iter().flatten() {
-                pass.look_at(reference);
+                pass.evaluate(reference);
             }
             has_work |= matches!(
                 pass.courses[node],
@@ -158,7 +158,7 @@ struct TriggerPass<'a, 'r> {
 
 impl<'r> TriggerPass<'_, 'r> {
     /// Evaluates a reference, after all of its stacks.
-    fn look_at(&mut self, reference: &'r Reference) {
+    fn evaluate(&mut self, reference: &'r Reference) {
         let from = reference.from;
         let trigger = |stack: StackIndex, is_past: bool| ReplaceCause {
             stack,
@@ -201,7 +201,7 @@ impl<'r> TriggerPass<'_, 'r> {
     fn open(&mut self, from: StackIndex, trigger: ReplaceCause<'r>) {
         self.found.open.entry(from).or_default().push(trigger);
         let course = &mut self.courses[from.get()];
-        if *course == TriggerOutlook::Still {
+        if *course == TriggerOutlook::Unchanged {
             *course = TriggerOutlook::Open;
         }
     }
@@ -238,7 +238,7 @@ impl<'r> TriggerPass<'_, 'r> {
             match self.courses[stack.get()] {
                 TriggerOutlook::Changes => _ = summary.changes.get_or_insert(stack),
                 TriggerOutlook::Open => _ = summary.open.get_or_insert(stack),
-                TriggerOutlook::Still | TriggerOutlook::Work => {}
+                TriggerOutlook::Unchanged | TriggerOutlook::Work => {}
             }
             let changed = self.known.changed(stack);
             let is_later = |changed: u64| summary.past.is_none_or(|(last, _)| changed > last);

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_flags_of_commands_stays() {
+    fn a_line_without_command_flags_is_unchanged() {
         for line in [
             "orch list",
             "orch -C dir list --changed",

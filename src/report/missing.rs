@@ -9,7 +9,7 @@ use super::state::{columns, entry_lines};
 use crate::change::{MissingStack, ProvenRemoval, RemovedBy};
 use crate::git::CommitId;
 use crate::plan::entry::PlannedAction;
-use crate::plan::planner::ForeseenRemoval;
+use crate::plan::planner::RemovalOutlook;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
 use crate::state::document::Entry;
@@ -113,7 +113,7 @@ pub struct MissingStory<'a> {
     /// What git proves.
     pub stack: &'a MissingStack,
     /// What becomes of it.
-    pub foreseen: ForeseenRemoval,
+    pub outlook: RemovalOutlook,
 }
 
 /// How many stacks are named that are destroyed before a stack, after it, or use it; JSON has all.
@@ -136,12 +136,12 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
         if let Err(why) = &story.stack.evidence {
             line("fix", &why.fix());
         }
-        let ForeseenRemoval {
+        let RemovalOutlook {
             action,
             blocked,
             order,
             users,
-        } = &story.foreseen;
+        } = &story.outlook;
         if let Some((why, way_out)) = blocked {
             line("blocked", why);
             line("fix", way_out);
@@ -226,15 +226,15 @@ pub fn write_missing_json(
         problems: ProblemsJson<'a>,
     }
     let missing = stories.iter().map(|story| {
-        let foreseen = &story.foreseen;
-        let blocked = foreseen.blocked.as_ref();
+        let outlook = &story.outlook;
+        let blocked = outlook.blocked.as_ref();
         RecordedJson {
             stack: MissingJson::new(story.path, story.stack),
             entry: story.entry,
-            actions: [foreseen.action.word()],
+            actions: [outlook.action.word()],
             blocked: blocked.map(|(detail, way_out)| BlockedJson { detail, way_out }),
-            order: &foreseen.order,
-            used_by: &foreseen.users,
+            order: &outlook.order,
+            used_by: &outlook.users,
         }
     });
     let document = DocumentJson {

@@ -39,7 +39,10 @@ impl Apply<'_> {
     pub fn carry_out(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
         let plan = &self.saved.plan;
-        let kept: Vec<&str> = plan.kept_back().map(|entry| entry.stack.as_str()).collect();
+        let kept: Vec<&str> = plan
+            .blocked_changes()
+            .map(|entry| entry.stack.as_str())
+            .collect();
         if let Some(names) = first_names(&kept) {
             let stacks = counted(kept.len(), "stack is", "stacks are");
             self.notices
@@ -116,7 +119,7 @@ impl Apply<'_> {
             if let Some(policies) = policies {
                 self.check_failed_followups(&verified, policies)?;
             }
-            if left.stacks.is_empty() && self.saved.plan.kept_back().next().is_none() {
+            if left.stacks.is_empty() && self.saved.plan.blocked_changes().next().is_none() {
                 self.notices.note(&self.nothing_left(&verified));
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
@@ -347,9 +350,9 @@ impl Apply<'_> {
         to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
         let (project, document) = (&context.project, document.as_ref());
         let mut known = upstream(project, &context.graph, document, &to_do, run);
-        to_do.leave_out_what_is_on_record(project, document, &mut known);
+        to_do.leave_out_recorded(project, document, &mut known);
         if consent == Consent::Refused {
-            to_do.leave_record_as_it_is();
+            to_do.keep_records();
         }
         ApprovedPlan {
             verified,
@@ -424,7 +427,7 @@ impl Apply<'_> {
             jobs: self.jobs,
             on_error: self.on_error,
             allows_new_changes: self.allows.new_changes,
-            is_again: self.resumes,
+            is_partly_applied: self.resumes,
             keeps_state: document.is_some(),
             may_add,
             is_rejected,

@@ -88,7 +88,7 @@ impl Apply<'_> {
         for stack in &mut to_do.stacks {
             if let Some(here) = stack.stack.here() {
                 // What is added may name any.
-                stack.checks.is_looked_at = may_have || looked_at.contains(&here);
+                stack.checks.needs_outputs = may_have || looked_at.contains(&here);
                 stack.checks.has_postconditions =
                     checker.has_any(here, ConditionKind::Postcondition);
             }

@@ -135,7 +135,7 @@ impl Apply<'_> {
         annotate(context, &sequence, summary);
         let is_lost = is_lost(context, ended.state.as_ref(), run);
         if !is_lost && ended.state.is_some() {
-            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
+            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_missing);
             for (records, what) in [(put, "recorded"), (gone, "removed from the state")] {
                 if !records.is_empty() {
                     self.notices

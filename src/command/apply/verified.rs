@@ -68,7 +68,7 @@ impl Apply<'_> {
         if self.is_from_file && earlier.is_none() {
             context.warn_if_behind(self.disabled)?;
         }
-        context.digest_grounds()?;
+        context.digest_inputs()?;
         let applied = self.applied(&context.project.root)?;
         let mut progress = match &applied {
             Some(applied) => applied.progress.clone(),
@@ -86,7 +86,7 @@ impl Apply<'_> {
                 read
             });
             // What is on record counts more than what happened on this machine.
-            progress.told = std::mem::take(&mut progress.done);
+            progress.journaled = std::mem::take(&mut progress.done);
         }
         if let Some(document) = &document {
             context.set_generations(document);
@@ -158,8 +158,8 @@ impl Apply<'_> {
         context.standings_in(document, address, CountedStates::default(), false)
     }
 
-    /// Loads the project as it is now, and the policies that follow. `is_again` says whether its warnings have been shown.
-    fn load(&self, is_again: bool) -> Result<(Context, Option<LoadedPolicies>)> {
+    /// Loads the project as it is now, and the policies that follow. `is_resumed` says whether its warnings have been shown.
+    fn load(&self, is_resumed: bool) -> Result<(Context, Option<LoadedPolicies>)> {
         let mut context = self.terminal.load()?;
         let entries = self.saved.plan.entries.iter();
         let stacks = entries.filter_map(|entry| context.project.stacks.find(&entry.stack));
@@ -170,7 +170,7 @@ impl Apply<'_> {
             PlanMode::RefreshOnly => None,
             PlanMode::Normal | PlanMode::Destroy => context.apply_policies(&self.policies)?,
         };
-        if (is_again || !self.is_from_file) && !context.problems.has_errors() {
+        if (is_resumed || !self.is_from_file) && !context.problems.has_errors() {
             context.problems = Problems::default();
         }
         context.report()?;

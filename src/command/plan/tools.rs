@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
-use crate::plan::planner::{Ask, AskRun, AskedRun, NO_ROOM};
+use crate::plan::planner::{Ask, AskRun, AskedRun, NO_FOLDER};
 use crate::plan::{CannotAsk, DriverRun, HiddenOption, Purpose, begin};
 use crate::printable::printable;
 use crate::project::discover::RootRule;
@@ -139,7 +139,7 @@ pub fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
             printable(&why)
         )),
         CannotAsk::Hidden(found) => hidden(&found),
-        CannotAsk::Folder(error) => Error::described(NO_ROOM, error),
+        CannotAsk::Folder(error) => Error::described(NO_FOLDER, error),
     }
 }
 

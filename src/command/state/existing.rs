@@ -262,7 +262,7 @@ fn planned(
         Selection::recorded(stacks.filter_map(|path| context.project.stacks.find(path)));
     context.check_cycles(CyclesAre::ErrorsWithin(&selection));
     context.check_conditions(selection.stacks());
-    let recorded = context.on_record(&request)?;
+    let recorded = context.recorded_state(&request)?;
     if !context.problems.has_errors() {
         context.problems = Problems::default();
     }

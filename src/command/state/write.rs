@@ -65,7 +65,7 @@ pub fn forget(context: &mut Context, stacks: &[String], options: &WriteOptions) 
     })?;
     let forgotten = forgotten.take();
     for (key, entry) in &forgotten {
-        if let Some(protection) = Protection::on_record(entry).first() {
+        if let Some(protection) = Protection::recorded_rules(entry).first() {
             let (key, text) = (printable(key), protection.text());
             let note = format!("`{key}` was {text}; nothing is destroyed");
             written.notes.push(note);

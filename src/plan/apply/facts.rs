@@ -27,7 +27,10 @@ impl ApplyTurn<'_> {
             return Ok(ChangedPlan::default()); // its time never came
         }
         if self.stack.driver.tool.is_some() {
-            let shows = matches!(self.attempt.course, ApplyMode::AsShown | ApplyMode::Anew);
+            let shows = matches!(
+                self.attempt.course,
+                ApplyMode::ShownPlan | ApplyMode::Replanned
+            );
             // An attempt may fail before its tool has shown a plan.
             let is_needed = self.attempt.is_work.is_some() || ending.outcome == Outcome::Succeeded;
             return match changed(&self.folder) {

@@ -70,12 +70,12 @@ impl<'p> ApplyFollowUps<'_, 'p> {
         known.backend.clone_from(backend);
     }
 
-    /// Returns a stack's turn as far as known now. `is_looked_at`: conditions may need its outputs.
+    /// Returns a stack's turn as far as known now. `needs_outputs`: conditions may need its outputs.
     pub(super) fn turn(
         &self,
         stack: StackIndex,
         folder: PathBuf,
-        is_looked_at: bool,
+        needs_outputs: bool,
     ) -> ApplyTurn<'p> {
         let known = &self.stacks[stack.get()];
         let rules = self.codes.tree.project.rules_of(stack);
@@ -111,7 +111,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             checks: TurnChecks {
                 failed: None,
                 has_postconditions: conditions.any(|it| it.kind == ConditionKind::Postcondition),
-                is_looked_at,
+                needs_outputs,
             },
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,

@@ -89,7 +89,7 @@ pub struct TurnChecks {
     pub failed: Option<String>,
     pub has_postconditions: bool,
     /// Whether conditions may need its outputs.
-    pub is_looked_at: bool,
+    pub needs_outputs: bool,
 }
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub struct ApplyOptions<'a> {
     pub on_error: OnError,
     pub allows_new_changes: bool,
     /// Whether part of the plan may already have been applied.
-    pub is_again: bool,
+    pub is_partly_applied: bool,
     pub keeps_state: bool,
     pub may_add: bool,
     /// Whether the plan was rejected: none of its turns starts.
@@ -242,7 +242,7 @@ pub fn prepare<'a, 'p>(
             kept: Vec::new(),
             init: options.init,
             allows_new_changes: options.allows_new_changes,
-            is_again: options.is_again,
+            is_partly_applied: options.is_partly_applied,
             unread: Vec::new(),
             checker: None,
             followups: None,
@@ -264,7 +264,7 @@ fn ordered(
     for (stack, work) in of_tree.filter_map(|it| Some((it.stack.here()?, it.work))) {
         works[stack.get()] = work;
     }
-    let gone = stacks
+    let removed = stacks
         .iter()
         .filter(|it| it.stack.here().is_none())
         .map(|it| codes.path(it.stack).as_str())
@@ -274,7 +274,7 @@ fn ordered(
         .filter(|it| it.is_late)
         .filter_map(|it| Some(it.stack.here()?.get()))
         .collect();
-    PlannedOrder::with_late(project, graph, document, &works, (&gone, &late))
+    PlannedOrder::with_late(project, graph, document, &works, (&removed, &late))
 }
 
 impl TurnPlaces {

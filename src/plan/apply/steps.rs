@@ -41,7 +41,7 @@ pub(super) fn steps<'p>(
     } = state.stack;
     let TurnChecks {
         has_postconditions,
-        is_looked_at,
+        needs_outputs,
         ..
     } = *checks;
     let mut before: Vec<StepPlan<'p>> = driver.init().into_iter().collect();
@@ -56,7 +56,7 @@ pub(super) fn steps<'p>(
         if !destroys {
             acting.extend(driver.outputs());
         }
-    } else if driver.tool.is_none() || is_looked_at {
+    } else if driver.tool.is_none() || needs_outputs {
         // The tools' plans contain the outputs, except for sensitive values.
         acting.extend(driver.outputs());
     }

@@ -73,8 +73,8 @@ pub(super) struct ApplyAttempt {
 pub(super) enum ApplyMode {
     #[default]
     Nothing,
-    AsShown,
-    Anew,
+    ShownPlan,
+    Replanned,
     /// Applies without a plan, since the driver cannot plan.
     Unplanned,
 }
@@ -186,9 +186,9 @@ impl ApplyTurn<'_> {
     /// Returns whether outputs must be recorded that are unknown although nothing changes: the
     /// plans of custom drivers do not have them.
     pub(super) fn lacks_outputs(&self) -> bool {
-        let is_on_record = self.roles.contains(&ApplyStepRole::Confirm);
-        is_on_record
-            && self.attempt.course == ApplyMode::Anew
+        let is_recorded = self.roles.contains(&ApplyStepRole::Confirm);
+        is_recorded
+            && self.attempt.course == ApplyMode::Replanned
             && self.stack.driver.tool.is_none()
             && self.stack.recorded.is_none()
     }

@@ -216,11 +216,11 @@ pub fn misplaced_generations(
 
 /// Returns the problems, each with the number of stacks that have it.
 fn with_counts(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
-    let told = problems.map(|(problem, n)| match n {
+    let diagnostics = problems.map(|(problem, n)| match n {
         1 => problem,
         n => problem.note(format!("this applies to {} more of its stacks", n - 1)),
     });
-    told.collect()
+    diagnostics.collect()
 }
 
 /// Returns problems with the stacks that conditions name. A problem of an inherited condition is

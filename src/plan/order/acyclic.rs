@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_closes_a_cycle_is_left_out_however_long_the_cycle_is() {
+    fn acyclic_drops_links_that_close_long_cycles() {
         let n = 100_000;
         let mut links: Vec<OrderLink> = (1..n).map(|node| link(node - 1, node)).collect();
         links.push(link(n - 1, 0));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_link_with_a_group_only_members_that_close_a_cycle_are_left_out() {
+    fn acyclic_drops_only_group_members_that_close_cycles() {
         // The group 4 holds 0 and 1 and comes before 2; 5 comes after 2 and holds 1 and 3.
         let (first, then) = ([0, 1], [1, 3]);
         let members = first.map(|node| membership(node, 4));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_would_take_too_long_a_link_with_a_group_is_left_out_as_a_whole() {
+    fn acyclic_drops_whole_group_links_beyond_its_bound() {
         // Each member of one group precedes the other group, and vice versa.
         let n = 400;
         let (group, other) = (2 * n, 2 * n + 1);

@@ -52,7 +52,7 @@ pub struct Turnarounds {
     /// Stacks that are created before the old ones are destroyed: the number of each, and of the
     /// old generation, which is not in this commit. No other stack that one of them runs after may
     /// be replaced.
-    pub made_first: Vec<(usize, usize)>,
+    pub created_first: Vec<(usize, usize)>,
     /// Stacks that the apply may have to replace: each is destroyed right before it is recreated.
     pub late: BTreeSet<usize>,
 }
@@ -88,20 +88,26 @@ impl OperationOrder {
         turnarounds: &Turnarounds,
         ties: impl Fn(usize) -> usize,
     ) -> Self {
-        let Turnarounds { made_first, late } = turnarounds;
+        let Turnarounds {
+            created_first,
+            late,
+        } = turnarounds;
         let n_stacks = works.len();
         assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
-        let mut gone = works[tree.n_stacks()..].iter();
-        assert!(!gone.any(|work| work.apply), "nobody says how to make it");
+        let mut removed = works[tree.n_stacks()..].iter();
+        assert!(
+            !removed.any(|work| work.apply),
+            "nobody says how to make it"
+        );
         let (users, mut relaxed) = recorded.acyclic();
         let mut operations = Operations::new(works, late);
-        operations.apply_what_is_needed_first(tree);
+        operations.apply_dependencies_first(tree);
         operations.destroy_users_first(&users);
-        operations.destroy_before_the_replacement();
-        operations.apply_before_the_old_one_goes(made_first);
-        operations.apply_users_before_what_goes(&users);
-        operations.destroy_users_before_a_change(&users, made_first);
+        operations.destroy_before_replacement();
+        operations.apply_before_destroying_old_generation(created_first);
+        operations.apply_users_before_destroy(&users);
+        operations.destroy_users_before_change(&users, created_first);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
         OperationOrder::of(&operations.list, &waits, relaxed, ties)

@@ -26,7 +26,7 @@ use crate::run::request::new_id;
 use crate::selection::select::Query;
 
 /// The error if the folder for answers and plans cannot be created.
-pub const NO_ROOM: &str = "failed to make room for the plans";
+pub const NO_FOLDER: &str = "failed to make room for the plans";
 
 /// Runs the tools' commands and shows failures. The planner decides which tools to ask.
 pub trait Ask {
@@ -263,7 +263,7 @@ pub(super) fn ask<'p>(
         Some(place) => place,
         None => PrivateFolder::of(context, FOLDER)?,
     };
-    let folder = PrivateFolder::inside(Some(place.path())).context(NO_ROOM)?;
+    let folder = PrivateFolder::inside(Some(place.path())).context(NO_FOLDER)?;
     let options = AskOptions {
         run: &asked.id,
         folder: folder.path(),

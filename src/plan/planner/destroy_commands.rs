@@ -237,7 +237,7 @@ impl<'s> DestroyCommands<'s> {
             Err(found) => {
                 return Some(BlockedRemoval {
                     why: first_message(found),
-                    way_out: BRING_BACK.to_owned(),
+                    fix: BRING_BACK.to_owned(),
                 });
             }
         };
@@ -270,7 +270,7 @@ impl<'s> DestroyCommands<'s> {
                         "its driver `{}` has no `backend`, and the stacks of {branch} are unknown: {why}",
                         own.code.driver.name
                     ),
-                    way_out: TELL_APART.to_owned(),
+                    fix: TELL_APART.to_owned(),
                 });
             }
             let mut stacks = elsewhere.recorded.iter().filter(|(_, driver)| {
@@ -329,7 +329,7 @@ impl<'s> DestroyCommands<'s> {
         };
         BlockedRemoval {
             why,
-            way_out: format!("{answer}\n{TELL_APART}"),
+            fix: format!("{answer}\n{TELL_APART}"),
         }
     }
 }

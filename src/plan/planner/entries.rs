@@ -27,7 +27,7 @@ impl OpenQuestion<'_, '_> {
     pub(super) fn question(&self) -> Option<(PlanKind, AskedAction)> {
         match self.need {
             Decision::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
-            Decision::Ask(..) | Decision::Settled(..) => None,
+            Decision::Ask(..) | Decision::Final(..) => None,
         }
     }
 
@@ -38,7 +38,7 @@ impl OpenQuestion<'_, '_> {
 }
 
 /// Finds the stacks that are created before the old ones are destroyed, as far as known.
-pub(super) fn find_made_first(
+pub(super) fn find_created_first(
     context: &Context,
     subjects: &mut StacksToPlan<'_>,
     recorded: Option<&RecordedState>,
@@ -52,7 +52,8 @@ pub(super) fn find_made_first(
         .map(|needed| {
             matches!(
                 needed.need,
-                Decision::Ask(_, AskedAction::Anew) | Decision::Settled(PlannedAction::Replace, _)
+                Decision::Ask(_, AskedAction::CreateFirst)
+                    | Decision::Final(PlannedAction::Replace, _)
             )
         })
         .collect();
@@ -73,8 +74,8 @@ fn known<'a>(
         driver: subject.driver,
         mode: context.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
-        is_made_first: subject.next.is_some(),
-        is_gone: subject.is_gone,
+        is_created_first: subject.next.is_some(),
+        is_missing: subject.is_missing,
         trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
@@ -95,7 +96,7 @@ pub(super) fn needs<'s, 'p>(
         subject,
         need: match &subject.blocked {
             // Nothing is done with a blocked stack, so its tool is not asked.
-            Some(why) => Decision::Settled(
+            Some(why) => Decision::Final(
                 PlannedAction::NoOp,
                 PlanReason::new(ReasonSource::State, why),
             ),
@@ -145,8 +146,8 @@ impl Decided {
 
 impl Decided {
     /// Adds the commit that an allowed rollback reverts.
-    fn puts_back(mut self, subject: &StackToPlan<'_>) -> Self {
-        if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
+    fn reverts(mut self, subject: &StackToPlan<'_>) -> Self {
+        if let Some(effect) = subject.reverts.as_ref().filter(|_| self.action.is_work()) {
             self.reason.text = format!("{effect}: {}", self.reason.text);
         }
         self
@@ -177,7 +178,7 @@ pub(super) fn settle(
             return (stack, Ok(settled(PlannedAction::NoOp, reason)));
         }
         let decided = match &needed.need {
-            Decision::Settled(action, reason) => {
+            Decision::Final(action, reason) => {
                 let reason = placed(context, needed.subject, *action, reason.clone());
                 Ok(settled(*action, reason))
             }
@@ -196,7 +197,7 @@ pub(super) fn settle(
                 None => Err("its tool was not asked".to_owned()),
             },
         };
-        let decided = decided.map(|it| it.moved(needed.subject).puts_back(needed.subject));
+        let decided = decided.map(|it| it.moved(needed.subject).reverts(needed.subject));
         (stack, decided)
     });
     Decisions(settled.collect())
@@ -222,7 +223,7 @@ fn placed(
 }
 
 /// Returns the stacks whose new generation is created before the old one is destroyed.
-fn made_first(subjects: &StacksToPlan<'_>) -> BTreeSet<StackIndex> {
+fn created_first(subjects: &StacksToPlan<'_>) -> BTreeSet<StackIndex> {
     let made = subjects.all.iter().filter(|it| it.made().is_some());
     made.map(|it| it.stack).collect()
 }
@@ -238,7 +239,7 @@ impl Decisions {
         &self,
         subjects: &StacksToPlan<'_>,
     ) -> impl Iterator<Item = (StackIndex, PlannedAction)> {
-        let made = made_first(subjects);
+        let made = created_first(subjects);
         self.actions().map(move |(stack, action)| match action {
             PlannedAction::Replace if made.contains(&stack) => (stack, PlannedAction::Create),
             action => (stack, action),
@@ -288,12 +289,12 @@ impl Decisions {
         &self,
         subjects: &StacksToPlan<'_>,
     ) -> impl Iterator<Item = (StackIndex, &PlanReason, DestroyedPart<'_>)> {
-        let made = made_first(subjects);
+        let made = created_first(subjects);
         self.0.iter().filter_map(move |(stack, decided)| {
             let decided = decided.as_ref().ok()?;
-            let is_made_first = made.contains(stack);
+            let is_created_first = made.contains(stack);
             let destroyed =
-                DestroyedPart::of_answer(decided.action, &decided.answer, is_made_first)?;
+                DestroyedPart::of_answer(decided.action, &decided.answer, is_created_first)?;
             Some((*stack, &decided.reason, destroyed))
         })
     }

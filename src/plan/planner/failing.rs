@@ -160,7 +160,7 @@ impl FailingStacks {
             &mut BTreeMap<StackIndex, String>,
         ),
     ) {
-        for (path, cause) in self.behind(context, subjects, settled, removals, document) {
+        for (path, cause) in self.skipped_after(context, subjects, settled, removals, document) {
             let why = format!("runs after {cause}, which failed to plan");
             if let Some(stack) = context.project.stacks.find(&path) {
                 settled.block(stack, &why);
@@ -172,7 +172,7 @@ impl FailingStacks {
     }
 
     /// Returns the stacks that an apply would skip, each with the failed one.
-    fn behind(
+    fn skipped_after(
         &self,
         context: &Context,
         subjects: &StacksToPlan<'_>,
@@ -197,10 +197,11 @@ impl FailingStacks {
                 *action = work;
             }
         }
-        let mut gone = removals.actions();
-        let failed_gone = removals.failed.keys();
-        gone.extend(failed_gone.map(|path| (path.to_string(), PlannedAction::Delete)));
+        let mut removed = removals.actions();
+        let failed_removals = removals.failed.keys();
+        removed.extend(failed_removals.map(|path| (path.to_string(), PlannedAction::Delete)));
         let actions = actions.into_iter();
-        PlannedOrder::new(project, graph, document, actions, &gone).behind(project, &failed)
+        PlannedOrder::new(project, graph, document, actions, &removed)
+            .skipped_after(project, &failed)
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entries::{Decisions, find_made_first, needs, settle};
+use super::entries::{Decisions, find_created_first, needs, settle};
 use super::removals::{Removal, Removals};
 use super::subjects::{NextGeneration, RecordedState, StacksToPlan};
 use super::{AskedTools, PlanRequest};
@@ -97,10 +97,10 @@ impl StacksToPlan<'_> {
     /// Marks the stacks of which nothing exists. Returns those that were not marked before.
     pub(super) fn find_removed(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
         let all = self.all.iter_mut();
-        let found = all.filter(|it| gone.contains(&it.stack) && !it.is_gone);
+        let found = all.filter(|it| gone.contains(&it.stack) && !it.is_missing);
         found
             .map(|subject| {
-                subject.is_gone = true;
+                subject.is_missing = true;
                 subject.stack
             })
             .collect()
@@ -157,15 +157,15 @@ impl Context {
         asked: &AskedTools,
         removals: &mut Removals<'_>,
     ) {
-        let Some(on_record) = recorded else { return };
-        find_made_first(self, subjects, recorded, request.options);
+        let Some(state) = recorded else { return };
+        find_created_first(self, subjects, recorded, request.options);
         if subjects.all.iter().all(|subject| subject.made().is_none()) {
             return;
         }
         let needs = needs(self, subjects, recorded, request.options);
         let blocked = self.find_blocked(subjects, places).stacks;
         let settled = settle(self, recorded, &needs, &asked.answers, &blocked);
-        let entries = self.entries_of(&on_record.document);
+        let entries = self.entries_of(&state.document);
         for subject in &subjects.all {
             let Some(next) = subject.made() else { continue };
             let path = &self.project.stacks[subject.stack].path;
@@ -196,7 +196,7 @@ impl Context {
             .map(|recorded| self.entries_of(&recorded.document))
             .unwrap_or_default();
         let replaced = subjects.all.iter().filter(|subject| {
-            self.is_made_first(subject.stack)
+            self.is_created_first(subject.stack)
                 && settled.action(subject.stack) == Some(PlannedAction::Replace)
         });
         let refusals: Vec<Diagnostic> = replaced

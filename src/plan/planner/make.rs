@@ -7,7 +7,7 @@ use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::{Conditions, Unchanged};
 use super::commits::Commits;
-use super::entries::{self, Decisions, find_made_first};
+use super::entries::{self, Decisions, find_created_first};
 use super::failing::FailingFacts;
 use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
@@ -63,9 +63,9 @@ impl<'d> Planner<'_, 'd> {
         } = self;
         let head = context.head()?.map(|head| head.to_string());
         if request.is_kept {
-            context.digest_grounds()?;
+            context.digest_inputs()?;
         }
-        if !is_applied_now && request.is_kept && context.grounds.is_none() {
+        if !is_applied_now && request.is_kept && context.input_digests.is_none() {
             context.notices.warning(
                 "outside of git, a plan cannot be checked later, so `orch apply FILE` will refuse it",
             );
@@ -207,9 +207,9 @@ impl Context {
             runs_after = after(&settled);
         }
         let steps: Vec<(StackIndex, PlannedAction)> = settled.steps(subjects).collect();
-        let gone = removals.actions();
+        let removed = removals.actions();
         let of_steps = steps.iter().copied();
-        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &gone);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &removed);
         let (mut entries, mut failed) =
             settled.entries(&self.project, runs_after, &failing.invalid);
         entries.retain(|entry| {
@@ -219,7 +219,7 @@ impl Context {
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);
         self.show_failed_tools(request, &asked, &failed)?;
-        let sequence = self.sequence(document, steps, &gone, &entries);
+        let sequence = self.sequence(document, steps, &removed, &entries);
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,
@@ -247,11 +247,11 @@ impl Context {
         for failed in failed {
             asked.show_output(request.tools, &failed.stack, &failed.why)?;
         }
-        let is_gone = |failed: &FailedAsk| {
+        let is_missing = |failed: &FailedAsk| {
             let current = failed.stack.current();
             self.project.stacks.find(&current).is_none()
         };
-        if failed.iter().any(is_gone) {
+        if failed.iter().any(is_missing) {
             self.notices.help(
                 "to plan without removed stacks, add `--no-removals`; to leave one out, add `--exclude`",
             );
@@ -292,7 +292,7 @@ impl Context {
             let applied: BTreeSet<StackIndex> =
                 planned.iter().filter_map(is_applied).chain(open).collect();
             self.keep_old_generations(removals, document, &planned, &applied);
-            self.keep_what_is_used(removals, document, &planned);
+            self.keep_needed(removals, document, &planned);
             self.keep_old_generations(removals, document, &planned, &applied);
         };
         keep_used(settled, blocked, removals);
@@ -322,14 +322,14 @@ impl Context {
             recorded,
             commits,
         } = planning;
-        let on_record = recorded
+        let recorded_entries = recorded
             .map(|recorded| self.entries_of(&recorded.document))
             .unwrap_or_default();
-        let read = self.read_first(request, query, subjects, recorded, &on_record)?;
+        let read = self.read_first(request, query, subjects, recorded, &recorded_entries)?;
         // Backends in the drivers' blocks are known before tools are asked.
-        let places = self.places(subjects, &on_record, &read);
-        subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
-        find_made_first(self, subjects, recorded, request.options);
+        let places = self.places(subjects, &recorded_entries, &read);
+        subjects.follow(&self.moved_by_backend(&places, &recorded_entries, recorded));
+        find_created_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
         let asked = ask::ask(self, request, query, &needs, nothing, read)?;
@@ -338,13 +338,13 @@ impl Context {
             request,
             query,
             recorded,
-            on_record: &on_record,
+            recorded_entries: &recorded_entries,
             checks,
         };
         let asked = self.ask_waiting(waiting, subjects, asked)?;
         let document = recorded.map(|recorded| &recorded.document);
-        let places = self.places(subjects, &on_record, &asked);
-        let moves = self.moved_by_backend(&places, &on_record, recorded);
+        let places = self.places(subjects, &recorded_entries, &asked);
+        let moves = self.moved_by_backend(&places, &recorded_entries, recorded);
         subjects.follow(&moves);
         removals.follow(&moves);
         if let Some(RecordedState {
@@ -356,7 +356,7 @@ impl Context {
             self.block_by_backends(removals, &places, document, standings);
         }
         let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
-        let places = self.places(subjects, &on_record, &asked);
+        let places = self.places(subjects, &recorded_entries, &asked);
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
         // Answers contain backends that are not recorded.

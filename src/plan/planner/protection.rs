@@ -85,12 +85,12 @@ impl<'l> Protections<'l> {
             };
             let there = head.map(|head| head.stacks(project, stack));
             let rules = match there.as_deref() {
-                None | Some([]) => self.on_record(stack),
+                None | Some([]) => self.recorded_rules(stack),
                 Some(there) => {
                     let head = &head?.project;
                     let of_head = there.iter().flat_map(|&it| Protection::of_head(head, it));
                     let is_broken = !head.broken.is_empty();
-                    let recorded = is_broken.then(|| self.on_record(stack));
+                    let recorded = is_broken.then(|| self.recorded_rules(stack));
                     of_head.chain(recorded.into_iter().flatten()).collect()
                 }
             };
@@ -98,14 +98,14 @@ impl<'l> Protections<'l> {
         })
     }
 
-    fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
+    fn recorded_rules(&self, stack: StackIndex) -> Vec<Protection> {
         let Some(document) = self.document else {
             return Vec::new();
         };
         let stacks = &self.context.project.stacks;
         let pairs = self.pairs.get_or_init(|| EntryIndex::new(stacks, document));
         let recorded = pairs.key(stack).and_then(|key| document.stacks.get(key));
-        recorded.map(Protection::on_record).unwrap_or_default()
+        recorded.map(Protection::recorded_rules).unwrap_or_default()
     }
 
     /// Loads the project of HEAD; `None` outside of git and before the first commit. If HEAD is
@@ -117,8 +117,8 @@ impl<'l> Protections<'l> {
             .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));
         let unread = |error: GitError| {
             let trust = |command| format!("if you trust the repository, run `{command}`");
-            let way_out = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
-            Protection::unread(&with_causes(&error), &way_out)
+            let fix = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
+            Protection::unread(&with_causes(&error), &fix)
         };
         let (head, repository) = match asked {
             Ok((Some(head), repository)) => (head, repository),

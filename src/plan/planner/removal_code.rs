@@ -155,7 +155,7 @@ impl Removals<'_> {
                         .flatten();
                     match unclear {
                         None => codes.push(code),
-                        Some(BlockedRemoval { why, way_out }) => removal.block(why, way_out),
+                        Some(BlockedRemoval { why, fix }) => removal.block(why, fix),
                     }
                 }
                 Err(why) => removal.block(why, BRING_BACK),
@@ -226,7 +226,7 @@ impl Removals<'_> {
                     },
                     code.backend.clone(),
                 )),
-                Decision::Settled(action, reason) => {
+                Decision::Final(action, reason) => {
                     self.all[code.removal].decided = Some(DecidedRemoval {
                         action: *action,
                         reason: reason.clone(),

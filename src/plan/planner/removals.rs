@@ -47,7 +47,7 @@ pub struct Removal<'d> {
 
 pub struct BlockedRemoval {
     pub why: String,
-    pub way_out: String,
+    pub fix: String,
 }
 
 pub(super) struct DecidedRemoval {
@@ -113,7 +113,7 @@ impl<'d> Removal<'d> {
             Err(none) => {
                 let blocked = BlockedRemoval {
                     why: none.to_string(),
-                    way_out: none.fix(),
+                    fix: none.fix(),
                 };
                 let removed = if none.is_doubt() {
                     Removed::Doubtful
@@ -130,7 +130,7 @@ impl<'d> Removal<'d> {
         {
             blocked = Some(BlockedRemoval {
                 why,
-                way_out: "restore it, run `orch destroy` on it, and delete it again".to_owned(),
+                fix: "restore it, run `orch destroy` on it, and delete it again".to_owned(),
             });
         }
         Removal {
@@ -153,10 +153,10 @@ impl<'d> Removal<'d> {
         }
     }
 
-    pub(super) fn block(&mut self, why: impl Into<String>, way_out: impl Into<String>) {
+    pub(super) fn block(&mut self, why: impl Into<String>, fix: impl Into<String>) {
         self.blocked.get_or_insert_with(|| BlockedRemoval {
             why: why.into(),
-            way_out: way_out.into(),
+            fix: fix.into(),
         });
     }
 
@@ -168,7 +168,7 @@ impl<'d> Removal<'d> {
     }
 
     /// Returns whether it may be destroyed, as far as known.
-    pub(super) fn may_go(&self) -> bool {
+    pub(super) fn may_be_destroyed(&self) -> bool {
         let decided = self.decided.as_ref();
         self.blocked.is_none() && decided.is_none_or(|it| it.action == PlannedAction::Delete)
     }
@@ -198,12 +198,12 @@ impl<'d> Removal<'d> {
     }
 
     /// Returns whether it is only forgotten and its resources are kept.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn keeps_resources(&self) -> bool {
         self.blocked.is_none() && self.removed.leaves()
     }
 
     pub(super) fn is_kept(&self) -> bool {
-        self.blocked.is_some() || self.is_left()
+        self.blocked.is_some() || self.keeps_resources()
     }
 
     pub(super) fn action(&self) -> Option<PlannedAction> {
@@ -253,7 +253,7 @@ impl Context {
                 let removal = Removal::new(path, entry, missing);
                 let deposed = Removal::deposed(&removal.path, entry).map(|mut deposed| {
                     if let Some(blocked) = &removal.blocked {
-                        deposed.block(blocked.why.clone(), blocked.way_out.clone());
+                        deposed.block(blocked.why.clone(), blocked.fix.clone());
                     }
                     if removal.removed.leaves() {
                         deposed.removed = removal.removed.clone();
@@ -359,7 +359,7 @@ impl<'d> Removals<'d> {
         let going = self
             .all
             .iter()
-            .filter(|removal| removal.may_go())
+            .filter(|removal| removal.may_be_destroyed())
             .map(|removal| (removal.path.to_string(), PlannedAction::Delete));
         going.chain(self.actions()).collect()
     }
@@ -380,7 +380,7 @@ impl<'d> Removals<'d> {
             .iter()
             .filter_map(|it| Some((&it.path, it.blocked.as_ref()?)))
             .collect();
-        for (removal, BlockedRemoval { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
+        for (removal, BlockedRemoval { why, fix }) in blocked.iter().take(MAX_WARNINGS) {
             let path = printable(removal.as_str());
             let why = printable(why);
             notices.warning(&if removal.generation().is_some() {
@@ -388,8 +388,8 @@ impl<'d> Removals<'d> {
             } else {
                 format!("`{path}` is recorded but not in the project, and is not destroyed: {why}")
             });
-            if !way_out.is_empty() {
-                notices.help(way_out);
+            if !fix.is_empty() {
+                notices.help(fix);
             }
         }
         if let Some(more @ 1..) = blocked.len().checked_sub(MAX_WARNINGS) {

@@ -20,8 +20,8 @@ impl Context {
         replaced: &BTreeSet<StackIndex>,
     ) -> Result<BTreeMap<StackIndex, Rollback>> {
         // A refresh reverts nothing.
-        let is_looked_at = request.options.mode == PlanMode::RefreshOnly;
-        let Some(recorded) = recorded.filter(|_| !is_looked_at) else {
+        let is_refresh = request.options.mode == PlanMode::RefreshOnly;
+        let Some(recorded) = recorded.filter(|_| !is_refresh) else {
             return Ok(BTreeMap::new());
         };
         let is_planned = |stack: &StackIndex| {

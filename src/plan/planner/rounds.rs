@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::Conditions;
-use super::entries::{self, find_made_first};
+use super::entries::{self, find_created_first};
 use super::subjects::{RecordedState, StacksToPlan};
 use crate::context::{Context, Entries};
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub(super) struct Waiting<'a, 'l> {
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) query: &'a Query,
     pub(super) recorded: Option<&'a RecordedState>,
-    pub(super) on_record: &'a Entries<'a>,
+    pub(super) recorded_entries: &'a Entries<'a>,
     pub(super) checks: &'a mut Conditions<'l>,
 }
 
@@ -36,11 +36,11 @@ impl Context {
             request,
             query,
             recorded,
-            on_record,
+            recorded_entries,
             checks,
         } = waiting;
         while subjects.all.iter().any(|subject| subject.is_waiting) {
-            let places = self.places(subjects, on_record, &asked);
+            let places = self.places(subjects, recorded_entries, &asked);
             asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
             let needs = entries::needs(self, subjects, recorded, request.options);
             let blocked = self.find_blocked(subjects, &places).stacks;
@@ -93,7 +93,7 @@ impl Context {
             for &stack in &others {
                 asked.forget(&self.project.stacks[stack].path);
             }
-            find_made_first(self, subjects, recorded, request.options);
+            find_created_first(self, subjects, recorded, request.options);
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
             asked = ask::ask(self, request, query, &needs, nothing, asked)?;

@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::driver::{Driver, ToolsOnPath, driver_of};
 use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
+use crate::plan::created_first::extend_as_recorded;
 use crate::plan::entry::PlanReason;
-use crate::plan::made_first::extend_as_recorded;
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::run::execute::ProgramFinder;
@@ -29,7 +29,7 @@ pub(super) struct StackToPlan<'p> {
     pub(super) driver: Driver<'p>,
     pub(super) is_replaced: bool,
     /// Whether it is recorded as being replaced, and nothing of it exists.
-    pub(super) is_gone: bool,
+    pub(super) is_missing: bool,
     /// The `replace_triggered_by` that replaces it, if any.
     pub(super) trigger: Option<PlanReason>,
     /// Triggers that may replace it during the apply.
@@ -50,7 +50,7 @@ pub(super) struct StackToPlan<'p> {
     /// The generation that a replace would create first.
     pub(super) next: Option<NextGeneration>,
     /// Describes the commit that it reverts, if the flags allow that.
-    pub(super) puts_back: Option<String>,
+    pub(super) reverts: Option<String>,
     /// Whether drift was accepted since the last apply.
     pub(super) accepts_drift: bool,
     pub(super) is_released: bool,
@@ -161,7 +161,7 @@ impl<'l, 'd> Drivers<'l, 'd> {
 
 impl Context {
     /// Returns the state if the project keeps one. Otherwise, prints a note once.
-    pub fn on_record(&mut self, request: &PlanRequest<'_>) -> Result<Option<RecordedState>> {
+    pub fn recorded_state(&mut self, request: &PlanRequest<'_>) -> Result<Option<RecordedState>> {
         if self.project.settings.state.is_none() {
             if request.only.is_none() {
                 self.notices.note(
@@ -213,7 +213,7 @@ impl Context {
     }
 
     /// Returns whether a replace of the stack creates the new one first.
-    pub(super) fn is_made_first(&self, stack: StackIndex) -> bool {
+    pub(super) fn is_created_first(&self, stack: StackIndex) -> bool {
         let rule = self.project.rules_of(stack).create_before_destroy;
         rule.is_some_and(|rule| rule.value)
     }
@@ -251,7 +251,7 @@ impl Context {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
-                    is_gone: false,
+                    is_missing: false,
                     trigger: None,
                     open_triggers: Vec::new(),
                     is_waiting: false,
@@ -266,14 +266,14 @@ impl Context {
                         .map(str::to_owned),
                     is_moved: false,
                     source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
-                    next: entry
-                        .filter(|_| self.is_made_first(stack))
-                        .map(|entry| NextGeneration {
+                    next: entry.filter(|_| self.is_created_first(stack)).map(|entry| {
+                        NextGeneration {
                             generation: entry.next_generation(),
                             backend: None,
                             is_made: false,
-                        }),
-                    puts_back: rollback.filter(|_| allow_rollback).map(Rollback::effect),
+                        }
+                    }),
+                    reverts: rollback.filter(|_| allow_rollback).map(Rollback::effect),
                     accepts_drift: entry.is_some_and(|entry| entry.refreshed.is_some()),
                     is_released: request.is_release,
                 }),

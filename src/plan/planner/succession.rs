@@ -77,7 +77,8 @@ impl Context {
         planned: &BTreeMap<StackIndex, PlannedAction>,
         applied: &BTreeSet<StackIndex>,
     ) {
-        let is_old = |it: &Removal<'_>| it.may_go() && self.succeeded(it, planned).is_some();
+        let is_old =
+            |it: &Removal<'_>| it.may_be_destroyed() && self.succeeded(it, planned).is_some();
         let Some(document) = document.filter(|_| removals.all.iter().any(is_old)) else {
             return;
         };
@@ -96,8 +97,8 @@ impl Context {
                 match users.leaving(removals, &removals.all[at], stack) {
                     Ok(leaving) => removals.all[at].leaving = leaving,
                     Err(holder) => {
-                        let way_out = holder.fix(&removals.all[at].path.current());
-                        removals.all[at].block(holder.why(), way_out);
+                        let fix = holder.fix(&removals.all[at].path.current());
+                        removals.all[at].block(holder.why(), fix);
                         is_kept = true;
                     }
                 }

@@ -52,7 +52,7 @@ impl TriggerFacts for PlannedFacts<'_> {
         self.courses
             .get(&stack)
             .copied()
-            .unwrap_or(TriggerOutlook::Still)
+            .unwrap_or(TriggerOutlook::Unchanged)
     }
 
     fn may_be_replaced(&self, stack: StackIndex) -> bool {
@@ -111,7 +111,7 @@ impl Context {
         let courses = subjects.all.iter().map(|subject| {
             let action = actions.get(&subject.stack);
             let course = match action {
-                _ if subject.blocked.is_some() => TriggerOutlook::Still,
+                _ if subject.blocked.is_some() => TriggerOutlook::Unchanged,
                 Some(PlannedAction::Update | PlannedAction::Replace) => TriggerOutlook::Changes,
                 Some(PlannedAction::Create | PlannedAction::Delete) => TriggerOutlook::Work,
                 // A stack without a tool changes with its inputs, or on request.
@@ -119,7 +119,7 @@ impl Context {
                     if settled.differs(subject.stack) || is_tainted(subject.stack) {
                         TriggerOutlook::Changes
                     } else {
-                        TriggerOutlook::Still
+                        TriggerOutlook::Unchanged
                     }
                 }
                 _ => TriggerOutlook::Open,

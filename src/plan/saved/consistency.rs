@@ -99,9 +99,9 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
         entry.removed,
         Some(Removed::Replaced { .. } | Removed::Unfinished)
     );
-    let is_gone = matches!(entry.removed, Some(Removed::Block { .. }));
+    let is_missing = matches!(entry.removed, Some(Removed::Block { .. }));
     if is_generation && entry.stack.generation().is_none()
-        || entry.stack.generation().is_some() && !is_generation && !is_gone
+        || entry.stack.generation().is_some() && !is_generation && !is_missing
         || entry.generation.is_some() && action != PlannedAction::Replace
     {
         return Err(format!("the entry of {stack} is of another generation"));

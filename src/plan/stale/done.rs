@@ -116,7 +116,7 @@ impl PlanFacts<'_> {
         progress: &DoneOperations,
     ) -> bool {
         let destroy = (of_stack.stack.clone(), OperationKey::Destroy);
-        if progress.told.contains(&destroy) {
+        if progress.journaled.contains(&destroy) {
             return true;
         }
         let (Some(document), Some(_)) = (self.present.document, &of_stack.record) else {
@@ -247,6 +247,6 @@ impl PlanFacts<'_> {
 
 /// Returns whether the entry of a stack destroys it, to replace it or permanently.
 pub(super) fn destroys(saved: &SavedPlan, action: PlannedAction) -> bool {
-    let is_gone = saved.plan.mode == PlanMode::Destroy && action == PlannedAction::NoOp;
-    is_gone || matches!(action, PlannedAction::Delete | PlannedAction::Replace)
+    let is_missing = saved.plan.mode == PlanMode::Destroy && action == PlannedAction::NoOp;
+    is_missing || matches!(action, PlannedAction::Delete | PlannedAction::Replace)
 }

@@ -160,7 +160,7 @@ impl ApplyRecording<'_, '_> {
         for only in &todo.records {
             let key = key(self.project, only.stack);
             let entry = document.stacks.get(&key);
-            if only.is_gone {
+            if only.is_missing {
                 if entry.is_some() {
                     changes.push((key, Change::Destroyed));
                 }

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_meaning_stands_in_code() {
+    fn markdown_syntax_is_put_in_code() {
         assert_eq!(code("/prod/db"), "`/prod/db`");
         assert_eq!(code("/<b>*_&"), "`/<b>*_&`");
         assert_eq!(code("/a`b"), "<code>/a&#96;b</code>");

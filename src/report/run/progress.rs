@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_names_what_runs_the_longest() {
+    fn progress_names_the_longest_running_stack() {
         check(&[], |progress, text, now| {
             assert_eq!(
                 progress.sign_of_life(text, now),

@@ -24,11 +24,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         followups: ApplyFollowUps<'a, 'p>,
         places: &TurnPlaces,
     ) -> Vec<PreparedFollowUp> {
-        let is_looked_at = self.checker.is_some();
+        let needs_outputs = self.checker.is_some();
         let stacks = followups.codes.tree.project.stacks.iter();
         let prepared = stacks
             .map(|(stack, of_stack)| {
-                let turn = followups.turn(stack, PathBuf::new(), is_looked_at);
+                let turn = followups.turn(stack, PathBuf::new(), needs_outputs);
                 let steps = followups.steps(&turn);
                 let is_acting = |(role, _): &(ApplyStepRole, Step)| {
                     matches!(

@@ -71,7 +71,7 @@ impl<'p> ApplyDirector<'_, 'p> {
         let (Some(checker), Some(stack)) = (&mut self.checker, turn.stack.stack.here()) else {
             return;
         };
-        if !turn.stack.checks.is_looked_at || turn.operation == Operation::Destroy {
+        if !turn.stack.checks.needs_outputs || turn.operation == Operation::Destroy {
             return;
         }
         let outputs = match no_outputs(Some(&turn.stack.driver)) {
@@ -114,8 +114,8 @@ impl ApplyTurn<'_> {
         let answer = self.attempt.answer.as_ref();
         let changes = match self.attempt.course {
             _ if !self.has_acted => Some(ChangeCounts::default()),
-            ApplyMode::Anew => answer.and_then(|answer| answer.counts),
-            ApplyMode::AsShown => self.stack.shown.counts,
+            ApplyMode::Replanned => answer.and_then(|answer| answer.counts),
+            ApplyMode::ShownPlan => self.stack.shown.counts,
             ApplyMode::Nothing | ApplyMode::Unplanned => None,
         };
         SelfValue::Done {

@@ -295,8 +295,11 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         terminal: &PlanTerminal,
     };
     let of_planner = request.of_planner(&tools);
-    let recorded =
-        context.ask(|context| context.on_record(&of_planner).map_err(Error::documented))?;
+    let recorded = context.ask(|context| {
+        context
+            .recorded_state(&of_planner)
+            .map_err(Error::documented)
+    })?;
     context.report_unless_shown(request.only.is_some())?;
     context.sweep();
     if request.only.is_none() {

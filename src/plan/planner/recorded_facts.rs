@@ -172,7 +172,7 @@ impl Context {
             let written = made.map_or(&subject.backend, |next| &next.backend);
             let place = places.entry(subject.stack).or_default();
             place.now = written.as_deref().or_else(of_tool).map(str::to_owned);
-            place.is_anew = made.is_some();
+            place.is_new_generation = made.is_some();
         }
         places
     }

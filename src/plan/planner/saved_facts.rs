@@ -42,13 +42,13 @@ impl Context {
         let present = CurrentFacts {
             project: &self.project,
             graph: &self.graph,
-            digests: self.grounds.as_deref(),
+            digests: self.input_digests.as_deref(),
             document,
             missing: None,
             is_later: false,
         };
-        let mut grounds = PlanFacts::new(present);
-        saved.unfinished = grounds.unfinished();
+        let mut input_digests = PlanFacts::new(present);
+        saved.unfinished = input_digests.unfinished();
         let subjects: BTreeMap<&StackPath, &StackToPlan<'_>> = subjects
             .all
             .iter()
@@ -74,11 +74,11 @@ impl Context {
                 continue;
             }
             let compared = named.get(&stack);
-            let on_record = recorded_outputs
+            let recorded_digests = recorded_outputs
                 .as_ref()
                 .and_then(|all| all.get(&stack)?.1.outputs.as_ref());
             let salted = |outputs: &Outputs| match compared {
-                Some(compared) => outputs.salting(compared, on_record, false),
+                Some(compared) => outputs.salting(compared, recorded_digests, false),
                 None => Ok(outputs.clone()),
             };
             let (before, after) = match answer {
@@ -95,10 +95,10 @@ impl Context {
             saved.stacks.push(SavedStack {
                 stack: entry.stack.clone(),
                 driver: subject.driver.name.to_owned(),
-                inputs: grounds.inputs(stack),
-                order: grounds.order(stack),
-                record: grounds.record(stack),
-                records_before: grounds.records_before(stack),
+                inputs: input_digests.inputs(stack),
+                order: input_digests.order(stack),
+                record: input_digests.record(stack),
+                records_before: input_digests.records_before(stack),
                 backend: (subject
                     .made()
                     .map_or(&subject.backend, |next| &next.backend)
