@@ -1,4 +1,4 @@
-//! `orch validate`: everything that can be wrong is an error.
+//! `orch validate`: every problem is an error.
 
 use crate::change::{Use, trigger, unknown_paths};
 use crate::context::{Context, CyclesAre};
@@ -9,12 +9,13 @@ use crate::selection::attached::Attached;
 use crate::workspace::Workspace;
 
 impl Context {
-    /// Checks the whole project, and shows what is wrong. Returns what reads files whose paths cannot be determined.
+    /// Checks the whole project, and prints its problems. Returns the uses of files whose paths
+    /// cannot be determined.
     pub fn validate(&mut self) -> Result<Vec<Use>> {
         self.check_cycles(CyclesAre::Errors);
         let all: Vec<StackIndex> = self.project.stacks.iter().map(|(stack, _)| stack).collect();
         self.check_conditions(all.iter().copied());
-        // What is on record does not matter: for any generation, the same is wrong.
+        // The state does not matter: the problems are the same for any generation.
         let (_, problems) = self.evaluator().of_stacks(all.clone());
         self.add_shared(problems);
         let (Workspace { project, .. }, problems) = self.parts();

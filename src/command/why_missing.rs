@@ -1,4 +1,4 @@
-//! `orch why` of a stack that is on record and not here
+//! `orch why` for recorded stacks that this commit lacks.
 
 use super::stack_arg::StackArg;
 use crate::change::CountedStates;
@@ -9,10 +9,10 @@ use crate::plan::planner::{RecordedState, RemovalOutlook};
 use crate::printable::printable;
 use crate::report::MissingStory;
 
-/// Recorded stacks that are not here.
+/// Recorded stacks that this commit lacks.
 pub struct MissingExplanation {
     recorded: RecordedState,
-    /// By key, what an apply would do.
+    /// By key: what an apply would do.
     stacks: Vec<(String, RemovalOutlook)>,
 }
 
@@ -34,7 +34,7 @@ impl MissingExplanation {
 }
 
 impl Context {
-    /// Explains the stacks that a path names if they are recorded and not here.
+    /// Explains the stacks that a path names, if they are recorded and this commit lacks them.
     pub(super) fn why_missing(&mut self, written: &str) -> Result<Option<MissingExplanation>> {
         let is_here = || {
             let found = self.project.stacks.written(&self.directory, written);
@@ -52,7 +52,7 @@ impl Context {
         let document = match self.read_and_digest(counted) {
             Ok(document) => document,
             Err(error) => {
-                // The path may just be wrong.
+                // The path may also be a typo.
                 self.notices.note(&format!(
                     "the recorded stacks are unknown: {}",
                     error.message()

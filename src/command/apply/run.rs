@@ -1,4 +1,4 @@
-//! The run in which a plan is carried out: on record, shown, and put on record in the state.
+//! The run that applies a plan: journaled, shown, and recorded in the state.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,7 +44,8 @@ fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {
     }
 }
 
-/// Warns of stacks that were not replaced although others have changed: without a state, nobody remembers that.
+/// Warns of stacks that were not replaced although their triggers changed: without a state, the
+/// next plan does not know.
 fn warn_of_lost_triggers(notices: &Notices, open: &[(StackPath, String)]) {
     for (path, trigger) in open {
         notices.warning(&format!(
@@ -58,7 +59,7 @@ fn warn_of_lost_triggers(notices: &Notices, open: &[(StackPath, String)]) {
 }
 
 impl Apply<'_> {
-    /// Runs the turns. Returns the exit status, and what was left undone since nobody has approved it.
+    /// Runs the turns. Returns the exit status, and the changes that lack approval.
     pub(super) fn run(
         &self,
         verified: &VerifiedPlan,
@@ -210,9 +211,9 @@ impl Apply<'_> {
         RunSession::new(context, begun, false)
     }
 
-    /// Says how to go on, if something is left to do besides what was done in later turns.
+    /// Notes how to continue, if work is left that no later turn has done.
     fn note_rest(&self, summary: &RunSummary, superseded: &BTreeSet<TurnIndex>) {
-        // What a limit or a failed policy has kept from following is not left to do.
+        // A follow-up that a limit or a failed policy prevents is not left over.
         let left: Vec<&Ending> = summary
             .undone()
             .filter(|it| !superseded.contains(&it.turn))

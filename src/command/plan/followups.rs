@@ -1,4 +1,4 @@
-//! The follow-ups of the apply of a plan, as far as policies can be asked beforehand.
+//! Predicts the follow-ups of a plan's apply, as far as policies can be evaluated beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use crate::run::workflow::{
 };
 use crate::state::document::Document;
 
-/// The inputs to foresee the follow-ups of the apply of a plan.
+/// The inputs of the prediction.
 struct Foreseeing<'a> {
     metadata: &'a [String],
     rollback: RollbackFlags,
@@ -35,7 +35,7 @@ struct Foreseeing<'a> {
 }
 
 impl Context {
-    /// Adds the follow-ups of its apply to a plan, if policies take part.
+    /// Adds the predicted follow-ups to a plan, if policies are on.
     pub fn add_followups(
         &mut self,
         saved: &mut SavedPlan,
@@ -146,7 +146,7 @@ impl Context {
         turns.collect()
     }
 
-    /// Returns the workflow that asks policies about the turns of an apply.
+    /// Returns the workflow that evaluates policies for the turns of an apply.
     fn follower_of_plan(
         &mut self,
         policies: LoadedPolicies,
@@ -189,7 +189,7 @@ impl Context {
     }
 }
 
-/// How the turns of an apply are expected to end.
+/// The expected results of an apply's turns.
 struct ExpectedTurns<'a, 'l> {
     context: &'l mut Context,
     foreseeing: Foreseeing<'a>,
@@ -197,11 +197,11 @@ struct ExpectedTurns<'a, 'l> {
     attached: BTreeSet<StackIndex>,
     /// Those of them whose drivers name resources.
     with_tool: BTreeSet<StackIndex>,
-    /// The stacks whose follow-ups fail, with why.
+    /// The stacks whose follow-ups fail, with the reason.
     cannot: BTreeMap<StackIndex, String>,
-    /// The follow-ups that fail, by id, with why.
+    /// The follow-ups that fail, by id, with the reason.
     problems: BTreeMap<String, String>,
-    /// The stacks whose changes policies will see, but that are not known yet.
+    /// The stacks whose changes policies will see but that are still unknown.
     uncertain: Vec<StackPath>,
     error: Option<Error>,
 }
@@ -239,14 +239,14 @@ impl ExpectedTurns<'_, '_> {
         }
     }
 
-    /// Returns the facts that policies will see of a turn, if they are known. A turn that policies
-    /// add is planned during the apply.
+    /// Returns the facts of a turn that policies will see, if known. A turn that policies add is
+    /// planned during the apply.
     fn facts(&self, turn: &WorkflowTurn) -> Option<TurnFacts> {
         if turn.was_added {
             return None;
         }
         let Foreseeing { plan, asked, .. } = self.foreseeing;
-        // Policies are asked only about stacks of the tree.
+        // Policies are evaluated only for stacks of this commit.
         let shown = if self.with_tool.contains(&turn.stack?) {
             NamedChanges::Resources(asked.changed(&turn.path))
         } else {

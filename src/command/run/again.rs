@@ -1,4 +1,4 @@
-//! What a run does once it holds the lock of the state: another run may have written meanwhile.
+//! Selects again under the lock of the state: another run may have written in the meantime.
 
 use super::recorder::HeldState;
 use super::{Prepared, PreparedCommand, RunOptions};
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::project::Problems;
 use crate::selection::select::{Query, Selection, select as select_stacks};
 
-/// Returns the run of the stacks that the query now selects; `prepared` if these are the same as before. Without a
-/// query, they come from an earlier run.
+/// Returns the run of the stacks that the query now selects; `prepared` if these have not changed.
+/// Without a query, they come from an earlier run.
 pub(super) fn select(
     context: &mut Context,
     options: &RunOptions,

@@ -11,8 +11,8 @@ use crate::state::recover::{self as recovery, RecoverError, Recovery};
 use crate::state::run_record::RunChanges;
 use crate::state::writer::LocalCopy;
 
-/// Takes the lock with a code away from its run, also from one that may be alive, or whose record is damaged, if that
-/// is forced.
+/// Releases a lock, given its code. `--force` also releases the lock of a run that may be alive, or
+/// whose record is damaged.
 pub fn unlock(
     context: &mut Context,
     code: &str,
@@ -66,18 +66,17 @@ pub fn unlock(
     Ok(state.written(options.dry_run, change, Vec::new(), &document))
 }
 
-/// What is recovered.
 #[derive(Debug)]
 pub struct RecoverRequest<'a> {
     /// The run, as the user names it.
     pub run: &'a str,
-    /// Stacks of which what the run has recorded counts, whatever others have written.
+    /// Stacks whose records of the run win over those of others.
     pub take: &'a [String],
-    /// Stacks of which what the run has recorded is given up.
+    /// Stacks whose records of the run are dropped.
     pub drop: &'a [String],
 }
 
-/// Adds to the document what a run of this checkout could not write.
+/// Adds the records to the document that a run of this checkout could not write.
 pub fn recover(
     context: &mut Context,
     request: &RecoverRequest<'_>,
@@ -134,7 +133,7 @@ pub fn recover(
     ))
 }
 
-/// Returns what a run has kept on this machine.
+/// Returns the records that a run has kept on this machine.
 fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunChanges)> {
     let failed = "no runs can be read";
     let folder = GuardedFolder::find(&state.context.project.root).context(failed)?;
