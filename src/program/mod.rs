@@ -22,8 +22,8 @@ use crate::program::commands::{
 };
 use crate::program::error::{ProgramError, Result};
 
-/// The stack of the thread that does everything. Expressions nest, and globals refer to globals,
-/// while the main thread's stack may be small.
+/// The stack of the main working thread. Expressions and references between globals may nest
+/// deeply, and the main thread's stack may be small.
 const STACK_BYTES: usize = 64 << 20;
 
 pub(crate) fn start() -> ExitCode {
@@ -83,7 +83,7 @@ fn status(result: Result<ExitStatus>) -> ExitStatus {
     }
 }
 
-/// Turns on the log if `-v` or `ORCH_LOG` asks for it.
+/// Starts logging if `-v` or `ORCH_LOG` requests it.
 fn start_tracing(verbose: u8) -> Result<()> {
     let filter = match (std::env::var("ORCH_LOG"), verbose) {
         (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()

@@ -1,4 +1,4 @@
-//! What an apply asks of the program: the project as it is now, plans of follow-ups, and the user.
+//! The program's part of an apply: loads the project, plans follow-ups, and prompts the user.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::program::commands::terminal::{PlanTerminal, output};
 use crate::program::commands::{CommandContext, ReadStatus, Reads};
 use crate::program::console;
 
-/// The same for an apply, and what it asks.
+/// The terminal of an apply, with the plan's flags.
 pub(super) struct ConsoleApply<'a> {
     pub(super) chdir: &'a [PathBuf],
     pub(super) args: &'a CarryingArgs,
@@ -84,7 +84,7 @@ impl ApplyTerminal for ConsoleApply<'_> {
             planning: self.planning,
             options: PlanOptions {
                 mode: PlanMode::Normal,
-                // Each was to change by what its tool said, whatever its inputs say.
+                // Its tool has found changes in each, even if no input differs.
                 is_full: true,
             },
             replace: &[],

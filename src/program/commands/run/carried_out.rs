@@ -1,4 +1,4 @@
-//! `orch run` from its first command to its exit status.
+//! Executes `orch run`, from its first command to its exit status.
 
 use std::ffi::OsString;
 use std::io::Write as _;

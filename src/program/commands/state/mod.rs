@@ -95,7 +95,6 @@ pub(crate) enum StateCommand {
     Recover(write::RecoverArgs),
 }
 
-/// How a command that writes does so.
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
     /// Show the changes without writing them
@@ -200,7 +199,6 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
     say(format, &written)
 }
 
-/// Opens the state of the project around the working directory.
 fn open(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<CommandContext> {
     let found = find_project(chdir)?;
     state::check_root(&found)?;
@@ -210,7 +208,7 @@ fn open(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<CommandContex
     Ok(context)
 }
 
-/// Says what was written.
+/// Prints what was written.
 fn say(format: Format, written: &Written) -> Result<ExitStatus> {
     let mut out = console::stdout();
     match format {
