@@ -84,7 +84,7 @@ impl Context {
                 return Err(error.refusing().hint(hint).with_refusal(refusal));
             }
         };
-        self.give_base(&SinceBase::Commit(base.clone()));
+        self.report_base(&SinceBase::Commit(base.clone()));
         let mut problems = std::mem::take(&mut self.problems);
         let changes = self.find_changes(base, query, &mut problems);
         self.problems = problems;
@@ -125,7 +125,7 @@ impl Context {
         let Ok(base) = self.base(&query) else {
             return;
         };
-        self.give_base(&SinceBase::Commit(base.clone()));
+        self.report_base(&SinceBase::Commit(base.clone()));
         // The command fails with these errors, so warnings about inputs and triggers can wait.
         let mut others = Problems::default();
         if let Ok(changes) = self.find_changes(base, &query, &mut others) {

@@ -168,7 +168,8 @@ impl Context {
 
     pub fn note_if_empty(&self, query: &Query, selection: &Selection) {
         if selection.is_empty() {
-            self.notices.note(&self.why_nothing(query, selection));
+            self.notices
+                .note(&self.explain_empty_selection(query, selection));
             if self.project.stacks.is_empty() {
                 self.note_possible_stacks();
             }
@@ -189,7 +190,7 @@ impl Context {
         if let Some(since) = query.since() {
             self.note_unselectable(&since);
         }
-        self.warn_of_idle(query, &BTreeMap::new());
+        self.warn_of_unmatched_filters(query, &BTreeMap::new());
         self.select_silently(query)
     }
 
@@ -244,7 +245,7 @@ impl Context {
                         lines.entry(stack).or_insert(number);
                     }
                 }
-                _ => match self.path_on_record(written).filter(|_| names_missing) {
+                _ => match self.recorded_path(written).filter(|_| names_missing) {
                     Some(path) => _ = missing.entry(path).or_insert(number),
                     None => bad.push((number, written)),
                 },
@@ -279,7 +280,7 @@ impl Context {
     }
 
     /// Returns the path that a stack would have in the state.
-    fn path_on_record(&self, written: &str) -> Option<String> {
+    fn recorded_path(&self, written: &str) -> Option<String> {
         Some(self.directory.resolve(written).ok()?.to_string())
     }
 

@@ -125,7 +125,7 @@ impl<'c> RunSession<'c> {
     }
 
     /// Runs the commands until all have ended. The sinks receive each event before the output does.
-    pub(super) fn carry_out(
+    pub(super) fn execute(
         mut self,
         mut output: Box<dyn RunOutput + '_>,
         sinks: &mut [&mut dyn Sink],

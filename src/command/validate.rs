@@ -25,7 +25,7 @@ impl Context {
         let unmatched = stack::unmatched(&project.stacks, &project.root);
         problems.diagnostics.extend(unmatched);
         trigger::check_all(&project.root, problems);
-        self.settle_problems();
+        self.add_sources();
         for diagnostic in &mut self.problems.diagnostics {
             diagnostic.severity = Severity::Error;
         }

@@ -3,18 +3,18 @@
 //! Notices go to [`Notices`], which decides how they look.
 
 mod changes;
+mod empty_selection;
 mod generations;
 mod git;
-mod guests;
-mod idle;
 mod moves;
-mod nothing;
+mod other_tools;
 mod private_folder;
 mod report;
 mod rollback;
 mod standings;
 mod state;
 mod state_errors;
+mod unmatched_filters;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::ManuallyDrop;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use self::changes::ChangeQuery;
+pub use self::empty_selection::{missing_quotes, quoted_key};
 pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitSnapshot, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
-pub use self::nothing::{missing_quotes, quoted_key};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
@@ -36,8 +36,8 @@ use self::standings::Digested;
 pub use self::standings::{no_status, state_config};
 pub use self::state::{Entries, Opened, failing_note};
 pub use self::state_errors::{
-    clashing, from_edit, from_lock, from_read, from_store, is_lost, locked, missing, quoted,
-    where_else,
+    clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
+    other_copies, quoted,
 };
 use crate::change::{InputDigests, SinceBase};
 use crate::diagnostic::{self, Diagnostic};
@@ -113,7 +113,7 @@ impl Context {
     }
 
     /// Adds the source files of the problems, so that they can be quoted.
-    pub fn settle_problems(&mut self) {
+    pub fn add_sources(&mut self) {
         self.problems.settle(&mut self.workspace.project.sources);
     }
 
@@ -125,7 +125,7 @@ impl Context {
     }
 
     /// Reports the base of the changes.
-    pub fn give_base(&self, base: &SinceBase) {
+    pub fn report_base(&self, base: &SinceBase) {
         let (base, reason) = match base {
             SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
             SinceBase::Applied(base) => ("applied", base.to_string()),
@@ -142,7 +142,7 @@ impl Context {
     }
 
     /// Prints problems of stacks that end the command.
-    pub fn give_shared(&self, problems: Vec<SharedProblem>) {
+    pub fn report_shared(&self, problems: Vec<SharedProblem>) {
         let with_stacks = problems
             .into_iter()
             .map(|SharedProblem { diagnostic, stacks }| {

@@ -93,7 +93,7 @@ pub fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
             continue;
         }
         // Held while the folder is removed.
-        if let Some(_left) = left(&entry.path()) {
+        if let Some(_leftover) = claim_leftover(&entry.path()) {
             tidy(&entry.path());
             // The next command tries again.
             _ = fs::remove_dir_all(entry.path());
@@ -116,12 +116,12 @@ fn share(_file: &File) -> io::Result<()> {
 }
 
 /// A folder that is no longer in use, with its locked file if it ever was.
-struct Left(#[expect(dead_code, reason = "kept for its lock")] Option<File>);
+struct Leftover(#[expect(dead_code, reason = "kept for its lock")] Option<File>);
 
 /// Takes over a folder whose process, and all its children, have ended.
-fn left(folder: &Path) -> Option<Left> {
+fn claim_leftover(folder: &Path) -> Option<Leftover> {
     match File::open(folder.join(IN_USE)) {
-        Ok(file) => file.try_lock().is_ok().then_some(Left(Some(file))),
+        Ok(file) => file.try_lock().is_ok().then_some(Leftover(Some(file))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let age = folder
                 .metadata()
@@ -129,7 +129,7 @@ fn left(folder: &Path) -> Option<Left> {
                 .ok()
                 .and_then(|made| made.elapsed().ok());
             age.is_some_and(|age| age > NEVER_USED)
-                .then_some(Left(None))
+                .then_some(Leftover(None))
         }
         Err(_) => None,
     }

@@ -40,7 +40,7 @@ impl Context {
 
     /// Prints all problems. Call it once. Errors end the command, warnings do not.
     pub fn report(&mut self) -> Result<()> {
-        self.settle_problems();
+        self.add_sources();
         self.sort_problems();
         let (sources, problems) = (&self.project.sources, &self.problems);
         self.notices.annotated(&problems.diagnostics, sources);

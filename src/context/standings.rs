@@ -79,7 +79,7 @@ impl Context {
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, explains)?;
         if change.is_some() {
-            self.give_base(&SinceBase::Applied(standings.base.clone()));
+            self.report_base(&SinceBase::Applied(standings.base.clone()));
             note_absent(&self.notices, &standings);
         }
         Ok(standings)

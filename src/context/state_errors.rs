@@ -61,9 +61,9 @@ pub fn from_lock(error: LockError) -> Error {
             let force = format!(
                 "if that run has ended, run `orch state unlock --force {}`; {} then",
                 printable(&lock.code),
-                is_lost(damage, lock)
+                lost_records(damage, lock)
             );
-            let elsewhere = where_else(lock);
+            let elsewhere = other_copies(lock);
             Error::described(what, error).hint(elsewhere).hint(force)
         }
         LockError::Busy(_) => Error::external(error),
@@ -71,7 +71,7 @@ pub fn from_lock(error: LockError) -> Error {
 }
 
 /// Describes in a clause what removing a lock loses if the run's record is damaged or missing.
-pub fn is_lost(damage: &Damage, lock: &Lock) -> String {
+pub fn lost_records(damage: &Damage, lock: &Lock) -> String {
     let run = printable(&lock.run);
     match damage.lost.as_deref() {
         None => format!("the entries of run {run} are lost"),
@@ -81,7 +81,7 @@ pub fn is_lost(damage: &Damage, lock: &Lock) -> String {
 }
 
 /// Describes where the run may have kept the lost records.
-pub fn where_else(lock: &Lock) -> String {
+pub fn other_copies(lock: &Lock) -> String {
     format!(
         "on {}, where it ran, `orch state recover {}` may still recover them",
         printable(&lock.host),

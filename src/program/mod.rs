@@ -18,7 +18,7 @@ use orch::exit::ExitStatus;
 use tracing_subscriber::EnvFilter;
 
 use crate::program::commands::{
-    answer_completion, command_line, flag_on_record, stray_path, version,
+    answer_completion, command_line, contradicting_flag, stray_path, version,
 };
 use crate::program::error::{ProgramError, Result};
 
@@ -50,7 +50,7 @@ fn program() -> ExitStatus {
             if error.kind() == ErrorKind::DisplayVersion && command_line::wants_details() {
                 return status(version(true));
             }
-            let explained = flag_on_record(&error, std::env::args_os());
+            let explained = contradicting_flag(&error, std::env::args_os());
             if let Some(error) = explained.or_else(|| stray_path(&error)) {
                 error.show();
                 return error.status();

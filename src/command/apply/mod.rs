@@ -1,10 +1,10 @@
 //! `orch apply` and `orch destroy`: verify a plan, ask for approval, apply it.
 
 mod approve;
-mod carry_out;
 mod conditions;
-mod followed;
+mod execute;
 mod lock;
+mod policies;
 mod run;
 mod unconfirmed;
 mod verified;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Apply;
-use super::followed::FollowedApply;
+use super::policies::PreparedApplyPolicies;
 use super::unconfirmed::Unconfirmed;
 use super::verified::VerifiedPlan;
 use crate::command::{RunSession, ToolRun, annotate, is_lost};
@@ -67,7 +67,7 @@ impl Apply<'_> {
         applying: PreparedApply<'_, '_>,
         to_do: &RemainingWork<'_>,
         mut lock: Option<StateLock>,
-        followed: Option<FollowedApply>,
+        followed: Option<PreparedApplyPolicies>,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let context = &verified.context;
         let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
@@ -124,7 +124,7 @@ impl Apply<'_> {
         })?;
         let mut sinks: Vec<&mut dyn Sink> = Vec::new();
         sinks.extend(progress.as_mut().map(|progress| progress as &mut dyn Sink));
-        let (ended, _) = session.carry_out(output, &mut sinks, Some(&mut director))?;
+        let (ended, _) = session.execute(output, &mut sinks, Some(&mut director))?;
         context.show_failed(director.failed_checks().iter());
         for (stack, problem) in director.unread() {
             let stack = printable(stack.as_str());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::Apply;
 use super::approve::listed;
-use super::followed::ApplyPolicies;
+use super::policies::ApplyPolicies;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::ExitStatus;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Apply;
-use super::followed::{ApplyPolicies, earlier_workflow};
+use super::policies::{ApplyPolicies, earlier_workflow};
 use crate::change::{CountedStates, Standings};
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::Result;

@@ -104,7 +104,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
     })?;
     let logs = output.logs().expect("the output is captured");
     let mut starts = PlanStarts::new(logs, &turns);
-    let (ended, output) = session.carry_out(output, &mut [&mut starts], None)?;
+    let (ended, output) = session.execute(output, &mut [&mut starts], None)?;
     Ok(AskedRun {
         summary: ended.summary,
         output,
@@ -126,7 +126,7 @@ fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String 
 pub fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
     match cannot {
         CannotAsk::Problems(shared) => {
-            context.give_shared(shared);
+            context.report_shared(shared);
             ExitStatus::Configuration.into()
         }
         CannotAsk::Programs(missing) => {

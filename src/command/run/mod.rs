@@ -1,11 +1,11 @@
 //! `orch run`, from the request to the exit status.
 
-mod again;
 mod command;
 mod destroys;
-mod followed;
 mod options;
+mod policies;
 mod recorder;
+mod reselect;
 mod resumed;
 mod tool_plans;
 
@@ -15,8 +15,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 pub use self::destroys::DestroyGuard;
-pub use self::followed::FollowedRun;
 pub use self::options::{PolicyOptions, ResumeOptions, RunOptions};
+pub use self::policies::PreparedRunPolicies;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
 use super::workflow::EarlierWorkflow;
@@ -128,14 +128,15 @@ impl PreparedCommand {
         options: &RunOptions,
         excluded: &BTreeSet<StackIndex>,
         resumed: Option<&EarlierWorkflow>,
-    ) -> Result<Option<FollowedRun>> {
-        let mode = followed::mode(context, options, self, resumed)?;
+    ) -> Result<Option<PreparedRunPolicies>> {
+        let mode = policies::mode(context, options, self, resumed)?;
         if mode == PolicyRun::Off {
             return Ok(None);
         }
         // Earlier problems have been shown.
         context.problems = Problems::default();
-        let followed = FollowedRun::prepare(context, options, mode, self, excluded, resumed)?;
+        let followed =
+            PreparedRunPolicies::prepare(context, options, mode, self, excluded, resumed)?;
         context.report()?;
         Ok(Some(followed))
     }
@@ -216,7 +217,7 @@ pub struct SelectedRun<'o> {
     /// The stacks that no policy adds.
     excluded: BTreeSet<StackIndex>,
     workflow: Option<EarlierWorkflow>,
-    followed: Option<FollowedRun>,
+    followed: Option<PreparedRunPolicies>,
 }
 
 impl<'o> SelectedRun<'o> {
@@ -263,7 +264,7 @@ impl<'o> SelectedRun<'o> {
         self,
         context: &mut Context,
         in_force: impl FnOnce() -> Result<Disabled>,
-    ) -> Result<(PreparedCommand, Option<FollowedRun>)> {
+    ) -> Result<(PreparedCommand, Option<PreparedRunPolicies>)> {
         let SelectedRun {
             prepared,
             destroys,
@@ -298,7 +299,7 @@ impl<'o> SelectedRun<'o> {
         let (prepared, mut held) = match recorder::lock(context, options, &prepared, destroys)? {
             None => (prepared, None),
             Some(mut held) => {
-                let again = again::select(
+                let reselected = reselect::select(
                     context,
                     options,
                     query.as_ref(),
@@ -306,7 +307,7 @@ impl<'o> SelectedRun<'o> {
                     &selection,
                     prepared,
                 )?;
-                let prepared = match again {
+                let prepared = match reselected {
                     Prepared::Run(prepared) => prepared,
                     Prepared::Nothing(nothing) => return Ok(Prepared::Nothing(nothing)),
                 };
@@ -338,7 +339,7 @@ impl<'o> SelectedRun<'o> {
 pub struct LockedRun {
     prepared: PreparedCommand,
     held: Option<(StatePlan, HeldState)>,
-    followed: Option<FollowedRun>,
+    followed: Option<PreparedRunPolicies>,
     uncommitted: Option<Vec<UncommittedFile>>,
     allow_concurrent: bool,
 }
@@ -346,7 +347,10 @@ pub struct LockedRun {
 impl LockedRun {
     /// Returns the commands of the turns and of all possible follow-ups.
     pub fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
-        let followed = self.followed.iter_mut().flat_map(FollowedRun::tasks_mut);
+        let followed = self
+            .followed
+            .iter_mut()
+            .flat_map(PreparedRunPolicies::tasks_mut);
         self.prepared.run.tasks.iter_mut().chain(followed)
     }
 
@@ -431,14 +435,14 @@ impl BegunCommand<'_> {
     }
 
     /// Runs the commands until all have ended.
-    pub fn carry_out(self, output: Box<dyn RunOutput + '_>) -> Result<EndedCommand> {
+    pub fn execute(self, output: Box<dyn RunOutput + '_>) -> Result<EndedCommand> {
         let BegunCommand {
             session, sequence, ..
         } = self;
         let context = session.context;
         let run = session.id().to_owned();
         let is_kept = session.folder().is_some();
-        let (ended, mut output) = session.carry_out(output, &mut [], None)?;
+        let (ended, mut output) = session.execute(output, &mut [], None)?;
         let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
         annotate(context, &stacks, &ended.summary);
         let status = exit_status(context, &sequence, &run, &ended);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::destroys::DestroyGuard;
-use super::followed::FollowedRun;
+use super::policies::PreparedRunPolicies;
 use super::{PreparedCommand, RunOptions};
 use crate::change::CountedStates;
 use crate::context::{Context, RollbackFlags, follow_moves};
@@ -308,7 +308,7 @@ impl HeldState {
         &self,
         context: &mut Context,
         run: &PreparedRun,
-        followed: &mut FollowedRun,
+        followed: &mut PreparedRunPolicies,
     ) -> Result<HashMap<StackPath, NewEntry>> {
         let Some(recorder) = Recorder::new(context, run)? else {
             return Ok(HashMap::new());

@@ -319,6 +319,6 @@ fn unasked(context: &Context, stacks: &[StackIndex]) -> Result<ExistingStacks> {
     if problems.is_empty() {
         return Ok(existing);
     }
-    context.give_shared(problems);
+    context.report_shared(problems);
     Err(ExitStatus::Configuration.into())
 }

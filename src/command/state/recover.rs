@@ -1,7 +1,7 @@
 //! `orch state unlock` and `recover`
 
 use super::{ProjectState, WriteOptions};
-use crate::context::{Context, from_lock, is_lost, locked, quoted, where_else};
+use crate::context::{Context, from_lock, locked, lost_records, other_copies, quoted};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::record::journal::{Liveness, Runs};
@@ -40,9 +40,9 @@ pub fn unlock(
             UnlockError::Damaged(ref lock, ref damage) => {
                 let force = format!(
                     "if that run no longer exists, add `--force`; {} then",
-                    is_lost(damage, lock)
+                    lost_records(damage, lock)
                 );
-                let elsewhere = where_else(lock);
+                let elsewhere = other_copies(lock);
                 Error::external(error).hint(elsewhere).hint(force)
             }
         })?;
@@ -56,7 +56,7 @@ pub fn unlock(
             "the record of the run, `{}`, cannot be used: {}; {}",
             damage.address,
             damage.why,
-            is_lost(damage, &lock)
+            lost_records(damage, &lock)
         ));
     }
     let change = DocumentChange::Unlocked {

@@ -60,7 +60,7 @@ impl Context {
         if problems.is_empty() {
             return Ok(());
         }
-        self.give_shared(problems);
+        self.report_shared(problems);
         Err(ExitStatus::Configuration.into())
     }
 

@@ -17,7 +17,7 @@ use crate::plan::{SavedPlan, SavedProject, SavedStack};
 use crate::state::document::Document;
 
 /// Returns whether applying the entry acts, decides or records something.
-fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
+fn has_effect(entry: &PlanEntry, is_pending: bool) -> bool {
     entry.blocked.is_none()
         && (entry.action != PlannedAction::NoOp || entry.is_undecided() || is_pending)
 }
@@ -70,7 +70,7 @@ impl Context {
             let standing = recorded.and_then(|(_, it)| it.stacks.get(&stack));
             let is_pending = asked.answers.contains_key(&entry.stack)
                 || standing.is_some_and(|standing| *standing != Standing::Applied);
-            if !is_carried_out(entry, is_pending) {
+            if !has_effect(entry, is_pending) {
                 continue;
             }
             let compared = named.get(&stack);

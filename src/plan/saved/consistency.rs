@@ -141,12 +141,12 @@ fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
         }
     }
     let known: BTreeSet<&StackPath> = stacks.iter().map(|it| &it.stack).collect();
-    let is_carried_out = |entry: &&PlanEntry| {
+    let has_effect = |entry: &&PlanEntry| {
         let has_work = entry.action != PlannedAction::NoOp || entry.is_undecided();
         entry.blocked.is_none() && (has_work || plan.accepts_drift(entry))
     };
-    let mut carried_out = entries.iter().filter(is_carried_out);
-    match carried_out.find(|entry| !known.contains(&entry.stack)) {
+    let mut effective = entries.iter().filter(has_effect);
+    match effective.find(|entry| !known.contains(&entry.stack)) {
         None => Ok(()),
         Some(entry) => Err(format!(
             "the inputs of the entry of {} are missing",

@@ -48,7 +48,7 @@ use orch::run::own_process::{KEEPER, WORKER};
 use orch::workspace::LocatedProject;
 
 pub(crate) use self::completions::answer as answer_completion;
-pub(crate) use self::run::flag_on_record;
+pub(crate) use self::run::contradicting_flag;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
@@ -224,7 +224,7 @@ impl CommandContext {
             Err(error) => {
                 let is_reported = matches!(error.kind(), ErrorKind::Reported(_));
                 if error.refusal().is_some() || is_reported && self.problems.has_errors() {
-                    self.settle_problems();
+                    self.add_sources();
                     self.write_problems(error.refusal())?;
                 }
                 Err(error.into())

@@ -86,7 +86,7 @@ pub(crate) struct ApplyArgs {
     pub(crate) planning: PlanningArgs,
 
     #[command(flatten)]
-    pub(crate) carrying: CarryingArgs,
+    pub(crate) carrying: ExecutionArgs,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
@@ -112,7 +112,7 @@ pub(crate) struct DestroyArgs {
     pub(crate) planning: PlanningArgs,
 
     #[command(flatten)]
-    pub(crate) carrying: CarryingArgs,
+    pub(crate) carrying: ExecutionArgs,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
@@ -120,7 +120,7 @@ pub(crate) struct DestroyArgs {
 
 /// How a plan is carried out.
 #[derive(Debug, Args)]
-pub(crate) struct CarryingArgs {
+pub(crate) struct ExecutionArgs {
     /// Do not ask; destroys need --allow-destroy as well
     ///
     /// With FILE, only destroys are asked about. Without FILE, this also allows changes that turn
@@ -206,7 +206,7 @@ pub(crate) enum ToolOutputArg {
     None,
 }
 
-impl CarryingArgs {
+impl ExecutionArgs {
     fn on_error(&self) -> OnError {
         match self.on_error {
             None | Some(PlanOnErrorArg::SkipDependents) => OnError::SkipDependents,
@@ -245,7 +245,7 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
 /// Plans, shows the plan, asks for approval, and applies it.
 fn plan_and_apply(
     chdir: &[PathBuf],
-    (select, planning, args): (&SelectArgs, &PlanningArgs, &CarryingArgs),
+    (select, planning, args): (&SelectArgs, &PlanningArgs, &ExecutionArgs),
     options: PlanOptions,
     replace: &[String],
 ) -> Result<ExitStatus> {
@@ -303,7 +303,7 @@ fn plan_and_apply(
         release_samples,
         ..terminal.apply(notices, &saved, &disabled)
     };
-    Ok(apply.carry_out(commits, held)?)
+    Ok(apply.execute(commits, held)?)
 }
 
 /// Applies a plan file.
@@ -355,7 +355,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         policies: carrying.policies.or_saved(&saved.policies),
         ..terminal.apply(notices::of(&found.root), &saved, &disabled)
     };
-    Ok(apply.carry_out(Commits::default(), None)?)
+    Ok(apply.execute(Commits::default(), None)?)
 }
 
 impl ConsoleApply<'_> {

@@ -14,10 +14,10 @@ use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::record::logs::LogReader;
 use orch::run::execute::Outlet;
 
-use super::{CarryingArgs, ToolOutputArg};
+use super::{ExecutionArgs, ToolOutputArg};
 use crate::program::commands::format::DetailsArg;
 use crate::program::commands::plan::{PlanningArgs, PlanningRequest, planned, shown};
-use crate::program::commands::run::output::{OutputFilter, OutputMode, is_nobody_there};
+use crate::program::commands::run::output::{OutputFilter, OutputMode, is_unattended};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::terminal::{PlanTerminal, output};
 use crate::program::commands::{CommandContext, ReadStatus, Reads};
@@ -26,7 +26,7 @@ use crate::program::console;
 /// The terminal of an apply, with the plan's flags.
 pub(super) struct ConsoleApply<'a> {
     pub(super) chdir: &'a [PathBuf],
-    pub(super) args: &'a CarryingArgs,
+    pub(super) args: &'a ExecutionArgs,
     pub(super) planning: &'a PlanningArgs,
 }
 
@@ -36,7 +36,7 @@ impl RunTerminal for ConsoleApply<'_> {
             return PlanTerminal.output(run);
         }
         let show = match self.args.output {
-            ToolOutputArg::Auto if run.jobs.get() == 1 && !is_nobody_there() => {
+            ToolOutputArg::Auto if run.jobs.get() == 1 && !is_unattended() => {
                 OutputFilter::Prefixed
             }
             ToolOutputArg::Auto | ToolOutputArg::Grouped => OutputFilter::Grouped,

@@ -304,7 +304,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         let missing = recorded
             .as_ref()
             .map_or(&nothing, |it| &it.standings.missing);
-        context.warn_of_idle(&query, missing);
+        context.warn_of_unmatched_filters(&query, missing);
         context.check_named(query.named.as_ref(), missing)?;
     }
     let removals = context.removals(&of_planner, &query, recorded.as_ref());

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use orch::command::run::{FollowedRun, PreparedCommand};
+use orch::command::run::{PreparedCommand, PreparedRunPolicies};
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, Stacks};
@@ -23,7 +23,7 @@ use crate::program::error::Result;
 pub(super) fn dry_run(
     context: &CommandContext,
     prepared: &PreparedCommand,
-    followed: Option<FollowedRun>,
+    followed: Option<PreparedRunPolicies>,
     reports: &Reports,
 ) -> Result<ExitStatus> {
     let PreparedCommand { run, command } = prepared;
@@ -61,7 +61,7 @@ fn show(
 
 /// Prints the commands and the follow-ups, in the sequence of a serial run.
 fn show_followed(
-    followed: FollowedRun,
+    followed: PreparedRunPolicies,
     stacks: &Stacks,
     run: &PreparedRun,
     command: &RunCommand,

@@ -1,9 +1,9 @@
 //! `orch run`
 
 mod arguments;
-mod carried_out;
 mod dry_run;
 mod events;
+mod execute;
 mod exit_codes;
 mod options;
 pub(super) mod output;
@@ -31,7 +31,7 @@ pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
 use self::events::EventArgs;
 use self::output::OutputMode;
-pub(crate) use self::recorded::flag_on_record;
+pub(crate) use self::recorded::contradicting_flag;
 use super::reports::Reports;
 use super::{CommandContext, ReadStatus, Reads, find_project, note_unmarked};
 use crate::program::error::{ProgramError, Result};
@@ -76,7 +76,7 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         Prepared::Nothing(nothing) => return Ok(end(&context, nothing, args, &reports)),
     };
     let stream = EventArgs::stream(descriptor, events)?;
-    carried_out::carry_out(chdir, args, &context, locked, how, stream, &reports)
+    execute::execute(chdir, args, &context, locked, how, stream, &reports)
 }
 
 /// Ends a run that has nothing to do.

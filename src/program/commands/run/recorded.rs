@@ -31,7 +31,7 @@ pub(in crate::program::commands) const SELECTION: [&str; 13] = [
 
 /// Returns the error if a flag contradicts the resumed run, given clap's error and the typed
 /// arguments. Clap's own usage line would ask for a command.
-pub(crate) fn flag_on_record(
+pub(crate) fn contradicting_flag(
     error: &clap::Error,
     typed: impl Iterator<Item = OsString>,
 ) -> Option<ProgramError> {

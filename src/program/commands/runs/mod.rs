@@ -108,7 +108,7 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatu
         RunsCommand::Show(args) => args.format,
         RunsCommand::Logs(_) | RunsCommand::Report(_) | RunsCommand::Prune(_) => Format::Text,
     };
-    let result = carry_out(chdir, command);
+    let result = dispatch(chdir, command);
     if let Err(error) = &result
         && matches!(error.kind(), ErrorKind::Refused | ErrorKind::Usage)
         && format == Format::Json
@@ -121,7 +121,7 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatu
     result
 }
 
-fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
+fn dispatch(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     let found = find_project(chdir)?;
     if !found.is_marked() {
         return Err(ProgramError::refused(

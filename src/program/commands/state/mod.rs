@@ -121,7 +121,7 @@ impl WriteArgs {
 
 pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
     let format = command.format();
-    let result = carry_out(chdir, command, format);
+    let result = dispatch(chdir, command, format);
     if let Err(error) = &result
         && !error.is_silent()
         && format == Format::Json
@@ -156,7 +156,7 @@ impl StateCommand {
     }
 }
 
-fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
+fn dispatch(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
     let open = |reads| open(chdir, format, reads);
     if let StateCommand::Adopt(args) = command {
         let reads = args.select.reads().with_listing();

@@ -106,7 +106,7 @@ impl OutputMode {
                 if jobs.get() == 1
                     && !watches_output
                     && !args.pty
-                    && !is_nobody_there()
+                    && !is_unattended()
                     && (!args.reports.are_wanted() || io::stdin().is_terminal()) =>
             {
                 return Ok(OutputMode::Live);
@@ -131,7 +131,7 @@ impl OutputMode {
 }
 
 /// Returns whether this is a CI job: no one answers prompts, and the log is read later.
-pub(in crate::program::commands) fn is_nobody_there() -> bool {
+pub(in crate::program::commands) fn is_unattended() -> bool {
     let is_ci = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
     match Folding::detect(|name| env::var(name).ok()) {
         // Its jobs have a terminal.

@@ -36,7 +36,7 @@ const NOT_READ: &str =
     "policies see the recorded states of stacks; with `--no-record`, they are not read";
 
 /// The policies of a prepared run.
-pub struct FollowedRun {
+pub struct PreparedRunPolicies {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
     /// The turns of earlier runs that policies evaluate first, by position in the workflow.
@@ -160,7 +160,7 @@ fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Envir
     found.is_some_and(|it| it.recorded == RecordKind::Destroy)
 }
 
-impl FollowedRun {
+impl PreparedRunPolicies {
     /// Prepares the policies of a run. Their errors are added to the problems.
     pub(super) fn prepare(
         context: &mut Context,
@@ -202,7 +202,7 @@ impl FollowedRun {
         });
         let settings = project.settings.policies;
         let workflow = Workflow::new(run.id.clone(), names, settings, earlier, turns);
-        Ok(FollowedRun {
+        Ok(PreparedRunPolicies {
             follower: context.follower(policies, facts, workflow),
             followups,
             unevaluated,
@@ -271,7 +271,7 @@ impl FollowedRun {
 
     /// Returns the turns of the run and their follow-ups, if all succeed.
     pub fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
-        let FollowedRun {
+        let PreparedRunPolicies {
             follower,
             followups,
             unevaluated,

@@ -58,7 +58,7 @@ impl Context {
         Some(printable(stacks[above].path.directory().as_str()).into_owned())
     }
 
-    pub fn why_nothing(&self, query: &Query, selection: &Selection) -> String {
+    pub fn explain_empty_selection(&self, query: &Query, selection: &Selection) -> String {
         let stacks = &self.project.stacks;
         let directory = &query.directory;
         let shown = printable(directory.as_str());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::Apply;
 use super::approve::{ApprovedPlan, Consent, approve, rejected};
-use super::followed::{ApplyPolicies, Following, earlier_workflow};
 use super::lock::{HeldLock, action_of, before_planning};
+use super::policies::{ApplyPolicies, PolicyContext, earlier_workflow};
 use super::unconfirmed::{Unconfirmed, plan_again};
 use super::verified::VerifiedPlan;
 use crate::change::EntryIndex;
@@ -35,7 +35,7 @@ use crate::selection::reference::{ReferenceKind, ReferenceTarget};
 
 impl Apply<'_> {
     /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
-    pub fn carry_out(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
+    pub fn execute(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
         let plan = &self.saved.plan;
         let kept: Vec<&str> = plan
@@ -67,7 +67,7 @@ impl Apply<'_> {
     ) -> Result<ExitStatus> {
         let mut verified = self.first_verified(&mut held)?;
         self.verification().check_drift(&verified.context.project)?;
-        let is_left = self.is_left(&verified)?;
+        let has_work_left = self.has_work_left(&verified)?;
         let earlier = verified
             .policies
             .as_ref()
@@ -80,7 +80,7 @@ impl Apply<'_> {
         }
         // Updating only the state needs no approval.
         let to_do = verified.to_do(self.saved);
-        let is_asked = is_left && !to_do.is_silent();
+        let is_asked = has_work_left && !to_do.is_silent();
         let n_destroys = to_do.n_destroys();
         let resources = self.unapproved_resources(&verified, &to_do);
         if is_asked && !self.approval.covers(n_destroys, &resources) {
@@ -108,9 +108,9 @@ impl Apply<'_> {
             None => (new_id(&verified.context.project.root), None),
         };
         if !is_held {
-            lock = self.lock(&mut verified, &run, is_left)?;
+            lock = self.lock(&mut verified, &run, has_work_left)?;
         }
-        if !is_left {
+        if !has_work_left {
             let policies = verified.policies.as_ref();
             let left = policies
                 .map(|policies| policies.unplanned(&verified.context))
@@ -131,7 +131,7 @@ impl Apply<'_> {
         // The prompt, or the wait for the lock, may have taken hours.
         if consent != Consent::NotAsked || lock.is_some() && !is_held {
             verified = self.verify(Some(&verified), lock.as_mut())?;
-            if !self.is_left(&verified)? {
+            if !self.has_work_left(&verified)? {
                 self.notices
                     .note("nothing to do: another run has applied it meanwhile");
                 return Ok(ExitStatus::Success);
@@ -289,7 +289,7 @@ impl Apply<'_> {
     /// # Errors
     ///
     /// If that work is not allowed.
-    fn is_left(&self, verified: &VerifiedPlan) -> Result<bool> {
+    fn has_work_left(&self, verified: &VerifiedPlan) -> Result<bool> {
         let is_open = verified
             .policies
             .as_ref()
@@ -367,7 +367,7 @@ impl Apply<'_> {
         run: &str,
         lock: Option<StateLock>,
         mut commits: Commits,
-        policies: Option<Following>,
+        policies: Option<PolicyContext>,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let ApprovedPlan {
             verified,
@@ -515,19 +515,19 @@ impl Apply<'_> {
         &self,
         verified: &mut VerifiedPlan,
         run: &str,
-        is_left: bool,
+        has_work_left: bool,
     ) -> Result<Option<StateLock>> {
         let Some(document) = &verified.document else {
             return Ok(None);
         };
         // A killed run may have left its lock, although there is no work left.
         let is_locked = self.resumes && document.lock.is_some();
-        if !is_left && !is_locked {
+        if !has_work_left && !is_locked {
             return Ok(None);
         }
         let lockable =
             Lockable::new(&mut verified.context, document)?.following(self.saved.moves());
-        let timeout = self.lock_timeout.filter(|_| is_left);
+        let timeout = self.lock_timeout.filter(|_| has_work_left);
         let request = LockRequest {
             run,
             action: &action_of(self.saved.plan.mode),
@@ -536,7 +536,7 @@ impl Apply<'_> {
         match lockable.lock(&verified.context.project, &request) {
             Ok(lock) => Ok(Some(lock)),
             // Another run holds it; this one has no work.
-            Err(error) if !is_left && error.kind() == ErrorKind::Refused => Ok(None),
+            Err(error) if !has_work_left && error.kind() == ErrorKind::Refused => Ok(None),
             Err(error) => Err(error),
         }
     }

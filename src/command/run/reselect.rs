@@ -40,9 +40,9 @@ pub(super) fn select(
     // These have been shown.
     context.problems = Problems::default();
     let id = Some(prepared.run.id);
-    let again = PreparedCommand::new(context, options, &selection, None, id)?;
-    if let Prepared::Run(prepared) = &again {
+    let reselected = PreparedCommand::new(context, options, &selection, None, id)?;
+    if let Prepared::Run(prepared) = &reselected {
         prepared.check(context, &options.disabled)?;
     }
-    Ok(again)
+    Ok(reselected)
 }

@@ -46,7 +46,7 @@ impl ApplyPolicies {
 }
 
 /// The policies of an apply that is about to begin, with their input.
-pub(super) struct Following {
+pub(super) struct PolicyContext {
     now: ApplyPolicies,
     facts: RunFacts,
     /// The stacks that would be rolled back.
@@ -54,7 +54,7 @@ pub(super) struct Following {
 }
 
 /// The policies of a prepared apply.
-pub(super) struct FollowedApply {
+pub(super) struct PreparedApplyPolicies {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
     /// The turns of earlier runs that policies evaluate first, by position in the workflow.
@@ -67,7 +67,7 @@ pub(super) struct FollowedApply {
     pub(super) record: PoliciesRecord,
 }
 
-impl FollowedApply {
+impl PreparedApplyPolicies {
     /// Returns the state's records of possible follow-ups, by stack.
     pub(super) fn records(
         &self,
@@ -102,7 +102,7 @@ impl Apply<'_> {
         context: &mut Context,
         document: Option<&Document>,
         policies: ApplyPolicies,
-    ) -> Result<Following> {
+    ) -> Result<PolicyContext> {
         let rollbacks = match document {
             Some(document) if !self.rollback.allows => {
                 let stacks: Vec<StackIndex> = context
@@ -115,7 +115,7 @@ impl Apply<'_> {
             }
             _ => BTreeMap::new(),
         };
-        Ok(Following {
+        Ok(PolicyContext {
             facts: context.run_facts(&self.policies.metadata)?,
             now: policies,
             rollbacks,
@@ -129,9 +129,9 @@ impl Apply<'_> {
         document: Option<&Document>,
         codes: PlanCode<'a, 'l>,
         options: &ApplyOptions<'_>,
-        following: Following,
+        following: PolicyContext,
         applying: &mut PreparedApply<'a, 'l>,
-    ) -> Result<FollowedApply> {
+    ) -> Result<PreparedApplyPolicies> {
         let ApplyOptions {
             run,
             folder,
@@ -140,7 +140,7 @@ impl Apply<'_> {
             ..
         } = *options;
         let project = &context.project;
-        let Following {
+        let PolicyContext {
             now: ApplyPolicies { policies, earlier },
             facts,
             rollbacks,
@@ -196,7 +196,7 @@ impl Apply<'_> {
         };
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);
-        Ok(FollowedApply {
+        Ok(PreparedApplyPolicies {
             follower,
             followups,
             unevaluated,

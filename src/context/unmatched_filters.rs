@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Context;
-use super::nothing::quoted_key;
+use super::empty_selection::quoted_key;
 use crate::change::MissingStack;
 use crate::diagnostic::closest;
 use crate::path::{InstanceKey, KeyFilter, ProjectPath, StackPath};
@@ -15,7 +15,11 @@ use crate::selection::select::{PathFilter, Query};
 impl Context {
     /// Notes each filter that no stack matches, with a suggestion. A filter that matches a recorded
     /// stack outside this commit is not reported.
-    pub fn warn_of_idle(&self, query: &Query, missing: &BTreeMap<String, MissingStack>) {
+    pub fn warn_of_unmatched_filters(
+        &self,
+        query: &Query,
+        missing: &BTreeMap<String, MissingStack>,
+    ) {
         let paths: Vec<StackPath> = missing
             .keys()
             .filter_map(|key| StackPath::parse(key))
