@@ -80,7 +80,7 @@ pub fn show(context: &mut Context) -> Result<ShownState> {
     let record = match &document.lock {
         Some(lock) => match backend.record(&lock.run) {
             Err(error @ BackendReadError::Damaged { .. }) => {
-                // The code of the lock is what takes it away.
+                // The lock is removed by its code, which this shows.
                 state.context.notices.warning(&error.to_string());
                 None
             }

@@ -118,7 +118,7 @@ pub(crate) struct DestroyArgs {
     pub(crate) select: SelectArgs,
 }
 
-/// How a plan is carried out.
+/// How a plan is applied.
 #[derive(Debug, Args)]
 pub(crate) struct ExecutionArgs {
     /// Do not ask; destroys need --allow-destroy as well
