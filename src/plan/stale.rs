@@ -371,7 +371,7 @@ fn difference(planned: Option<&Inputs>, now: &Inputs) -> String {
         return "an input".to_owned();
     };
     if planned.rules != now.rules {
-        return "what counts as an input".to_owned();
+        return "the set of input files".to_owned();
     }
     let names: BTreeSet<&String> = planned.parts.keys().chain(now.parts.keys()).collect();
     let mut names = names.into_iter();

@@ -157,7 +157,7 @@ fn nobody_to_ask(
     if n_destroys > approval.destroys {
         let what = match approval.destroys {
             0 => format!(
-                "this plan has {}, and without a terminal nobody can approve it",
+                "this plan has {}, and there is no terminal to approve it on",
                 count(n_destroys, "destroy")
             ),
             allowed => format!(

@@ -356,8 +356,7 @@ fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings
     if options.settings.on_error.is_none() {
         let on_error = OnError::recorded(&header.settings.on_error).map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--on-error`", word);
-            Error::refused(unknown.to_string())
-                .hint("say what to do after a failure with `--on-error`")
+            Error::refused(unknown.to_string()).hint("set `--on-error`")
         })?;
         settings.on_error = Some(on_error);
     }

@@ -90,7 +90,7 @@ pub enum ArchiveProblem {
     #[error("has a `manifest.json` that does not list its entries")]
     Manifest,
     /// The size or the digest of an entry differs from the manifest.
-    #[error("is damaged: `{0}` is not what was written")]
+    #[error("is damaged: `{0}` does not match the manifest")]
     Damaged(String),
     #[error("has no entry `{0}`")]
     Missing(String),

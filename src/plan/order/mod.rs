@@ -98,7 +98,7 @@ impl OperationOrder {
         let mut removed = works[tree.n_stacks()..].iter();
         assert!(
             !removed.any(|work| work.apply),
-            "nobody says how to make it"
+            "removed stacks cannot be applied"
         );
         let (users, mut relaxed) = recorded.acyclic();
         let mut operations = Operations::new(works, late);

@@ -296,13 +296,13 @@ fn archive_refuses_each_forgery_with_a_readable_message() {
     another size unpacked after it: `plan` has contradictory headers for its entry `plans/0`
     a flag: `plan` has an entry `plans/0` that was not written by orch
     no list: `plan` has a damaged table of contents
-    another list: `plan` is damaged: `manifest.json` is not what was written
-    another digest of the list: `plan` is damaged: `manifest.json` is not what was written
+    another list: `plan` is damaged: `manifest.json` does not match the manifest
+    another digest of the list: `plan` is damaged: `manifest.json` does not match the manifest
     a list that is none: `plan` has a `manifest.json` that does not list its entries
     an empty list: `plan` has a `manifest.json` that does not list its entries
     a list with more: `plan` has a `manifest.json` that does not list its entries
     a list of another name: `plan` has a `manifest.json` that does not list its entries
-    a list with another size: `plan` is damaged: `plan.json` is not what was written
+    a list with another size: `plan` is damaged: `plan.json` does not match the manifest
     a large list: `plan` has more than 16 MiB of `manifest.json`, the most that orch writes
     "#);
 }
@@ -367,10 +367,10 @@ fn archive_removes_damaged_plans() {
     messages += &(scene.message(&archive.extract(0, &to).unwrap_err()) + "\n");
     assert!(!to.exists());
     insta::assert_snapshot!(messages, @"
-    `plan` is damaged: `plan.json` is not what was written
-    `plan` is damaged: `plan.json` is not what was written
-    `plan` is damaged: `plans/0` is not what was written
-    `plan` is damaged: `plans/0` is not what was written
+    `plan` is damaged: `plan.json` does not match the manifest
+    `plan` is damaged: `plan.json` does not match the manifest
+    `plan` is damaged: `plans/0` does not match the manifest
+    `plan` is damaged: `plans/0` does not match the manifest
     ");
     archive.extract(1, &to).unwrap();
 }
@@ -387,7 +387,7 @@ fn archive_that_shrinks_while_open_is_damaged() {
         .set_len(50)
         .unwrap();
     let message = scene.message(&archive.extract(0, &scene.path("unpacked")).unwrap_err());
-    insta::assert_snapshot!(message, @"`plan` is damaged: `plans/0` is not what was written");
+    insta::assert_snapshot!(message, @"`plan` is damaged: `plans/0` does not match the manifest");
 }
 
 #[cfg(unix)]
