@@ -1,4 +1,4 @@
-//! The runs of `plan` and `apply`: recorded and locked like any other.
+//! Begins the runs of `plan` and `apply`, which are recorded and locked like any other run.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use crate::selection::reference::References;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Plan,
-    /// Asks tools for changes in follow-ups of an apply that are not approved.
+    /// Plans the unapproved follow-ups of an apply.
     PlanFollowUps,
     Apply,
 }

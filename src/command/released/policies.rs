@@ -1,4 +1,4 @@
-//! The stacks that a module's policies name at a release.
+//! The stacks that a module's policies select at a release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ use crate::run::workflow::{NamedStack, RecordedStack, StackNames};
 const MAX_NAME: usize = 100;
 
 impl Context {
-    /// Returns the named stacks, each with the policies that name it. Missing and invalid policies
-    /// are added to the problems. Fails if a policy fails, or git does.
+    /// Returns the selected stacks, each with its policies. Missing and invalid policies are added
+    /// to the problems. Fails if a policy or git fails.
     pub(super) fn named_at(
         &mut self,
         release: &Release,
@@ -98,7 +98,7 @@ impl Context {
         Ok(named)
     }
 
-    /// Refuses to continue without the policy's answer, unless it may fail.
+    /// Refuses to continue without the policy's answer, unless the policy may fail.
     fn failed(&self, block: &PolicyBlock, problem: &str) -> Result<()> {
         let message = format!("the policy `{}` failed: {problem}", block.name.value);
         match block.on_error {

@@ -1,4 +1,4 @@
-//! What policies have brought about in a run, in words.
+//! Describes the effects of policies in a run.
 
 use super::text::{BAD, PALE, RunText};
 use crate::printable::printable;
@@ -9,7 +9,7 @@ use crate::run::evaluated::{
 use crate::run::event::RunEvent;
 
 impl RunText<'_> {
-    /// Returns what follows from the end of a turn; nothing if nothing does.
+    /// Returns the follow-ups of a turn's end; `None` if there are none.
     pub fn follows(self, event: &RunEvent) -> Option<String> {
         let RunEvent::Evaluated(evaluated) = event else {
             return None;
@@ -30,8 +30,8 @@ impl RunText<'_> {
         }
     }
 
-    /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
-    /// nothing if there is no such thing.
+    /// Returns the problems of the policies that were evaluated when a turn ended, and the missing
+    /// follow-ups; `None` if there are none.
     pub fn policy_problems(self, evaluated: &TurnEvaluation) -> Option<String> {
         let problems = policy_problems(evaluated, &self.ended_turn(evaluated));
         let lines: String = problems

@@ -48,7 +48,7 @@ pub(crate) struct PolicyEvalArgs {
     format: Format,
 }
 
-/// Where the input comes from.
+/// The input of the policy.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct InputArgs {
@@ -65,7 +65,7 @@ struct InputArgs {
     stack: Option<String>,
 }
 
-/// A loaded policy, of the project or not.
+/// A loaded policy, from the project or a file.
 struct Evaluated {
     worker: Worker,
     number: PolicyNumber,

@@ -1,4 +1,4 @@
-//! The input of policies in an imagined run of all stacks that is over except for one turn.
+//! The input of policies in an imagined run: all turns have finished, and one has just ended.
 
 use std::time::Duration;
 

@@ -168,7 +168,7 @@ fn serial(text: &str) -> std::result::Result<u64, &'static str> {
     serial.map_err(|_| "a serial is a number; `orch state backups` lists them")
 }
 
-/// Selects the stacks, and records them. Returns nothing if there are none.
+/// Selects the stacks, and records them. Returns `None` if there are none.
 pub(super) fn adopt(
     chdir: &[PathBuf],
     args: &AdoptArgs,
