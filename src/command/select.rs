@@ -80,7 +80,7 @@ impl Context {
     /// Resolves the flags in the project, and finds the changes in git if requested.
     pub fn query(&mut self, request: SelectionRequest) -> Result<Query> {
         request.check_statuses()?;
-        self.fetches_seen = request.fetches;
+        self.state.fetches_seen = request.fetches;
         let is_stack = self.project.stacks.at(self.directory.as_str()).len() > 0;
         if request.scope == DirectoryMatch::Exact && !is_stack {
             let message = format!(

@@ -18,16 +18,16 @@ impl Context {
     /// If the state cannot be read: a command must not run for the wrong generation.
     pub fn in_generations<T>(&mut self, evaluate: impl Fn(&Self) -> T) -> Result<T> {
         let value = evaluate(self);
-        if !self.generations.were_asked() || self.project.settings.state.is_none() {
+        if !self.state.generations.were_asked() || self.project.settings.state.is_none() {
             return Ok(value);
         }
         self.opened()?;
-        let opened = self.state.take().expect("it has just been opened");
+        let opened = self.state.opened.take().expect("it has just been opened");
         let document = opened.read().and_then(|mut document| {
             opened.relocate(&self.project, &mut document)?;
             Ok(document)
         });
-        self.state = Some(opened);
+        self.state.opened = Some(opened);
         self.set_generations(&document?);
         Ok(evaluate(self))
     }
@@ -52,7 +52,7 @@ impl Context {
     pub fn set_generations(&mut self, document: &Document) {
         let mut all = document.stacks.values();
         if all.all(|entry| entry.generation.is_first()) {
-            self.generations = Arc::default();
+            self.state.generations = Arc::default();
             return;
         }
         let entries = self.entries_of(document);
@@ -62,12 +62,12 @@ impl Context {
         let stacks = &self.project.stacks;
         let others =
             others.map(|(stack, (_, entry))| (stacks[*stack].path.clone(), entry.generation));
-        self.generations = Arc::new(others.collect::<Generations>());
+        self.state.generations = Arc::new(others.collect::<Generations>());
     }
 
     /// Returns the evaluator of environments, with the generations found so far.
     pub fn evaluator(&self) -> Environments<'_> {
         Environments::new(&self.project, host_environment())
-            .in_generations(self.generations.clone())
+            .in_generations(self.state.generations.clone())
     }
 }

@@ -16,11 +16,8 @@ mod state;
 mod state_errors;
 mod unmatched_filters;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
-use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -32,18 +29,16 @@ pub use self::moves::{FoundMove, follow_all, follow_moves};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
-use self::standings::Digested;
 pub use self::standings::{no_status, state_config};
-pub use self::state::{Entries, Opened, failing_note};
+pub use self::state::{Entries, Opened, StateSnapshot, failing_note};
 pub use self::state_errors::{
     clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
     other_copies, quoted,
 };
-use crate::change::{InputDigests, SinceBase};
+use crate::change::SinceBase;
 use crate::diagnostic::{self, Diagnostic};
 use crate::notice::Notices;
 use crate::project::Problems;
-use crate::project::namespaces::Generations;
 use crate::project::per_stack::SharedProblem;
 use crate::project::stack::StackIndex;
 use crate::workspace::Workspace;
@@ -60,17 +55,7 @@ pub struct Context {
     pub problems: Problems,
     pub notices: Notices,
     pub git: GitState,
-    pub state: Option<Opened>,
-    /// The recorded keys of stacks that `moved` blocks move, by their current keys.
-    pub relocated: BTreeMap<String, String>,
-    pub generations: Arc<Generations>,
-    digested: Option<Digested>,
-    /// Whether to fetch applied commits that this clone lacks.
-    pub fetches_seen: bool,
-    /// The arguments of each `git fetch` that has run to compare HEAD with the applied commits.
-    fetched: BTreeSet<Vec<String>>,
-    /// The digests that a plan depends on.
-    pub input_digests: Option<Rc<InputDigests>>,
+    pub state: StateSnapshot,
     /// The inputs that a module's policies asked to keep, with the names of the policies.
     pub release_samples: Vec<(String, Box<RawValue>)>,
 }
@@ -96,13 +81,7 @@ impl Context {
             problems,
             notices,
             git,
-            state: None,
-            relocated: BTreeMap::new(),
-            generations: Arc::default(),
-            digested: None,
-            fetches_seen: false,
-            fetched: BTreeSet::new(),
-            input_digests: None,
+            state: StateSnapshot::default(),
             release_samples: Vec::new(),
         }
     }

@@ -30,7 +30,7 @@ impl Context {
         }
         let digests = self.digests_on_disk()?;
         loop {
-            let fetched = &self.fetched;
+            let fetched = &self.state.fetched;
             let found = self.with_present(CountedStates::default(), |present| {
                 rollbacks(present, &digests, document, stacks, fetched)
             })?;
@@ -47,7 +47,7 @@ impl Context {
             for arguments in needed {
                 self.fetch_applied(arguments)?;
             }
-            if let Some(opened) = &mut self.state {
+            if let Some(opened) = &mut self.state.opened {
                 opened.reopen_repository(&self.workspace.project)?;
             }
         }
@@ -55,7 +55,7 @@ impl Context {
 
     /// Runs `git fetch` with these arguments, once.
     pub fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
-        if self.fetched.contains(&arguments) {
+        if self.state.fetched.contains(&arguments) {
             return Ok(());
         }
         let git = self.git.known_mut().context("git was read")?;
@@ -71,14 +71,14 @@ impl Context {
             // this one.
             (Err(_), [remote, ..]) if !remote.starts_with('-') => {
                 let all = vec![remote.clone()];
-                if !self.fetched.contains(&all) {
+                if !self.state.fetched.contains(&all) {
                     fetch(&all).context(failed)?;
-                    self.fetched.insert(all);
+                    self.state.fetched.insert(all);
                 }
             }
             (Err(error), _) => return Err(error).context(failed),
         }
-        self.fetched.insert(arguments);
+        self.state.fetched.insert(arguments);
         Ok(())
     }
 

@@ -87,15 +87,15 @@ impl Context {
 
     /// Returns the state of the project, opened once.
     pub fn opened(&mut self) -> Result<&mut Opened> {
-        if self.state.is_none() {
+        if self.state.opened.is_none() {
             let config = state_config(&self.project, &self.notices)?;
             if self.rule == RootRule::WorkingDirectory {
                 let what = "no state: nothing marks the root of a project here";
                 return Err(Error::refused(what).hint(MARK_ROOT));
             }
-            self.state = Some(Opened::new(&self.project, config, self.notices.clone())?);
+            self.state.opened = Some(Opened::new(&self.project, config, self.notices.clone())?);
         }
-        Ok(self.state.as_mut().expect("it has just been opened"))
+        Ok(self.state.opened.as_mut().expect("it has just been opened"))
     }
 
     /// Reads the document of this project, and digests all stacks at the same time.
@@ -105,7 +105,11 @@ impl Context {
     /// If the document is unusable; else, if the stacks cannot be digested.
     pub fn read_and_digest(&mut self, counted: CountedStates) -> Result<Document> {
         self.opened()?;
-        let opened = self.state.take().context("it has just been opened")?;
+        let opened = self
+            .state
+            .opened
+            .take()
+            .context("it has just been opened")?;
         let reading = thread::spawn(move || {
             let document = opened.read();
             (opened, document)
@@ -115,15 +119,15 @@ impl Context {
             Ok(read) => read,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        let opened = self.state.insert(opened);
+        let opened = self.state.opened.insert(opened);
         let mut document = document?;
-        self.relocated = opened.relocate(&self.workspace.project, &mut document)?;
+        self.state.relocated = opened.relocate(&self.workspace.project, &mut document)?;
         let mut checked = opened.check_stacks(&self.workspace.project, &document);
-        if checked.is_err() && self.fetches_seen && digested.is_ok() {
+        if checked.is_err() && self.state.fetches_seen && digested.is_ok() {
             // Fetched commits may show that the recorded stacks belong to this project.
             let address = opened.backend.address();
             self.standings_in(&document, address, counted, false)?;
-            let opened = self.state.as_mut().context("it has been opened")?;
+            let opened = self.state.opened.as_mut().context("it has been opened")?;
             opened.reopen_repository(&self.workspace.project)?;
             checked = opened.check_stacks(&self.workspace.project, &document);
         }
@@ -165,7 +169,7 @@ impl Context {
     ) -> Result<Standings> {
         self.digest(counted)?;
         let found = self.compare(document, address.clone(), counted, explains)?;
-        if !std::mem::take(&mut self.fetches_seen) || found.missing.is_empty() {
+        if !std::mem::take(&mut self.state.fetches_seen) || found.missing.is_empty() {
             return Ok(found);
         }
         self.fetch_default_branch()?;
@@ -198,7 +202,7 @@ impl Context {
             }
         };
         let arguments = branch.fetch();
-        if !self.fetched.insert(arguments.clone()) {
+        if !self.state.fetched.insert(arguments.clone()) {
             return Ok(());
         }
         self.notices
@@ -225,7 +229,12 @@ impl Context {
         explains: bool,
     ) -> Result<Standings> {
         let failed = "failed to compare the stacks with the state";
-        let digests = &self.digested.as_ref().context("digests were made")?.digests;
+        let digests = &self
+            .state
+            .digested
+            .as_ref()
+            .context("digests were made")?
+            .digests;
         let standings = self.with_present(counted, |present| {
             standings(present, digests, document, address, explains)
         });
@@ -262,7 +271,7 @@ impl Context {
 
     /// Digests all stacks, once.
     fn digest(&mut self, counted: CountedStates) -> Result<()> {
-        let done = self.digested.as_ref();
+        let done = self.state.digested.as_ref();
         if done.is_some_and(|done| done.counted == counted) {
             return Ok(());
         }
@@ -304,11 +313,11 @@ impl Context {
         let digests = made.context(failed)?;
         let warnings = stack::unmatched(&self.project.stacks, &self.project.root);
         problems.diagnostics.extend(warnings);
-        if self.digested.is_none() {
+        if self.state.digested.is_none() {
             self.problems.diagnostics.append(&mut problems.diagnostics);
             self.problems.errors.append(&mut problems.errors);
         }
-        self.digested = Some(Digested {
+        self.state.digested = Some(Digested {
             digests: Rc::new(digests),
             counted,
         });
@@ -329,7 +338,7 @@ impl Context {
             file.state != FileState::Committed && is_written_by_tools(&file.path)
         });
         if written.is_empty() {
-            self.input_digests = Some(digests);
+            self.state.input_digests = Some(digests);
             return Ok(());
         }
         let made = digests_of(
@@ -340,7 +349,7 @@ impl Context {
             // They have already been reported.
             &mut Problems::default(),
         );
-        self.input_digests = Some(Rc::new(
+        self.state.input_digests = Some(Rc::new(
             made.context("failed to read the inputs of the stacks")?,
         ));
         Ok(())
@@ -377,7 +386,7 @@ impl Context {
     /// Returns the digests of all stacks as they are on disk.
     pub fn digests_on_disk(&mut self) -> Result<Rc<InputDigests>> {
         self.digest(CountedStates::default())?;
-        let digested = self.digested.as_ref().context("digests were made")?;
+        let digested = self.state.digested.as_ref().context("digests were made")?;
         Ok(Rc::clone(&digested.digests))
     }
 

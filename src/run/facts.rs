@@ -85,7 +85,7 @@ impl Context {
     /// If it cannot be used.
     pub fn read_document(&mut self) -> Result<Document> {
         let mut document = self.opened()?.read()?;
-        let opened = self.state.as_ref().context("it has been opened")?;
+        let opened = self.state.opened.as_ref().context("it has been opened")?;
         opened.check(&self.project, &mut document)?;
         Ok(document)
     }

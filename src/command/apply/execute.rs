@@ -507,7 +507,7 @@ impl Apply<'_> {
     pub(super) fn generations(&self, context: &Context) -> Generations {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
-        context.generations.with(made)
+        context.state.generations.with(made)
     }
 
     /// Locks the state, if the project keeps one. Waits for the lock only if there is work left.

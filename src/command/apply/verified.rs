@@ -52,7 +52,7 @@ impl Apply<'_> {
     ) -> Result<VerifiedPlan> {
         let (mut context, policies) = self.load(earlier.is_some())?;
         // A plan that was just made has already fetched.
-        context.fetches_seen =
+        context.state.fetches_seen =
             self.rollback.fetches && (self.is_from_file || earlier.is_some()) && self.removes();
         let uncommitted = context.uncommitted();
         let is_safe = match earlier {

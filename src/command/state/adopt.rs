@@ -140,6 +140,7 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
     let project = &context.project;
     let repository = context
         .state
+        .opened
         .as_ref()
         .and_then(|opened| opened.repository.as_ref())
         .ok_or_else(no_commit)?;

@@ -251,7 +251,7 @@ fn planned(
         leaves_out_failed: false,
         lock_timeout: None,
     };
-    context.fetches_seen = false;
+    context.state.fetches_seen = false;
     let query = Query::at_or_below(context.directory.clone());
     let stacks = paths.iter();
     let selection =

@@ -75,7 +75,11 @@ impl<'c> ProjectState<'c> {
         let context = &*context;
         Ok(ProjectState {
             context,
-            opened: context.state.as_ref().expect("it has just been opened"),
+            opened: context
+                .state
+                .opened
+                .as_ref()
+                .expect("it has just been opened"),
             clock: SystemClock::default(),
         })
     }

@@ -241,7 +241,10 @@ pub(super) fn ask<'p>(
             it.generation()?,
         ))
     };
-    let generations = context.generations.planning(needs.iter().filter_map(paths));
+    let generations = context
+        .state
+        .generations
+        .planning(needs.iter().filter_map(paths));
     let environments = context.evaluator().in_generations(Arc::new(generations));
     let codes = PlanCode {
         tree: StackCode {

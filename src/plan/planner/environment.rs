@@ -12,7 +12,7 @@ impl Context {
     pub fn environment_of(&self, saved: &SavedPlan) -> SavedEnvironment {
         let entries = saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
-        let generations = Arc::new(self.generations.with(made));
+        let generations = Arc::new(self.state.generations.with(made));
         let environments = self.evaluator().in_generations(generations);
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let host: BTreeMap<String, String> = std::env::vars_os()

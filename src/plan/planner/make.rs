@@ -65,7 +65,7 @@ impl<'d> Planner<'_, 'd> {
         if request.is_kept {
             context.digest_inputs()?;
         }
-        if !is_applied_now && request.is_kept && context.input_digests.is_none() {
+        if !is_applied_now && request.is_kept && context.state.input_digests.is_none() {
             context.notices.warning(
                 "outside of git, a plan cannot be checked later, so `orch apply FILE` will refuse it",
             );

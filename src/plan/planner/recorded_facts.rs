@@ -33,7 +33,7 @@ impl Context {
             let path = &self.project.stacks[subject.stack].path;
             Some((path.clone(), subject.next.as_ref()?.generation))
         });
-        let next = self.generations.planning(next);
+        let next = self.state.generations.planning(next);
         let mut saying = subjects.all.iter_mut().filter(says).peekable();
         if saying.peek().is_none() {
             return Ok(());
@@ -236,9 +236,13 @@ impl Context {
     ) -> BlockedStacks {
         let planned = subjects.all.iter().map(|subject| subject.stack).collect();
         let mut places = places.clone();
-        for subject in subjects.all.iter().filter(|_| !self.relocated.is_empty()) {
+        for subject in subjects
+            .all
+            .iter()
+            .filter(|_| !self.state.relocated.is_empty())
+        {
             let path = self.project.stacks[subject.stack].path.as_str();
-            let before = self.relocated.get(path).cloned();
+            let before = self.state.relocated.get(path).cloned();
             if let (Some(before), Some(place)) = (before, places.get_mut(&subject.stack)) {
                 let program = match subject.driver.tool {
                     Some(Tool::Terraform) => Some("terraform"),

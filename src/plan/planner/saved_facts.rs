@@ -42,7 +42,7 @@ impl Context {
         let present = CurrentFacts {
             project: &self.project,
             graph: &self.graph,
-            digests: self.input_digests.as_deref(),
+            digests: self.state.input_digests.as_deref(),
             document,
             missing: None,
             is_later: false,

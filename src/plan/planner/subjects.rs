@@ -261,7 +261,7 @@ impl Context {
                     backend: None,
                     outputs_differ: None,
                     previous_path: previous
-                        .map(|key| self.relocated.get(key).map_or(key, String::as_str))
+                        .map(|key| self.state.relocated.get(key).map_or(key, String::as_str))
                         .filter(|path| *path != self.project.stacks[stack].path.as_str())
                         .map(str::to_owned),
                     is_moved: false,

@@ -42,7 +42,7 @@ impl Verification<'_> {
         let present = CurrentFacts {
             project,
             graph: &context.graph,
-            digests: context.input_digests.as_deref(),
+            digests: context.state.input_digests.as_deref(),
             document,
             missing: standings.map(|standings| &standings.missing),
             is_later: self.is_from_file,

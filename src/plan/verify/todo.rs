@@ -214,7 +214,7 @@ fn declares_otherwise(
     saved: &SavedPlan,
     document: &Document,
 ) -> Vec<StackIndex> {
-    let Some(input_digests) = &context.input_digests else {
+    let Some(input_digests) = &context.state.input_digests else {
         return Vec::new();
     };
     let stacks = &context.project.stacks;

@@ -144,7 +144,7 @@ fn values(
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Option<Value>> {
     let namespaces = ProjectNamespaces::new(&context.project, host_environment())
-        .in_generations(context.generations.clone())
+        .in_generations(context.state.generations.clone())
         .overriding(overrides);
     let namespaces: StackNamespaces = match stack {
         Some(stack) => namespaces.of_stack(stack),

@@ -59,7 +59,11 @@ impl Lockable {
     /// Prepares to lock the state. The document has been read, and its entries follow moved stacks.
     pub fn new(context: &mut Context, document: &Document) -> Result<Self> {
         let inputs = InputSnapshot::new(context, document)?;
-        let opened = context.state.take().context("the state was opened")?;
+        let opened = context
+            .state
+            .opened
+            .take()
+            .context("the state was opened")?;
         Ok(Lockable {
             opened,
             inputs,

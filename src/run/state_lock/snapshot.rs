@@ -76,7 +76,7 @@ impl InputSnapshot {
         let failed = "failed to ask git";
         let digests = context.digests_on_disk()?;
         context.opened()?;
-        let opened = context.state.as_ref().context("it was opened")?;
+        let opened = context.state.opened.as_ref().context("it was opened")?;
         let repository = opened
             .repository
             .as_ref()
