@@ -20,15 +20,15 @@ impl Context {
     /// Adds the cycles of the graph to the problems.
     pub fn check_cycles(&mut self, cycles: CyclesAre<'_>) {
         let mut found = Vec::new();
-        for knot in self.graph.cycles() {
+        for cycle in self.graph.cycles() {
             let is_fatal = match cycles {
                 CyclesAre::Errors => true,
                 CyclesAre::Warnings => false,
                 CyclesAre::ErrorsWithin(selection) => {
-                    knot.stacks.iter().any(|&stack| selection.contains(stack))
+                    cycle.stacks.iter().any(|&stack| selection.contains(stack))
                 }
             };
-            for mut diagnostic in knot.diagnostics(&self.project.stacks, &self.project.sources) {
+            for mut diagnostic in cycle.diagnostics(&self.project.stacks, &self.project.sources) {
                 if !is_fatal {
                     diagnostic.severity = Severity::Warning;
                 }

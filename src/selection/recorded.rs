@@ -89,7 +89,7 @@ pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
 pub fn cycle_among<'d>(document: &'d Document, among: &[String]) -> Option<Vec<&'d str>> {
     let recorded = RecordedStacks::new(document, []);
     let cycles = recorded.graph.cycles();
-    let cycles = cycles.iter().flat_map(|knot| &knot.cycles);
+    let cycles = cycles.iter().flat_map(|found| &found.cycles);
     let mut keys = cycles.map(|cycle| {
         let hops = cycle.hops.iter();
         hops.filter_map(|hop| recorded.key(hop.from))

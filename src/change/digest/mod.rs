@@ -376,8 +376,8 @@ where
     let nothing = PartHasher::default().finish();
     let mut modules = vec![nothing; nodes.len()];
     // Dependencies first. `tarjan_scc` would need a call stack as deep as the longest chain.
-    for knot in kosaraju_scc(&graph) {
-        let inside: BTreeSet<usize> = knot.iter().map(|node| node.index()).collect();
+    for component in kosaraju_scc(&graph) {
+        let inside: BTreeSet<usize> = component.iter().map(|node| node.index()).collect();
         let mut own: Vec<PartDigest> = inside.iter().map(|&node| nodes[node]).collect();
         own.sort_unstable();
         let all = inside.iter().flat_map(|&node| uses(node));

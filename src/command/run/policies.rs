@@ -427,8 +427,8 @@ fn followups(
             known.push_str(&problem.diagnostic.message);
         }
     }
-    for knot in context.graph.cycles() {
-        for &stack in &knot.stacks {
+    for cycles in context.graph.cycles() {
+        for &stack in &cycles.stacks {
             wrong.insert(
                 stack,
                 "it is part of a cycle (see `orch validate`)".to_owned(),

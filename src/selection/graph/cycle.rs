@@ -53,13 +53,13 @@ pub struct Cycles {
 impl Graph {
     /// Returns all cycles by component, the smallest paths first.
     pub fn cycles(&self) -> Vec<Cycles> {
-        let mut knots: Vec<Cycles> = kosaraju_scc(&self.graph)
+        let mut found: Vec<Cycles> = kosaraju_scc(&self.graph)
             .into_iter()
             .filter(|component| component.len() > 1)
             .map(|component| self.cycles_of(&component))
             .collect();
-        knots.sort_by(|a, b| a.stacks.cmp(&b.stacks));
-        knots
+        found.sort_by(|a, b| a.stacks.cmp(&b.stacks));
+        found
     }
 
     fn cycles_of(&self, component: &[NodeIndex]) -> Cycles {
@@ -127,7 +127,7 @@ impl Graph {
                 .neighbors(node)
                 .filter(|next| inside.contains(next))
                 .min()
-                .expect("what is in a knot leads on in it");
+                .expect("a stack of a cycle has a successor in it");
             let cycle = self.cycle(&self.shortest_path(next, node, &inside, &mut effort));
             named.extend(cycle.hops.iter().map(|hop| hop.from));
             cycles.push(cycle);

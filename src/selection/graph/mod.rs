@@ -185,7 +185,7 @@ impl Graph {
             .collect();
         let searches =
             self.searches_to(Towards::Dependencies, |node: NodeIndex| ends[node.index()]);
-        let knots = self.components();
+        let components = self.components();
         let mut arrows = Vec::new();
         for to in self.graph.node_indices().filter(|node| ends[node.index()]) {
             for (from, route) in searches.ends(to) {
@@ -194,7 +194,7 @@ impl Graph {
                     to: self.end(to),
                     origins: route.origins,
                     via: route.via,
-                    in_cycle: knots[from.index()] == knots[to.index()],
+                    in_cycle: components[from.index()] == components[to.index()],
                 });
             }
         }
@@ -211,13 +211,13 @@ impl Graph {
 
     /// Returns the strongly connected component of each node, as a number.
     fn components(&self) -> Vec<usize> {
-        let mut knots = vec![0; self.graph.node_count()];
+        let mut components = vec![0; self.graph.node_count()];
         for component in kosaraju_scc(&self.graph) {
             for &node in &component {
-                knots[node.index()] = component[0].index();
+                components[node.index()] = component[0].index();
             }
         }
-        knots
+        components
     }
 
     /// Follows the path from `node` back to the start of a search. `origin` belongs to its last edge.

@@ -32,11 +32,14 @@ impl Precedence {
     }
 
     /// Reduces a graph with these [`Graph::components`].
-    pub(super) fn of(graph: &Graph, knot: &[usize]) -> Self {
+    pub(super) fn of(graph: &Graph, component: &[usize]) -> Self {
         let inner = &graph.graph;
         let n_nodes = inner.node_count();
         let edges = inner.edge_references().filter_map(|edge| {
-            let (from, to) = (knot[edge.source().index()], knot[edge.target().index()]);
+            let (from, to) = (
+                component[edge.source().index()],
+                component[edge.target().index()],
+            );
             let node = |index| u32::try_from(index).expect("petgraph counts nodes in 32 bits");
             (from != to).then(|| (node(from), node(to), true))
         });

@@ -17,21 +17,21 @@ pub enum Wave {
 impl Graph {
     /// Returns the wave of each stack of the project, meaningful only for selected stacks.
     pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Wave> {
-        let knots = self.components();
-        let mut sizes = vec![0_u32; knots.len()];
-        for &knot in &knots {
-            sizes[knot] += 1;
+        let components = self.components();
+        let mut sizes = vec![0_u32; components.len()];
+        for &component in &components {
+            sizes[component] += 1;
         }
         let is_step = |node: usize| node < self.n_stacks && is_selected(StackIndex::new(node));
         // A cycle without selected stacks orders its neighbours like any other stack.
-        let mut is_unknown = vec![false; knots.len()];
-        for (node, &knot) in knots.iter().enumerate() {
-            is_unknown[knot] |= sizes[knot] > 1 && is_step(node);
+        let mut is_unknown = vec![false; components.len()];
+        for (node, &component) in components.iter().enumerate() {
+            is_unknown[component] |= sizes[component] > 1 && is_step(node);
         }
-        let precedence = Precedence::of(self, &knots);
+        let precedence = Precedence::of(self, &components);
         let mut pending = precedence.pending();
-        let mut waves = vec![0_u32; knots.len()];
-        let mut ready: Vec<usize> = (0..knots.len())
+        let mut waves = vec![0_u32; components.len()];
+        let mut ready: Vec<usize> = (0..components.len())
             .filter(|&node| pending[node] == 0)
             .collect();
         while let Some(node) = ready.pop() {
@@ -46,8 +46,8 @@ impl Graph {
                 }
             }
         }
-        let wave = |(stack, &knot): (usize, &usize)| {
-            if sizes[knot] > 1 {
+        let wave = |(stack, &component): (usize, &usize)| {
+            if sizes[component] > 1 {
                 Wave::InCycle
             } else if is_unknown[stack] {
                 Wave::AfterCycle
@@ -55,7 +55,7 @@ impl Graph {
                 Wave::Number(waves[stack])
             }
         };
-        knots
+        components
             .iter()
             .enumerate()
             .take(self.n_stacks)

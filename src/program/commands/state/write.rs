@@ -7,6 +7,7 @@ use clap::Args;
 use orch::command::RunTerminal;
 use orch::command::state::{self, AdoptRequest, ImportRequest, RecoverRequest, ToolCheck};
 use orch::context::Context;
+use orch::project::Problems;
 use orch::project::stack::StackIndex;
 use orch::report::Written;
 
@@ -176,6 +177,8 @@ pub(super) fn adopt(
 ) -> Result<Option<Written>> {
     let selected = args.select.request(chdir)?;
     let mut context = open()?;
+    // They were shown when the state was opened.
+    context.problems = Problems::default();
     let query = context.ask(|context| context.query(selected))?;
     let selection = context.select(&query);
     context.report()?;
