@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::notice::Notices;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{LockHolder, RunRecord, UnreadRun};
-use crate::run::begun::BeginError;
 use crate::run::recording::{Busy, RecordingNote};
+use crate::run::started::BeginError;
 use crate::source::Sources;
 
 const MAX_NAMED: usize = 5;

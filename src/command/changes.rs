@@ -36,7 +36,7 @@ fn fix(why: &BaseUnknown, fetched: bool) -> String {
         BaseUnknown::Git(GitError::Start(_)) => "install `git`, or add it to the PATH".to_owned(),
         BaseUnknown::Git(error) => match error.remedy() {
             Some(command) => format!("if you trust the repository, run `{command}`"),
-            None => "see what `git status` reports in this directory".to_owned(),
+            None => "run `git status` in this directory to see the cause".to_owned(),
         },
     }
 }

@@ -16,11 +16,11 @@ use crate::plan::planner::EndedOutput;
 use crate::project::stack::StackIndex;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::failure_text;
-use crate::run::begun::{BeginError, BegunRun, EndedRun};
 use crate::run::directed::Director;
 use crate::run::event::{RunSummary, Sink};
 use crate::run::execute::Streams;
 use crate::run::following::PreparedFollowUp;
+use crate::run::started::{BeginError, EndedRun, StartedRun};
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
 use crate::run::workflow::Follower;
@@ -63,7 +63,7 @@ pub struct ToolRun<'a> {
 /// A run that has begun. If it is dropped before it runs, its files are removed.
 pub struct RunSession<'c> {
     pub(super) context: &'c Context,
-    begun: Option<BegunRun>,
+    begun: Option<StartedRun>,
 }
 
 impl<'c> RunSession<'c> {
@@ -71,7 +71,7 @@ impl<'c> RunSession<'c> {
     /// in parallel.
     pub(super) fn new(
         context: &'c Context,
-        begun: Result<BegunRun, BeginError>,
+        begun: Result<StartedRun, BeginError>,
         can_be_beside: bool,
     ) -> Result<Self> {
         let begun = begun.map_err(|error| begin_error(error, can_be_beside))?;
@@ -84,7 +84,7 @@ impl<'c> RunSession<'c> {
         })
     }
 
-    pub(super) fn begun(&self) -> &BegunRun {
+    pub(super) fn begun(&self) -> &StartedRun {
         self.begun.as_ref().expect("the run continues")
     }
 
@@ -109,7 +109,7 @@ impl<'c> RunSession<'c> {
         keep_release_samples(&self.context.project.root, self.begun(), samples);
     }
 
-    /// Makes policies follow the run; see [`BegunRun::follow`].
+    /// Makes policies follow the run; see [`StartedRun::follow`].
     pub(super) fn follow(
         &mut self,
         follower: Follower,
@@ -136,7 +136,7 @@ impl<'c> RunSession<'c> {
         let mut all: Vec<&mut dyn Sink> = Vec::new();
         all.extend(sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink));
         all.push(&mut *output);
-        let ended = begun.carry_out(streams, &mut all, director);
+        let ended = begun.execute(streams, &mut all, director);
         let shown = output.end();
         if let Some(problem) = &ended.problem {
             self.context.notices.warning(&problem.to_string());

@@ -5,7 +5,6 @@ use crate::context::{Context, CyclesAre};
 use crate::diagnostic::Severity;
 use crate::error::{ErrorContext as _, Result};
 use crate::project::stack::{self, StackIndex};
-use crate::selection::attached::Attached;
 use crate::workspace::Workspace;
 
 impl Context {
@@ -18,10 +17,10 @@ impl Context {
         // The state does not matter: the problems are the same for any generation.
         let (_, problems) = self.evaluator().of_stacks(all.clone());
         self.add_shared(problems);
-        let (Workspace { project, .. }, problems) = self.parts();
-        if !project.policies.is_empty() {
-            Attached::resolve(project, &mut problems.diagnostics);
+        if !self.project.policies.is_empty() {
+            self.load_policies(|_, _| true)?;
         }
+        let (Workspace { project, .. }, problems) = self.parts();
         let unmatched = stack::unmatched(&project.stacks, &project.root);
         problems.diagnostics.extend(unmatched);
         trigger::check_all(&project.root, problems);

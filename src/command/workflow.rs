@@ -18,9 +18,9 @@ use crate::project::policy::OnPolicyError;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyRecord, RunRecord};
 use crate::record::samples::{Sample, Samples};
-use crate::run::begun::BegunRun;
 use crate::run::following::PreparedFollowUp;
 use crate::run::policies::LoadedPolicies;
+use crate::run::started::StartedRun;
 use crate::run::workflow::{
     self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
 };
@@ -55,18 +55,18 @@ pub(crate) fn warn_of_unevaluated(notices: &Notices, n_turns: usize) {
 /// position in the workflow. `n_reopened` turns at the end of the workflow are added at once.
 pub(crate) fn follow(
     root: &Path,
-    begun: BegunRun,
+    begun: StartedRun,
     mut follower: Follower,
     followups: Vec<PreparedFollowUp>,
     unevaluated: Vec<usize>,
     n_reopened: usize,
-) -> Result<BegunRun> {
+) -> Result<StartedRun> {
     if begun.folder().is_some()
         && let Ok(Some(place)) = GuardedFolder::find(root)
     {
         follower.keep_samples(place);
     }
-    let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated, n_reopened);
+    let result: io::Result<StartedRun> = begun.follow(follower, followups, unevaluated, n_reopened);
     result.context("failed to start the thread that asks policies")
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn follow(
 /// before the first.
 pub(crate) fn keep_release_samples(
     root: &Path,
-    begun: &BegunRun,
+    begun: &StartedRun,
     kept: &[(String, Box<RawValue>)],
 ) {
     if kept.is_empty() || begun.folder().is_none() {

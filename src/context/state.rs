@@ -16,7 +16,7 @@ use crate::state::clock::SystemClock;
 use crate::state::document::{Document, Entry};
 use crate::state::edit::Binding;
 use crate::state::open::open;
-use crate::state::patience::patiently;
+use crate::state::retry::with_retries;
 use crate::state::store::StoreError;
 use crate::workspace::Workspace;
 
@@ -59,7 +59,7 @@ impl Opened {
     /// Reads the document, whatever project it belongs to. Retries a failing bucket for some time.
     pub fn read(&self) -> Result<Document> {
         let note = |error: &StoreError| self.notices.note(&failing_note(error));
-        let document = patiently(&SystemClock::default(), &note, || {
+        let document = with_retries(&SystemClock::default(), &note, || {
             merged(&self.backend, &self.notices)
         })
         .map_err(from_read)?;

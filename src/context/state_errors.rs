@@ -9,7 +9,7 @@ use crate::printable::{command_line, printable};
 use crate::state::backend::BackendReadError;
 use crate::state::document::Lock;
 use crate::state::edit::EditError;
-use crate::state::lock::{Held, LockError};
+use crate::state::lock::{LockConflict, LockError};
 use crate::state::salvage::Damage;
 use crate::state::store::{StoreError, StoreFailure};
 
@@ -134,7 +134,7 @@ pub fn clashing(clashes: &[MoveConflict]) -> Error {
 }
 
 /// Explains that another run holds the lock.
-pub fn locked(held: &Held) -> Error {
+pub fn locked(held: &LockConflict) -> Error {
     let error = Error::refused(format!("the state is locked by {held}"));
     let Some(lock) = &held.lock else {
         return error.hint("wait until it is free");
@@ -152,7 +152,7 @@ pub fn locked(held: &Held) -> Error {
     });
     match lock.expires() {
         Some(expires) => error.hint(format!(
-            "the lock expires {} after the last sign of life of that run",
+            "the lock expires {} after the last heartbeat of that run",
             exact(expires)
         )),
         None => error,

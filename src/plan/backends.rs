@@ -87,7 +87,7 @@ pub fn blocked(
                 .find(|other| **other != stack)
                 .map_or_else(String::new, |other| path(*other).to_string());
             let more = more_than(2, stacks.len());
-            let why = format!("the same backend as {first}{more}");
+            let why = format!("it has the same backend as {first}{more}");
             blocked.stacks.entry(stack).or_insert(why);
         }
         let [first, second]: [&StackPath; 2] = [path(stacks[0]), path(stacks[1])];

@@ -11,11 +11,11 @@ use crate::project::Project;
 use crate::record::journal::{
     BaseRecord, DirectionRecord, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
 };
-use crate::run::begun::{BeginError, BeginOptions, BegunRun};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::{Typed, head, names};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
+use crate::run::started::{BeginError, BeginOptions, StartedRun};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
@@ -64,7 +64,7 @@ pub fn begin(
     project: &Project,
     references: &References,
     circumstances: BeginOptions,
-) -> Result<BegunRun, BeginError> {
+) -> Result<StartedRun, BeginError> {
     let uncommitted = circumstances.uncommitted.clone();
     let settings = RunSettings {
         jobs: Some(run.jobs),
@@ -114,7 +114,7 @@ pub fn begin(
         graph: digest(&project.stacks, references),
         environment,
     };
-    BegunRun::begin(
+    StartedRun::begin(
         &project.root,
         run.id,
         execution,

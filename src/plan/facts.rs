@@ -82,6 +82,12 @@ pub enum NamedChanges {
 }
 
 fn input(changed: Changed, phase: ChangePhase) -> ChangeInput {
+    let mut data = changed.data;
+    if changed.entity == "resource" {
+        // Policies of Spacelift read `data.values.NAME`; `data.NAME` is kept for our own.
+        let values = serde_json::Value::Object(data.clone());
+        data.insert("values".to_owned(), values);
+    }
     ChangeInput {
         action: match changed.kind {
             ChangeKind::Added => ChangeAction::Added,
@@ -95,7 +101,7 @@ fn input(changed: Changed, phase: ChangePhase) -> ChangeInput {
             type_name: changed.type_name,
             entity_vendor: changed.vendor,
             entity_type: changed.entity,
-            data: changed.data,
+            data,
         },
     }
 }

@@ -193,7 +193,7 @@ impl PlannedOrder {
         let paths = record
             .removed
             .iter()
-            .map(|key| StackPath::parse(key).expect("a stack on record has a path"));
+            .map(|key| StackPath::parse(key).expect("a recorded stack has a path"));
         let removed: Vec<StackPath> = paths.collect();
         let places = places_by_path(project, &removed);
         let recorded = record.recorded.between(&works);

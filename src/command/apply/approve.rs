@@ -157,7 +157,7 @@ fn nobody_to_ask(
     if n_destroys > approval.destroys {
         let what = match approval.destroys {
             0 => format!(
-                "this plan has {}, and there is no terminal to approve it on",
+                "this plan has {}, and there is no terminal to ask for approval",
                 count(n_destroys, "destroy")
             ),
             allowed => format!(

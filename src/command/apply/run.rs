@@ -21,10 +21,10 @@ use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
 use crate::record::journal::PoliciesRecord;
-use crate::run::begun::BeginOptions;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::Typed;
+use crate::run::started::BeginOptions;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::TurnIndex;
 

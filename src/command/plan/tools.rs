@@ -16,10 +16,10 @@ use crate::printable::printable;
 use crate::project::discover::RootRule;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::{failure_reason, failure_text, first_error};
-use crate::run::begun::BeginOptions;
 use crate::run::event::Ending;
 use crate::run::request::Typed;
 use crate::run::schedule::OnError;
+use crate::run::started::BeginOptions;
 
 /// The tools of the stacks, as child processes.
 pub struct Tools<'t> {

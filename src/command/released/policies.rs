@@ -9,12 +9,13 @@ use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
 use crate::git::Repository;
+use crate::path::StackPath;
 use crate::policy::PolicyOutput;
 use crate::printable::printable;
 use crate::project::policy::{OnPolicyError, PolicyBlock};
 use crate::project::stack::StackIndex;
 use crate::release::Release;
-use crate::run::workflow::{RecordedStack, StackNames};
+use crate::run::workflow::{NamedStack, RecordedStack, StackNames};
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
@@ -77,11 +78,15 @@ impl Context {
             }
             for name in trigger {
                 match stacks.find(&name) {
-                    Some(stack) => {
+                    NamedStack::One(stack) => {
                         let policies = named.entry(stack).or_default();
                         policies.push(block.name.value.clone());
                     }
-                    None => wrong.push(unknown(block, &name)),
+                    NamedStack::Ambiguous(one, other) => {
+                        let paths = [one, other].map(|stack| stacks.path(stack));
+                        wrong.push(ambiguous(block, &name, paths));
+                    }
+                    NamedStack::Unknown => wrong.push(unknown(block, &name)),
                 }
             }
         }
@@ -120,6 +125,16 @@ fn unattached(release: &Release) -> Diagnostic {
             "attach one: add `attach = [\"module:{}\"]` to a block `policy \"trigger\" \"…\"`",
             name.value
         ))
+}
+
+fn ambiguous(block: &PolicyBlock, name: &str, [one, other]: [&StackPath; 2]) -> Diagnostic {
+    let message = format!(
+        "the policy `{}` names `{name}`, which is the id of `{one}` and the path of `{other}`",
+        block.name.value
+    );
+    Diagnostic::error(Code::InvalidPolicy, message)
+        .label(block.name.span, "this policy")
+        .help("let it name the path with a leading `/`, or change the id")
 }
 
 fn unknown(block: &PolicyBlock, name: &str) -> Diagnostic {

@@ -31,7 +31,6 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
 use crate::report::CommandLines;
-use crate::run::begun::{BeginOptions, EndedRun};
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
 use crate::run::order::{Direction, RunOrder};
@@ -39,6 +38,7 @@ use crate::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
 use crate::run::run_command::RunCommand;
 use crate::run::safeguard::{Disabled, guards};
 use crate::run::settings::RunSettings;
+use crate::run::started::{BeginOptions, EndedRun};
 use crate::run::state::StatePlan;
 use crate::selection::select::{Query, Selection};
 

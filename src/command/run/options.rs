@@ -26,7 +26,7 @@ pub struct RunOptions {
     pub rollback: RollbackFlags,
     /// Whether changed stacks are selected.
     pub is_about_changes: bool,
-    /// How long to wait for the lock of the state.
+    /// How long to wait for the state lock.
     pub lock_timeout: Duration,
     pub fails_if_empty: bool,
     /// The disabled safeguards.

@@ -68,7 +68,7 @@ pub fn entry(context: &mut Context, written: &str) -> Result<(String, Entry)> {
     let mut document = state.opened.read_once()?;
     state.relocate(&mut document);
     let key = state.recorded(&document, written)?;
-    let entry = document.stacks.remove(&key).expect("it is on record");
+    let entry = document.stacks.remove(&key).expect("it is recorded");
     Ok((key, entry))
 }
 

@@ -33,10 +33,10 @@ pub fn unlock(
             UnlockError::Lock(error) => from_lock(error),
             UnlockError::NotLocked => Error::refused("the state is not locked"),
             UnlockError::WrongCode(held) => locked(&held),
-            UnlockError::Alive(held) => {
-                Error::refused(format!("the holder of the lock may be alive: {held}"))
-                    .hint("wait for that run; if it no longer exists, add `--force`")
-            }
+            UnlockError::Alive(held) => Error::refused(format!(
+                "the holder of the lock may still be running: {held}"
+            ))
+            .hint("wait for that run; if it no longer exists, add `--force`"),
             UnlockError::Damaged(ref lock, ref damage) => {
                 let force = format!(
                     "if that run no longer exists, add `--force`; {} then",

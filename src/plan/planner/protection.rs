@@ -111,7 +111,7 @@ impl<'l> Protections<'l> {
     /// Loads the project of HEAD; `None` outside of git and before the first commit. If HEAD is
     /// unreadable, the error has all rules that HEAD may have.
     fn load_head(&self) -> std::result::Result<Option<Head>, Vec<Protection>> {
-        const ADVICE: &str = "see what `git status` reports in this directory";
+        const ADVICE: &str = "run `git status` in this directory to see the cause";
         let root = &self.context.project.root;
         let asked = Repository::open(root)
             .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));

@@ -76,10 +76,13 @@ pub fn policy_problems(evaluated: &TurnEvaluation, after: &str) -> Vec<PolicyPro
     let key = |dropped: &&DroppedFollowUp| {
         let kind = match dropped.why {
             WhyDropped::Unknown => "unknown",
+            WhyDropped::Ambiguous { .. } => "ambiguous",
             WhyDropped::Excluded => "excluded",
             WhyDropped::Limit { setting, .. } => setting,
         };
-        (kind, dropped.policies.clone())
+        // Each ambiguous name has stacks of its own.
+        let name = (kind == "ambiguous").then(|| dropped.name.clone());
+        (kind, name, dropped.policies.clone())
     };
     for group in alike(&evaluated.dropped, key) {
         problems.push(dropped(&group, after));
@@ -107,6 +110,17 @@ fn dropped(group: &[&DroppedFollowUp], after: &str) -> PolicyProblem {
                 format!("{by} {asks} for {unknown} after {after}, but no stack has {that}"),
             )
         }
+        WhyDropped::Ambiguous {
+            stacks: [one, other],
+        } => (
+            ProblemSeverity::Error,
+            format!(
+                "{by} {asks} for `{}` after {after}, but that is the id of {} and the path of {}",
+                plain(&group[0]),
+                printable(one.as_str()),
+                printable(other.as_str())
+            ),
+        ),
         WhyDropped::Excluded => {
             let (stacks, it) = (names(group, plain), if is_one { "it" } else { "them" });
             (

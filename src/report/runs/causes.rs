@@ -305,6 +305,7 @@ pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
             let why = match dropped.why.as_str() {
                 "unknown" if is_one => "no stack has that id or path".to_owned(),
                 "unknown" => "no stack has these ids or paths".to_owned(),
+                "ambiguous" => "the id of one stack is the path of another".to_owned(),
                 "excluded" if is_one => "`--exclude` leaves it out".to_owned(),
                 "excluded" => "`--exclude` leaves them out".to_owned(),
                 setting => {

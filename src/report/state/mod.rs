@@ -18,7 +18,7 @@ use crate::report::document::FORMAT;
 use crate::selection::recorded::dependencies;
 use crate::state::cfngin::CfnginGraph;
 use crate::state::document::{AttemptOutcome, Document, Entry};
-use crate::state::lock::Held;
+use crate::state::lock::LockConflict;
 use crate::state::timeline::Backup;
 
 /// How many characters of a commit are shown.
@@ -115,10 +115,10 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
     let lock = document.lock.as_ref().map_or_else(
         || "free".to_owned(),
         |lock| {
-            let held = Held {
+            let held = LockConflict {
                 lock: Some(lock.clone()),
                 heard: shown.heard,
-                ..Held::default()
+                ..LockConflict::default()
             };
             format!("{held}; code {}", printable(&lock.code))
         },

@@ -14,11 +14,11 @@ const SHOWN: [(&str, &str); 10] = [
     ("echo '{\"a\":1}'", "is not a plan: line 1"),
     (
         "echo '{\"format_version\":\"1.0\",\"values\":{}}'",
-        "prints a state, not a plan",
+        "printed a state, not a plan",
     ),
     (
         "echo '{\"format_version\":\"1.2\",\"foo\":1}'",
-        "`plan` reports changes, but `show -json` prints none",
+        "`plan` reported changes, but `show -json` printed none",
     ),
     (
         "echo '{\"format_version\":\"2.0\"}'",

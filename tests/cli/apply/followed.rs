@@ -123,7 +123,7 @@ fn followups_are_planned_and_wait_for_approval() {
         &repository,
         &format!("run --resume {newest}"),
         4,
-        "it was one of `orch plan`",
+        "it is a run of `orch plan`",
     );
     let shown = done(&repository, &format!("show {file}"));
     assert!(shown.contains("/b  update"), "{shown}");

@@ -326,12 +326,12 @@ fn policies_see_terraform_changes_without_secrets() {
         format!("{words} {} {}", text(&entity["address"]), entity["data"])
     });
     insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r#"
-    plan added resource terraform_data.a {"input":1,"triggers_replace":null}
-    plan added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}
+    plan added resource terraform_data.a {"input":1,"triggers_replace":null,"values":{"input":1,"triggers_replace":null}}
+    plan added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null,"values":{"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}}
     plan added output output.password {"value":"(sensitive)"}
     plan added output output.x {"value":null}
-    apply added resource terraform_data.a {"input":1,"triggers_replace":null}
-    apply added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}
+    apply added resource terraform_data.a {"input":1,"triggers_replace":null,"values":{"input":1,"triggers_replace":null}}
+    apply added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null,"values":{"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}}
     apply added output output.password {"value":"(sensitive)"}
     apply added output output.x {"value":null}
     "#);

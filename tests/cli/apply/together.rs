@@ -62,7 +62,7 @@ pub(super) fn waiting<'r>(repository: &'r Repository, arguments: &str) -> Backgr
     let mut command = repository.command(arguments);
     command.stdin(Stdio::null());
     let waiting = Background::spawn(repository, command);
-    waiting.wait_until_said("waiting for the lock of the state");
+    waiting.wait_until_said("waiting for the state lock");
     waiting
 }
 

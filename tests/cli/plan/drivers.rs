@@ -52,19 +52,19 @@ driver {
       |
       = help: `read` is for stacks that own nothing: they are only read, for the outputs that others use
 
-    error: drivers are defined at the root of the project
+    error: a `driver` block must be in the project root
      --> b/stack.orch.hcl:3:1
       |
     3 | driver "x" {
       | ^^^^^^ not at the root
       |
-      = help: move the block there; to choose a driver here, set `driver = "NAME"` in the block `config` of `orch`
+      = help: move the block there; to choose a driver here, set `driver = "NAME"` in `orch.config`
 
     error: the driver `make` has no `apply`
      --> orch.orch.hcl:1:8
       |
     1 | driver "make" {
-      |        ^^^^^^ it cannot do anything
+      |        ^^^^^^ `apply` is missing
       |
       = help: write the command as a list of words: `apply = ["make", "apply"]`
 
@@ -82,11 +82,11 @@ driver {
      --> orch.orch.hcl:3:13
       |
     3 |   destroy = []
-      |             ^^ a command has at least a program
+      |             ^^ a command needs a program
       |
-      = help: leave it out, or name the program
+      = help: remove the attribute, or name the program
 
-    error: there are two drivers `make`
+    error: the driver `make` is defined twice
      --> orch.orch.hcl:5:8
       |
     1 | driver "make" {

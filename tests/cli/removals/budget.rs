@@ -20,7 +20,7 @@ fn removal_is_approved_by_number() {
     };
     refused(
         "apply",
-        "this plan has 2 destroys, and there is no terminal to approve it on",
+        "this plan has 2 destroys, and there is no terminal to ask for approval",
     );
     refused("apply --auto-approve", "add `--allow-destroy=2`");
     refused("apply --auto-approve --allow-destroy=0", "2 destroys");

@@ -92,7 +92,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let stacks = &followups.codes.tree.project.stacks;
         let stack = stacks
             .find(&turn.stack)
-            .expect("only stacks of the tree are added");
+            .expect("only stacks of the project are added");
         let folder = folder_of(&followups.folder, self.turns.len());
         let state = followups.turn(stack, folder, self.checker.is_some());
         self.turns.push(state);

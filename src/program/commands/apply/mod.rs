@@ -157,7 +157,7 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<PlanOnErrorArg>,
 
-    /// How long to wait for the lock of the state, as in 10m
+    /// How long to wait for the state lock, as in 10m
     ///
     /// The tools wait as long for the locks of their own states. With `--auto-approve`, the plan is
     /// made under the lock; with FILE, or after a prompt, it is checked under the lock.

@@ -95,6 +95,14 @@ impl<'p> Scenario<'p> {
         Ok(evaluated.map_err(anyhow::Error::from)?)
     }
 
+    /// Returns the input of such an evaluation, with all lists, as JSON.
+    pub(super) fn input(&mut self, stack: StackIndex, state: EndState) -> String {
+        self.put(stack, state);
+        let turn = self.turn(stack, state, None);
+        let input = workflow::input(&turn, &self.stacks[stack.get()], &self.facts);
+        self.worker.with_lists(&input).to_string()
+    }
+
     pub(super) fn into_worker(self) -> Worker {
         self.worker
     }

@@ -31,7 +31,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "no_record")]
     pub(crate) allow_rollback: bool,
 
-    /// How long to wait for the lock of the state
+    /// How long to wait for the state lock
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 }
